@@ -1,0 +1,78 @@
+"""Calibrant: probabilities that can be trusted, and decisions that keep a promise.
+
+    data ─► losses + training ─► logits ─► calibrators ─► probs ─► thresholds ─► bundle ─► serving
+     ▲                              judged by metrics + stats, shown by reports               │
+     └──── recalibrate ◄── golden (audit) ◄── monitoring, abtests ◄── store ◄─────────────────┘
+
+Every station is a folder. The names below are loaded when they are first used, so that importing
+`calibrant` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant import metrics, reports, testing
+    from calibrant.errors import CalibrantError, InputError
+    from calibrant.metrics import compare, ece, evaluate
+    from calibrant.metrics.streaming import StreamingEvaluation
+    from calibrant.reports import (
+        ConfidenceHistogramDisplay,
+        PrecisionRecallDisplay,
+        ReliabilityDisplay,
+        ThresholdDisplay,
+    )
+    from calibrant.results import Comparison, Evaluation
+
+__all__ = [
+    "CalibrantError",
+    "Comparison",
+    "ConfidenceHistogramDisplay",
+    "Evaluation",
+    "InputError",
+    "PrecisionRecallDisplay",
+    "ReliabilityDisplay",
+    "StreamingEvaluation",
+    "ThresholdDisplay",
+    "__version__",
+    "compare",
+    "ece",
+    "evaluate",
+    "metrics",
+    "reports",
+    "testing",
+]
+
+_HOME = {
+    "CalibrantError": "calibrant.errors",
+    "Comparison": "calibrant.results",
+    "ConfidenceHistogramDisplay": "calibrant.reports",
+    "Evaluation": "calibrant.results",
+    "InputError": "calibrant.errors",
+    "PrecisionRecallDisplay": "calibrant.reports",
+    "ReliabilityDisplay": "calibrant.reports",
+    "StreamingEvaluation": "calibrant.metrics.streaming",
+    "ThresholdDisplay": "calibrant.reports",
+    "compare": "calibrant.metrics",
+    "ece": "calibrant.metrics",
+    "evaluate": "calibrant.metrics",
+}
+_FOLDERS = ("metrics", "reports", "testing")
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from importlib.metadata import version
+
+        return version("calibrant")
+    if name in _FOLDERS:
+        return import_module(f"calibrant.{name}")
+    if name in _HOME:
+        return getattr(import_module(_HOME[name]), name)
+    raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,0 +1,354 @@
+"""The only input checks: what the user hands over becomes numpy, or one helpful sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+
+__all__ = [
+    "SUM_TOLERANCE",
+    "Scored",
+    "as_labels",
+    "as_logits",
+    "as_probs",
+    "as_scored",
+    "as_weights",
+    "resolve_target",
+]
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
+Target = Literal["positive", "top-label", "classwise"]
+
+SUM_TOLERANCE = 1e-3
+"""How far a row of probabilities may be from summing to 1.
+
+Wide enough for float16 and for files rounded to four digits, narrow enough to catch logits,
+percentages and a missing column.
+"""
+
+
+@dataclass(frozen=True)
+class Scored:
+    """Labels and probabilities that passed every check, in one form for all metrics.
+
+    Parameters
+    ----------
+    labels : int array (n,), positions into `classes`
+    probs : float array (n,) holding P(positive), or (n, K)
+    weights : float array (n,) or None
+    classes : the K class names; in the binary form the second is the positive one
+    """
+
+    labels: IntArray
+    probs: NDArray[np.floating[Any]]
+    weights: FloatArray | None
+    classes: tuple[Any, ...]
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+    @property
+    def binary(self) -> bool:
+        """Whether there are two classes."""
+        return len(self.classes) == 2
+
+    @property
+    def positive(self) -> NDArray[np.floating[Any]]:
+        """P(positive) of a binary problem."""
+        return self.probs if self.probs.ndim == 1 else self.probs[:, 1]
+
+    @property
+    def matrix(self) -> NDArray[np.floating[Any]]:
+        """The probabilities as (n, K)."""
+        if self.probs.ndim == 2:
+            return self.probs
+        positive = self.probs.astype(np.float64, copy=False)
+        return np.column_stack([1.0 - positive, positive])
+
+    def rows(self, mask: NDArray[Any]) -> Scored:
+        """Return the rows that `mask` (booleans or positions) names."""
+        weights = None if self.weights is None else self.weights[mask]
+        return Scored(self.labels[mask], self.probs[mask], weights, self.classes)
+
+
+def as_scored(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> Scored:
+    """Check labels, probabilities and weights together.
+
+    Parameters
+    ----------
+    labels : n labels. Whole numbers 0..K-1 or booleans need no `classes`.
+    probs : (n,) P(positive), or (n, K) with rows that sum to 1
+    weights : n inverse inclusion probabilities, or None
+    classes : the names behind the columns, in their order; needed when labels are names
+
+    Examples
+    --------
+    >>> as_scored([0, 1, 1], [0.2, 0.9, 0.6]).classes
+    (0, 1)
+    >>> as_scored(["no", "yes"], [0.2, 0.9], classes=["no", "yes"]).labels
+    array([0, 1])
+    """
+    checked = as_probs(probs)
+    n_classes = 2 if checked.ndim == 1 else checked.shape[1]
+    codes, names = as_labels(labels, n_classes=n_classes, classes=classes)
+    if len(codes) != len(checked):
+        raise InputError(
+            f"labels and probs must have the same length, got {len(codes)} labels and "
+            f"{len(checked)} rows of probabilities: give one label for each row."
+        )
+    return Scored(codes, checked, as_weights(weights, len(codes)), names)
+
+
+def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:
+    """Check probabilities: finite, within [0, 1], rows of a matrix summing to 1.
+
+    The dtype is kept (float32 stays float32, so that large inputs are not copied); every sum
+    made from them later is taken in float64.
+    """
+    array = _as_float(probs, name)
+    if array.ndim not in (1, 2):
+        raise InputError(
+            f"{name} must have shape (n,) or (n, K), got {array.shape}: "
+            "give P(positive) for each row, or one column for each class."
+        )
+    if array.ndim == 2 and array.shape[1] < 2:
+        raise InputError(
+            f"{name} of shape {array.shape} has one column: for a binary problem give shape (n,) "
+            "with P(positive), otherwise one column for each class."
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"{name} is empty: at least one row is needed.")
+    # One pass each, fast even for millions of rows; which row is at fault is looked up only then.
+    if not (array.min() >= 0.0 and array.max() <= 1.0):
+        _blame_value(array, name)
+    if array.ndim == 2:
+        sums = array @ np.ones(array.shape[1], dtype=array.dtype)
+        off = np.abs(sums - 1.0) > SUM_TOLERANCE
+        if off.any():
+            row = int(np.argmax(off))
+            raise InputError(
+                f"{name} row {row} sums to {float(sums[row]):.6g}, but each row must sum to 1 "
+                f"(within {SUM_TOLERANCE:g}): turn logits into probabilities first, or check for a "
+                "missing class column."
+            )
+    return array
+
+
+def as_logits(logits: Any, *, name: str = "logits") -> FloatArray:
+    """Check logits: finite numbers of shape (n,) for the positive class, or (n, K)."""
+    array = _as_float(logits, name)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
+        raise InputError(
+            f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}."
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"{name} is empty: at least one row is needed.")
+    finite = np.isfinite(array)
+    if not finite.all():
+        where = _first(~finite)
+        raise InputError(
+            f"{name} must be finite, got {array[where]} in {_place(where)}: "
+            "drop or repair that row."
+        )
+    return array.astype(np.float64, copy=False)
+
+
+def as_labels(
+    labels: Any, *, n_classes: int, classes: Sequence[Any] | None = None, name: str = "labels"
+) -> tuple[IntArray, tuple[Any, ...]]:
+    """Turn labels into positions 0..K-1 and the class names behind them."""
+    array = _as_array(labels, name)
+    if array.ndim != 1:
+        raise InputError(
+            f"{name} must have shape (n,), got {array.shape}: give one class for each row, "
+            "not one-hot rows."
+        )
+    if array.shape[0] == 0:
+        raise InputError(f"{name} is empty: at least one row is needed.")
+    if classes is not None:
+        return _look_up(array, tuple(_plain(c) for c in classes), n_classes, name)
+    if array.dtype.kind not in "biuf":
+        raise InputError(
+            f"{name} are names (first: {array[0]!r}): pass classes=[...] to say which column of "
+            "the probabilities belongs to which name; for binary P(positive) the second name is "
+            "the positive class."
+        )
+    return _whole_numbers(array, n_classes, name), tuple(range(n_classes))
+
+
+def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | None:
+    """Check weights: n finite numbers, none negative, not all zero."""
+    if weights is None:
+        return None
+    array = _as_float(weights, name).astype(np.float64, copy=False)
+    if array.shape != (n,):
+        raise InputError(f"{name} must have shape ({n},), got {array.shape}.")
+    bad = ~(np.isfinite(array) & (array >= 0))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(
+            f"{name} must be finite and not negative, got {array[row]} in row {row}: "
+            "a weight is the inverse of the chance that the row was picked."
+        )
+    if not array.any():
+        raise InputError(f"{name} are all zero: at least one row must count.")
+    return array
+
+
+def resolve_target(target: str | None, n_classes: int) -> Target:
+    """Name what is being calibrated: by default `positive` for two classes, else `top-label`."""
+    if target is None:
+        return "positive" if n_classes == 2 else "top-label"
+    if target not in ("positive", "top-label", "classwise"):
+        raise InputError(
+            f"target must be 'positive', 'top-label' or 'classwise', got {target!r}."
+        )
+    if target == "positive" and n_classes != 2:
+        raise InputError(
+            f"target 'positive' needs two classes, got {n_classes}: "
+            "use 'top-label' or 'classwise'."
+        )
+    return target
+
+
+def _as_array(values: Any, name: str) -> NDArray[Any]:
+    """Accept lists, numpy, pandas, polars, Arrow and CPU tensors."""
+    if hasattr(values, "detach"):  # a torch tensor, without importing torch
+        values = values.detach()
+        if str(getattr(values, "dtype", "")) == "torch.bfloat16":  # numpy has no bfloat16
+            values = values.float()
+        if getattr(getattr(values, "device", None), "type", "cpu") != "cpu":
+            raise InputError(f"{name} is a tensor on {values.device}: call .cpu() on it first.")
+    if hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
+        values = _table_to_numpy(values)
+    try:
+        array = np.asarray(values)
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{name} cannot be read as an array: {error}.") from None
+    if array.dtype.kind == "O":
+        array = _from_objects(array, name)
+    return array
+
+
+def _table_to_numpy(values: Any) -> Any:
+    """Turn a pandas, polars or Arrow column or table into numpy."""
+    if hasattr(values, "column_names"):  # an Arrow table or record batch
+        return np.column_stack([column.to_numpy() for column in values.columns])
+    try:
+        return values.to_numpy(zero_copy_only=False)  # an Arrow array with nulls or booleans
+    except TypeError:
+        return values.to_numpy()
+
+
+def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Give an object array its real type; a missing value or a mixture is an error."""
+    flat = array.ravel()
+    missing = np.fromiter((v is None or v != v for v in flat), bool, len(flat))
+    if missing.any():
+        where = _first(missing.reshape(array.shape))
+        raise InputError(f"{name} has a missing value in {_place(where)}: drop or fill that row.")
+    kinds = {type(v).__name__ for v in flat}
+    if kinds <= {"str"}:
+        return array.astype(str)
+    if kinds <= {"bool", "int", "float", "int64", "float64", "bool_", "Decimal"}:
+        return array.astype(np.float64)
+    raise InputError(
+        f"{name} mixes {' and '.join(sorted(kinds))}: give numbers, or names of one type."
+    )
+
+
+def _as_float(values: Any, name: str) -> NDArray[np.floating[Any]]:
+    array = _as_array(values, name)
+    if array.dtype.kind in "biu":
+        return array.astype(np.float64)
+    if array.dtype.kind != "f":
+        raise InputError(f"{name} must be numbers, got {array.dtype}: first value {_show(array)}.")
+    return array.astype(np.float32) if array.dtype == np.float16 else array
+
+
+def _look_up(
+    array: NDArray[Any], classes: tuple[Any, ...], n_classes: int, name: str
+) -> tuple[IntArray, tuple[Any, ...]]:
+    """Find each label among the class names."""
+    if len(set(classes)) != len(classes):
+        twice = next(c for i, c in enumerate(classes) if c in classes[:i])
+        raise InputError(f"classes must differ, got {twice!r} twice.")
+    if len(classes) != n_classes:
+        raise InputError(
+            f"classes must have one name for each of the {n_classes} columns, got {len(classes)}."
+        )
+    position = {c: i for i, c in enumerate(classes)}
+    values, inverse = np.unique(array, return_inverse=True)
+    codes = np.array([position.get(_plain(v), -1) for v in values], dtype=np.int64)[inverse]
+    if (codes < 0).any():
+        row = int(np.argmax(codes < 0))
+        raise InputError(
+            f"{name} row {row} is {_plain(array[row])!r}, which is not among the classes "
+            f"{_listed(classes)}: correct the label or add its column."
+        )
+    return codes.reshape(-1), classes
+
+
+def _whole_numbers(array: NDArray[Any], n_classes: int, name: str) -> IntArray:
+    """Check that labels are whole numbers 0..K-1."""
+    if array.dtype.kind == "f":
+        bad = ~(np.isfinite(array) & (array == np.floor(array)))
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(
+                f"{name} row {row} is {array[row]}: labels must be whole numbers 0..{n_classes - 1}"
+                ", booleans or, with classes=[...], names."
+            )
+    if array.dtype.kind != "b" and not (array.min() >= 0 and array.max() < n_classes):
+        row = int(np.argmax((array < 0) | (array >= n_classes)))
+        raise InputError(
+            f"{name} row {row} is {array[row]}, but labels must be whole numbers 0..{n_classes - 1}"
+            f" for {n_classes} classes: pass classes=[...] if they are names."
+        )
+    return array.astype(np.int64, copy=False)
+
+
+def _blame_value(array: NDArray[Any], name: str) -> None:
+    """Name the first entry that is not a probability."""
+    where = _first(~((array >= 0.0) & (array <= 1.0)))
+    value = float(array[where])
+    remedy = (
+        "drop or repair that row"
+        if not np.isfinite(value)
+        else "turn logits or percentages into probabilities first"
+    )
+    raise InputError(f"{name} must lie in [0, 1], got {value:g} in {_place(where)}: {remedy}.")
+
+
+def _first(mask: NDArray[Any]) -> tuple[int, ...]:
+    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
+
+
+def _place(where: tuple[int, ...]) -> str:
+    row = f"row {where[0]}"
+    return row if len(where) == 1 else f"{row}, column {where[1]}"
+
+
+def _show(array: NDArray[Any]) -> str:
+    return repr(_plain(array.ravel()[0])) if array.size else "none"
+
+
+def _plain(value: Any) -> Any:
+    """Turn a numpy scalar into the Python value that users compare with."""
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _listed(names: Sequence[Any], most: int = 8) -> str:
+    shown = ", ".join(repr(n) for n in names[:most])
+    return f"{shown} and {len(names) - most} more" if len(names) > most else shown

@@ -1,0 +1,54 @@
+"""Metrics: pure functions of (labels, probs) on numpy, each with its definition."""
+
+from calibrant.metrics.classification import (
+    accuracy,
+    confusion_matrix,
+    f1,
+    f1_macro,
+    matthews,
+    precision,
+    precision_macro,
+    recall,
+    recall_macro,
+)
+from calibrant.metrics.debiased import ece_debiased
+from calibrant.metrics.decomposition import Decomposition, decompose
+from calibrant.metrics.ece import ace, ece, ece_classwise, mce, sce
+from calibrant.metrics.evaluation import evaluate
+from calibrant.metrics.ks import calibration_test, ks
+from calibrant.metrics.proper import brier, nll
+from calibrant.metrics.ranking import auprc, auroc, aurc
+from calibrant.metrics.smooth import ece_smooth
+from calibrant.metrics.spiegelhalter import spiegelhalter
+from calibrant.metrics.sweep import ece_sweep
+
+__all__ = [
+    "Decomposition",
+    "accuracy",
+    "ace",
+    "auprc",
+    "auroc",
+    "aurc",
+    "brier",
+    "calibration_test",
+    "confusion_matrix",
+    "decompose",
+    "ece",
+    "ece_classwise",
+    "ece_debiased",
+    "ece_smooth",
+    "ece_sweep",
+    "evaluate",
+    "f1",
+    "f1_macro",
+    "ks",
+    "matthews",
+    "mce",
+    "nll",
+    "precision",
+    "precision_macro",
+    "recall",
+    "recall_macro",
+    "sce",
+    "spiegelhalter",
+]

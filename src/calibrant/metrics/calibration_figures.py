@@ -1,0 +1,169 @@
+"""Calibration errors of one problem, each with its interval and its floor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.inputs import FloatArray
+from calibrant.metrics.binning import mass_edges, width_edges
+from calibrant.metrics.debiased import debiased_square
+from calibrant.metrics.resampling import (
+    bootstrap_noise,
+    floor_by_redrawing,
+    floor_of_sizes,
+    interval_from_sizes,
+    null_residuals,
+)
+from calibrant.metrics.seminorms import Seminorm, binned_size, running_size, smoothed_size
+from calibrant.metrics.smooth import tally_smooth
+from calibrant.metrics.sweep import sweep_edges
+from calibrant.metrics.tally import Tally
+from calibrant.results import Floor, Interval
+
+__all__ = ["Estimate", "Resampled", "binned_estimates", "classwise_estimate", "own_bin_estimates"]
+
+_MOST_EDGES = 1025  # a sweep that ends with a bin per score is resampled on coarser bins
+_REDRAWS = 200  # for errors that choose their own bins, each redraw is a full computation
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """Value, interval and floor of one calibration error."""
+
+    value: float
+    interval: Interval
+    floor: Floor
+
+
+@dataclass(frozen=True)
+class Options:
+    """How estimates are made."""
+
+    n_bins: int = 15
+    replicates: int = 1000
+    draws: int = 1999
+    confidence: float = 0.95
+
+
+class Resampled:
+    """A tally with its cells, bootstrap noise and redrawn residuals, drawn once for all errors."""
+
+    def __init__(self, tally: Tally, options: Options, rng: np.random.Generator) -> None:
+        self.tally = tally
+        self.options = options
+        self.rng = rng
+        self.width = width_edges(options.n_bins)
+        self.mass = mass_edges(tally.score, tally.mass, options.n_bins)
+        self.sweeps = {s: _at_most(sweep_edges(tally, s), tally) for s in ("width", "mass")}
+        every = np.concatenate([self.width, self.mass, *self.sweeps.values()])
+        self.cells = tally.compress(np.unique(every))
+        self.noise = bootstrap_noise(self.cells, options.replicates, rng)
+        self.null = null_residuals(self.cells, options.draws, rng)
+
+    def interval(self, size: Seminorm, estimate: float) -> Interval:
+        """Interval of a calibration error around its estimate."""
+        confidence = self.options.confidence
+        noise, replicate = size(self.noise), size(self.cells.residual + self.noise)
+        return interval_from_sizes(estimate, noise, replicate, confidence)
+
+    def fixed(self, size: Seminorm) -> Estimate:
+        """Estimate an error whose bins depend on the scores alone."""
+        value = float(size(self.cells.residual))
+        return Estimate(value, self.interval(size, value), floor_of_sizes(size(self.null)))
+
+    def redrawn(self, size: Seminorm, value: float, again: Callable[[Tally], float]) -> Estimate:
+        """Estimate an error that chooses its bins by the labels, so floors are computed anew."""
+        plug_in = float(size(self.cells.residual))
+        floor = floor_by_redrawing(self.cells, again, _REDRAWS, self.rng)
+        return Estimate(value, self.interval(size, plug_in), floor)
+
+
+def binned_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
+    """ECE by width and mass, MCE, debiased, KS."""
+    cells = sample.cells
+    yield "ece_ew", sample.fixed(binned_size(cells, sample.width))
+    yield "ece_em", sample.fixed(binned_size(cells, sample.mass))
+    yield "mce", sample.fixed(binned_size(cells, sample.width, np.inf))
+    yield "ece_debiased", sample.redrawn(
+        binned_size(cells, sample.mass, 2),
+        _debiased(cells, sample.mass),
+        lambda drawn: _debiased(drawn, sample.mass),
+    )
+    ks = sample.fixed(running_size)
+    exact = float(running_size(sample.tally.residual))  # between the cells' ends too
+    yield "ks", Estimate(exact, ks.interval, ks.floor)
+
+
+def own_bin_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
+    """Sweep errors and smooth ECE, which choose bins or bandwidth by looking at the labels."""
+    cells = sample.cells
+    for scheme, name in (("width", "ece_sweep_ew"), ("mass", "ece_sweep_em")):
+        edges = sample.sweeps[scheme]
+        value = float(binned_size(sample.tally, edges)(sample.tally.residual))
+        yield name, sample.redrawn(binned_size(cells, edges), value, _sweep_again(scheme))
+    value = tally_smooth(sample.tally)
+    size = smoothed_size(cells, max(value, 1e-3))
+    yield "ece_smooth", sample.redrawn(size, value, lambda t: tally_smooth(t, points=2048))
+
+
+def classwise_estimate(
+    tallies: Iterator[Tally], scheme: str, options: Options, rng: np.random.Generator
+) -> Estimate:
+    """Mean over classes; classes are resampled independently, two classes as mirror images."""
+    values, noises, replicates, nulls = [], [], [], []
+    for tally in tallies:
+        edges = (
+            width_edges(options.n_bins)
+            if scheme == "width"
+            else mass_edges(tally.score, tally.mass, options.n_bins)
+        )
+        bins = _bins_only(tally, edges)
+        noise = bootstrap_noise(bins, options.replicates, rng)
+        values.append(float(np.abs(bins.residual).sum()))
+        noises.append(np.abs(noise).sum(axis=1))
+        replicates.append(np.abs(bins.residual + noise).sum(axis=1))
+        nulls.append(_null_sizes(tally, edges, options.draws, rng))
+    if len(values) == 2:  # both classes err together
+        noises, replicates, nulls = (
+            [np.sort(column) for column in columns] for columns in (noises, replicates, nulls)
+        )
+    value = float(np.mean(values))
+    interval = interval_from_sizes(
+        value, np.mean(noises, axis=0), np.mean(replicates, axis=0), options.confidence
+    )
+    return Estimate(value, interval, floor_of_sizes(np.mean(nulls, axis=0)))
+
+
+def _bins_only(tally: Tally, edges: FloatArray) -> Tally:
+    starts = np.unique(tally.starts(edges))
+    return tally.merge_at(starts[starts < len(tally.score)])
+
+
+def _null_sizes(
+    tally: Tally, edges: FloatArray, draws: int, rng: np.random.Generator
+) -> FloatArray:
+    """Sizes under calibration, from the normal limit of each bin's redrawn residual."""
+    spread = tally.square.sum(axis=1) * tally.score * (1.0 - tally.score)
+    sigma = np.sqrt(tally.per_bin(edges, spread)) / tally.total
+    return np.asarray(np.abs(rng.standard_normal((draws, len(sigma))) * sigma).sum(axis=1))
+
+
+def _debiased(tally: Tally, edges: FloatArray) -> float:
+    return float(np.sqrt(max(0.0, debiased_square(tally, edges))))
+
+
+def _sweep_again(scheme: str) -> Callable[[Tally], float]:
+    def value(drawn: Tally) -> float:
+        edges = sweep_edges(drawn, scheme)
+        return float(binned_size(drawn, edges)(drawn.residual))
+
+    return value
+
+
+def _at_most(edges: FloatArray, tally: Tally) -> FloatArray:
+    if len(edges) <= _MOST_EDGES:
+        return edges
+    return mass_edges(tally.score, tally.mass, _MOST_EDGES - 1)

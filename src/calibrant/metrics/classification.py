@@ -1,0 +1,204 @@
+"""Decisions by the most probable class: accuracy, precision, recall, F1, confusion, Matthews."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs import FloatArray, Scored, as_scored
+from calibrant.metrics.problem import predictions
+
+__all__ = [
+    "accuracy",
+    "confusion_matrix",
+    "f1",
+    "f1_macro",
+    "matthews",
+    "precision",
+    "precision_macro",
+    "recall",
+    "recall_macro",
+]
+
+
+def confusion_matrix(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> FloatArray:
+    """Count (or weigh) rows by label (row) and predicted class (column).
+
+    The prediction is the most probable class, the first one among equals; for P(positive) that
+    means positive where it exceeds 1/2.
+
+    Examples
+    --------
+    >>> confusion_matrix([0, 1, 1], [0.2, 0.9, 0.4])
+    array([[1., 0.], [1., 1.]])
+    """
+    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    return confusion_of(scored, scored.weights)
+
+
+def accuracy(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> float:
+    """Share of rows whose most probable class is the label.
+
+    Examples
+    --------
+    >>> round(accuracy([0, 1, 1], [0.2, 0.9, 0.4]), 4)
+    0.6667
+    """
+    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return float(np.trace(found) / found.sum())
+
+
+def precision(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> FloatArray:
+    """Precision of each class: right among those predicted; NaN for a class never predicted.
+
+    Examples
+    --------
+    >>> precision([0, 1, 1], [0.2, 0.9, 0.4])
+    array([0.5, 1. ])
+    """
+    return precision_of(confusion_matrix(labels, probs, weights=weights, classes=classes))
+
+
+def recall(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> FloatArray:
+    """Recall of each class: found among those that are; NaN for a class without rows.
+
+    Examples
+    --------
+    >>> recall([0, 1, 1], [0.2, 0.9, 0.4])
+    array([1. , 0.5])
+    """
+    return recall_of(confusion_matrix(labels, probs, weights=weights, classes=classes))
+
+
+def f1(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> FloatArray:
+    """F1 of each class, 2 hits / (predicted + actual); NaN for a class that occurs in neither.
+
+    Examples
+    --------
+    >>> f1([0, 1, 1], [0.2, 0.9, 0.4]).round(4)
+    array([0.6667, 0.6667])
+    """
+    return f1_of(confusion_matrix(labels, probs, weights=weights, classes=classes))
+
+
+def precision_macro(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> float:
+    """Mean precision over classes that occur as label or prediction; never predicted counts 0.
+
+    Examples
+    --------
+    >>> precision_macro([0, 1, 1], [0.2, 0.9, 0.4])
+    0.75
+    """
+    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return macro(precision_of(found), found)
+
+
+def recall_macro(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> float:
+    """Mean recall over classes that occur as label or prediction; without rows counts 0.
+
+    Examples
+    --------
+    >>> recall_macro([0, 1, 1], [0.2, 0.9, 0.4])
+    0.75
+    """
+    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return macro(recall_of(found), found)
+
+
+def f1_macro(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> float:
+    """Mean F1 over classes that occur as label or prediction.
+
+    It is the mean of the F1s, not the F1 of the mean precision and recall.
+
+    Examples
+    --------
+    >>> round(f1_macro([0, 1, 1], [0.2, 0.9, 0.4]), 4)
+    0.6667
+    """
+    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return macro(f1_of(found), found)
+
+
+def matthews(
+    labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
+) -> float:
+    r"""Matthews correlation between label and prediction, for any number of classes.
+
+    .. math:: \frac{c\,s - \sum_k p_k t_k}{\sqrt{(s^2 - \sum_k p_k^2)(s^2 - \sum_k t_k^2)}}
+
+    with c the rows that are right, s all rows, :math:`p_k` and :math:`t_k` how often class k is
+    predicted and true. 0 where all predictions, or all labels, are one class.
+
+    Examples
+    --------
+    >>> matthews([0, 1, 1], [0.2, 0.9, 0.4])
+    0.5
+
+    References
+    ----------
+    Gorodkin (2004), Computational Biology and Chemistry 28.
+    """
+    return matthews_of(confusion_matrix(labels, probs, weights=weights, classes=classes))
+
+
+def precision_of(confusion: FloatArray) -> FloatArray:
+    """Precision of each class from a confusion matrix."""
+    return _ratio(np.diag(confusion), confusion.sum(axis=0))
+
+
+def recall_of(confusion: FloatArray) -> FloatArray:
+    """Recall of each class from a confusion matrix."""
+    return _ratio(np.diag(confusion), confusion.sum(axis=1))
+
+
+def f1_of(confusion: FloatArray) -> FloatArray:
+    """F1 of each class from a confusion matrix."""
+    return _ratio(2 * np.diag(confusion), confusion.sum(axis=0) + confusion.sum(axis=1))
+
+
+def matthews_of(confusion: FloatArray) -> float:
+    """Matthews correlation of a confusion matrix."""
+    total, right = confusion.sum(), np.trace(confusion)
+    predicted, actual = confusion.sum(axis=0), confusion.sum(axis=1)
+    below = (total**2 - predicted @ predicted) * (total**2 - actual @ actual)
+    return float((right * total - predicted @ actual) / np.sqrt(below)) if below > 0 else 0.0
+
+
+def macro(values: FloatArray, confusion: FloatArray) -> float:
+    """Mean over classes that occur as label or prediction, an undefined value counting as 0."""
+    return float(np.nan_to_num(values[occurring(confusion)], nan=0.0).mean())
+
+
+def occurring(confusion: FloatArray) -> NDArray[np.bool_]:
+    """Whether each class occurs as label or prediction."""
+    return np.asarray(confusion.sum(axis=0) + confusion.sum(axis=1) > 0)
+
+
+def confusion_of(scored: Scored, weights: FloatArray | None) -> FloatArray:
+    """Sum weights (None: 1 each) by label and prediction."""
+    k = len(scored.classes)
+    cell = scored.labels * k + predictions(scored)
+    return np.bincount(cell, weights, k * k).reshape(k, k).astype(np.float64)
+
+
+def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
+    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)

@@ -1,0 +1,66 @@
+"""Debiased calibration error."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.inputs import FloatArray, Target, as_scored
+from calibrant.metrics.binning import Scheme, check_bins, mass_edges, width_edges
+from calibrant.metrics.problem import one_tally
+from calibrant.metrics.tally import Tally
+
+__all__ = ["ece_debiased"]
+
+
+def ece_debiased(
+    labels: Any,
+    probs: Any,
+    *,
+    n_bins: int = 15,
+    scheme: Scheme = "mass",
+    target: Target | None = None,
+    weights: Any = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    r"""Root-mean-square calibration error with the expected share of chance taken off.
+
+    .. math:: \sqrt{\max\Big(0, \sum_b w_b\Big[(\bar y_b - \bar s_b)^2
+              - \frac{\bar y_b(1-\bar y_b)}{n_b - 1}\Big]\Big)}
+
+    with :math:`w_b` the share of bin b, :math:`\bar y_b` its share of events, :math:`\bar s_b`
+    its mean score and :math:`n_b` its rows (with weights: Kish's effective number). Bins with
+    fewer than two rows contribute nothing. It is an L2 error: do not hold it against an L1 one.
+
+    Examples
+    --------
+    Half of (0.1333^2 - 0.1111) and half of (0.4^2 - 0), then the root:
+
+    >>> round(ece_debiased([0, 0, 1, 1, 1, 1], [.2, .2, .2, .6, .6, .6], n_bins=2), 4)
+    0.1826
+
+    References
+    ----------
+    Kumar, Liang & Ma (2019), NeurIPS, section 5.
+    """
+    check_bins(n_bins, scheme, 2)
+    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    tally = one_tally(scored, target)
+    edges = (
+        width_edges(n_bins) if scheme == "width" else mass_edges(tally.score, tally.mass, n_bins)
+    )
+    return float(np.sqrt(max(0.0, debiased_square(tally, edges))))
+
+
+def debiased_square(tally: Tally, edges: FloatArray) -> float:
+    """Return the squared error before the root; below 0 where chance explains more than all."""
+    mass, hits = tally.per_bin(edges, tally.mass), tally.per_bin(edges, tally.hits)
+    gap = tally.per_bin(edges, tally.residual)
+    square = tally.per_bin(edges, tally.square.sum(axis=1))
+    rows = mass**2 / np.where(square > 0, square, 1.0)
+    counts = rows > 1.0 + 1e-9
+    share, rate = mass[counts] / tally.total, hits[counts] / mass[counts]
+    chance = rate * (1.0 - rate) / (rows[counts] - 1.0)
+    return float(((gap[counts] ** 2) / share - share * chance).sum())

@@ -1,0 +1,210 @@
+"""`evaluate`: every figure with its interval, floor and definition, and one verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inputs import Scored, Target, as_scored, resolve_target
+from calibrant.metrics.calibration_figures import (
+    Estimate,
+    Options,
+    Resampled,
+    binned_estimates,
+    classwise_estimate,
+    own_bin_estimates,
+)
+from calibrant.metrics.catalogue import CATALOGUE, NAMES
+from calibrant.metrics.curves import class_curves, reliability_bins, smooth_curve
+from calibrant.metrics.decomposition import decompose
+from calibrant.metrics.influence_figures import confusion_estimates, loss_interval, rank_estimates
+from calibrant.metrics.ks import tally_test
+from calibrant.metrics.per_class import per_class_table
+from calibrant.metrics.spiegelhalter import spiegelhalter
+from calibrant.metrics.summary import Summary, summarise
+from calibrant.metrics.verdict import verdict
+from calibrant.results import CalibrationTest, Evaluation, Figure
+from calibrant.stats import holm
+
+__all__ = ["evaluate"]
+
+
+def evaluate(
+    labels: Any,
+    probs: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    target: Target | None = None,
+    weights: Any = None,
+    groups: Any = None,
+    rng: int | np.random.Generator = 0,
+    n_bins: int = 15,
+    confidence: float = 0.95,
+) -> Evaluation:
+    """Measure how far probabilities can be trusted.
+
+    Gives calibration errors (with intervals and the floor that a perfectly calibrated model with
+    these scores would get), proper scores, accuracy and ranking, tests, reliability tables, and a
+    verdict in words from one pre-declared test.
+
+    Parameters
+    ----------
+    labels : (n,) labels
+    probs : (n,) P(positive) or (n, K)
+    classes : names behind the columns, when labels are names
+    target : "positive" (default for two classes) or "top-label" (default for more)
+    weights : inverse inclusion probabilities
+    groups : (n,) names; each group gets its own figures and a Holm-adjusted verdict
+    rng : seed of the resampling
+    n_bins : bins of the binned errors
+    confidence : nominal coverage of the intervals
+
+    Examples
+    --------
+    >>> from calibrant.testing import WORLDS
+    >>> draw = WORLDS["binary"].draw(2000, 0)
+    >>> result = evaluate(draw.labels, draw.probs)
+    >>> print(result.verdict.text)
+    over-confident by about ... percentage points: high probabilities too high...
+    >>> result["ece_ew"].interval.low > 0
+    True
+    """
+    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    what = resolve_target(target, len(scored.classes))
+    if what == "classwise":
+        raise InputError(
+            "target must be 'positive' or 'top-label' for the headline; the class-wise figures "
+            "are always given beside it."
+        )
+    names = _group_names(groups, scored.n)
+    generator = np.random.default_rng(rng)
+    options = Options(n_bins=n_bins, confidence=confidence)
+    whole = _evaluate_scored(scored, what, options, generator)
+    if names is None:
+        return whole
+    parts = {
+        str(name): _evaluate_scored(scored.rows(names == name), what, options, generator)
+        for name in np.unique(names)
+    }
+    return whole.with_groups(_adjusted(parts, scored, names, what))
+
+
+def _evaluate_scored(
+    scored: Scored, target: Target, options: Options, rng: np.random.Generator
+) -> Evaluation:
+    form = "vector" if target == "top-label" and not scored.binary else target
+    extra = {}
+    if scored.weights is None:
+        extra["spiegelhalter"] = spiegelhalter(scored.labels, scored.probs, target=form)  # type: ignore[arg-type]
+    return evaluation_of(summarise(scored), target, options, rng, extra_tests=extra)
+
+
+def evaluation_of(
+    summary: Summary,
+    target: Target,
+    options: Options,
+    rng: np.random.Generator,
+    *,
+    extra_tests: dict[str, CalibrationTest] | None = None,
+    own_bins: bool = True,
+) -> Evaluation:
+    """Compute an evaluation from sufficient statistics; a stream has no `own_bins` figures."""
+    sample = Resampled(summary.headline(target), options, rng)
+    estimates: dict[str, Estimate] = dict(binned_estimates(sample))
+    if own_bins:
+        estimates |= dict(own_bin_estimates(sample))
+    for name, scheme in (("ece_classwise", "width"), ("ace", "mass")):
+        tallies = (view.tally for view in summary.by_class())
+        estimates[name] = classwise_estimate(tallies, scheme, options, rng)
+    if target == "positive":
+        beside = Resampled(summary.top, options, rng)
+        for name, estimate in binned_estimates(beside):
+            if f"{name}_top_label" in CATALOGUE:
+                estimates[f"{name}_top_label"] = estimate
+    test = tally_test(sample.cells, draws=options.draws, rng=rng)
+    return Evaluation(
+        n=summary.n,
+        classes=summary.classes,
+        target=target,
+        figures=_figures(summary, target, estimates, options),
+        verdict=verdict(sample.cells, test, target),
+        tests={"ks": test, **(extra_tests or {})},
+        bins={
+            "width": reliability_bins(sample, "width", target),
+            "mass": reliability_bins(sample, "mass", target),
+        },
+        per_class=per_class_table(summary, options.confidence),
+        confusion=summary.confusion.weight,
+        decomposition={
+            "brier": decompose(sample.tally, "brier").to_dict(),
+            "nll": decompose(sample.tally, "nll").to_dict(),
+        },
+        confidence=options.confidence,
+        weighted=summary.weighted,
+        curves={"classes": class_curves(summary), "smooth": smooth_curve(sample)},
+    )
+
+
+def _figures(
+    summary: Summary, target: str, estimates: dict[str, Estimate], options: Options
+) -> dict[str, Figure]:
+    """Gather all figures in the order of the catalogue."""
+    fill = {"n_bins": options.n_bins, "target": target, "k": len(summary.classes)}
+    found: dict[str, Figure] = {}
+
+    def put(name: str, **parts: Any) -> None:
+        found[name] = Figure(name, definition=CATALOGUE[name].definition.format(**fill), **parts)
+
+    for name, e in estimates.items():
+        put(name, value=e.value, interval=e.interval, floor=e.floor)
+    for name, moments in (("nll", summary.nll), ("brier", summary.brier)):
+        if moments.infinite:
+            rows = f"{moments.infinite:,} row{'s' if moments.infinite > 1 else ''}"
+            put(name, value=None, why=f"infinite: {rows} gave probability 0 to the label")
+        else:
+            interval = loss_interval(moments, summary.n, options.confidence)
+            put(name, value=moments.mean, interval=interval)
+    smooth = (
+        *confusion_estimates(
+            summary.confusion, weighted=summary.weighted, confidence=options.confidence
+        ),
+        *rank_estimates(summary, options.confidence),
+    )
+    for name, value, interval in smooth:
+        put(name, value=value, interval=interval)
+    for name in NAMES:
+        if name not in found and not name.endswith("_top_label"):
+            put(name, value=None, why=_why_missing(name))
+    return {name: found[name] for name in NAMES if name in found}
+
+
+def _why_missing(name: str) -> str:
+    if name in ("auroc", "auprc"):
+        return "ranking needs rows of at least two classes, and only one occurs"
+    return "this error chooses its bins by every single score, which a stream does not keep"
+
+
+def _group_names(groups: Any, n: int) -> Any:
+    if groups is None:
+        return None
+    names = np.asarray(groups).astype(str)
+    if names.shape != (n,):
+        raise InputError(f"groups must have shape ({n},), got {names.shape}: one name per row.")
+    return names
+
+
+def _adjusted(
+    parts: dict[str, Evaluation], scored: Scored, names: Any, target: Target
+) -> dict[str, Evaluation]:
+    """Replace each group's verdict by one with a Holm-adjusted p-value."""
+    p_values = holm([float(part.tests["ks"].p_value or 1.0) for part in parts.values()])
+    out = {}
+    for (name, part), p in zip(parts.items(), p_values, strict=True):
+        tally = summarise(scored.rows(names == name)).headline(target)
+        words = verdict(tally, part.tests["ks"], target, p_value=float(p))
+        out[name] = replace(part, verdict=words)
+    return out

@@ -1,0 +1,153 @@
+"""Figures that are smooth in the data: intervals from the influence of each row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from calibrant.inputs import FloatArray
+from calibrant.metrics.classification import (
+    f1_of,
+    macro,
+    matthews_of,
+    occurring,
+    precision_of,
+    recall_of,
+)
+from calibrant.metrics.ranking import auprc_influence, auroc_influence, aurc_influence
+from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
+from calibrant.results import Interval
+from calibrant.stats import clopper_pearson, wald_interval
+
+__all__ = ["confusion_estimates", "loss_interval", "rank_estimates"]
+
+Estimated = tuple[str, float, Interval]
+
+
+def loss_interval(moments: Moments, n: int, confidence: float) -> Interval:
+    """Interval of a mean loss, on the log scale (losses are skewed to the right)."""
+    return wald_interval(moments.mean, moments.error, n=n, scale="log", confidence=confidence)
+
+
+def confusion_estimates(
+    confusion: Confusion, *, weighted: bool, confidence: float
+) -> Iterator[Estimated]:
+    """Accuracy (exact where rows have no weights), macro figures and Matthews correlation."""
+    weight, total = confusion.weight, confusion.weight.sum()
+    right, n = np.trace(confusion.count), confusion.count.sum()
+    rows = confusion.count.sum(axis=1)
+    scarce = float(rows[rows > 0].min())
+    accuracy = float(np.trace(weight) / total)
+    if weighted:
+        yield (
+            "accuracy",
+            accuracy,
+            _bounded(
+                accuracy, _error(confusion, np.eye(len(weight)) - accuracy), float(n), confidence
+            ),
+        )
+    else:
+        yield "accuracy", accuracy, clopper_pearson(right, n, confidence=confidence)
+    for name, value, influence in _macro_influences(weight):
+        error = _error(confusion, influence)
+        if name == "matthews":
+            yield name, value, wald_interval(value, error, n=scarce, confidence=confidence)
+        else:
+            yield name, value, _bounded(value, error, scarce, confidence)
+
+
+def rank_estimates(summary: Summary, confidence: float) -> Iterator[Estimated]:
+    """AUROC and AUPRC (mean over classes) and AURC."""
+    sums = {"auroc": _ClassMean(summary), "auprc": _ClassMean(summary)}
+    scarce = np.inf
+    for k, view in enumerate(summary.by_class()):
+        events, rest = view.tally.count[:, 1].sum(), view.tally.count[:, 0].sum()
+        if (len(summary.classes) == 2 and k == 0) or min(events, rest) == 0:
+            continue
+        scarce = min(scarce, events, rest)
+        sums["auroc"].add(view, *auroc_influence(view.tally))
+        sums["auprc"].add(view, *auprc_influence(view.tally))
+    for name, mean in sums.items():
+        if mean.values:
+            value, error = mean.result()
+            yield name, value, _bounded(value, error, float(scarce), confidence)
+    value, influence = aurc_influence(summary.top)
+    error = float(np.sqrt((summary.top.square * influence**2).sum()) / summary.top.total)
+    yield "aurc", value, _bounded(value, error, summary.n, confidence)
+
+
+class _ClassMean:
+    """Mean of a figure over classes with its standard error.
+
+    With rows at hand their influences add up exactly; from a stream only each class's own error
+    is known, and their mean is an upper limit.
+    """
+
+    def __init__(self, summary: Summary) -> None:
+        self.weights = summary.row_weights
+        self.values: list[float] = []
+        self.errors: list[float] = []
+        self.rows: FloatArray | None = None
+
+    def add(self, view: ClassView, value: float, influence: FloatArray) -> None:
+        tally = view.tally
+        self.values.append(value)
+        self.errors.append(float(np.sqrt((tally.square * influence**2).sum()) / tally.total))
+        if view.place is not None:
+            mine = influence[view.place, view.event]
+            self.rows = mine if self.rows is None else self.rows + mine
+
+    def result(self) -> tuple[float, float]:
+        value, k = float(np.mean(self.values)), len(self.values)
+        if self.rows is None or k == 1:
+            return value, float(np.mean(self.errors))
+        share = 1.0 / len(self.rows) if self.weights is None else self.weights / self.weights.sum()
+        return value, float(np.sqrt(((share * self.rows / k) ** 2).sum()))
+
+
+def _macro_influences(weight: FloatArray) -> Iterator[tuple[str, float, FloatArray]]:
+    """Yield name, value and the influence of a row by its label and prediction."""
+    total, used = weight.sum(), occurring(weight)
+    share = np.where(used, 1.0 / used.sum(), 0.0)
+    actual, predicted = weight.sum(axis=1), weight.sum(axis=0)
+    hit = np.eye(len(weight))
+    precision, recall, f1 = (np.nan_to_num(g(weight)) for g in (precision_of, recall_of, f1_of))
+    by_prediction = share * total / np.where(predicted > 0, predicted, 1.0)
+    by_label = share * total / np.where(actual > 0, actual, 1.0)
+    both = share * total / np.where(actual + predicted > 0, actual + predicted, 1.0)
+    yield "precision_macro", macro(precision, weight), (hit - precision) * by_prediction
+    yield "recall_macro", macro(recall, weight), (hit - recall[:, None]) * by_label[:, None]
+    yield (
+        "f1_macro",
+        macro(f1, weight),
+        (hit - f1[:, None]) * both[:, None] + (hit - f1) * both,
+    )
+    yield "matthews", matthews_of(weight), _matthews_influence(weight, hit)
+
+
+def _matthews_influence(weight: FloatArray, hit: FloatArray) -> FloatArray:
+    total, right = weight.sum(), np.trace(weight)
+    actual, predicted = weight.sum(axis=1), weight.sum(axis=0)
+    free_p = total**2 - predicted @ predicted
+    free_a = total**2 - actual @ actual
+    if free_p <= 0 or free_a <= 0:
+        return np.zeros_like(weight)
+    above = hit * total + right - actual[None, :] - predicted[:, None]
+    drift = (total - predicted)[None, :] / free_p + (total - actual)[:, None] / free_a
+    return np.asarray(
+        total * (above / np.sqrt(free_p * free_a) - matthews_of(weight) * drift)
+    )
+
+
+def _error(confusion: Confusion, influence: FloatArray) -> float:
+    return float(np.sqrt((confusion.square * influence**2).sum()) / confusion.weight.sum())
+
+
+def _bounded(value: float, error: float, n: float, confidence: float) -> Interval:
+    """Interval within [0, 1]; at the very ends, where no row varies, that of a proportion."""
+    if error <= 1e-12 * max(value, 1e-300) or value in (0.0, 1.0):
+        exact = clopper_pearson(value * n, n, confidence=confidence)
+        method = "no variation seen: exact interval of a proportion at the scarcest class's n"
+        return Interval(exact.low, exact.high, confidence, method)
+    return wald_interval(value, error, n=n, scale="logit", confidence=confidence)

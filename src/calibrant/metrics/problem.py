@@ -1,0 +1,114 @@
+"""From classes and probabilities to what is calibrated: a score and whether the event came."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs import IntArray, Scored, Target, resolve_target
+from calibrant.metrics.tally import Tally, tally_rows
+
+__all__ = [
+    "BLOCK",
+    "blocks",
+    "class_problem",
+    "in_threads",
+    "one_tally",
+    "predictions",
+    "problem",
+    "top_label",
+]
+
+BLOCK = 1 << 15
+"""Rows handled at a time: a block of a few classes stays in the processor's cache."""
+
+# Rows of up to this many columns are compared column by column, which is faster than argmax.
+_FEW_COLUMNS = 64
+
+
+def problem(scored: Scored, target: Target) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
+    """Return (score, event) of each row for `positive` or `top-label`.
+
+    positive
+        the score is P(positive), the event is that the label is positive
+    top-label
+        the score is the largest probability, the event is that its class is the label
+    """
+    if target == "positive":
+        return scored.positive, scored.labels == 1
+    confidence, predicted = top_label(scored)
+    return confidence, predicted == scored.labels
+
+
+def class_problem(scored: Scored, k: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
+    """Return (P(class k), label is class k) of each row."""
+    if scored.probs.ndim == 1:
+        positive = scored.probs.astype(np.float64, copy=False)
+        return (positive if k == 1 else 1.0 - positive), scored.labels == k
+    return scored.probs[:, k], scored.labels == k
+
+
+def predictions(scored: Scored) -> IntArray:
+    """Return the predicted class of each row: the most probable, the first one among equals."""
+    return top_label(scored)[1]
+
+
+def top_label(scored: Scored) -> tuple[NDArray[np.floating[Any]], IntArray]:
+    """Return the largest probability of each row and the first class that has it."""
+    if scored.probs.ndim == 1:
+        positive = scored.probs.astype(np.float64, copy=False)
+        return np.maximum(positive, 1.0 - positive), (positive > 0.5).astype(np.int64)
+    n, k = scored.probs.shape
+    confidence = np.empty(n, dtype=scored.probs.dtype)
+    predicted = np.empty(n, dtype=np.int64)
+
+    def work(rows: slice) -> None:
+        confidence[rows], predicted[rows] = _top_of_block(scored.probs[rows])
+
+    in_threads(work, n, costly=k * n > 1 << 20)
+    return confidence, predicted
+
+
+def blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
+    """Cut n rows into slices of at most `size`."""
+    for start in range(0, n, size):
+        yield slice(start, min(start + size, n))
+
+
+def in_threads(work: Any, n: int, *, costly: bool) -> list[Any]:
+    """Call `work(rows)` for each block of rows, on all cores when it is worth it."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    if not costly or cores == 1:
+        return [work(rows) for rows in blocks(n)]
+    with ThreadPoolExecutor(max_workers=cores) as pool:
+        return list(pool.map(work, blocks(n)))
+
+
+def _top_of_block(probs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
+    if probs.shape[1] > _FEW_COLUMNS:
+        first = probs.argmax(axis=1)
+        return np.take_along_axis(probs, first[:, None], axis=1)[:, 0], first
+    columns = np.ascontiguousarray(probs.T)
+    best = columns[0].copy()
+    first = np.zeros(len(best), dtype=np.int64)
+    for k in range(1, len(columns)):
+        np.copyto(first, k, where=columns[k] > best)
+        np.maximum(best, columns[k], out=best)
+    return best, first
+
+
+def one_tally(scored: Scored, target: str | None) -> Tally:
+    """Return the tally of `positive` or `top-label`; class-wise there are K of them."""
+    what = resolve_target(target, len(scored.classes))
+    if what == "classwise":
+        raise InputError(
+            "this metric describes one binary problem, so target must be 'positive' or "
+            "'top-label', got 'classwise': call it for each class's column."
+        )
+    return tally_rows(*problem(scored, what), scored.weights)

@@ -1,0 +1,92 @@
+"""Smooth calibration error: no bins, a bandwidth that the data choose."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.inputs import FloatArray, Target, as_scored, resolve_target
+from calibrant.metrics.problem import problem
+from calibrant.metrics.tally import Tally
+
+__all__ = ["ece_smooth"]
+
+_GRID = 8192  # cells of the residual histogram; their width is far below any bandwidth in use
+
+
+def ece_smooth(
+    labels: Any,
+    probs: Any,
+    *,
+    target: Target | None = None,
+    weights: Any = None,
+    classes: Sequence[Any] | None = None,
+) -> float:
+    r"""Smooth ECE: the bandwidth :math:`\sigma` at which the smoothed error equals it.
+
+    .. math:: \mathrm{smECE}_\sigma = \int_0^1 \Big|\frac{1}{N}\sum_i (y_i - s_i)
+              K_\sigma(t, s_i)\Big|\,dt, \qquad \mathrm{smECE} = \sigma^*: \mathrm{smECE}_{\sigma^*}
+              = \sigma^*
+
+    with :math:`K_\sigma` the Gaussian kernel of width :math:`\sigma` reflected at 0 and 1. It is
+    continuous in the scores, so no edge can flip it. Residuals are put on a grid of 8,192 cells;
+    a reflected Gaussian is a factor in the cosine transform, so each bandwidth tried costs one
+    transform whatever n is.
+
+    Examples
+    --------
+    Scores of 0.6 for events that always come: wide or narrow, the error is 0.4.
+
+    >>> round(ece_smooth([1, 1, 1], [0.6, 0.6, 0.6]), 3)
+    0.4
+
+    References
+    ----------
+    Blasiok & Nakkiran (2024), ICLR, section 3.
+    """
+    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    what = resolve_target(target, len(scored.classes))
+    if what == "classwise":
+        what = "positive" if scored.binary else "top-label"
+    scores, events = problem(scored, what)
+    gap = events - scores.astype(np.float64, copy=False)
+    mass = scored.weights
+    total = float(len(gap)) if mass is None else float(mass.sum())
+    return fixed_point(residual_grid(scores, gap if mass is None else gap * mass) / total)
+
+
+def tally_smooth(tally: Tally, *, points: int = _GRID) -> float:
+    """Compute the smooth ECE of a tally."""
+    return fixed_point(residual_grid(tally.score, tally.residual, points))
+
+
+def residual_grid(scores: Any, residual: FloatArray, points: int = _GRID) -> FloatArray:
+    """Spread residuals over the grid; each is shared by the two cells next to its score."""
+    place = np.clip(scores.astype(np.float64, copy=False) * points - 0.5, 0.0, points - 1.0)
+    left = np.minimum(place.astype(np.int64), points - 2)
+    right = place - left
+    out = np.bincount(left, residual * (1.0 - right), points)
+    out += np.bincount(left + 1, residual * right, points)
+    return out
+
+
+def fixed_point(grid: FloatArray) -> float:
+    """Find the bandwidth that equals its own error; the error falls as the bandwidth grows."""
+    from scipy.fft import dct, idct
+
+    waves = dct(grid)
+    frequency = np.pi * np.arange(len(grid))
+
+    def error(sigma: float) -> float:
+        damped = waves * np.exp(-0.5 * (frequency * sigma) ** 2)
+        return float(np.abs(idct(damped)).sum())
+
+    low, high = 2.0 / len(grid), 1.0  # below two cells the grid itself would show
+    if error(low) <= low:
+        return error(low)
+    while high - low > 1e-6:
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if error(middle) > middle else (low, middle)
+    return 0.5 * (low + high)

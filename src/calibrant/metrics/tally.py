@@ -1,0 +1,161 @@
+"""A tally: distinct scores in order, and how often the event came and did not come at each.
+
+Every calibration error, ranking metric, interval, floor and test of one binary problem is
+computed from a tally, whether it was made from rows in memory or collected from a stream.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs import FloatArray, IntArray
+
+__all__ = ["Tally", "tally_rows"]
+
+
+@dataclass(frozen=True)
+class Tally:
+    r"""A binary problem in compact form; column 1 is "the event came", column 0 "it did not".
+
+    Parameters
+    ----------
+    score : (C,) ascending scores (of merged cells: their weighted mean)
+    count : (C, 2) number of rows
+    weight : (C, 2) sum of the rows' weights
+    square : (C, 2) sum of the squared weights; it carries the variance of weighted sums
+    """
+
+    score: FloatArray
+    count: FloatArray
+    weight: FloatArray
+    square: FloatArray
+
+    @cached_property
+    def n(self) -> int:
+        """Rows."""
+        return round(float(self.count.sum()))
+
+    @cached_property
+    def total(self) -> float:
+        """Sum of all weights W."""
+        return float(self.weight.sum())
+
+    @cached_property
+    def mass(self) -> FloatArray:
+        """Weight at each score."""
+        return np.asarray(self.weight.sum(axis=1))
+
+    @property
+    def hits(self) -> FloatArray:
+        """Weight of events at each score."""
+        return self.weight[:, 1]
+
+    @cached_property
+    def residual(self) -> FloatArray:
+        r"""Share of the total at each score by which events exceed it: (hits - score mass)/W."""
+        return np.asarray((self.hits - self.mass * self.score) / self.total)
+
+    @property
+    def mean_score(self) -> float:
+        """Mean score."""
+        return float(self.mass @ self.score / self.total)
+
+    @property
+    def event_rate(self) -> float:
+        """Share of events."""
+        return float(self.hits.sum() / self.total)
+
+    def starts(self, edges: FloatArray) -> IntArray:
+        """Return where each bin begins, with the end of the last: (M + 1,) positions."""
+        inner = np.searchsorted(self.score, edges[1:-1], side="left")
+        return np.concatenate([[0], inner, [len(self.score)]])
+
+    def per_bin(self, edges: FloatArray, values: FloatArray) -> FloatArray:
+        """Sum `values` (..., C) over the scores of each bin, giving (..., M)."""
+        return sum_between(values, self.starts(edges))
+
+    def compress(self, edges: FloatArray, cells: int = 1024) -> Tally:
+        """Merge neighbouring scores into about `cells` cells; no cell crosses one of the `edges`.
+
+        Sums over bins with these edges stay exact; resampling costs per cell, not per row.
+        """
+        if len(self.score) <= cells:
+            return self
+        ranks = np.cumsum(self.mass) / self.total
+        cuts = np.searchsorted(ranks, np.arange(1, cells) / cells, side="left")
+        bounds = np.searchsorted(self.score, edges, side="left")
+        starts = np.unique(np.concatenate([[0], cuts, bounds]))
+        return self.merge_at(starts[starts < len(self.score)])
+
+    def merge_at(self, starts: IntArray) -> Tally:
+        """Merge the scores from each start to the next into one cell."""
+        mass = np.add.reduceat(self.mass, starts)
+        moment = np.add.reduceat(self.mass * self.score, starts)
+        # A cell without weight (rows of weight zero) keeps the score of its first row.
+        score = np.where(mass > 0, moment / np.where(mass > 0, mass, 1.0), self.score[starts])
+        count, weight, square = (
+            np.add.reduceat(part, starts, axis=0) for part in (self.count, self.weight, self.square)
+        )
+        return Tally(score, count, weight, square)
+
+    def redraw(self, hits: FloatArray) -> Tally:
+        """Return the same scores with `hits` (C,) rows having the event instead."""
+        rows = self.count.sum(axis=1)
+        ones = hits / np.where(rows > 0, rows, 1.0)
+        split = np.column_stack([1.0 - ones, ones])
+        return replace(
+            self,
+            count=rows[:, None] * split,
+            weight=self.mass[:, None] * split,
+            square=self.square.sum(axis=1)[:, None] * split,
+        )
+
+
+def tally_rows(
+    scores: NDArray[np.floating[Any]],
+    events: NDArray[np.bool_],
+    weights: FloatArray | None = None,
+) -> Tally:
+    """Sort rows by score and merge those with equal scores.
+
+    Examples
+    --------
+    >>> tally = tally_rows(np.array([0.8, 0.2, 0.8]), np.array([True, False, False]))
+    >>> tally.score, tally.count.tolist()
+    (array([0.2, 0.8]), [[1.0, 0.0], [1.0, 1.0]])
+    """
+    order = np.argsort(scores)
+    ordered = scores[order].astype(np.float64, copy=False)
+    came = events[order]
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    if weights is None:
+        rows = np.diff(np.r_[starts, len(ordered)]).astype(np.float64)
+        count = _split(rows, came.astype(np.float64), starts)
+        return Tally(ordered[starts], count, count, count)
+    heavy = weights[order]
+    hits = np.where(came, heavy, 0.0)
+    return Tally(
+        ordered[starts],
+        _split(np.add.reduceat(np.ones_like(heavy), starts), came.astype(np.float64), starts),
+        _split(np.add.reduceat(heavy, starts), hits, starts),
+        _split(np.add.reduceat(heavy**2, starts), hits**2, starts),
+    )
+
+
+def sum_between(values: FloatArray, starts: IntArray) -> FloatArray:
+    """Sum the last axis between consecutive positions; an empty stretch gives 0."""
+    filled = starts[:-1] < starts[1:]
+    out = np.zeros((*values.shape[:-1], len(starts) - 1))
+    if filled.any():
+        out[..., filled] = np.add.reduceat(values, starts[:-1][filled], axis=-1)
+    return out
+
+
+def _split(whole: FloatArray, ones: FloatArray, starts: IntArray) -> FloatArray:
+    came = np.add.reduceat(ones, starts)
+    return np.column_stack([np.maximum(whole - came, 0.0), came])  # rounding must not go below 0

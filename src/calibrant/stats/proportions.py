@@ -1,0 +1,81 @@
+"""Intervals and tests for proportions."""
+
+from __future__ import annotations
+
+import math
+
+from calibrant.results import Interval
+
+__all__ = ["clopper_pearson", "mcnemar", "wilson"]
+
+
+def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
+    r"""Exact interval of a proportion: it covers at least as often as it says, at any n.
+
+    .. math:: [B(\alpha/2;\, k,\, n-k+1),\; B(1-\alpha/2;\, k+1,\, n-k)]
+
+    with :math:`k` hits among :math:`n` and :math:`B` the quantile of the beta distribution.
+
+    Examples
+    --------
+    >>> found = clopper_pearson(0, 10)
+    >>> round(found.low, 4), round(found.high, 4)
+    (0.0, 0.3085)
+
+    References
+    ----------
+    Clopper & Pearson (1934), Biometrika 26.
+    """
+    from scipy.special import betaincinv
+
+    alpha = 1.0 - confidence
+    low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1, alpha / 2))
+    high = 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, 1 - alpha / 2))
+    return Interval(low, high, confidence, "exact (Clopper-Pearson)")
+
+
+def wilson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
+    r"""Wilson's score interval: close to the nominal coverage, shorter than the exact one.
+
+    .. math:: \frac{\hat p + z^2/2n \pm z\sqrt{\hat p(1-\hat p)/n + z^2/4n^2}}{1 + z^2/n}
+
+    Examples
+    --------
+    The deployed classifier that was tuned to 85 % precision and got 384 of 485 right:
+
+    >>> found = wilson(384, 485)
+    >>> round(found.low, 3), round(found.high, 3)
+    (0.753, 0.826)
+    """
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + confidence / 2))
+    rate = hits / n
+    centre = rate + z * z / (2 * n)
+    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
+    scale = 1 + z * z / n
+    return Interval(
+        max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale), confidence, "Wilson"
+    )
+
+
+def mcnemar(only_a: int, only_b: int) -> float:
+    """Exact p-value for "both models are right equally often" (two-sided binomial).
+
+    Parameters
+    ----------
+    only_a, only_b : rows that only model A, only model B gets right
+
+    Examples
+    --------
+    >>> round(mcnemar(2, 10), 4)
+    0.0386
+    >>> mcnemar(0, 0)
+    1.0
+    """
+    from scipy.special import bdtr
+
+    n = only_a + only_b
+    if n == 0:
+        return 1.0
+    return float(min(1.0, 2.0 * bdtr(min(only_a, only_b), n, 0.5)))

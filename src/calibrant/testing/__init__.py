@@ -1,0 +1,12 @@
+"""Public checks and synthetic worlds whose truth is known, for tests of metrics and methods."""
+
+from calibrant.testing.worlds import (
+    WORLDS,
+    Draw,
+    World,
+    posterior_error,
+    shifted,
+    true_ce,
+)
+
+__all__ = ["WORLDS", "Draw", "World", "posterior_error", "shifted", "true_ce"]

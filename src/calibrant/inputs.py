@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,8 +74,8 @@ class Scored:
         positive = self.probs.astype(np.float64, copy=False)
         return np.column_stack([1.0 - positive, positive])
 
-    def rows(self, mask: NDArray[Any]) -> Scored:
-        """Return the rows that `mask` (booleans or positions) names."""
+    def rows(self, mask: NDArray[Any] | slice) -> Scored:
+        """Return the rows that `mask` (booleans, positions or a slice) names."""
         weights = None if self.weights is None else self.weights[mask]
         return Scored(self.labels[mask], self.probs[mask], weights, self.classes)
 
@@ -149,9 +149,7 @@ def as_logits(logits: Any, *, name: str = "logits") -> FloatArray:
     """Check logits: finite numbers of shape (n,) for the positive class, or (n, K)."""
     array = _as_float(logits, name)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
-        raise InputError(
-            f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}."
-        )
+        raise InputError(f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
     finite = np.isfinite(array)
@@ -210,16 +208,13 @@ def resolve_target(target: str | None, n_classes: int) -> Target:
     """Name what is being calibrated: by default `positive` for two classes, else `top-label`."""
     if target is None:
         return "positive" if n_classes == 2 else "top-label"
-    if target not in ("positive", "top-label", "classwise"):
-        raise InputError(
-            f"target must be 'positive', 'top-label' or 'classwise', got {target!r}."
-        )
+    if target not in get_args(Target):
+        raise InputError(f"target must be 'positive', 'top-label' or 'classwise', got {target!r}.")
     if target == "positive" and n_classes != 2:
         raise InputError(
-            f"target 'positive' needs two classes, got {n_classes}: "
-            "use 'top-label' or 'classwise'."
+            f"target 'positive' needs two classes, got {n_classes}: use 'top-label' or 'classwise'."
         )
-    return target
+    return cast(Target, target)
 
 
 def _as_array(values: Any, name: str) -> NDArray[Any]:

@@ -287,7 +287,7 @@ class Comparison:
 
 
 def _group_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """A group keeps its figures and verdict; bins and tables stay with the whole."""
+    """Keep a group's figures and verdict; bins and tables stay with the whole."""
     return {
         "n": evaluation.n,
         "verdict": evaluation.verdict.text,

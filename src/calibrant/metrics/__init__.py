@@ -11,13 +11,14 @@ from calibrant.metrics.classification import (
     recall,
     recall_macro,
 )
+from calibrant.metrics.comparison import compare
 from calibrant.metrics.debiased import ece_debiased
 from calibrant.metrics.decomposition import Decomposition, decompose
 from calibrant.metrics.ece import ace, ece, ece_classwise, mce, sce
 from calibrant.metrics.evaluation import evaluate
 from calibrant.metrics.ks import calibration_test, ks
 from calibrant.metrics.proper import brier, nll
-from calibrant.metrics.ranking import auprc, auroc, aurc
+from calibrant.metrics.ranking import auprc, aurc, auroc
 from calibrant.metrics.smooth import ece_smooth
 from calibrant.metrics.spiegelhalter import spiegelhalter
 from calibrant.metrics.sweep import ece_sweep
@@ -27,10 +28,11 @@ __all__ = [
     "accuracy",
     "ace",
     "auprc",
-    "auroc",
     "aurc",
+    "auroc",
     "brier",
     "calibration_test",
+    "compare",
     "confusion_matrix",
     "decompose",
     "ece",

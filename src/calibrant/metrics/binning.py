@@ -30,7 +30,9 @@ def width_edges(n_bins: int) -> FloatArray:
     return np.arange(n_bins + 1) / n_bins
 
 
-def mass_edges(scores: FloatArray, mass: FloatArray | None, n_bins: int) -> FloatArray:
+def mass_edges(
+    scores: NDArray[np.floating[Any]], mass: FloatArray | None, n_bins: int
+) -> FloatArray:
     r"""Edges of M bins of equal mass, tied scores kept together.
 
     A group of equal scores goes to bin :math:`\lfloor M \cdot B / W \rfloor`, with :math:`B` the
@@ -60,7 +62,7 @@ def mass_edges(scores: FloatArray, mass: FloatArray | None, n_bins: int) -> Floa
         below = np.r_[0.0, np.cumsum(mass)]
         bins = np.floor_divide(below[first] * n_bins, below[-1]).astype(np.int64)
     starts = first[1:][bins[1:] != bins[:-1]]
-    return np.r_[0.0, scores[starts].astype(np.float64), 1.0]
+    return np.concatenate([[0.0], scores[starts].astype(np.float64), [1.0]])
 
 
 def bin_index(scores: NDArray[np.floating[Any]], edges: FloatArray) -> IntArray:

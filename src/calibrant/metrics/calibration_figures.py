@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from calibrant.inputs import FloatArray
-from calibrant.metrics.binning import mass_edges, width_edges
+from calibrant.metrics.binning import Scheme, mass_edges, width_edges
 from calibrant.metrics.debiased import debiased_square
 from calibrant.metrics.resampling import (
     bootstrap_noise,
@@ -23,7 +23,14 @@ from calibrant.metrics.sweep import sweep_edges
 from calibrant.metrics.tally import Tally
 from calibrant.results import Floor, Interval
 
-__all__ = ["Estimate", "Resampled", "binned_estimates", "classwise_estimate", "own_bin_estimates"]
+__all__ = [
+    "Estimate",
+    "Resampled",
+    "binned_estimates",
+    "classwise_estimate",
+    "smooth_estimate",
+    "sweep_estimates",
+]
 
 _MOST_EDGES = 1025  # a sweep that ends with a bin per score is resampled on coarser bins
 _REDRAWS = 200  # for errors that choose their own bins, each redraw is a full computation
@@ -57,7 +64,8 @@ class Resampled:
         self.rng = rng
         self.width = width_edges(options.n_bins)
         self.mass = mass_edges(tally.score, tally.mass, options.n_bins)
-        self.sweeps = {s: _at_most(sweep_edges(tally, s), tally) for s in ("width", "mass")}
+        schemes: tuple[Scheme, ...] = ("width", "mass")
+        self.sweeps = {s: _at_most(sweep_edges(tally, s), tally) for s in schemes}
         every = np.concatenate([self.width, self.mass, *self.sweeps.values()])
         self.cells = tally.compress(np.unique(every))
         self.noise = bootstrap_noise(self.cells, options.replicates, rng)
@@ -87,26 +95,34 @@ def binned_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
     yield "ece_ew", sample.fixed(binned_size(cells, sample.width))
     yield "ece_em", sample.fixed(binned_size(cells, sample.mass))
     yield "mce", sample.fixed(binned_size(cells, sample.width, np.inf))
-    yield "ece_debiased", sample.redrawn(
-        binned_size(cells, sample.mass, 2),
-        _debiased(cells, sample.mass),
-        lambda drawn: _debiased(drawn, sample.mass),
+    yield (
+        "ece_debiased",
+        sample.redrawn(
+            binned_size(cells, sample.mass, 2),
+            _debiased(cells, sample.mass),
+            lambda drawn: _debiased(drawn, sample.mass),
+        ),
     )
     ks = sample.fixed(running_size)
     exact = float(running_size(sample.tally.residual))  # between the cells' ends too
     yield "ks", Estimate(exact, ks.interval, ks.floor)
 
 
-def own_bin_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
-    """Sweep errors and smooth ECE, which choose bins or bandwidth by looking at the labels."""
+def smooth_estimate(sample: Resampled) -> Estimate:
+    """Smooth ECE; its interval holds the bandwidth fixed."""
+    value = tally_smooth(sample.tally)
+    size = smoothed_size(sample.cells, max(value, 1e-3))
+    return sample.redrawn(size, value, lambda drawn: tally_smooth(drawn, points=2048))
+
+
+def sweep_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
+    """Sweep errors, which choose their bins by looking at every label."""
     cells = sample.cells
-    for scheme, name in (("width", "ece_sweep_ew"), ("mass", "ece_sweep_em")):
+    names: dict[Scheme, str] = {"width": "ece_sweep_ew", "mass": "ece_sweep_em"}
+    for scheme, name in names.items():
         edges = sample.sweeps[scheme]
         value = float(binned_size(sample.tally, edges)(sample.tally.residual))
         yield name, sample.redrawn(binned_size(cells, edges), value, _sweep_again(scheme))
-    value = tally_smooth(sample.tally)
-    size = smoothed_size(cells, max(value, 1e-3))
-    yield "ece_smooth", sample.redrawn(size, value, lambda t: tally_smooth(t, points=2048))
 
 
 def classwise_estimate(
@@ -155,7 +171,7 @@ def _debiased(tally: Tally, edges: FloatArray) -> float:
     return float(np.sqrt(max(0.0, debiased_square(tally, edges))))
 
 
-def _sweep_again(scheme: str) -> Callable[[Tally], float]:
+def _sweep_again(scheme: Scheme) -> Callable[[Tally], float]:
     def value(drawn: Tally) -> float:
         edges = sweep_edges(drawn, scheme)
         return float(binned_size(drawn, edges)(drawn.residual))

@@ -49,8 +49,9 @@ CATALOGUE: dict[str, Entry] = {
         "2022); L1, {target}",
     ),
     "ece_classwise": Entry(
-        "ECE, class-wise", "mean over the {k} classes of the ECE of that class's probability (SCE); "
-        "{n_bins} equally wide bins, L1",
+        "ECE, class-wise",
+        "mean over the {k} classes of the ECE of that class's probability (SCE); {n_bins} equally "
+        "wide bins, L1",
     ),
     "ace": Entry(
         "ACE", "mean over the {k} classes of the ECE of that class's probability; {n_bins} equally "

@@ -201,4 +201,6 @@ def confusion_of(scored: Scored, weights: FloatArray | None) -> FloatArray:
 
 
 def _ratio(above: FloatArray, below: FloatArray) -> FloatArray:
-    return np.divide(above, below, out=np.full(len(above), np.nan), where=below > 0)
+    out = np.full(len(above), np.nan)
+    np.divide(above, below, out=out, where=below > 0)
+    return out

@@ -16,7 +16,8 @@ from calibrant.metrics.calibration_figures import (
     Resampled,
     binned_estimates,
     classwise_estimate,
-    own_bin_estimates,
+    smooth_estimate,
+    sweep_estimates,
 )
 from calibrant.metrics.catalogue import CATALOGUE, NAMES
 from calibrant.metrics.curves import class_curves, reliability_bins, smooth_curve
@@ -110,13 +111,14 @@ def evaluation_of(
     rng: np.random.Generator,
     *,
     extra_tests: dict[str, CalibrationTest] | None = None,
-    own_bins: bool = True,
+    sweeps: bool = True,
 ) -> Evaluation:
-    """Compute an evaluation from sufficient statistics; a stream has no `own_bins` figures."""
+    """Compute an evaluation from sufficient statistics; a stream cannot sweep."""
     sample = Resampled(summary.headline(target), options, rng)
     estimates: dict[str, Estimate] = dict(binned_estimates(sample))
-    if own_bins:
-        estimates |= dict(own_bin_estimates(sample))
+    estimates["ece_smooth"] = smooth_estimate(sample)
+    if sweeps:
+        estimates |= dict(sweep_estimates(sample))
     for name, scheme in (("ece_classwise", "width"), ("ace", "mass")):
         tallies = (view.tally for view in summary.by_class())
         estimates[name] = classwise_estimate(tallies, scheme, options, rng)

@@ -15,12 +15,19 @@ from calibrant.metrics.classification import (
     precision_of,
     recall_of,
 )
-from calibrant.metrics.ranking import auprc_influence, auroc_influence, aurc_influence
+from calibrant.metrics.ranking import auprc_influence, aurc_influence, auroc_influence
 from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, wald_interval
 
-__all__ = ["confusion_estimates", "loss_interval", "rank_estimates"]
+__all__ = [
+    "ClassMean",
+    "class_means",
+    "confusion_estimates",
+    "loss_interval",
+    "macro_influences",
+    "rank_estimates",
+]
 
 Estimated = tuple[str, float, Interval]
 
@@ -49,7 +56,7 @@ def confusion_estimates(
         )
     else:
         yield "accuracy", accuracy, clopper_pearson(right, n, confidence=confidence)
-    for name, value, influence in _macro_influences(weight):
+    for name, value, influence in macro_influences(weight):
         error = _error(confusion, influence)
         if name == "matthews":
             yield name, value, wald_interval(value, error, n=scarce, confidence=confidence)
@@ -59,25 +66,30 @@ def confusion_estimates(
 
 def rank_estimates(summary: Summary, confidence: float) -> Iterator[Estimated]:
     """AUROC and AUPRC (mean over classes) and AURC."""
-    sums = {"auroc": _ClassMean(summary), "auprc": _ClassMean(summary)}
-    scarce = np.inf
-    for k, view in enumerate(summary.by_class()):
-        events, rest = view.tally.count[:, 1].sum(), view.tally.count[:, 0].sum()
-        if (len(summary.classes) == 2 and k == 0) or min(events, rest) == 0:
-            continue
-        scarce = min(scarce, events, rest)
-        sums["auroc"].add(view, *auroc_influence(view.tally))
-        sums["auprc"].add(view, *auprc_influence(view.tally))
-    for name, mean in sums.items():
-        if mean.values:
-            value, error = mean.result()
-            yield name, value, _bounded(value, error, float(scarce), confidence)
+    means, scarce = class_means(summary)
+    for name, mean in means.items():
+        value, error = mean.result()
+        yield name, value, _bounded(value, error, scarce, confidence)
     value, influence = aurc_influence(summary.top)
     error = float(np.sqrt((summary.top.square * influence**2).sum()) / summary.top.total)
     yield "aurc", value, _bounded(value, error, summary.n, confidence)
 
 
-class _ClassMean:
+def class_means(summary: Summary) -> tuple[dict[str, ClassMean], float]:
+    """Return AUROC and AUPRC over all classes that can be ranked, and the scarcest one's rows."""
+    means = {"auroc": ClassMean(summary), "auprc": ClassMean(summary)}
+    scarce = np.inf
+    for k, view in enumerate(summary.by_class()):
+        rest, events = view.tally.count.sum(axis=0)
+        if (len(summary.classes) == 2 and k == 0) or min(events, rest) == 0:
+            continue
+        scarce = min(scarce, events, rest)
+        means["auroc"].add(view, *auroc_influence(view.tally))
+        means["auprc"].add(view, *auprc_influence(view.tally))
+    return (means if np.isfinite(scarce) else {}), float(scarce)
+
+
+class ClassMean:
     """Mean of a figure over classes with its standard error.
 
     With rows at hand their influences add up exactly; from a stream only each class's own error
@@ -91,6 +103,7 @@ class _ClassMean:
         self.rows: FloatArray | None = None
 
     def add(self, view: ClassView, value: float, influence: FloatArray) -> None:
+        """Add one class with the influence (C, 2) of its rows."""
         tally = view.tally
         self.values.append(value)
         self.errors.append(float(np.sqrt((tally.square * influence**2).sum()) / tally.total))
@@ -99,6 +112,7 @@ class _ClassMean:
             self.rows = mine if self.rows is None else self.rows + mine
 
     def result(self) -> tuple[float, float]:
+        """Return the mean and its standard error."""
         value, k = float(np.mean(self.values)), len(self.values)
         if self.rows is None or k == 1:
             return value, float(np.mean(self.errors))
@@ -106,7 +120,7 @@ class _ClassMean:
         return value, float(np.sqrt(((share * self.rows / k) ** 2).sum()))
 
 
-def _macro_influences(weight: FloatArray) -> Iterator[tuple[str, float, FloatArray]]:
+def macro_influences(weight: FloatArray) -> Iterator[tuple[str, float, FloatArray]]:
     """Yield name, value and the influence of a row by its label and prediction."""
     total, used = weight.sum(), occurring(weight)
     share = np.where(used, 1.0 / used.sum(), 0.0)
@@ -135,9 +149,7 @@ def _matthews_influence(weight: FloatArray, hit: FloatArray) -> FloatArray:
         return np.zeros_like(weight)
     above = hit * total + right - actual[None, :] - predicted[:, None]
     drift = (total - predicted)[None, :] / free_p + (total - actual)[:, None] / free_a
-    return np.asarray(
-        total * (above / np.sqrt(free_p * free_a) - matthews_of(weight) * drift)
-    )
+    return np.asarray(total * (above / np.sqrt(free_p * free_a) - matthews_of(weight) * drift))
 
 
 def _error(confusion: Confusion, influence: FloatArray) -> float:

@@ -43,8 +43,10 @@ def per_class_table(summary: Summary, confidence: float) -> tuple[dict[str, Any]
 
 def _rate(confusion: Confusion, k: int, axis: int, confidence: float) -> dict[str, Any]:
     """Precision (axis 0) or recall (axis 1) of class k with its interval."""
-    rows = confusion.count.take(k, axis=1 - axis)
-    weight = confusion.weight.take(k, axis=1 - axis)
+    rows, weight, square = (
+        part[:, k] if axis == 0 else part[k]
+        for part in (confusion.count, confusion.weight, confusion.square)
+    )
     n = float(rows.sum())
     if weight.sum() == 0:
         return {"value": None, "low": None, "high": None, "n": 0}
@@ -52,6 +54,6 @@ def _rate(confusion: Confusion, k: int, axis: int, confidence: float) -> dict[st
     if np.array_equal(rows, weight):
         found = clopper_pearson(rows[k], n, confidence=confidence)
     else:  # weighted rows tell less than their number: Kish's effective n
-        effective = float(weight.sum() ** 2 / confusion.square.take(k, axis=1 - axis).sum())
+        effective = float(weight.sum() ** 2 / square.sum())
         found = wilson(value * effective, effective, confidence=confidence)
     return {"value": value, "low": found.low, "high": found.high, "n": round(n)}

@@ -18,6 +18,7 @@ __all__ = [
     "BLOCK",
     "blocks",
     "class_problem",
+    "cores",
     "in_threads",
     "one_tally",
     "predictions",
@@ -83,11 +84,17 @@ def blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
 
 def in_threads(work: Any, n: int, *, costly: bool) -> list[Any]:
     """Call `work(rows)` for each block of rows, on all cores when it is worth it."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    if not costly or cores == 1:
+    if not costly or cores() == 1:
         return [work(rows) for rows in blocks(n)]
-    with ThreadPoolExecutor(max_workers=cores) as pool:
+    with ThreadPoolExecutor(max_workers=cores()) as pool:
         return list(pool.map(work, blocks(n)))
+
+
+def cores() -> int:
+    """Return how many cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _top_of_block(probs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

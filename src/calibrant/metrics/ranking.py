@@ -12,7 +12,7 @@ from calibrant.inputs import FloatArray, Scored, as_scored
 from calibrant.metrics.problem import class_problem, problem
 from calibrant.metrics.tally import Tally, tally_rows
 
-__all__ = ["auprc", "auroc", "aurc"]
+__all__ = ["auprc", "aurc", "auroc"]
 
 
 def auroc(

@@ -34,7 +34,7 @@ def binned_size(tally: Tally, edges: FloatArray, norm: float = 1) -> Seminorm:
         if norm == 1:
             return np.asarray(gap.sum(axis=-1))
         if norm == 2:
-            return np.sqrt((gap**2 / safe).sum(axis=-1))
+            return np.asarray(np.sqrt((gap**2 / safe).sum(axis=-1)))
         return np.asarray((gap / safe).max(axis=-1))
 
     return size

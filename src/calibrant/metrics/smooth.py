@@ -51,7 +51,7 @@ def ece_smooth(
     if what == "classwise":
         what = "positive" if scored.binary else "top-label"
     scores, events = problem(scored, what)
-    gap = events - scores.astype(np.float64, copy=False)
+    gap: FloatArray = events - scores.astype(np.float64, copy=False)
     mass = scored.weights
     total = float(len(gap)) if mass is None else float(mass.sum())
     return fixed_point(residual_grid(scores, gap if mass is None else gap * mass) / total)
@@ -67,7 +67,7 @@ def residual_grid(scores: Any, residual: FloatArray, points: int = _GRID) -> Flo
     place = np.clip(scores.astype(np.float64, copy=False) * points - 0.5, 0.0, points - 1.0)
     left = np.minimum(place.astype(np.int64), points - 2)
     right = place - left
-    out = np.bincount(left, residual * (1.0 - right), points)
+    out: FloatArray = np.bincount(left, residual * (1.0 - right), points).astype(np.float64)
     out += np.bincount(left + 1, residual * right, points)
     return out
 

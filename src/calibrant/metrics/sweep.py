@@ -59,7 +59,7 @@ def ece_sweep(
 def sweep_edges(tally: Tally, scheme: Scheme) -> FloatArray:
     """Return the edges at which the sweep ends."""
     if not _falls(tally.hits, tally.mass):
-        return np.r_[0.0, tally.score[1:], 1.0]  # each distinct score is a bin
+        return np.concatenate([[0.0], tally.score[1:], [1.0]])  # each distinct score is a bin
     below = np.r_[0.0, np.cumsum(tally.mass)]
     came = np.r_[0.0, np.cumsum(tally.hits)]
     bins = 1

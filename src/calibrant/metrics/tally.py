@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Tally", "tally_rows"]
+__all__ = ["Tally", "merge_ties", "sum_between", "tally_rows"]
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,14 @@ class Tally:
     count : (C, 2) number of rows
     weight : (C, 2) sum of the rows' weights
     square : (C, 2) sum of the squared weights; it carries the variance of weighted sums
+    mixed : (C,) whether a cell of a stream holds more than one distinct score; None: none does
     """
 
     score: FloatArray
     count: FloatArray
     weight: FloatArray
     square: FloatArray
+    mixed: NDArray[np.bool_] | None = None
 
     @cached_property
     def n(self) -> int:
@@ -101,7 +103,7 @@ class Tally:
         count, weight, square = (
             np.add.reduceat(part, starts, axis=0) for part in (self.count, self.weight, self.square)
         )
-        return Tally(score, count, weight, square)
+        return Tally(score, count, weight, square)  # cells of cells: no bound is asked of them
 
     def redraw(self, hits: FloatArray) -> Tally:
         """Return the same scores with `hits` (C,) rows having the event instead."""
@@ -145,6 +147,19 @@ def tally_rows(
         _split(np.add.reduceat(heavy, starts), hits, starts),
         _split(np.add.reduceat(heavy**2, starts), hits**2, starts),
     )
+
+
+def merge_ties(tally: Tally) -> Tally:
+    """Sort cells by score and merge those with equal scores."""
+    order = np.argsort(tally.score, kind="stable")
+    parts = [part[order] for part in (tally.score, tally.count, tally.weight, tally.square)]
+    score = parts[0]
+    starts = np.flatnonzero(np.r_[True, score[1:] != score[:-1]])
+    mixed = None
+    if tally.mixed is not None:
+        mixed = np.logical_or.reduceat(tally.mixed[order], starts)
+    count, weight, square = (np.add.reduceat(part, starts, axis=0) for part in parts[1:])
+    return Tally(score[starts], count, weight, square, mixed)
 
 
 def sum_between(values: FloatArray, starts: IntArray) -> FloatArray:

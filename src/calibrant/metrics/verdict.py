@@ -73,7 +73,7 @@ def _variance(tally: Tally) -> FloatArray:
 
 
 def _chance_of_mean(tally: Tally) -> float:
-    """Standard error of (mean score - event rate) if the scores were right."""
+    """Return the standard error of (mean score - event rate) if the scores were right."""
     spread = float((tally.square.sum(axis=1) * _variance(tally)).sum())
     return max(float(np.sqrt(spread)) / tally.total, 1e-12)
 

@@ -49,7 +49,9 @@ def wald_interval(
         half = t * error / (value * (1 - value))
         return Interval(_expit(centre - half), _expit(centre + half), confidence, method)
     if scale == "log" and value > 0.0:
-        half = min(t * error / value, 700.0)  # beyond that exp overflows and the answer is "no idea"
+        half = min(
+            t * error / value, 700.0
+        )  # beyond that exp overflows and the answer is "no idea"
         return Interval(value * math.exp(-half), value * math.exp(half), confidence, method)
     return Interval(value - t * error, value + t * error, confidence, method)
 

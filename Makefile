@@ -1,0 +1,57 @@
+# Calibrant's chores. CI calls the same targets.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+SIZE ?= full
+export OMP_NUM_THREADS ?= 1
+# Real data sets for tests and reproductions, where they are at hand.
+ifneq ($(wildcard ../shared/data),)
+export CALIBRANT_DATA ?= $(abspath ../shared/data)
+endif
+
+.PHONY: demo test lint bench guarantees docs constraints clean
+
+demo: $(VENV)/.demo
+	$(BIN)/calibrant demo --out runs/demo
+
+test: $(VENV)/.test
+	$(BIN)/python -m pytest -n 2 -q
+
+lint: $(VENV)/.test
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+	$(BIN)/codespell
+
+bench: $(VENV)/.test
+	OMP_NUM_THREADS= $(BIN)/python -m benchmarks --size $(SIZE)
+
+guarantees: $(VENV)/.test
+	$(BIN)/python -m tests.guarantees.full
+
+docs: $(VENV)/.test
+	$(BIN)/python docs/generate.py
+	$(BIN)/mkdocs build --strict --quiet
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --upgrade pip
+
+$(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing calibrant: about one minute and 0.6 GB the first time."
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	touch $@
+
+$(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
+	@echo "Installing calibrant with test tools and peers: about five minutes and 3 GB the first time."
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev,peers]"
+	touch $@ $(VENV)/.demo
+
+# The exact versions that were tested: no local suffix, no editable line, no path, no installer.
+constraints: $(VENV)/.test
+	$(BIN)/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools \
+		| grep -v ' @ ' | sed 's/+cpu//' > constraints.txt
+
+clean:
+	rm -rf $(VENV) runs site docs/cli build dist

@@ -1,0 +1,223 @@
+"""What the columns of a score file mean, read from their names and never from their values."""
+
+from __future__ import annotations
+
+import difflib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal, Protocol
+
+from calibrant.errors import InputError
+
+__all__ = ["Ask", "Layout", "Place", "Source", "layout_of", "same_layout"]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """What the user said about the columns."""
+
+    label: str = "label"
+    weight: str = "weight"
+    group: str | None = None
+    positive: str | None = None
+    ids: str | None = None
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which column plays which part.
+
+    `classes` follows the order of the value columns; for a lone `prob` or `logit` it stays empty
+    until the labels have been looked at.
+    """
+
+    kind: Literal["prob", "logit"]
+    values: tuple[str, ...]
+    classes: tuple[str, ...]
+    label: str
+    weight: str | None = None
+    group: str | None = None
+    ids: str | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def lone(self) -> bool:
+        """Whether one column holds P(positive)."""
+        return len(self.values) == 1
+
+    @property
+    def numbers(self) -> tuple[str, ...]:
+        """Columns that must hold numbers."""
+        return self.values if self.weight is None else (*self.values, self.weight)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """Columns that hold names, of any type."""
+        found = (self.label, self.group, self.ids)
+        return tuple(dict.fromkeys(c for c in found if c is not None))
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a batch lies in its file, so that errors speak of the user's rows."""
+
+    file: Path
+    first: int = 0
+    called: tuple[tuple[str, str], ...] = ()
+
+    def row(self, i: int) -> str:
+        """Name row `i` of the batch as the user counts: data rows from 1."""
+        return f"{self.file}, data row {self.first + i + 1:,}"
+
+    def column(self, name: str) -> str:
+        """Name a column in the words of the file's format."""
+        return dict(self.called).get(name, f"column '{name}'")
+
+
+class Source(Protocol):
+    """A score file of any format, seen as a table."""
+
+    file: Path
+    names: Sequence[str]
+    called: tuple[tuple[str, str], ...]
+
+    def batches(
+        self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
+    ) -> Iterator[Any]:
+        """Yield Arrow record batches of these columns."""
+
+    def estimate(self) -> int:
+        """Return about how many rows there are."""
+
+
+def layout_of(source: Source, ask: Ask) -> Layout:
+    """Give each column its part, or say in one sentence what is missing."""
+    names, file = list(source.names), source.file
+    _refuse_twice(names, file)
+    _require(ask.label, "label", "--label", names, file)
+    if ask.group is not None:
+        _require(ask.group, "group", "--group", names, file)
+    taken = {ask.label, ask.weight, ask.group, ask.ids}
+    kind, values = _value_columns([n for n in names if n not in taken], names, file)
+    found = Layout(
+        kind=kind,
+        values=values,
+        classes=() if len(values) == 1 else tuple(v.split("_", 1)[1] for v in values),
+        label=ask.label,
+        weight=ask.weight if ask.weight in names else None,
+        group=ask.group,
+        ids=ask.ids if ask.ids in names else None,
+    )
+    return found if found.lone else _with_positive(found, ask.positive, file)
+
+
+def same_layout(first: Layout, first_file: Path, other: Layout, file: Path) -> None:
+    """Refuse a later file whose columns differ from the first one's."""
+    for what, mine, theirs in (
+        ("score columns", set(first.values), set(other.values)),
+        ("weight columns", {first.weight} - {None}, {other.weight} - {None}),
+    ):
+        if mine != theirs:
+            raise InputError(
+                f"{file} has other {what} than {first_file}: {_listed(theirs)} instead of "
+                f"{_listed(mine)}: all files must have the same columns."
+            )
+
+
+def _value_columns(
+    free: list[str], names: list[str], file: Path
+) -> tuple[Literal["prob", "logit"], tuple[str, ...]]:
+    probs = [n for n in free if n == "prob" or n.startswith("prob_")]
+    logits = [n for n in free if n == "logit" or n.startswith("logit_")]
+    if probs and logits:
+        raise InputError(
+            f"{file} has both probabilities ('{probs[0]}') and logits ('{logits[0]}'): "
+            "keep one kind and rename or drop the other."
+        )
+    found = tuple(probs or logits)
+    kind: Literal["prob", "logit"] = "prob" if probs else "logit"
+    if not found:
+        raise InputError(
+            f"{file} has no score columns{_near(free, ('prob', 'logit'))}: name them "
+            f"'prob_<class>' or 'logit_<class>', or a lone 'prob' (columns: {_listed(names)})."
+        )
+    if len(found) > 1 and kind in found:
+        other = next(n for n in found if n != kind)
+        raise InputError(
+            f"{file} has a lone '{kind}' beside '{other}': keep the lone column, "
+            "or one column for each class."
+        )
+    if len(found) == 1 and found[0] != kind:
+        name = found[0].split("_", 1)[1]
+        raise InputError(
+            f"{file} has only one class column '{found[0]}': add a column for each other class, "
+            f"or rename it to '{kind}' and pass --positive {name}."
+        )
+    if f"{kind}_" in found:
+        raise InputError(f"{file} has a column '{kind}_' without a class: write '{kind}_<class>'.")
+    return kind, found
+
+
+def _with_positive(layout: Layout, positive: str | None, file: Path) -> Layout:
+    """For two class columns put the positive class second, and say which it is."""
+    classes = layout.classes
+    if positive is not None and positive not in classes:
+        raise InputError(
+            f"--positive {positive} is not a class of {file}{_near(classes, (positive,))}: "
+            f"choose among {_listed(classes)}."
+        )
+    if len(classes) > 2:
+        if positive is not None:
+            raise InputError(
+                f"--positive {positive} needs two classes, but {file} has {len(classes)}: "
+                "leave it out."
+            )
+        return layout
+    if positive is None:
+        note = (
+            f"The positive class is '{classes[1]}', the second score column; "
+            "--positive chooses another."
+        )
+        return replace(layout, notes=(note,))
+    order = (0, 1) if positive == classes[1] else (1, 0)
+    return replace(
+        layout,
+        values=tuple(layout.values[i] for i in order),
+        classes=tuple(classes[i] for i in order),
+        notes=(f"The positive class is '{positive}'.",),
+    )
+
+
+def _refuse_twice(names: list[str], file: Path) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise InputError(f"{file} has the column '{twice[0]}' twice: rename or drop one of them.")
+
+
+def _require(name: str, part: str, flag: str, names: list[str], file: Path) -> None:
+    if name in names:
+        return
+    raise InputError(
+        f"{file} has no {part} column '{name}'{_near(names, (name,))}: name it with {flag} or "
+        f"check that the first line holds the column names (columns: {_listed(names)})."
+    )
+
+
+def _near(names: Sequence[str], wanted: Sequence[str]) -> str:
+    """Suggest the name that was probably meant."""
+    lower = {name.lower(): name for name in reversed(list(names))}
+    for want in wanted:
+        close = difflib.get_close_matches(want.lower(), list(lower), n=1)
+        if close:
+            return f" (is it '{lower[close[0]]}'?)"
+    return ""
+
+
+def _listed(names: Sequence[str] | set[Any], most: int = 8) -> str:
+    known = sorted(names) if isinstance(names, set) else list(names)
+    if not known:
+        return "none"
+    shown = ", ".join(f"'{name}'" for name in known[:most])
+    return f"{shown} and {len(known) - most} more" if len(known) > most else shown

@@ -1,0 +1,215 @@
+"""Score cells: a fixed, fine partition of [0, 1] that collects a tally of any number of rows.
+
+Cells are uniform in log-odds, because scores crowd at 0 and 1: on real networks most rows fall
+into the last cell of a uniform grid. Every edge of the equal-width bins is a cell of its own, so
+figures over those bins are exact, not approximate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.metrics.binning import bin_index, width_edges
+from calibrant.metrics.tally import Tally
+
+__all__ = ["CELL_LOG_ODDS", "ExactSums", "ScoreCells", "log_odds"]
+
+_REACH = 18.0  # log-odds covered by cells; beyond it, 1.5e-8 from 0 or 1, lies one last cell
+_CELLS = 8192
+CELL_LOG_ODDS = 2.0 * _REACH / _CELLS
+"""Width of a cell in log-odds."""
+
+_UNIT = 2.0**26
+
+
+class ExactSums:
+    """Sums that do not depend on the order of adding.
+
+    Each value is split into a whole number of 2^-26 and a rest below 2^-27. Whole numbers add up
+    exactly (as int64), the rests are too small for their rounding to show.
+    """
+
+    def __init__(self, size: int) -> None:
+        self.whole = np.zeros(size, dtype=np.int64)
+        self.rest = np.zeros(size)
+
+    def add(self, index: IntArray, values: FloatArray) -> None:
+        """Add each value to the sum its index names (at most 2^15 values of up to 2^11)."""
+        whole = np.rint(values * _UNIT)
+        rest = values - whole / _UNIT
+        size = len(self.rest)
+        self.whole += np.bincount(index, whole, size).astype(np.int64)
+        self.rest += np.bincount(index, rest, size)
+
+    def merge(self, other: ExactSums) -> None:
+        """Add another accumulator's sums."""
+        self.whole += other.whole
+        self.rest += other.rest
+
+    def totals(self) -> FloatArray:
+        """Return the sums."""
+        return np.asarray(self.whole / _UNIT + self.rest)
+
+
+class ScoreCells:
+    """Accumulates (score, event, weight) rows in constant memory; merging is exact.
+
+    Parameters
+    ----------
+    n_bins : equal-width bins whose figures must be exact
+    cells : cells over the log-odds from -18 to 18
+    weighted : whether rows carry weights
+    """
+
+    def __init__(self, n_bins: int = 15, cells: int = _CELLS, *, weighted: bool = False) -> None:
+        self.n_bins, self.cells, self.weighted = n_bins, cells, weighted
+        self.edges = width_edges(n_bins)
+        # 1/2 decides the prediction of a binary problem, so it gets a cell of its own as well.
+        self.exact = np.unique(np.r_[self.edges, 0.5])
+        self._scale = cells / (2.0 * _REACH)
+        self._exact_cell = self.index(self.exact, log_odds(self.exact))
+        size = int(self._exact_cell[-1]) + 1
+        self.count = np.zeros((size, 2), dtype=np.int64)
+        self.first = np.full(size, np.nan)  # a score seen in each cell ...
+        self.mixed = np.zeros(size, dtype=bool)  # ... and whether any other was seen there
+        self.moment = ExactSums(size)
+        self.weight = ExactSums(2 * size) if weighted else None
+        self.square = np.zeros(2 * size) if weighted else None
+
+    def index(self, scores: FloatArray, logit: FloatArray) -> IntArray:
+        """Return the cell of each score.
+
+        A sum of step functions of the score: it grows at each border between log-odds cells, and
+        by one more when an exact value is reached and again when it is passed.
+        """
+        place = np.clip((logit + _REACH) * self._scale, -1.0, self.cells).astype(np.int64)
+        place += 1
+        bins = bin_index(scores, self.edges)
+        place += 2 * bins
+        place += scores > self.edges[bins]
+        place += scores == 1.0  # the last bin holds two exact values, its edge and 1
+        if 0.5 not in self.edges:
+            place += scores >= 0.5
+            place += scores > 0.5
+        return place
+
+    def update(
+        self,
+        scores: FloatArray,
+        events: NDArray[np.bool_],
+        logit: FloatArray,
+        weights: FloatArray | None = None,
+    ) -> None:
+        """Add one block of rows (at most 2^15)."""
+        index = self.index(scores, logit)
+        self._watch_ties(index, scores)
+        pair = 2 * index
+        pair += events
+        size = len(self.count)
+        self.count += np.bincount(pair, minlength=2 * size).reshape(size, 2)
+        if self.weight is None or self.square is None:
+            self.moment.add(index, scores)
+            return
+        assert weights is not None  # the owner has checked that all batches carry weights
+        self.moment.add(index, scores * weights)
+        self.weight.add(pair, weights)
+        self.square += np.bincount(pair, weights**2, 2 * size)
+
+    def _watch_ties(self, index: IntArray, scores: FloatArray) -> None:
+        """Learn which cells hold more than one distinct score; in the others nothing is lost."""
+        open_ = np.flatnonzero(~self.mixed[index])
+        if len(open_) == 0:
+            return
+        cell, score = index[open_], scores[open_]
+        new = np.isnan(self.first[cell])
+        self.first[cell[new]] = score[new]
+        self.mixed[cell[self.first[cell] != score]] = True
+
+    def merge(self, other: ScoreCells) -> None:
+        """Add the rows that another accumulator has seen."""
+        if (self.n_bins, self.cells, self.weighted) != (other.n_bins, other.cells, other.weighted):
+            raise InputError("only accumulators with the same bins, cells and weighting merge.")
+        self.count += other.count
+        new = np.isnan(self.first)
+        self.mixed |= other.mixed | (~new & ~np.isnan(other.first) & (self.first != other.first))
+        # The smaller of two scores, so that the state does not depend on who merges whom.
+        self.first = np.fmin(self.first, other.first)
+        self.moment.merge(other.moment)
+        if self.weight is not None and other.weight is not None:
+            self.weight.merge(other.weight)
+        if self.square is not None and other.square is not None:
+            self.square += other.square
+
+    def tally(self) -> Tally:
+        """Return the tally of the cells that hold rows."""
+        filled = np.flatnonzero(self.count.any(axis=1))
+        count = self.count[filled].astype(np.float64)
+        if self.weight is None or self.square is None:
+            weight = square = count
+        else:
+            weight = self.weight.totals().reshape(-1, 2)[filled]
+            square = self.square.reshape(-1, 2)[filled]
+        mass = weight.sum(axis=1)
+        mean = self.moment.totals()[filled] / np.where(mass > 0, mass, 1.0)
+        mixed = self.mixed[filled]
+        score = np.where(mixed, self._inside(filled, mean), self.first[filled])
+        return Tally(score, count, weight, square, mixed)
+
+    def _inside(self, filled: IntArray, mean: FloatArray) -> FloatArray:
+        """Keep each cell's mean score between the exact values around it, whatever rounding did."""
+        below = np.searchsorted(self._exact_cell, filled, side="right") - 1
+        is_exact = self._exact_cell[below] == filled
+        above = np.minimum(below + 1, len(self.exact) - 1)
+        low = np.nextafter(self.exact[below], 1.0)
+        high = np.nextafter(self.exact[above], 0.0)
+        return np.where(is_exact, self.exact[below], np.clip(mean, low, high))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists of the cells that hold rows."""
+        filled = np.flatnonzero(self.count.any(axis=1))
+        out: dict[str, Any] = {
+            "n_bins": self.n_bins,
+            "cells": self.cells,
+            "weighted": self.weighted,
+            "filled": filled.tolist(),
+            "count": self.count[filled].tolist(),
+            "first": self.first[filled].tolist(),
+            "mixed": self.mixed[filled].tolist(),
+            "whole": self.moment.whole[filled].tolist(),
+            "rest": self.moment.rest[filled].tolist(),
+        }
+        if self.weight is not None and self.square is not None:
+            out["weight_whole"] = self.weight.whole.reshape(-1, 2)[filled].tolist()
+            out["weight_rest"] = self.weight.rest.reshape(-1, 2)[filled].tolist()
+            out["square"] = self.square.reshape(-1, 2)[filled].tolist()
+        return out
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> ScoreCells:
+        """Rebuild what `to_dict` saved."""
+        out = cls(saved["n_bins"], saved["cells"], weighted=saved["weighted"])
+        filled = np.asarray(saved["filled"], dtype=np.int64)
+        if len(filled) == 0:
+            return out
+        out.count[filled] = saved["count"]
+        out.first[filled] = saved["first"]
+        out.mixed[filled] = saved["mixed"]
+        out.moment.whole[filled] = saved["whole"]
+        out.moment.rest[filled] = saved["rest"]
+        if out.weight is not None and out.square is not None:
+            out.weight.whole.reshape(-1, 2)[filled] = saved["weight_whole"]
+            out.weight.rest.reshape(-1, 2)[filled] = saved["weight_rest"]
+            out.square.reshape(-1, 2)[filled] = saved["square"]
+        return out
+
+
+def log_odds(scores: FloatArray) -> FloatArray:
+    """Log-odds of scores; 0 and 1 become infinite."""
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(scores) - np.log1p(-scores))

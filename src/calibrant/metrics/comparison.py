@@ -1,0 +1,228 @@
+"""`compare`: two models on the same rows, every difference with an interval."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, Scored, Target, as_scored, resolve_target
+from calibrant.metrics.binning import bin_index, mass_edges
+from calibrant.metrics.catalogue import CATALOGUE
+from calibrant.metrics.classification import confusion_of
+from calibrant.metrics.influence_figures import class_means, macro_influences
+from calibrant.metrics.problem import predictions, problem
+from calibrant.metrics.proper import row_brier, row_nll
+from calibrant.metrics.ranking import aurc_influence
+from calibrant.metrics.summary import summarise
+from calibrant.results import Comparison, Difference, Interval
+from calibrant.stats import mcnemar, wald_interval
+
+__all__ = ["compare"]
+
+_REPLICATES = 2000
+_ORDER = (
+    "nll", "brier", "ece_debiased", "accuracy", "precision_macro", "recall_macro", "f1_macro",
+    "matthews", "auroc", "auprc", "aurc",
+)  # fmt: skip
+
+
+def compare(
+    labels: Any,
+    probs_a: Any,
+    probs_b: Any,
+    *,
+    classes: Sequence[Any] | None = None,
+    target: Target | None = None,
+    weights: Any = None,
+    names: tuple[str, str] = ("A", "B"),
+    n_bins: int = 15,
+    confidence: float = 0.95,
+    rng: int | np.random.Generator = 0,
+) -> Comparison:
+    """Compare model B with model A on the same rows; differences are B minus A.
+
+    Each row is scored by both models, so what they share cancels and differences are far sharper
+    than two separate intervals. Calibration is compared by the debiased error only: chance pushes
+    a plain ECE up by an amount that differs between models. Accuracy also gets McNemar's exact
+    test. No correction is made for looking at several metrics; decide beforehand which one counts
+    (the verdict uses NLL).
+
+    Parameters
+    ----------
+    labels : (n,) labels
+    probs_a, probs_b : (n,) P(positive) or (n, K), of model A and model B
+    classes, target, weights, n_bins, confidence, rng : as in `evaluate`
+    names : what to call the models
+
+    Examples
+    --------
+    >>> from calibrant.testing import WORLDS
+    >>> draw = WORLDS["binary"].draw(2000, 0)
+    >>> result = compare(draw.labels, draw.probs, draw.posterior, names=("raw", "true"))
+    >>> result["nll"].interval.high < 0
+    True
+    """
+    a = as_scored(labels, probs_a, weights=weights, classes=classes)
+    b = as_scored(labels, probs_b, weights=weights, classes=classes)
+    if a.n < 2:
+        raise InputError("a comparison needs at least two rows.")
+    what = resolve_target(target, len(a.classes))
+    if what == "classwise":
+        raise InputError("target must be 'positive' or 'top-label' in a comparison.")
+    found = {
+        name: _smooth_difference(name, *pair, a, confidence)
+        for name, pair in _paired(_row_influences(a), _row_influences(b)).items()
+    }
+    found["accuracy"] = _accuracy(found["accuracy"], a, b)
+    generator = np.random.default_rng(rng)
+    found["ece_debiased"] = _calibration_difference(a, b, what, n_bins, confidence, generator)
+    differences = {name: found[name] for name in _ORDER if name in found}
+    return Comparison(a.n, names, what, differences, _verdict(differences, names), confidence)
+
+
+Influences = dict[str, tuple[float, FloatArray]]
+
+
+def _row_influences(scored: Scored) -> Influences:
+    """Return each smooth metric's value and the influence of every row on it."""
+    out: Influences = {}
+    for name, values in (("nll", row_nll(scored)), ("brier", row_brier(scored))):
+        mean = float(np.average(values, weights=scored.weights))
+        out[name] = mean, values - mean if math.isfinite(mean) else values
+    predicted = predictions(scored)
+    right = predicted == scored.labels
+    share = float(np.average(right, weights=scored.weights))
+    out["accuracy"] = share, right - share
+    for name, value, influence in macro_influences(confusion_of(scored, scored.weights)):
+        out[name] = value, influence[scored.labels, predicted]
+    summary = summarise(scored)
+    for name, mean_over in class_means(summary)[0].items():
+        assert mean_over.rows is not None  # rows are in memory here
+        out[name] = mean_over.result()[0], mean_over.rows / len(mean_over.values)
+    value, by_place = aurc_influence(summary.top)
+    scores, events = problem(scored, "top-label")
+    place = np.searchsorted(summary.top.score, scores.astype(np.float64, copy=False))
+    out["aurc"] = value, by_place[place, events.astype(np.int64)]
+    return out
+
+
+def _paired(a: Influences, b: Influences) -> dict[str, tuple[Any, Any]]:
+    return {name: (a[name], b[name]) for name in a if name in b}
+
+
+def _smooth_difference(
+    name: str,
+    a: tuple[float, FloatArray],
+    b: tuple[float, FloatArray],
+    scored: Scored,
+    confidence: float,
+) -> Difference:
+    """Difference of a smooth metric, with the standard error of the paired influences."""
+    definition = CATALOGUE[name].definition
+    if not (math.isfinite(a[0]) and math.isfinite(b[0])):
+        why = "infinite: a model gave probability 0 to a label that came"
+        return Difference(name, a[0], b[0], None, definition, why=why)
+    weights = scored.weights
+    share = 1.0 / scored.n if weights is None else weights / weights.sum()
+    error = float(np.sqrt(((share * (b[1] - a[1])) ** 2).sum() * scored.n / (scored.n - 1)))
+    value = b[0] - a[0]
+    interval = wald_interval(value, error, n=scored.n, confidence=confidence)
+    p_value = math.erfc(abs(value) / error / math.sqrt(2)) if error > 0 else float(value == 0)
+    return Difference(name, a[0], b[0], value, definition, interval, p_value)
+
+
+def _accuracy(found: Difference, a: Scored, b: Scored) -> Difference:
+    """Replace the p-value by McNemar's exact one where rows carry no weights."""
+    if a.weights is not None:
+        return found
+    right_a, right_b = (predictions(s) == s.labels for s in (a, b))
+    p_value = mcnemar(int((right_a & ~right_b).sum()), int((right_b & ~right_a).sum()))
+    definition = f"{found.definition}; p-value: McNemar, exact"
+    return Difference(
+        "accuracy", found.a, found.b, found.value, definition, found.interval, p_value
+    )
+
+
+def _calibration_difference(
+    a: Scored, b: Scored, target: Target, n_bins: int, confidence: float, rng: np.random.Generator
+) -> Difference:
+    """Difference of debiased errors, by resampling rows jointly.
+
+    A replicate's squared error is raised by chance once more than the estimate was; taking that
+    known amount off before the root keeps replicates centred on the estimate.
+    """
+    models = [_Binned(*problem(s, target), s.weights, n_bins) for s in (a, b)]
+    cell = (models[0].bins * n_bins + models[1].bins) * 4
+    cell += 2 * models[0].events + models[1].events
+    used, cell = np.unique(cell, return_inverse=True)
+    rows = np.bincount(cell, minlength=len(used)).astype(np.float64)
+    drawn = rng.multinomial(a.n, rows / a.n, size=_REPLICATES).astype(np.float64)
+    roots, replicates = [], []
+    for model in models:
+        square, plug_in = model.squares(np.ones((1, len(used))), rows, cell)
+        again = model.squares(drawn / rows, rows, cell)[0]
+        roots.append(_signed_root(square)[0])
+        replicates.append(_signed_root(again - (plug_in - square)))
+    tail = (1.0 - confidence) / 2
+    low, high = np.quantile(replicates[1] - replicates[0], [tail, 1 - tail])
+    shown = [max(0.0, float(root)) for root in roots]
+    method = "joint resampling of rows, bins held fixed"
+    fill = {"n_bins": n_bins, "target": target}
+    return Difference(
+        "ece_debiased", shown[0], shown[1], shown[1] - shown[0],
+        CATALOGUE["ece_debiased"].definition.format(**fill),
+        Interval(float(low), float(high), confidence, method),
+    )  # fmt: skip
+
+
+class _Binned:
+    """One model's rows in equal-mass bins."""
+
+    def __init__(self, scores: Any, events: Any, weights: FloatArray | None, n_bins: int) -> None:
+        wide = scores.astype(np.float64, copy=False)
+        order = np.argsort(wide)
+        mass = np.ones(len(wide)) if weights is None else weights
+        self.bins = bin_index(wide, mass_edges(wide[order], mass[order], n_bins))
+        self.events = events.astype(np.int64)
+        self.n_bins = n_bins
+        self.columns = (mass, mass * events, mass * (events - wide), mass**2)
+
+    def squares(
+        self, times: FloatArray, rows: FloatArray, cell: Any
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return debiased and plain squared error when each cell's rows count `times` (R, C)."""
+        home = np.zeros(len(rows), dtype=np.int64)
+        home[cell] = self.bins
+        to_bin = np.eye(self.n_bins)[home]
+        mass, hits, gap, square = (
+            (times * np.bincount(cell, column, len(rows))) @ to_bin for column in self.columns
+        )
+        safe = np.where(mass > 0, mass, 1.0)
+        total = mass.sum(axis=1, keepdims=True)
+        rate = hits / safe
+        effective = mass**2 / np.where(square > 0, square, 1.0)
+        chance = np.where(effective > 1, rate * (1 - rate) / np.maximum(effective - 1, 1e-9), 0.0)
+        plain = (gap**2 / safe / total).sum(axis=1)
+        return plain - (mass / total * chance).sum(axis=1), plain
+
+
+def _signed_root(values: FloatArray) -> FloatArray:
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)))
+
+
+def _verdict(differences: dict[str, Difference], names: tuple[str, str]) -> str:
+    """Say which model is better by log loss (Brier score where that is infinite)."""
+    name = "nll" if differences["nll"].value is not None else "brier"
+    title, found = {"nll": "log loss", "brier": "Brier score"}[name], differences[name]
+    assert found.interval is not None  # Brier is always finite
+    assert found.value is not None
+    low, high = found.interval.low, found.interval.high
+    span = f"difference {found.value:+.4f}, interval {low:+.4f} to {high:+.4f}"
+    if low <= 0 <= high:
+        return f"no difference in {title} detectable between {names[0]} and {names[1]}: {span}"
+    better, worse = (names[1], names[0]) if high < 0 else (names[0], names[1])
+    return f"{better} has a lower {title} than {worse}: {span}"

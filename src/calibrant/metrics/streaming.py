@@ -1,0 +1,283 @@
+"""Streaming evaluation: any number of rows in constant memory, mergeable in any order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, Scored, Target, as_scored, resolve_target
+from calibrant.metrics.bounds import bounded_figures
+from calibrant.metrics.calibration_figures import Options
+from calibrant.metrics.cells import ScoreCells, log_odds
+from calibrant.metrics.evaluation import evaluation_of
+from calibrant.metrics.problem import BLOCK, blocks, cores, top_label
+from calibrant.metrics.proper import row_brier, row_nll
+from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
+from calibrant.metrics.tally import Tally, merge_ties
+from calibrant.results import Evaluation
+
+__all__ = ["StreamingEvaluation"]
+
+_CLASS_CELLS = 1024  # per class of a multiclass stream, where there are K accumulators
+
+
+class StreamingEvaluation:
+    """Collects rows batch by batch and gives the same evaluation as `evaluate`.
+
+    Equal-width errors, accuracy, precision, recall, F1 and the confusion matrix are exact for any
+    batching and any order of merging; NLL and Brier to rounding. Equal-mass and ranking figures
+    come from cells and carry an `error_bound`. The sweep errors cannot be had from a stream: their
+    value is None with the reason in `why`.
+
+    Parameters
+    ----------
+    classes : the K class names (or K itself)
+    target : "positive" or "top-label"; by default as in `evaluate`
+    n_bins : bins of the binned errors
+    confidence : nominal coverage of the intervals
+    weighted : whether every batch brings weights
+
+    Examples
+    --------
+    >>> stream = StreamingEvaluation(2)
+    >>> stream.update([0, 1, 1], [0.2, 0.7, 0.9]).update([0, 0], [0.1, 0.6]).n
+    5
+    >>> stream.compute()["accuracy"].value
+    0.8
+    """
+
+    def __init__(
+        self,
+        classes: Sequence[Any] | int,
+        *,
+        target: Target | None = None,
+        n_bins: int = 15,
+        confidence: float = 0.95,
+        weighted: bool = False,
+    ) -> None:
+        self.classes = tuple(range(classes)) if isinstance(classes, int) else tuple(classes)
+        self.target = resolve_target(target, len(self.classes))
+        self.options = Options(n_bins=n_bins, confidence=confidence)
+        self.weighted = weighted
+        k = len(self.classes)
+        self.binary = k == 2
+        self.top = ScoreCells(n_bins, weighted=weighted)  # for two classes: of P(positive)
+        self.each = (
+            []
+            if self.binary
+            else [ScoreCells(n_bins, _CLASS_CELLS, weighted=weighted) for _ in range(k)]
+        )
+        self.confusion = np.zeros((3, k, k))
+        self.losses = np.zeros((2, 5))  # nll, brier: sums of w x, w^2 x, w^2 x^2, w; infinite rows
+
+    @property
+    def n(self) -> int:
+        """Rows seen."""
+        return int(self.top.count.sum())
+
+    def update(self, labels: Any, probs: Any, weights: Any = None) -> StreamingEvaluation:
+        """Add a batch; a bad batch is refused whole and changes nothing."""
+        if (weights is not None) != self.weighted:
+            raise InputError(
+                "every batch must bring weights, or none: say weighted=True or leave them out."
+            )
+        classes = None if self.classes == tuple(range(len(self.classes))) else self.classes
+        scored = as_scored(labels, probs, weights=weights, classes=classes)
+        if len(scored.classes) != len(self.classes):
+            raise InputError(
+                f"probs have {len(scored.classes)} classes, but this stream has "
+                f"{len(self.classes)}."
+            )
+        for part in _in_shares(self._add_rows, scored):
+            self.merge(part)
+        return self
+
+    def merge(self, other: StreamingEvaluation) -> StreamingEvaluation:
+        """Add everything that another stream of the same shape has seen."""
+        same = (self.classes, self.target, self.options, self.weighted)
+        if same != (other.classes, other.target, other.options, other.weighted):
+            raise InputError("only streams with the same classes, target and options merge.")
+        self.top.merge(other.top)
+        for mine, theirs in zip(self.each, other.each, strict=True):
+            mine.merge(theirs)
+        self.confusion += other.confusion
+        self.losses += other.losses
+        return self
+
+    def compute(self, rng: int | np.random.Generator = 0) -> Evaluation:
+        """Evaluate what was seen so far; more batches may follow."""
+        if self.n == 0:
+            raise InputError("the stream is empty: at least one row is needed.")
+        generator = np.random.default_rng(rng)
+        summary = self._summary()
+        found = evaluation_of(summary, self.target, self.options, generator, sweeps=False)
+        figures = bounded_figures(found.figures, summary, self.target, self.options.n_bins)
+        note = (
+            "computed from a stream: equal-mass and ranking figures come from cells in log-odds "
+            "and carry an error bound"
+        )
+        return replace(found, figures=figures, notes=(*found.notes, note))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the state as JSON-ready values (format 1)."""
+        return {
+            "format": 1,
+            "classes": list(self.classes),
+            "target": self.target,
+            "n_bins": self.options.n_bins,
+            "confidence": self.options.confidence,
+            "weighted": self.weighted,
+            "top": self.top.to_dict(),
+            "each": [cells.to_dict() for cells in self.each],
+            "confusion": self.confusion.tolist(),
+            "losses": self.losses.tolist(),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> StreamingEvaluation:
+        """Rebuild what `to_dict` saved."""
+        if saved.get("format") != 1:
+            raise InputError(
+                f"this state has format {saved.get('format')!r}, but only format 1 is known: "
+                "read it with the version of calibrant that wrote it, or a newer one."
+            )
+        out = cls(
+            saved["classes"],
+            target=saved["target"],
+            n_bins=saved["n_bins"],
+            confidence=saved["confidence"],
+            weighted=saved["weighted"],
+        )
+        out.top = ScoreCells.from_dict(saved["top"])
+        out.each = [ScoreCells.from_dict(cells) for cells in saved["each"]]
+        out.confusion = np.asarray(saved["confusion"], dtype=np.float64)
+        out.losses = np.asarray(saved["losses"], dtype=np.float64)
+        return out
+
+    def _add_rows(self, scored: Scored) -> StreamingEvaluation:
+        """Collect rows in a fresh stream of the same shape."""
+        fresh = StreamingEvaluation(
+            self.classes,
+            target=self.target,
+            n_bins=self.options.n_bins,
+            confidence=self.options.confidence,
+            weighted=self.weighted,
+        )
+        add = fresh._add_binary if self.binary else fresh._add_multiclass
+        for rows in blocks(scored.n):
+            add(scored.rows(rows))
+        return fresh
+
+    def _add_binary(self, scored: Scored) -> None:
+        scores = scored.positive.astype(np.float64, copy=False)
+        events = scored.labels == 1
+        with np.errstate(divide="ignore"):
+            came, missed = np.log(scores), np.log1p(-scores)
+            logit = came - missed
+        self.top.update(scores, events, logit, scored.weights)
+        self._add_confusion(scored.labels, (scores > 0.5).astype(np.int64), scored.weights)
+        self._add_loss(0, -np.where(events, came, missed), scored.weights)
+        self._add_loss(1, np.square(scores - events), scored.weights)
+
+    def _add_multiclass(self, scored: Scored) -> None:
+        confidence, predicted = top_label(scored)
+        wide = confidence.astype(np.float64, copy=False)
+        self.top.update(wide, predicted == scored.labels, log_odds(wide), scored.weights)
+        for k, cells in enumerate(self.each):
+            column = scored.probs[:, k].astype(np.float64)
+            cells.update(column, scored.labels == k, log_odds(column), scored.weights)
+        self._add_confusion(scored.labels, predicted, scored.weights)
+        self._add_loss(0, row_nll(scored), scored.weights)
+        self._add_loss(1, row_brier(scored), scored.weights)
+
+    def _add_confusion(self, labels: Any, predicted: Any, weights: FloatArray | None) -> None:
+        k = len(self.classes)
+        cell = labels * k + predicted
+        powers = (None,) if weights is None else (None, weights, weights**2)
+        for place, power in enumerate(powers):
+            self.confusion[place] += np.bincount(cell, power, k * k).reshape(k, k)
+
+    def _add_loss(self, which: int, values: FloatArray, weights: FloatArray | None) -> None:
+        finite = np.isfinite(values)
+        infinite = len(values) - int(finite.sum())
+        if infinite:
+            values = np.where(finite, values, 0.0)
+        if weights is None:
+            total, squares, n = values.sum(), values @ values, float(len(values))
+            self.losses[which] += (total, total, squares, n, infinite)
+        else:
+            heavy = weights**2
+            self.losses[which] += (
+                weights @ values, heavy @ values, heavy @ values**2, heavy.sum(), infinite,
+            )  # fmt: skip
+
+    def _summary(self) -> Summary:
+        top = self.top.tally()
+        confusion = self.confusion if self.weighted else self.confusion[[0, 0, 0]]
+        return Summary(
+            classes=self.classes,
+            n=self.n,
+            top=top_of_binary(top) if self.binary else top,
+            by_class=lambda: self._views(top),
+            confusion=Confusion(*confusion),
+            nll=self._moments(0, top.total),
+            brier=self._moments(1, top.total),
+            weighted=self.weighted,
+        )
+
+    def _views(self, top: Tally) -> Iterator[ClassView]:
+        if self.binary:
+            yield ClassView(mirrored(top))
+            yield ClassView(top)
+        for cells in self.each:
+            yield ClassView(cells.tally())
+
+    def _moments(self, which: int, total: float) -> Moments:
+        plain, heavy, squares, weight, infinite = self.losses[which]
+        if infinite:
+            return Moments(np.inf, np.inf, int(infinite))
+        mean = plain / total
+        spread = max(0.0, squares - 2 * mean * heavy + mean**2 * weight)
+        return Moments(mean, float(np.sqrt(spread * self.n / max(1, self.n - 1)) / total))
+
+
+def mirrored(tally: Tally) -> Tally:
+    """Return the tally of the other class: scores 1 - s, events and non-events exchanged."""
+    return Tally(
+        1.0 - tally.score[::-1],
+        tally.count[::-1, ::-1],
+        tally.weight[::-1, ::-1],
+        tally.square[::-1, ::-1],
+        None if tally.mixed is None else tally.mixed[::-1],
+    )
+
+
+def top_of_binary(tally: Tally) -> Tally:
+    """Return the top-label tally of a binary problem: 1/2 and below predict the first class."""
+    flip = tally.score <= 0.5
+    other = mirrored(tally)
+    return merge_ties(
+        Tally(
+            *(
+                np.concatenate([getattr(other, part)[flip[::-1]], getattr(tally, part)[~flip]])
+                for part in ("score", "count", "weight", "square", "mixed")
+            )
+        )
+    )
+
+
+def _in_shares(work: Callable[[Scored], Any], scored: Scored) -> list[Any]:
+    """Call `work` on one share of the rows per core; small batches are one share."""
+    shares = cores() if scored.n >= 4 * BLOCK else 1
+    bounds = np.linspace(0, scored.n, shares + 1).astype(int)
+    parts = [scored.rows(slice(a, b)) for a, b in pairwise(bounds)]
+    if shares == 1:
+        return [work(part) for part in parts]
+    with ThreadPoolExecutor(max_workers=shares) as pool:
+        return list(pool.map(work, parts))

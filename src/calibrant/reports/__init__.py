@@ -1,0 +1,50 @@
+"""Reports: what was measured, as figures, as text for the terminal and as one HTML page.
+
+The names are loaded when they are first used; matplotlib, plotly and jinja2 only when something
+is drawn.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant.reports.confidence_histogram import ConfidenceHistogramDisplay
+    from calibrant.reports.html_report import html, write_html
+    from calibrant.reports.precision_recall import PrecisionRecallDisplay
+    from calibrant.reports.reliability import ReliabilityDisplay
+    from calibrant.reports.text import render_comparison, render_text
+    from calibrant.reports.threshold import ThresholdDisplay
+
+__all__ = [
+    "ConfidenceHistogramDisplay",
+    "PrecisionRecallDisplay",
+    "ReliabilityDisplay",
+    "ThresholdDisplay",
+    "html",
+    "render_comparison",
+    "render_text",
+    "write_html",
+]
+
+_HOME = {
+    "ConfidenceHistogramDisplay": "confidence_histogram",
+    "PrecisionRecallDisplay": "precision_recall",
+    "ReliabilityDisplay": "reliability",
+    "ThresholdDisplay": "threshold",
+    "html": "html_report",
+    "render_comparison": "text",
+    "render_text": "text",
+    "write_html": "html_report",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOME:
+        return getattr(import_module(f"calibrant.reports.{_HOME[name]}"), name)
+    raise AttributeError(f"module 'calibrant.reports' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

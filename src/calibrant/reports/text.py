@@ -1,0 +1,229 @@
+"""Evaluations and comparisons as text for the terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from io import StringIO
+from typing import TYPE_CHECKING, Any
+
+from calibrant.reports.words import (
+    better_of,
+    headline,
+    interval_words,
+    judged,
+    note_of,
+    number,
+    printable,
+    rows_and_classes,
+    sentence,
+    title_of,
+)
+from calibrant.results import Comparison, Difference, Evaluation
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.table import Table
+
+__all__ = ["render_comparison", "render_text"]
+
+_MOST_CLASSES = 20
+_STYLES = {True: "bold yellow", False: "bold green", None: "bold"}
+
+
+def render_text(evaluation: Evaluation, *, width: int = 100, color: bool = False) -> str:
+    """Write an evaluation for the terminal: the verdict first, then the tables.
+
+    Parameters
+    ----------
+    evaluation : what `calibrant.evaluate` gave
+    width : columns of the terminal
+    color : whether to colour the text with ANSI codes
+
+    Examples
+    --------
+    >>> from calibrant.metrics import evaluate
+    >>> from calibrant.testing import WORLDS
+    >>> draw = WORLDS["multiclass"].draw(1000, 0)
+    >>> print(render_text(evaluate(draw.labels, draw.probs)))
+    Over-confident by about ... percentage points: mean confidence ...
+    1,000 rows, 5 classes. Judged: the probability of the predicted class.
+    ...
+    """
+    return _to_text(_evaluation_parts(evaluation), width, color)
+
+
+def render_comparison(comparison: Comparison, *, width: int = 100, color: bool = False) -> str:
+    """Write a comparison of two models for the terminal: the verdict first, then the table.
+
+    Examples
+    --------
+    >>> from calibrant.results import Interval
+    >>> gain = Difference("nll", 0.41, 0.38, -0.03, "", Interval(-0.04, -0.02), 0.001)
+    >>> both = Comparison(900, ("old", "new"), "positive", {"nll": gain}, "new has the lower NLL")
+    >>> print(render_comparison(both))
+    New has the lower NLL.
+    ...
+    NLL (log loss)  0.4100  0.3800  -0.0300  -0.0400 to -0.0200  0.001  new
+    """
+    return _to_text(_comparison_parts(comparison), width, color)
+
+
+def _to_text(parts: Iterable[RenderableType], width: int, color: bool) -> str:
+    from rich.console import Console
+    from rich.text import Text
+
+    out = StringIO()
+    console = Console(
+        file=out,
+        width=width,
+        color_system="standard" if color else None,
+        force_terminal=color,
+        legacy_windows=False,
+    )
+    for part in parts:
+        if not isinstance(part, Text):
+            console.print()
+        console.print(part)
+    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+
+
+def _evaluation_parts(evaluation: Evaluation) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    yield Text(printable(headline(evaluation)), style=_STYLES[evaluation.verdict.miscalibrated])
+    yield Text(f"{rows_and_classes(evaluation)}. Judged: {judged(evaluation)}.")
+    yield _metrics_table(evaluation)
+    for remark in _remarks(evaluation):
+        yield Text(printable(remark))
+    if evaluation.per_class and len(evaluation.classes) <= _MOST_CLASSES:
+        yield _class_table(evaluation)
+    elif evaluation.per_class:
+        yield Text(f"The table of {len(evaluation.classes):,} classes is left out here.")
+    if evaluation.groups:
+        yield _group_table(evaluation)
+    for note in evaluation.notes:
+        yield Text(f"Note: {printable(sentence(note))}")
+
+
+def _metrics_table(evaluation: Evaluation) -> Table:
+    interval = f"{100 * evaluation.confidence:g} % interval"
+    table = _table("Metric", "Value", interval, "Calibrated\nmodel gets")
+    for name, figure in evaluation.figures.items():
+        _add(
+            table,
+            title_of(name),
+            number(figure.value),
+            interval_words(figure.interval),
+            ""
+            if figure.floor is None
+            else f"{number(figure.floor.mean)} (≤ {number(figure.floor.q95)})",
+        )
+    return table
+
+
+def _remarks(evaluation: Evaluation) -> list[str]:
+    """Gather what some figures need to have said, figures with the same remark together."""
+    titles: dict[str, list[str]] = {}
+    for name, figure in evaluation.figures.items():
+        if note := note_of(figure):
+            titles.setdefault(note, []).append(title_of(name))
+    return [f"{'; '.join(names)}: {sentence(note)}" for note, names in titles.items()]
+
+
+def _class_table(evaluation: Evaluation) -> Table:
+    table = _table("Class", "Rows", "Predicted", "Precision", "Recall", "F1", "ECE")
+    for row in evaluation.per_class:
+        _add(
+            table,
+            row["class"],
+            f"{row['rows']:,}",
+            f"{row['predicted']:,}",
+            _rate(row["precision"]),
+            _rate(row["recall"]),
+            *(number(row.get(name), 3) for name in ("f1", "ece_ew")),
+        )
+    return table
+
+
+def _group_table(evaluation: Evaluation) -> Table:
+    table = _table("Group", "Rows", "ECE", "Verdict", words=(0, 3))
+    for name, group in evaluation.groups.items():
+        figure = group.figures.get("ece_ew")
+        error = number(None if figure is None else figure.value)
+        _add(table, name, f"{group.n:,}", error, headline(group))
+    return table
+
+
+def _comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    first, second = comparison.names
+    yield Text(printable(sentence(comparison.verdict)), style="bold")
+    yield Text(f"{comparison.n:,} rows, the same for both models.")
+    interval = f"{100 * comparison.confidence:g} % interval"
+    names = ("Metric", first, second, "Difference", interval, "p", "Better")
+    table = _table(*names, words=(0, 6))
+    for name, difference in comparison.differences.items():
+        _add(
+            table,
+            title_of(name),
+            number(difference.a),
+            number(difference.b),
+            _signed(difference.value),
+            _signed_interval(difference),
+            _p_value(difference.p_value),
+            _better(difference, comparison.names),
+        )
+    yield table
+
+
+def _better(difference: Difference, names: tuple[str, str]) -> str:
+    """Name the better model where the interval leaves no doubt; say why where there is none."""
+    if difference.value is None:
+        return f"not given: {difference.why}" if difference.why else "not given"
+    way, interval = better_of(difference.name), difference.interval
+    if interval is None or interval.low <= 0 <= interval.high or not way:
+        return ""
+    return names[1] if (interval.low > 0) == (way == "higher") else names[0]
+
+
+def _rate(rate: dict[str, Any]) -> str:
+    if rate["value"] is None:
+        return "–"
+    return f"{number(rate['value'], 3)} ({number(rate['low'], 2)}–{number(rate['high'], 2)})"
+
+
+def _signed(value: float | None) -> str:
+    return number(value) if value is None else f"{value:+.4f}"
+
+
+def _signed_interval(difference: Difference) -> str:
+    interval = difference.interval
+    return "" if interval is None else f"{_signed(interval.low)} to {_signed(interval.high)}"
+
+
+def _p_value(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _table(*names: str, words: tuple[int, ...] = (0,)) -> Table:
+    """Make an empty table; the columns `words` hold words, the others numbers."""
+    from rich import box
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
+    for i, name in enumerate(names):
+        justify: Any = "left" if i in words else "right"
+        lines = (printable(line) for line in name.splitlines())
+        header = Text("\n".join(lines), justify=justify)
+        table.add_column(header, justify=justify, overflow="fold", no_wrap=i not in words)
+    return table
+
+
+def _add(table: Table, *cells: Any) -> None:
+    from rich.text import Text
+
+    table.add_row(*(Text(printable(cell)) for cell in cells))

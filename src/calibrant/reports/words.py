@@ -1,0 +1,142 @@
+"""Words and number formats that the terminal text, the page and the displays share."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from calibrant.metrics.catalogue import CATALOGUE
+from calibrant.results import Evaluation, Figure, Floor, Interval
+
+__all__ = [
+    "better_of",
+    "floor_words",
+    "headline",
+    "interval_words",
+    "judged",
+    "note_of",
+    "number",
+    "percent",
+    "printable",
+    "quoted",
+    "rows_and_classes",
+    "sentence",
+    "title_of",
+]
+
+MISSING = "–"
+
+
+def title_of(name: str) -> str:
+    """Return the title of a metric for people."""
+    return CATALOGUE[name].title if name in CATALOGUE else name
+
+
+def better_of(name: str) -> str:
+    """Return which way a metric is better, `lower` or `higher`, or nothing if unknown."""
+    return CATALOGUE[name].better if name in CATALOGUE else ""
+
+
+def number(value: float | None, digits: int = 4) -> str:
+    """Write a number with four decimals; one too small for them with its power of ten.
+
+    Examples
+    --------
+    >>> number(0.06262), number(0.0000123), number(None)
+    ('0.0626', '1.2e-05', '–')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    if 0 < abs(value) < 0.5 * 10.0**-digits:
+        return f"{value:.1e}"
+    return f"{value:.{digits}f}"
+
+
+def percent(value: float | None) -> str:
+    """Write a share in percent.
+
+    Examples
+    --------
+    >>> percent(0.8478), percent(0.0004)
+    ('84.8 %', '0.04 %')
+    """
+    if value is None or not math.isfinite(value):
+        return MISSING
+    digits = 2 if 0 < abs(value) < 0.0095 else 1
+    return f"{100 * value:.{digits}f} %"
+
+
+def interval_words(interval: Interval | None) -> str:
+    """Write an interval as `low to high`."""
+    return "" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
+
+
+def floor_words(floor: Floor | None) -> str:
+    """Write what a calibrated model would get by chance."""
+    return "" if floor is None else f"{number(floor.mean)} (up to {number(floor.q95)})"
+
+
+def note_of(figure: Figure) -> str:
+    """Return the remark that a figure needs, or nothing."""
+    if figure.value is None:
+        return f"not given: {figure.why}" if figure.why else "not given"
+    parts = []
+    if figure.error_bound is not None:
+        parts.append(f"exact to ± {number(figure.error_bound)}")
+    if figure.floor is not None and figure.value <= figure.floor.q95:
+        parts.append("no more than chance gives")
+    if figure.interval is not None and figure.value > figure.interval.high:
+        parts.append("chance lifts the value above its interval")
+    return "; ".join(parts)
+
+
+def sentence(text: str) -> str:
+    """Begin with a capital and end with a full stop.
+
+    Examples
+    --------
+    >>> sentence("over-confident (n=20)")
+    'Over-confident (n=20).'
+    """
+    text = text.strip()
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
+
+
+def headline(evaluation: Evaluation) -> str:
+    """Return the verdict as one sentence."""
+    return sentence(evaluation.verdict.text)
+
+
+def judged(evaluation: Evaluation) -> str:
+    """Say which probability is judged."""
+    if evaluation.target == "positive":
+        return f"the probability of class {quoted(evaluation.classes[-1])}"
+    return "the probability of the predicted class"
+
+
+def rows_and_classes(evaluation: Evaluation) -> str:
+    """Say how much data was judged."""
+    weighted = ", weighted" if evaluation.weighted else ""
+    return f"{evaluation.n:,} rows{weighted}, {len(evaluation.classes):,} classes"
+
+
+def quoted(name: Any) -> str:
+    """Put a name in quotation marks.
+
+    Examples
+    --------
+    >>> quoted("cat")
+    '“cat”'
+    """
+    return f"“{printable(name)}”"
+
+
+def printable(name: Any) -> str:
+    r"""Return a name without characters that could steer a terminal.
+
+    Examples
+    --------
+    >>> printable("red\x1b[31m")
+    'red�[31m'
+    """
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))

@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol
 
 from calibrant.errors import InputError
 
-__all__ = ["Ask", "Layout", "Place", "Source", "layout_of", "same_layout"]
+__all__ = ["Ask", "Layout", "Place", "Source", "layout_of", "reason_of", "same_layout"]
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,18 @@ class Source(Protocol):
     """A score file of any format, seen as a table."""
 
     file: Path
-    names: Sequence[str]
-    called: tuple[tuple[str, str], ...]
+
+    @property
+    def names(self) -> Sequence[str]:
+        """Names of the columns, in their order."""
+
+    @property
+    def called(self) -> tuple[tuple[str, str], ...]:
+        """What the user calls a column, where that is not its name."""
+
+    @property
+    def pair(self) -> tuple[str, str] | None:
+        """The two classes behind a lone column, where the file names them."""
 
     def batches(
         self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
@@ -124,6 +134,12 @@ def same_layout(first: Layout, first_file: Path, other: Layout, file: Path) -> N
                 f"{file} has other {what} than {first_file}: {_listed(theirs)} instead of "
                 f"{_listed(mine)}: all files must have the same columns."
             )
+
+
+def reason_of(error: object) -> str:
+    """Return the first sentence of another library's message, to be quoted in brackets."""
+    lines = str(error).strip().splitlines() or ["no reason given"]
+    return lines[0].split(". ")[0][:160].rstrip(". ")
 
 
 def _value_columns(
@@ -209,7 +225,8 @@ def _near(names: Sequence[str], wanted: Sequence[str]) -> str:
     """Suggest the name that was probably meant."""
     lower = {name.lower(): name for name in reversed(list(names))}
     for want in wanted:
-        close = difflib.get_close_matches(want.lower(), list(lower), n=1)
+        longer = [name for name in lower if name.startswith(want.lower())]
+        close = difflib.get_close_matches(want.lower(), list(lower), n=1) or longer
         if close:
             return f" (is it '{lower[close[0]]}'?)"
     return ""

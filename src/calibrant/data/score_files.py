@@ -60,7 +60,7 @@ def open_source(file: Path, ask: Ask) -> Source:
 
 
 def count_rows(path: Paths) -> int:
-    """Estimate the number of rows without reading them.
+    r"""Estimate the number of rows without reading them.
 
     Exact for parquet and npz; for text files from the file size and the length of the first rows.
 
@@ -68,7 +68,7 @@ def count_rows(path: Paths) -> int:
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "scores.csv"
-    >>> _ = file.write_text("label,prob\\n1,0.9\\n0,0.2\\n")
+    >>> _ = file.write_text("label,prob\n1,0.9\n0,0.2\n")
     >>> count_rows(file)
     2
     """

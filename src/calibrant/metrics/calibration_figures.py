@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,7 +27,7 @@ __all__ = [
     "Estimate",
     "Resampled",
     "binned_estimates",
-    "classwise_estimate",
+    "mean_estimate",
     "smooth_estimate",
     "sweep_estimates",
 ]
@@ -73,9 +73,8 @@ class Resampled:
 
     def interval(self, size: Seminorm, estimate: float) -> Interval:
         """Interval of a calibration error around its estimate."""
-        confidence = self.options.confidence
-        noise, replicate = size(self.noise), size(self.cells.residual + self.noise)
-        return interval_from_sizes(estimate, noise, replicate, confidence)
+        replicate = size(self.cells.residual + self.noise)
+        return interval_from_sizes(estimate, size(self.noise), replicate, self.options.confidence)
 
     def fixed(self, size: Seminorm) -> Estimate:
         """Estimate an error whose bins depend on the scores alone."""
@@ -125,10 +124,13 @@ def sweep_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
         yield name, sample.redrawn(binned_size(cells, edges), value, _sweep_again(scheme))
 
 
-def classwise_estimate(
-    tallies: Iterator[Tally], scheme: str, options: Options, rng: np.random.Generator
+def mean_estimate(
+    tallies: Iterable[Tally], scheme: str, options: Options, rng: np.random.Generator
 ) -> Estimate:
-    """Mean over classes; classes are resampled independently, two classes as mirror images."""
+    """ECE of one problem, or its mean over classes, resampled bin by bin.
+
+    Classes are resampled independently, two classes as mirror images of each other.
+    """
     values, noises, replicates, nulls = [], [], [], []
     for tally in tallies:
         edges = (

@@ -15,7 +15,7 @@ from calibrant.metrics.calibration_figures import (
     Options,
     Resampled,
     binned_estimates,
-    classwise_estimate,
+    mean_estimate,
     smooth_estimate,
     sweep_estimates,
 )
@@ -121,12 +121,10 @@ def evaluation_of(
         estimates |= dict(sweep_estimates(sample))
     for name, scheme in (("ece_classwise", "width"), ("ace", "mass")):
         tallies = (view.tally for view in summary.by_class())
-        estimates[name] = classwise_estimate(tallies, scheme, options, rng)
+        estimates[name] = mean_estimate(tallies, scheme, options, rng)
     if target == "positive":
-        beside = Resampled(summary.top, options, rng)
-        for name, estimate in binned_estimates(beside):
-            if f"{name}_top_label" in CATALOGUE:
-                estimates[f"{name}_top_label"] = estimate
+        for name, scheme in (("ece_ew_top_label", "width"), ("ece_em_top_label", "mass")):
+            estimates[name] = mean_estimate([summary.top], scheme, options, rng)
     test = tally_test(sample.cells, draws=options.draws, rng=rng)
     return Evaluation(
         n=summary.n,

@@ -7,21 +7,21 @@ from collections.abc import Callable
 import numpy as np
 
 from calibrant.inputs import FloatArray
-from calibrant.metrics.seminorms import Seminorm
 from calibrant.metrics.tally import Tally
 from calibrant.results import Floor, Interval
 
 __all__ = [
     "bootstrap_noise",
+    "floor_by_redrawing",
     "floor_of_sizes",
+    "interval_from_sizes",
     "null_residuals",
     "null_tallies",
-    "seminorm_interval",
 ]
 
 METHOD = (
-    "for the population value with the bins held fixed; low: estimate less the 97.5 % quantile of "
-    "the resampled noise, high: reflected bootstrap"
+    "for the population value with the bins held fixed; low: estimate less the upper quantile of "
+    "the size of resampled noise, high: estimate plus the lower spread of the bootstrap"
 )
 
 
@@ -59,30 +59,31 @@ def null_tallies(tally: Tally, draws: int, rng: np.random.Generator) -> list[Tal
     return [tally.redraw(hits.astype(np.float64)) for hits in came]
 
 
-def seminorm_interval(
-    size: Seminorm, residual: FloatArray, noise: FloatArray, confidence: float = 0.95
-) -> Interval:
-    r"""Interval of a calibration error with its bins held fixed.
-
-    The estimate is at most truth + size(noise), hence low = max(0, estimate - quantile of
-    size(noise)); high reflects the bootstrap: 2 estimate - lower quantile of the replicates. The
-    plain percentile bootstrap covers 0 % where the truth is 0, for it resamples on top of a value
-    that chance has raised already. The estimate itself may lie above the interval: that is the
-    same upward push.
-    """
-    return interval_from_sizes(
-        float(size(residual)), size(noise), size(residual + noise), confidence
-    )
-
-
 def interval_from_sizes(
     estimate: float, noise: FloatArray, replicate: FloatArray, confidence: float = 0.95
 ) -> Interval:
-    """Apply the rule of `seminorm_interval` to sizes that are computed already."""
+    r"""Interval of a calibration error with its bins held fixed.
+
+    Let :math:`\|\cdot\|` be the size, g the true residual, :math:`\varepsilon` its noise and
+    :math:`T = \|g + \varepsilon\|` the estimate. Then :math:`\|g\| \ge T - \|\varepsilon\|`, so low
+    is T less the 97.5 % quantile of the resampled noise. And :math:`\|g\| \le T - s(\varepsilon)`
+    for the linear form s that touches the size at g, so high adds to T the distance from the mean
+    of the replicates to their 2.5 % quantile. Chance can only push T up, so no bias is taken off
+    the upper end.
+
+    The percentile bootstrap covers 0 % where the truth is 0 (it resamples on top of a value that
+    chance has raised already), the reflected bootstrap as little as 79 % between the extremes.
+
+    Parameters
+    ----------
+    estimate : the size T
+    noise : sizes of the resampled noise
+    replicate : sizes of the estimate's residual with that noise added
+    """
     tail = (1.0 - confidence) / 2.0
     low = max(0.0, estimate - float(np.quantile(noise, 1.0 - tail)))
-    high = 2.0 * estimate - float(np.quantile(replicate, tail))
-    return Interval(low, max(high, low), confidence, METHOD)
+    high = estimate + float(replicate.mean() - np.quantile(replicate, tail))
+    return Interval(low, high, confidence, METHOD)
 
 
 def floor_of_sizes(sizes: FloatArray | list[float]) -> Floor:

@@ -81,7 +81,7 @@ class Tally:
         """Sum `values` (..., C) over the scores of each bin, giving (..., M)."""
         return sum_between(values, self.starts(edges))
 
-    def compress(self, edges: FloatArray, cells: int = 1024) -> Tally:
+    def compress(self, edges: FloatArray, cells: int = 512) -> Tally:
         """Merge neighbouring scores into about `cells` cells; no cell crosses one of the `edges`.
 
         Sums over bins with these edges stay exact; resampling costs per cell, not per row.

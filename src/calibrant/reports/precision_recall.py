@@ -21,7 +21,7 @@ __all__ = ["PrecisionRecallDisplay"]
 
 @dataclass
 class PrecisionRecallDisplay:
-    """Precision-recall curves; the dotted line is what flagging rows blindly would give.
+    """Precision-recall curves; the dashed line is what flagging rows blindly would give.
 
     With two classes the positive one is drawn, with more the largest ones (at most eight).
 
@@ -99,22 +99,17 @@ class PrecisionRecallDisplay:
         return cls(curves, name).plot(ax, **options)
 
     def plot(self, ax: Axes | None = None, *, chance: bool = True) -> PrecisionRecallDisplay:
-        """Draw the curves; `chance` adds the share of events as a dotted line."""
+        """Draw the curves; `chance` adds, to a single one, the share of events as a line."""
         ax = new_axes(ax, (5.4, 4.6))
         for i, (title, curve) in enumerate(self.curves.items()):
             color = PALETTE[i % len(PALETTE)]
             ax.plot(
                 curve.recall, curve.precision, color=color, linewidth=1.8, label=label_of(title)
             )
-            if chance and len(curve.precision):
-                # At the lowest threshold every row is flagged, so precision is the event rate.
-                ax.axhline(
-                    float(curve.precision[0]),
-                    color=color if len(self.curves) > 1 else GREY,
-                    linestyle=":",
-                    linewidth=1.1,
-                    label="flagging blindly" if len(self.curves) == 1 else None,
-                )
+        if chance and len(self.curves) == 1 and len(curve.precision):
+            # At the lowest threshold every row is flagged, so precision is the event rate.
+            rate = float(curve.precision[0])
+            ax.axhline(rate, color=GREY, linestyle="--", linewidth=1.2, label="flagging blindly")
         tidy(ax, x="recall: share of events found", y="precision: share of flagged that are right")
         if self.name is not None:
             ax.set_title(label_of(self.name), fontsize=11)

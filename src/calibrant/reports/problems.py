@@ -21,6 +21,7 @@ __all__ = [
     "evaluation_curves",
     "prediction_curves",
     "target_tally",
+    "with_gaps",
 ]
 
 PREDICTED = "the predicted class"
@@ -88,6 +89,24 @@ def as_curve(columns: Mapping[str, Sequence[float]]) -> ThresholdCurve:
     """Turn the stored lists into arrays again."""
     names = ("threshold", "precision", "recall", "flagged")
     return ThresholdCurve(*(np.asarray(columns[name], dtype=np.float64) for name in names))
+
+
+def with_gaps(
+    smooth: Mapping[str, Sequence[float]] | None,
+) -> tuple[list[float], list[float]]:
+    """Return the smooth curve with NaN between stretches, so that no line crosses empty space.
+
+    Examples
+    --------
+    >>> with_gaps({"score": [0.1, 0.2, 0.3, 0.9], "rate": [0.0, 0.1, 0.2, 0.8]})
+    ([0.1, 0.2, 0.3, nan, 0.9], [0.0, 0.1, 0.2, nan, 0.8])
+    """
+    if not smooth or not len(smooth["score"]):
+        return [], []
+    score, rate = (np.asarray(smooth[k], dtype=np.float64) for k in ("score", "rate"))
+    steps = np.diff(score)
+    holes = np.flatnonzero(steps > 1.5 * steps.min(initial=np.inf)) + 1
+    return np.insert(score, holes, np.nan).tolist(), np.insert(rate, holes, np.nan).tolist()
 
 
 def _choose(names: tuple[Any, ...], rows: list[int], of: Any, most: int) -> list[int]:

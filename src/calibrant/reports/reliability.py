@@ -15,6 +15,7 @@ from calibrant.metrics.binning import Scheme, check_bins
 from calibrant.metrics.calibration_figures import Options, Resampled
 from calibrant.metrics.curves import reliability_bins, smooth_curve
 from calibrant.metrics.problem import one_tally
+from calibrant.reports.problems import with_gaps
 from calibrant.reports.style import BAND, EVENT, GREY, label_of, new_axes, tidy
 from calibrant.results import Bins, Evaluation
 
@@ -134,7 +135,8 @@ class ReliabilityDisplay:
         bins = self.bins
         if bins.band_low is None or bins.band_high is None:
             return np.ones(len(bins.score), dtype=bool)
-        return np.asarray((bins.rate < bins.band_low) | (bins.rate > bins.band_high))
+        hair = 1e-9  # a band that ends at 0 or 1 does so only up to rounding
+        return np.asarray((bins.rate < bins.band_low - hair) | (bins.rate > bins.band_high + hair))
 
     def plot(
         self,
@@ -156,23 +158,25 @@ class ReliabilityDisplay:
         smooth : whether to draw the smooth curve
         color : of this model
         """
-        ax = new_axes(ax, (5.4, 6.4) if counts else (5.4, 5.2))
+        ax = new_axes(ax, (5.4, 6.4) if counts else (5.4, 5.4), fixed=True)
         first = not any(line.get_label() == _IDEAL for line in ax.get_lines())
         right = self.bins.target == "top-label"
-        x = "mean probability of the predicted class" if right else "mean predicted probability"
-        tidy(ax, x=x, y="share predicted right" if right else "share of events")
+        x = "mean predicted probability"
+        tidy(
+            ax,
+            x=x if first else ax.get_xlabel(),
+            y="share predicted right" if right else "share of events",
+        )
         ax.set_aspect("equal")
         if first:
             ax.plot([0, 1], [0, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label=_IDEAL)
         if band:
             self._draw_band(ax)
-        if smooth and self.smooth and len(self.smooth["score"]):
-            values = self.smooth["score"], self.smooth["rate"]
-            ax.plot(
-                *values, color=color, alpha=0.55, linewidth=1.6, label=self._label("smooth curve")
-            )
+        if smooth and self.smooth:
+            curve = with_gaps(self.smooth)
+            ax.plot(*curve, color=color, alpha=0.55, label=self._label("smooth curve"))
         self._draw_dots(ax, color)
-        ax.legend(loc="upper left", frameon=False, fontsize=9, handlelength=1.8)
+        ax.legend(loc="upper left", frameon=False, fontsize=8.5, handlelength=1.6)
         self.counts_ax_ = self._draw_counts(ax, x, color) if counts and first else None
         self.ax_ = ax
         self.figure_ = ax.figure  # type: ignore[assignment]
@@ -196,8 +200,8 @@ class ReliabilityDisplay:
 
     def _draw_dots(self, ax: Axes, color: str) -> None:
         for chosen, face, what in (
-            (self.outside, color, "bins, outside the band"),
-            (~self.outside, "white", "bins, inside the band"),
+            (self.outside, color, "bin outside its band"),
+            (~self.outside, "white", "bin inside its band"),
         ):
             if chosen.any():
                 ax.plot(
@@ -207,11 +211,14 @@ class ReliabilityDisplay:
                     color=color,
                     markerfacecolor=face,
                     markersize=6,
+                    clip_on=False,
                     label=self._label(what),
                 )
 
     def _draw_counts(self, ax: Axes, x: str, color: str) -> Axes:
-        strip = ax.inset_axes((0, -0.24, 1, 0.17), sharex=ax)
+        from mpl_toolkits.axes_grid1 import make_axes_locatable  # type: ignore[import-untyped]
+
+        strip: Axes = make_axes_locatable(ax).append_axes("bottom", size="17%", pad=0.15, sharex=ax)
         bins = self.bins
         strip.bar(
             bins.low, bins.count, bins.high - bins.low, align="edge", color=color, alpha=0.45,
@@ -220,6 +227,7 @@ class ReliabilityDisplay:
         tidy(strip, x=x, y=f"{_STRIP}\n(log scale)", unit_y=False)
         strip.set_yscale("log")
         strip.set_ylim(bottom=0.7)
+        strip.yaxis.set_major_formatter("{x:,.0f}")
         strip.yaxis.label.set_fontsize(8)
         strip.tick_params(labelsize=8)
         ax.set_xlabel("")

@@ -18,22 +18,25 @@ GREY = "#6B7280"
 BAND = "#C9CED6"
 
 
-def new_axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
-    """Return `ax`, or the axes of a new figure of `size` inches."""
+def new_axes(ax: Axes | None, size: tuple[float, float], *, fixed: bool = False) -> Axes:
+    """Return `ax`, or the axes of a new figure of `size` inches, its margins fixed or fitted."""
     if ax is not None:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    figure, ax = plt.subplots(figsize=size, layout=None if fixed else "constrained")
+    if fixed:
+        figure.subplots_adjust(left=0.13, right=0.97, bottom=0.09, top=0.98)
+    return ax
 
 
 def tidy(ax: Axes, *, x: str, y: str, unit_x: bool = True, unit_y: bool = True) -> None:
     """Name the axes, set those of probabilities to [0, 1], and take away what is not needed."""
     ax.set(xlabel=x, ylabel=y)
     if unit_x:
-        ax.set_xlim(-0.01, 1.01)
+        ax.set_xlim(-0.02, 1.02)
     if unit_y:
-        ax.set_ylim(-0.01, 1.01)
+        ax.set_ylim(-0.02, 1.02)
     ax.grid(visible=True, color="#E5E7EB", linewidth=0.8)
     ax.set_axisbelow(True)
     ax.spines[["top", "right"]].set_visible(False)

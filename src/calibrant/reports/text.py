@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __all__ = ["render_comparison", "render_text"]
 
 _MOST_CLASSES = 20
+_FLOOR = "Calibrated model gets: what chance alone gives, on average (95 % of the time at most)."
 _STYLES = {True: "bold yellow", False: "bold green", None: "bold"}
 
 
@@ -93,6 +94,8 @@ def _evaluation_parts(evaluation: Evaluation) -> Iterator[RenderableType]:
     yield Text(printable(headline(evaluation)), style=_STYLES[evaluation.verdict.miscalibrated])
     yield Text(f"{rows_and_classes(evaluation)}. Judged: {judged(evaluation)}.")
     yield _metrics_table(evaluation)
+    if any(figure.floor is not None for figure in evaluation.figures.values()):
+        yield Text(_FLOOR)
     for remark in _remarks(evaluation):
         yield Text(printable(remark))
     if evaluation.per_class and len(evaluation.classes) <= _MOST_CLASSES:
@@ -127,7 +130,7 @@ def _remarks(evaluation: Evaluation) -> list[str]:
     for name, figure in evaluation.figures.items():
         if note := note_of(figure):
             titles.setdefault(note, []).append(title_of(name))
-    return [f"{'; '.join(names)}: {sentence(note)}" for note, names in titles.items()]
+    return [f"{'; '.join(names)}: {note}." for note, names in titles.items()]
 
 
 def _class_table(evaluation: Evaluation) -> Table:

@@ -130,7 +130,8 @@ class ThresholdDisplay:
         tidy(ax, x=f"threshold on the probability of {label_of(self.of)}", y="share")
         if self.name is not None:
             ax.set_title(label_of(self.name), fontsize=11)
-        ax.legend(frameon=False, fontsize=9, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2)
+        anchor = (0.5, -0.15)
+        ax.legend(frameon=False, fontsize=9, ncols=2, loc="upper center", bbox_to_anchor=anchor)
         self.ax_ = ax
         self.figure_ = ax.figure  # type: ignore[assignment]
         return self

@@ -1,0 +1,178 @@
+"""Labels of a score file become positions in the list of classes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from calibrant.data.score_columns import Ask, Layout, Place, Source
+from calibrant.errors import InputError
+from calibrant.inputs import IntArray
+
+__all__ = ["class_codes", "names_of", "settle_classes"]
+
+_TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
+
+
+def settle_classes(
+    layout: Layout, sources: Iterable[Source], ask: Ask, pair: tuple[str, str] | None
+) -> Layout:
+    """Name the two classes behind a lone `prob` or `logit`.
+
+    Without `positive` the labels must be 0 and 1, or false and true. With it, the other value
+    that occurs is the negative class; as a rule the first batch shows both. `pair` are the names
+    that the file itself gives.
+    """
+    if not layout.lone:
+        return layout
+    if ask.positive is not None:
+        others = (
+            _name(value)
+            for value in _values(sources, layout.label)
+            if not _missing(value) and ask.positive not in _spellings(value)
+        )
+        return replace(layout, classes=(next(others, f"not {ask.positive}"), ask.positive))
+    if pair is not None:
+        return replace(layout, classes=pair)
+    first = next(_values(sources, layout.label), None)
+    truth = str(first).strip().lower() in ("true", "false")
+    return replace(layout, classes=("False", "True") if truth else ("0", "1"))
+
+
+def class_codes(column: pa.Array, layout: Layout, place: Place, *, named: bool) -> IntArray:
+    """Find each label among the classes; `named` says that the user named them.
+
+    Labels are matched as text, so that the number 3 finds `prob_3`.
+    """
+    where = place.column(layout.label)
+    if not _is_nameable(column.type):
+        raise InputError(
+            f"{place.file}: {where} has type {column.type}: "
+            "a label is a name, a whole number, true or false."
+        )
+    if column.null_count:
+        row = int(pc.index(column.is_null(), True).as_py())
+        raise _missing_label(place, row, where)
+    k = len(layout.classes)
+    if pa.types.is_integer(column.type) and layout.classes == tuple(map(str, range(k))):
+        codes: NDArray[Any] = column.to_numpy(zero_copy_only=False)
+        if codes.min() >= 0 and codes.max() < k:
+            return codes.astype(np.int64, copy=False)
+    return _look_up(column, layout, place, named=named)
+
+
+def names_of(column: pa.Array) -> NDArray[np.str_]:
+    """Turn a column of any type into text; a missing value is the name '(missing)'."""
+    encoded = column.dictionary_encode()
+    names = ["(missing)" if _missing(v) else _name(v) for v in encoded.dictionary.to_pylist()]
+    places = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)
+    found: NDArray[np.str_] = np.array([*names, "(missing)"])[places]
+    return found
+
+
+def _look_up(column: pa.Array, layout: Layout, place: Place, *, named: bool) -> IntArray:
+    encoded = column.dictionary_encode()
+    position = {name: i for i, name in enumerate(layout.classes)}
+    truth = layout.lone and not named
+    found: list[int] = []
+    for value in encoded.dictionary.to_pylist():
+        code = _position(value, position, truth=truth)
+        if code is None:
+            at = pc.index(encoded.indices, len(found)).as_py()
+            raise _unknown_label(value, layout, place, int(at), truth=truth)
+        found.append(code)
+    codes: IntArray = np.array(found, dtype=np.int64)[
+        encoded.indices.to_numpy(zero_copy_only=False)
+    ]
+    return codes
+
+
+def _position(value: Any, position: Mapping[str, int], *, truth: bool) -> int | None:
+    for spelling in _spellings(value):
+        if spelling in position:
+            return position[spelling]
+        if truth and spelling.lower() in _TRUTH:
+            return _TRUTH[spelling.lower()]
+    return None
+
+
+def _values(sources: Iterable[Source], label: str) -> Iterator[Any]:
+    """Yield the distinct labels of each batch, until the caller has seen enough."""
+    for source in sources:
+        for batch in source.batches((), (label,), 1 << 16):
+            column = batch.column(label)
+            if not _is_nameable(column.type):
+                return
+            yield from pc.unique(column).to_pylist()
+
+
+def _spellings(value: Any) -> tuple[str, ...]:
+    """Return the class names that a label may mean, the likeliest first."""
+    if isinstance(value, bool):
+        return (str(value), str(value).lower(), str(int(value)))
+    if isinstance(value, bytes):
+        value = value.decode("utf-8", "replace")
+    text = str(value).strip()
+    # A column of whole numbers that once had a gap is often saved as 3.0.
+    return (text.split(".")[0], text) if re.fullmatch(r"-?\d+\.0*", text) else (text,)
+
+
+def _name(value: Any) -> str:
+    return _spellings(value)[0]
+
+
+def _missing(value: Any) -> bool:
+    return value is None or value != value or (isinstance(value, str) and not value.strip())
+
+
+def _unknown_label(
+    value: Any, layout: Layout, place: Place, row: int, *, truth: bool
+) -> InputError:
+    where = place.column(layout.label)
+    if _missing(value):
+        return _missing_label(place, row, where)
+    shown = f"{place.row(row)}, {where}: label {_name(value)!r}"
+    if truth:
+        return InputError(
+            f"{shown} is not 0, 1, true or false: name the class that '{layout.values[0]}' is the "
+            "probability of with --positive NAME."
+        )
+    if layout.lone:
+        negative, positive = layout.classes
+        return InputError(
+            f"{shown} is neither the positive class '{positive}' nor '{negative}': a lone "
+            f"'{layout.values[0]}' knows two classes, so correct the label or --positive."
+        )
+    listed = ", ".join(f"'{name}'" for name in layout.classes[:8])
+    more = f" and {len(layout.classes) - 8} more" if len(layout.classes) > 8 else ""
+    return InputError(
+        f"{shown} is not among the classes {listed}{more}: "
+        "correct the label or add its score column."
+    )
+
+
+def _missing_label(place: Place, row: int, where: str) -> InputError:
+    return InputError(f"{place.row(row)}, {where}: the label is missing: fill or drop that row.")
+
+
+def _is_nameable(kind: pa.DataType) -> bool:
+    if pa.types.is_dictionary(kind):
+        kind = kind.value_type
+    tests = (
+        pa.types.is_integer,
+        pa.types.is_floating,
+        pa.types.is_boolean,
+        pa.types.is_string,
+        pa.types.is_large_string,
+        pa.types.is_binary,
+        pa.types.is_decimal,
+        pa.types.is_null,
+    )
+    return any(test(kind) for test in tests)

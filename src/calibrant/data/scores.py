@@ -1,0 +1,207 @@
+"""`read_scores` and `scan_scores`: what a model said, and what was true, from files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from calibrant.data.score_checks import checked_probs, checked_weights
+from calibrant.data.score_columns import Ask, Layout, Place, Source, layout_of, same_layout
+from calibrant.data.score_files import Paths, open_source, score_files
+from calibrant.data.score_labels import class_codes, names_of, settle_classes
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray
+
+__all__ = ["Scores", "read_scores", "scan_scores"]
+
+_MOST_GROUPS = 200
+
+
+@dataclass(frozen=True)
+class Scores:
+    """Rows of a score file that passed every check.
+
+    Parameters
+    ----------
+    labels : (n,) positions into `classes`
+    probs : (n,) P(second class), or (n, K) in the order of `classes`
+    classes : class names, always as text
+    weights : (n,) or None
+    groups : (n,) names, or None
+    ids : (n,) names of the rows, or None
+    notes : sentences that a report should repeat
+    """
+
+    labels: IntArray
+    probs: NDArray[np.floating[Any]]
+    classes: tuple[str, ...]
+    weights: FloatArray | None = None
+    groups: NDArray[np.str_] | None = None
+    ids: NDArray[np.str_] | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def n(self) -> int:
+        """Number of rows."""
+        return len(self.labels)
+
+
+def read_scores(
+    path: Paths,
+    *,
+    positive: str | None = None,
+    group: str | None = None,
+    label: str = "label",
+    weight: str = "weight",
+    ids: str | None = None,
+) -> Scores:
+    r"""Read a score file, a folder or a glob of them into memory.
+
+    Parameters
+    ----------
+    path : `.csv`, `.jsonl` (also `.gz`), `.parquet` or `.npz`; a folder, a glob, or a list of them
+    positive : for two classes, the one that counts as the event; by default the second column
+    group : column whose values split the rows into groups
+    label : name of the label column
+    weight : name of the weight column; rows count alike where there is none
+    ids : name of a column that identifies rows, read where it exists
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "scores.csv"
+    >>> _ = file.write_text("label,prob_cat,prob_dog\ncat,0.9,0.1\ndog,0.3,0.7\n")
+    >>> scores = read_scores(file)
+    >>> scores.classes, scores.labels
+    (('cat', 'dog'), array([0, 1]))
+    """
+    parts = list(
+        scan_scores(
+            path,
+            positive=positive,
+            group=group,
+            label=label,
+            weight=weight,
+            ids=ids,
+            batch_rows=1 << 20,
+        )
+    )
+    whole = parts[0] if len(parts) == 1 else _joined(parts)
+    if whole.groups is not None:
+        _check_groups(whole.groups, str(group))
+    present = np.unique(whole.labels)
+    if len(present) == 1:
+        name = whole.classes[int(present[0])]
+        note = f"All {whole.n:,} labels are '{name}': figures that rank classes need a second one."
+        whole = replace(whole, notes=(*whole.notes, note))
+    return whole
+
+
+def scan_scores(
+    path: Paths,
+    *,
+    positive: str | None = None,
+    group: str | None = None,
+    label: str = "label",
+    weight: str = "weight",
+    ids: str | None = None,
+    batch_rows: int = 1 << 17,
+) -> Iterator[Scores]:
+    r"""Read score files batch by batch, in constant memory.
+
+    The first file fixes the classes and their order; a later file with other columns is an error
+    that names it. Options are those of `read_scores`. Text formats choose their own batch length.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "scores.jsonl"
+    >>> _ = file.write_text('{"label": 1, "prob": 0.9}\n{"label": 0, "prob": 0.2}\n')
+    >>> [batch.n for batch in scan_scores(file)]
+    [2]
+    """
+    ask = Ask(label=label, weight=weight, group=group, positive=positive, ids=ids)
+    files = score_files(path)
+    first = open_source(files[0], ask)
+    layout = layout_of(first, ask)
+    layout = settle_classes(layout, _opened(files, first, layout, ask), ask, first.pair)
+    # Opened anew: what was looked at to settle the classes is read again with the rest.
+    return _batches(_opened(files, first, layout, ask), layout, ask, files, batch_rows)
+
+
+def _opened(files: list[Path], first: Source, layout: Layout, ask: Ask) -> Iterator[Source]:
+    """Open one file after the other, each only when its turn comes."""
+    yield first
+    for file in files[1:]:
+        source = open_source(file, ask)
+        same_layout(layout, files[0], layout_of(source, ask), file)
+        yield source
+
+
+def _batches(
+    sources: Iterator[Source], layout: Layout, ask: Ask, files: list[Path], batch_rows: int
+) -> Iterator[Scores]:
+    n, mass = 0, 0.0
+    for source in sources:
+        first = 0
+        for batch in source.batches(layout.numbers, layout.words, batch_rows):
+            if batch.num_rows == 0:
+                continue
+            place = Place(source.file, first, source.called)
+            scores = _scores(batch, layout, place, named=ask.positive is not None)
+            first += scores.n
+            mass += scores.n if scores.weights is None else float(scores.weights.sum())
+            yield scores
+        n += first
+    shown = str(files[0]) if len(files) == 1 else f"{files[0]} and {len(files) - 1} more"
+    if n == 0:
+        raise InputError(f"{shown} has column names but no rows: at least one row is needed.")
+    if mass == 0:
+        raise InputError(
+            f"{shown}, column '{layout.weight}': the weights are all zero: "
+            "at least one row must count."
+        )
+
+
+def _scores(batch: pa.RecordBatch, layout: Layout, place: Place, *, named: bool) -> Scores:
+    """Check one batch."""
+
+    def words(name: str | None) -> NDArray[np.str_] | None:
+        return None if name is None else names_of(batch.column(name))
+
+    return Scores(
+        labels=class_codes(batch.column(layout.label), layout, place, named=named),
+        probs=checked_probs(batch, layout, place),
+        classes=layout.classes,
+        weights=None
+        if layout.weight is None
+        else checked_weights(batch.column(layout.weight), layout.weight, place),
+        groups=words(layout.group),
+        ids=words(layout.ids),
+        notes=layout.notes,
+    )
+
+
+def _joined(parts: list[Scores]) -> Scores:
+    def join(name: str) -> Any:
+        columns = [getattr(part, name) for part in parts]
+        return None if columns[0] is None else np.concatenate(columns)
+
+    return replace(
+        parts[0], **{name: join(name) for name in ("labels", "probs", "weights", "groups", "ids")}
+    )
+
+
+def _check_groups(groups: NDArray[np.str_], name: str) -> None:
+    found = len(np.unique(groups))
+    if found > _MOST_GROUPS:
+        raise InputError(
+            f"the group column '{name}' has {found:,} different values, at most {_MOST_GROUPS} are "
+            "compared: choose a coarser column."
+        )

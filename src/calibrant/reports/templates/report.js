@@ -1,0 +1,197 @@
+(() => {
+  "use strict";
+  const data = JSON.parse(document.getElementById("charts").textContent);
+  const element = (id) => document.getElementById(id);
+  const config = { displayModeBar: false, responsive: true, showTips: false };
+  const state = { k: 0, threshold: 0.5 };
+
+  const colour = (name) =>
+    getComputedStyle(document.documentElement).getPropertyValue(`--${name}`).trim();
+
+  const axis = (title, more) => ({
+    title: { text: title, standoff: 8 }, gridcolor: colour("line"), zeroline: false,
+    linecolor: colour("line"), tickcolor: colour("line"), fixedrange: true, automargin: true, ...more,
+  });
+
+  const probability = (title, more) => axis(title, { range: [-0.03, 1.03], dtick: 0.2, ...more });
+
+  const layout = (more) => ({
+    paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)", showlegend: false,
+    font: { color: colour("ink"), size: 13, family: "system-ui, 'Liberation Sans', sans-serif" },
+    margin: { l: 8, r: 20, t: 8, b: 8 }, dragmode: false, hovermode: "closest",
+    hoverlabel: { bgcolor: colour("panel"), bordercolor: colour("muted"), font: { color: colour("ink") } },
+    ...more,
+  });
+
+  const draw = (id, traces, shape) => {
+    if (element(id)) Plotly.react(id, traces, layout(shape), config);
+  };
+
+  const percent = (share) => {
+    if (share === null || share === undefined) return "–";
+    const value = 100 * share;
+    if (value > 0 && value < 0.1) return "less than 0.1 %";
+    const digits = value === 0 || value === 100 || (value >= 10 && value <= 90) ? 0 : 1;
+    const shown = value.toFixed(digits);
+    return `${shown === "100.0" ? "almost 100" : shown} %`;
+  };
+
+  const dashed = (x, y) => ({
+    x, y, mode: "lines", line: { color: colour("muted"), width: 1.5, dash: "dash" }, hoverinfo: "skip",
+  });
+
+  // Reliability: dots over bars of chance, and the rows of each bin in a strip below.
+  function drawReliability() {
+    const name = element("scheme") ? element("scheme").value : Object.keys(data.bins)[0];
+    const bins = data.bins[name];
+    if (!bins || !bins.score.length) return;
+    const banded = bins.band_low.length > 0;
+    const inside = bins.rate.map((r, i) => banded && r >= bins.band_low[i] - 1e-6 && r <= bins.band_high[i] + 1e-6);
+    const words = bins.score.map((s, i) =>
+      `said ${s.toFixed(3)}, happened ${bins.rate[i].toFixed(3)}<br>${bins.count[i].toLocaleString("en")} rows` +
+      (banded ? `<br>calibrated: ${bins.band_low[i].toFixed(3)} to ${bins.band_high[i].toFixed(3)}` : ""));
+    const traces = [dashed([0, 1], [0, 1])];
+    if (banded) {
+      const middle = bins.band_low.map((low, i) => (low + bins.band_high[i]) / 2);
+      const half = bins.band_low.map((low, i) => (bins.band_high[i] - low) / 2);
+      traces.push({
+        x: bins.score, y: middle, mode: "markers", marker: { size: 0.1, color: colour("band") }, hoverinfo: "skip",
+        error_y: { type: "data", array: half, thickness: 9, width: 0, color: colour("band") },
+      });
+    }
+    traces.push(
+      { x: data.smooth.score, y: data.smooth.rate, mode: "lines", opacity: 0.6, hoverinfo: "skip",
+        line: { color: colour("event"), width: 2 } },
+      { x: bins.score, y: bins.rate, mode: "markers", text: words, hovertemplate: "%{text}<extra></extra>",
+        marker: { size: 9, color: inside.map((yes) => colour(yes ? "panel" : "event")),
+          line: { color: colour("event"), width: 2 } } },
+      { x: bins.low.map((low, i) => (low + bins.high[i]) / 2), y: bins.count, type: "bar", yaxis: "y2",
+        width: bins.low.map((low, i) => bins.high[i] - low), text: words, textposition: "none",
+        marker: { color: colour("event"), opacity: 0.5, line: { color: colour("panel"), width: 1 } },
+        hovertemplate: "%{text}<extra></extra>" });
+    draw("chart-reliability", traces, {
+      xaxis: probability(data.axes.x, { anchor: "y2" }),
+      yaxis: probability(data.axes.y, { domain: [0.27, 1] }),
+      yaxis2: axis("rows (log)", { domain: [0, 0.19], type: "log", dtick: 1, range: [-0.15, top10(bins.count)] }),
+    });
+  }
+
+  const top10 = (counts) => Math.log10(Math.max(10, ...counts)) + 0.15;
+
+  function drawDistribution() {
+    const one = data.classes[state.k];
+    if (!one || one.edges.length < 2) return;
+    const middle = one.edges.slice(1).map((high, i) => (high + one.edges[i]) / 2);
+    const log = element("log") && element("log").checked;
+    const bars = (counts, name, more) => ({
+      x: middle, y: counts, type: "bar", width: one.edges[1] - one.edges[0],
+      marker: { color: colour(name), line: { color: colour("panel"), width: 1 } },
+      hovertemplate: `%{y:,.0f} ${data.weighted ? "(weight)" : "rows"} around %{x:.3f}<extra></extra>`, ...more,
+    });
+    const rows = (title, counts, domain) =>
+      axis(title, { domain, ...(log ? { type: "log", dtick: 1, range: [-0.15, top10(counts)] } : { rangemode: "tozero", nticks: 5 }) });
+    draw("chart-distribution",
+      [bars(one.with_event, "event", {}), bars(one.without_event, "other", { yaxis: "y2" })],
+      { xaxis: probability("predicted probability", { anchor: "y2" }),
+        yaxis: rows("rows of the class", one.with_event, [0.55, 1]),
+        yaxis2: rows("other rows", one.without_event, [0, 0.45]) });
+  }
+
+  // Read at the next threshold that the curve holds, and name that one: its numbers are exact.
+  function reading() {
+    const one = data.classes[state.k];
+    const i = one.threshold.findIndex((t) => t >= state.threshold);
+    if (i < 0) return { i, threshold: state.threshold, precision: null, recall: 0, flagged: 0 };
+    return { i, threshold: one.threshold[i], precision: one.precision[i], recall: one.recall[i], flagged: one.flagged[i] };
+  }
+
+  const decimals = (t) => String(Number(t < 0.01 ? t.toPrecision(3) : t.toFixed(4)));
+
+  function words(read) {
+    const name = data.classes[state.k].name;
+    const at = `At threshold ${decimals(read.threshold)}`;
+    if (read.i < 0) return `${at}: no row is flagged.`;
+    const count = data.weighted ? "" : ` (${Math.round(read.flagged * data.n).toLocaleString("en")} of ${data.n.toLocaleString("en")})`;
+    const found = read.recall === null
+      ? `there is no row of class “${name}” to find`
+      : `${percent(read.recall)} of all rows of class “${name}” are found`;
+    return `${at}: ${percent(read.precision)} of flagged rows are right, ${found}, ` +
+      `${percent(read.flagged)} of rows are flagged${count}.`;
+  }
+
+  function drawThreshold() {
+    const one = data.classes[state.k];
+    if (!one || !one.threshold.length) return;
+    const read = reading();
+    element("threshold-words").textContent = words(read);
+    element("threshold-slider").setAttribute("aria-valuetext", words(read));
+    const line = (y, name, dash, what) => ({
+      x: one.threshold, y, mode: "lines", line: { color: colour(name), width: 2, dash, shape: "vh" },
+      hovertemplate: `${what} %{y:.1%} at %{x:.3f}<extra></extra>`,
+    });
+    const mark = { type: "line", x0: read.threshold, x1: read.threshold, y0: 0, y1: 1, yref: "paper",
+      line: { color: colour("ink"), width: 1.5 } };
+    draw("chart-threshold",
+      [line(one.precision, "event", "solid", "precision"), line(one.recall, "other", "dash", "recall"),
+        line(one.flagged, "third", "dot", "flagged")],
+      { xaxis: probability("threshold"), yaxis: probability("share", { tickformat: ".0%" }), shapes: [mark] });
+    drawRecall(one, read);
+  }
+
+  function drawRecall(one, read) {
+    const traces = [
+      dashed([0, 1], [one.precision[0], one.precision[0]]),
+      { x: one.recall, y: one.precision, mode: "lines", line: { color: colour("event"), width: 2 },
+        text: one.threshold.map((t) => t.toFixed(3)),
+        hovertemplate: "precision %{y:.1%}, recall %{x:.1%}<br>at threshold %{text}<extra></extra>" },
+    ];
+    if (read.i >= 0) {
+      traces.push({ x: [read.recall], y: [read.precision], mode: "markers", hoverinfo: "skip",
+        marker: { size: 11, color: colour("other"), line: { color: colour("panel"), width: 2 } } });
+    }
+    draw("chart-recall", traces, {
+      xaxis: probability("recall", { tickformat: ".0%" }), yaxis: probability("precision", { tickformat: ".0%" }),
+    });
+  }
+
+  function setThreshold(value, from) {
+    if (!Number.isFinite(value)) return;
+    state.threshold = Math.min(1, Math.max(0, value));
+    for (const id of ["threshold-slider", "threshold-number"]) {
+      if (id !== from) element(id).value = String(Number(state.threshold.toFixed(6)));
+    }
+    drawThreshold();
+  }
+
+  function chooseClass(k) {
+    state.k = k;
+    for (const select of document.querySelectorAll(".class-choice")) select.value = String(k);
+    drawDistribution();
+    const thresholds = data.classes[k].threshold;
+    const highest = thresholds.length ? thresholds[thresholds.length - 1] : 1;
+    // Where no row reaches the threshold, begin where something can be seen.
+    setThreshold(highest < state.threshold ? thresholds[Math.floor(thresholds.length / 2)] : state.threshold);
+  }
+
+  function drawAll() {
+    drawReliability();
+    if (data.classes.length) {
+      drawDistribution();
+      drawThreshold();
+    }
+  }
+
+  if (element("scheme")) element("scheme").addEventListener("change", drawReliability);
+  if (data.classes.length) {
+    element("log").addEventListener("change", drawDistribution);
+    for (const select of document.querySelectorAll(".class-choice")) {
+      select.addEventListener("change", () => chooseClass(Number(select.value)));
+    }
+    for (const id of ["threshold-slider", "threshold-number"]) {
+      element(id).addEventListener("input", (event) => setThreshold(event.target.valueAsNumber, id));
+    }
+  }
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  drawReliability();
+  if (data.classes.length) chooseClass(0);
+})();

@@ -1,0 +1,93 @@
+"""How often an interval holds the truth, on worlds whose truth is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from calibrant.metrics.calibration_figures import Options, Resampled
+from calibrant.metrics.seminorms import binned_size, running_size, smoothed_size
+from calibrant.metrics.smooth import tally_smooth
+from calibrant.metrics.tally import Tally, tally_rows
+
+GAPS = (0.0, 0.01, 0.03, 0.08)
+SIZES = (300, 1000, 5000)
+METRICS = ("ece_ew", "ece_em", "ece_debiased", "ece_sweep_em", "ks", "ece_smooth")
+
+Sampler = Callable[[int, np.random.Generator], tuple[np.ndarray, np.ndarray]]
+
+
+def even(gap: float) -> Sampler:
+    """Scores spread evenly over [0.1, 0.9], each too far from the middle by `gap`."""
+
+    def draw(n, rng):
+        scores = rng.uniform(0.1, 0.9, n)
+        return scores, scores - gap * np.where(scores >= 0.5, 1, -1)
+
+    return draw
+
+
+def skewed(gap: float) -> Sampler:
+    """Mostly low scores, as on imbalanced data, each too high by `gap`."""
+
+    def draw(n, rng):
+        scores = 0.1 + 0.85 * rng.beta(0.6, 3.0, n)
+        return scores, scores - gap
+
+    return draw
+
+
+FAMILIES = {"even": even, "skewed": skewed}
+
+
+def population(draw: Sampler, rng: np.random.Generator, n: int = 200_000) -> Tally:
+    """A tally in which each score has its exact share of events: no label noise is left."""
+    scores, eta = draw(n, rng)
+    order = np.argsort(scores)
+    weight = np.column_stack([1 - eta[order], eta[order]])
+    return Tally(scores[order], weight, weight, weight)
+
+
+def truths(whole: Tally, sample: Resampled, sigma: float) -> dict[str, float]:
+    """Population values of the same functionals, with the sample's bins and bandwidth."""
+    rest = whole.residual
+    coarse = whole.compress(np.array([0.0, 1.0]), 2000)
+    return {
+        "ece_ew": float(binned_size(whole, sample.width)(rest)),
+        "ece_em": float(binned_size(whole, sample.mass)(rest)),
+        "ece_debiased": float(binned_size(whole, sample.mass, 2)(rest)),
+        "ece_sweep_em": float(binned_size(whole, sample.sweeps["mass"])(rest)),
+        "ks": float(running_size(rest)),
+        "ece_smooth": float(smoothed_size(coarse, sigma)(coarse.residual)),
+    }
+
+
+def coverage(
+    family: str, gap: float, n: int, repetitions: int, seed: int, metrics: tuple[str, ...] = METRICS
+) -> dict[str, float]:
+    """Share of repetitions whose 95 % interval holds the truth, for each metric."""
+    rng = np.random.default_rng([seed, n, round(1000 * gap)])
+    draw = FAMILIES[family](gap)
+    whole = population(draw, rng)
+    held = dict.fromkeys(metrics, 0)
+    for _ in range(repetitions):
+        scores, eta = draw(n, rng)
+        tally = tally_rows(scores, rng.random(n) < eta)
+        sample = Resampled(tally, Options(replicates=400, draws=1), rng)
+        sigma = max(tally_smooth(tally, points=2048), 1e-3) if "ece_smooth" in metrics else 0.1
+        sizes = {
+            "ece_ew": binned_size(sample.cells, sample.width),
+            "ece_em": binned_size(sample.cells, sample.mass),
+            "ece_debiased": binned_size(sample.cells, sample.mass, 2),
+            "ece_sweep_em": binned_size(sample.cells, sample.sweeps["mass"]),
+            "ks": running_size,
+        }
+        if "ece_smooth" in metrics:
+            sizes["ece_smooth"] = smoothed_size(sample.cells, sigma)
+        truth = truths(whole, sample, sigma)
+        for name in metrics:
+            size = sizes[name]
+            found = sample.interval(size, float(size(sample.cells.residual)))
+            held[name] += found.low <= truth[name] + 1e-9 and truth[name] - 1e-9 <= found.high
+    return {name: count / repetitions for name, count in held.items()}

@@ -1,0 +1,420 @@
+"""Every bad input gets one sentence, exit 2, and leaves nothing behind."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant.errors import InputError
+
+GOOD = "label,prob\n1,0.9\n0,0.2\n"
+
+
+def text(content, name="s.csv", encoding="utf-8"):
+    def make(folder):
+        (folder / name).write_text(content, encoding=encoding)
+        return folder / name
+
+    return make
+
+
+def parquet(**columns):
+    def make(folder):
+        pq.write_table(pa.table(columns), folder / "s.parquet")
+        return folder / "s.parquet"
+
+    return make
+
+
+def npz(**arrays):
+    def make(folder):
+        np.savez(folder / "s.npz", **arrays)
+        return folder / "s.npz"
+
+    return make
+
+
+def many(*files):
+    """Several files in a folder; the folder is the input."""
+
+    def make(folder):
+        for file in files:
+            file(folder)
+        return folder
+
+    return make
+
+
+def truncated(folder):
+    pq.write_table(pa.table({"label": [0, 1] * 500, "prob": [0.5] * 1000}), folder / "s.parquet")
+    content = (folder / "s.parquet").read_bytes()
+    (folder / "s.parquet").write_bytes(content[: len(content) // 2])
+    return folder / "s.parquet"
+
+
+def damaged_page(folder):
+    probs = np.random.default_rng(0).random(5000)
+    pq.write_table(pa.table({"label": [0, 1] * 2500, "prob": probs}), folder / "s.parquet")
+    content = bytearray((folder / "s.parquet").read_bytes())
+    content[4:400] = b"\xff" * 396
+    (folder / "s.parquet").write_bytes(bytes(content))
+    return folder / "s.parquet"
+
+
+def raw(content, name):
+    def make(folder):
+        (folder / name).write_bytes(content)
+        return folder / name
+
+    return make
+
+
+def folder_named_like_a_file(folder):
+    (folder / "s.csv").mkdir()
+    return folder / "s.csv"
+
+
+OBJECTS = np.array([{"a": 1}, None], dtype=object)
+TWO = "label,prob_a,prob_b\n"
+
+CASES = {
+    # values
+    "nan": (text("label,prob\n1,0.9\n0,nan\n"), "data row 2, column 'prob'", "got nan"),
+    "inf": (text("label,prob\n1,inf\n"), "data row 1, column 'prob'", "got inf"),
+    "negative": (text("label,prob\n1,-0.1\n"), "data row 1, column 'prob'", "got -0.1"),
+    "above 1": (text("label,prob\n1,0.5\n1,90\n"), "data row 2, column 'prob'", "got 90"),
+    "missing value": (text("label,prob\n1,0.5\n1,\n"), "data row 2, column 'prob'", "missing"),
+    "parquet nan": (parquet(label=[1], prob=[float("nan")]), "data row 1", "got nan"),
+    "parquet null": (parquet(label=[1, 0], prob=[0.5, None]), "data row 2", "missing"),
+    "json nan": (text('{"label":1,"prob":NaN}\n', "s.jsonl"), "data row 1", "nan"),
+    "npz nan": (npz(labels=[0, 1], probs=[0.5, np.nan]), "data row 2, probs", "got nan"),
+    "logit inf": (text("label,logit\n1,inf\n"), "data row 1, column 'logit'", "got inf"),
+    "sum": (text(TWO + "a,0.5,0.5\nb,0.5,0.6\n"), "data row 2", "sum to 1.1"),
+    "not a number": (text("label,prob\n1,0.5\n1,high\n"), "data row 2, column 'prob'", "'high'"),
+    "decimal comma": (text("label;prob\n1;0,5\n"), "data row 1, column 'prob'", "decimal comma"),
+    "decimal comma in csv": (text("label,prob\n1,0,5\n"), "data row 1", "decimal comma"),
+    "short row": (text("label,prob\n1,0.5\n1\n"), "data row 2", "has 1 cells"),
+    "wrong type": (parquet(label=[1], prob=["0.5"]), "column 'prob'", "must hold numbers"),
+    "list column": (parquet(label=[1], prob=[[0.5]]), "column 'prob'", "must hold numbers"),
+    "json type": (text('{"label":1,"prob":0.5}\n{"label":1,"prob":"x"}\n', "s.jsonl"),
+                  "data row 2, column 'prob'", "wrong type"),
+    "json missing key": (text('{"label":1,"prob":0.5}\n{"label":1}\n', "s.jsonl"),
+                         "data row 2, column 'prob'", "missing"),
+    "not json": (text('{"label":1,"prob":0.5}\n{"label":\n', "s.jsonl"), "data row 2", "not JSON"),
+    "json array": (text("[1, 2]\n", "s.jsonl"), "data row 1", "not a JSON object"),
+    # labels
+    "label not in classes": (text(TWO + "a,0.5,0.5\nc,0.5,0.5\n"), "data row 2", "'c'"),
+    "label needs positive": (text("label,prob\nyes,0.5\n"), "data row 1", "--positive"),
+    "label out of range": (parquet(label=[0, 2], prob=[0.5, 0.5]), "data row 2", "'2'"),
+    "missing label": (text("label,prob\n1,0.5\n,0.5\n"), "data row 2", "label is missing"),
+    "null label": (parquet(label=[None, 1], prob=[0.5, 0.5]), "data row 1", "label is missing"),
+    "nan label": (parquet(label=[1.0, float("nan")], prob=[0.5, 0.5]), "data row 2", "missing"),
+    "label type": (parquet(label=[[1]], prob=[0.5]), "column 'label'", "list"),
+    # weights
+    "negative weight": (text("label,prob,weight\n1,0.5,-1\n"), "column 'weight'", "got -1"),
+    "infinite weight": (text("label,prob,weight\n1,0.5,inf\n"), "column 'weight'", "got inf"),
+    "zero weights": (text("label,prob,weight\n1,0.5,0\n"), "column 'weight'", "all zero"),
+    # columns
+    "no label": (text("Lable,prob\n1,0.5\n"), "'label'", "is it 'Lable'?"),
+    "no scores": (text("label,probability\n1,0.5\n"), "no score columns", "is it 'probability'?"),
+    "no header": (text("1,0.5\n0,0.4\n"), "'label'", "first line"),
+    "both kinds": (text("label,prob_a,logit_a\na,0.5,1\n"), "'prob_a'", "'logit_a'"),
+    "lone and many": (text("label,prob,prob_a\na,0.5,1\n"), "'prob'", "'prob_a'"),
+    "one class column": (text("label,prob_a\na,0.5\n"), "'prob_a'", "--positive a"),
+    "nameless class": (text("label,prob_,prob_a\na,0.5,0.5\n"), "'prob_'", "without a class"),
+    "twice": (text("label,prob_a,prob_a\na,0.5,0.5\n"), "'prob_a'", "twice"),
+    "twice in json": (text('{"label":1,"prob":0.5,"prob":1}\n', "s.jsonl"), "'prob'", "twice"),
+    # files
+    "empty": (text(""), "s.csv", "is empty"),
+    "blank": (text("\n \n"), "s.csv", "is empty"),
+    "header only": (text("label,prob\n"), "s.csv", "no rows"),
+    "empty parquet": (parquet(label=pa.array([], pa.int64()), prob=pa.array([], pa.float64())),
+                      "s.parquet", "no rows"),
+    "truncated parquet": (truncated, "s.parquet", "cut short"),
+    "damaged parquet": (damaged_page, "s.parquet", "damaged"),
+    "not parquet": (text("hello world, this is text", "s.parquet"), "s.parquet", "not parquet"),
+    "not npz": (text("hello world", "s.npz"), "s.npz", "numpy"),
+    "not gzip": (text(GOOD, "s.csv.gz"), "s.csv.gz", "cannot be read"),
+    "binary": (raw(b"label,prob\x00\x01\x02", "s.csv"), "s.csv", "binary"),
+    "latin-1": (text("label,prob_caf\xe9,prob_b\nb,0,1\n", encoding="latin-1"), "s.csv", "UTF-8"),
+    "wrong suffix": (text(GOOD, "s.xlsx"), "s.xlsx", ".csv, .parquet"),
+    "does not exist": (lambda folder: folder / "nope.csv", "nope.csv", "does not exist"),
+    "empty folder": (lambda folder: folder, "folder without", ".csv"),
+    "folder like a file": (folder_named_like_a_file, "s.csv is a folder", ".csv"),
+    "no match": (lambda folder: folder / "*.csv", "*.csv", "matches no"),
+    "mixed types": (many(text(GOOD), npz(labels=[0, 1], probs=[0.5, 0.5])), "one type", "s.npz"),
+    "other columns": (many(text(GOOD, "a.csv"), text(TWO + "a,1,0\n", "b.csv")), "b.csv", "other"),
+    "weights in one": (many(text(GOOD, "a.csv"), text("label,prob,weight\n1,1,1\n", "b.csv")),
+                       "b.csv", "weight"),
+    # npz
+    "npz length": (npz(labels=[0, 1, 1], probs=[0.5, 0.5]), "labels and probs", "3 and 2"),
+    "npz objects": (npz(labels=OBJECTS, probs=[0.5, 0.5]), "labels", "never unpickled"),
+    "npz one-hot": (npz(labels=[[0, 1]], probs=[0.5]), "labels", "one-hot"),
+    "npz classes": (npz(labels=[0], probs=[[0.5, 0.5]], classes=["a"]), "classes", "1 names"),
+    "npz twice": (npz(labels=[0], probs=[[0.5, 0.5]], classes=["a", "a"]), "classes", "twice"),
+    "npz both": (npz(labels=[0], probs=[0.5], logits=[0.5]), "'prob'", "'logit'"),
+    "npz no labels": (npz(y=[0], probs=[0.5]), "'label'", "s.npz"),
+    "npz no scores": (npz(labels=[0]), "s.npz", "no score columns"),
+    "npz shape": (npz(labels=[0], probs=np.ones((1, 1))), "probs", "(1, 1)"),
+}  # fmt: skip
+
+
+def assert_one_sentence(result):
+    assert result.exit_code == 2, result.output
+    assert result.stdout == ""
+    assert result.stderr.startswith("error: ")
+    assert result.stderr.count("\n") == 1
+    assert result.stderr.endswith(".\n")
+    assert "Traceback" not in result.output
+    assert ". " not in result.stderr.replace("...", "")
+
+
+@pytest.mark.parametrize("how", [(), ("--stream",)], ids=["memory", "stream"])
+@pytest.mark.parametrize("case", CASES)
+def test_bad_score_files(cli, tmp_path, case, how):
+    make, where, what = CASES[case]
+    folder = tmp_path / "in"
+    folder.mkdir()
+    path = make(folder)
+    before = sorted(tmp_path.rglob("*"))
+    result = cli("evaluate", path, "--html", tmp_path / "report.html", *how)
+    assert_one_sentence(result)
+    assert where in result.stderr
+    assert what in result.stderr
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+@pytest.mark.parametrize("case", ["nan", "truncated parquet", "does not exist"])
+def test_bad_score_files_as_json(cli, tmp_path, case):
+    result = cli("evaluate", CASES[case][0](tmp_path), "--json")
+    error = json.loads(result.stdout)["error"]
+    assert result.exit_code == 2
+    assert error["kind"] == "input"
+    assert CASES[case][1] in error["message"]
+    assert result.stderr == ""
+
+
+USAGE = {
+    "group missing": (("--group", "plac"), "is it 'place'?"),
+    "group in a stream": (("--group", "place", "--stream"), "--no-stream"),
+    "confidence": (("--confidence", "95"), "--confidence"),
+    "bins": (("--bins", "0"), "--bins"),
+    "target": (("--target", "bottom-label"), "--target"),
+    "option": (("--grup", "place"), "--grup"),
+    "label": (("--label", "lab"), "is it 'label'?"),
+    "positive": (("--positive", "7"), "'7'"),
+}
+
+
+@pytest.mark.parametrize("case", USAGE)
+def test_bad_options(cli, scores, tmp_path, case):
+    words, what = USAGE[case]
+    result = cli("evaluate", scores, "--html", tmp_path / "report.html", *words)
+    assert result.exit_code == 2
+    assert what in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not (tmp_path / "report.html").exists()
+    as_json = cli("evaluate", scores, "--json", *words)
+    assert as_json.exit_code == 2
+    assert what in json.loads(as_json.stdout)["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("words", "what"),
+    [(("evaluat",), "evaluate"), (("evaluate",), "SCORES"), (("--nope",), "--nope")],
+)
+def test_bad_command_lines(cli, words, what):
+    result = cli(*words)
+    assert result.exit_code == 2
+    assert what in result.stderr
+    assert "--help" in result.stderr
+    assert result.stderr.count("\n") == 1
+
+
+def test_no_verb_shows_the_help(cli):
+    result = cli()
+    assert result.exit_code == 2
+    assert "evaluate" in result.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "what"),
+    [("no/such/report.html", "does not exist"), (".", "is a folder"), ("in/scores.csv", "itself")],
+)
+def test_a_report_that_cannot_be_written_is_told_before_the_work(
+    cli, scores, tmp_path, monkeypatch, name, what
+):
+    monkeypatch.setattr("calibrant.data.read_scores", None)  # calling it would be our fault: 70
+    content = scores.read_bytes()
+    result = cli("evaluate", scores, "--html", tmp_path / name)
+    assert_one_sentence(result)
+    assert what in result.stderr
+    assert scores.read_bytes() == content
+
+
+def test_a_device_is_not_replaced_by_a_report(cli, scores):
+    result = cli("evaluate", scores, "--html", "/dev/full")
+    assert_one_sentence(result)
+    assert Path("/dev/full").is_char_device()
+
+
+def test_a_disk_that_fills_up_leaves_the_old_report(cli, scores, tmp_path, monkeypatch):
+    def full(evaluation, path, **options):
+        Path(path).write_text("half a page")
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("calibrant.reports.html_report.write_html", full)
+    report = tmp_path / "report.html"
+    report.write_text("old")
+    result = cli("evaluate", scores, "--html", report)
+    assert_one_sentence(result)
+    assert "No space left" in result.stderr
+    assert report.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "report.html"]
+
+
+def test_a_file_without_permission(spawn, tmp_path):
+    if os.geteuid() != 0:
+        file = text(GOOD)(tmp_path)
+        file.chmod(0)
+        process = spawn("evaluate", file)
+        _, err = process.communicate()
+        assert process.returncode == 2
+        assert "may not be read" in err
+        return
+    # root may read everything, so the refusal is played
+    from calibrant.data import score_files
+
+    class Refusing:
+        def __init__(self, file, ask):
+            raise PermissionError(13, "Permission denied")
+
+    known = score_files._READERS[".csv"]
+    score_files._READERS[".csv"] = Refusing
+    try:
+        with pytest.raises(InputError, match="may not be read"):
+            score_files.open_source(text(GOOD)(tmp_path), score_files.Ask())
+    finally:
+        score_files._READERS[".csv"] = known
+
+
+def fault(*args, **kwargs):
+    raise ZeroDivisionError("kept for the log")
+
+
+def test_our_fault_is_one_sentence_and_a_file(cli, scores, monkeypatch, tmp_path):
+    monkeypatch.setattr("calibrant.metrics.evaluate", fault)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = cli("evaluate", scores)
+    assert result.exit_code == 70
+    assert result.stderr.count("\n") == 1
+    assert "Traceback" not in result.stderr
+    (log,) = tmp_path.glob("calibrant-*.log")
+    assert str(log) in result.stderr
+    assert "ZeroDivisionError: kept for the log" in log.read_text()
+
+
+def test_our_fault_as_json_and_with_debug(cli, scores, monkeypatch, tmp_path):
+    monkeypatch.setattr("calibrant.metrics.evaluate", fault)
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    result = cli("evaluate", scores, "--json")
+    assert result.exit_code == 70
+    assert json.loads(result.stdout)["error"]["kind"] == "internal"
+    debug = cli("evaluate", scores, "--debug")
+    assert debug.exit_code == 70
+    assert "Traceback" in debug.stderr
+    assert len(list(tmp_path.glob("calibrant-*.log"))) == 1
+
+
+def test_out_of_memory_names_the_remedy(cli, scores, monkeypatch):
+    def greedy(*args, **kwargs):
+        raise MemoryError
+
+    monkeypatch.setattr("calibrant.data.read_scores", greedy)
+    result = cli("evaluate", scores)
+    assert_one_sentence(result)
+    assert "--stream" in result.stderr
+
+
+SLOW = """
+import sys, time
+import calibrant.reports.html_report as page
+def slow(evaluation, path, **options):
+    open(path, "w").write("half")
+    print("writing", file=sys.stderr, flush=True)
+    time.sleep(60)
+page.write_html = slow
+from calibrant.cli.main import run
+sys.argv = ["calibrant", *sys.argv[1:]]
+run()
+"""
+
+
+@pytest.mark.parametrize(
+    ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")]
+)
+def test_an_interruption_leaves_nothing_half_written(spawn, scores, tmp_path, sign, code, says):
+    process = spawn("evaluate", scores, "--html", tmp_path / "report.html", code=SLOW)
+    assert process.stderr.readline() == "writing\n"
+    process.send_signal(sign)
+    out, err = process.communicate(timeout=30)
+    assert process.returncode == code
+    assert (out, err) == ("", says)
+    assert [p.name for p in tmp_path.iterdir()] == ["in"]
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_a_reader_that_leaves_early_is_no_error(spawn, scores, words):
+    process = spawn("evaluate", scores, *words)
+    process.stdout.close()
+    err = process.stderr.read()
+    assert process.wait(timeout=60) == 0
+    assert err == ""
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+def test_output_to_a_full_disk(spawn, scores, words):
+    with open("/dev/full", "w") as full:
+        process = spawn("evaluate", scores, *words, stdout=full)
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert err.count("\n") == 1
+    assert "No space left" in err
+
+
+HYGIENE = """
+import sys
+sys.modules["torch"] = None
+from calibrant.cli.main import app
+from typer.testing import CliRunner
+result = CliRunner().invoke(app, sys.argv[1:])
+heavy = {"plotly", "matplotlib", "pandas", "sklearn", "scipy", "numpy", "pyarrow"}
+print(result.exit_code, "Example" in result.stdout, sorted(heavy & set(sys.modules)))
+"""
+
+
+@pytest.mark.parametrize("verb", ["evaluate", "compare", "demo", "doctor"])
+def test_help_shows_an_example_and_imports_nothing_heavy(spawn, verb):
+    out, err = spawn(verb, "--help", code=HYGIENE).communicate(timeout=60)
+    assert out == "0 True []\n"
+    assert err == ""
+
+
+def test_evaluate_runs_without_torch(spawn, scores):
+    code = "import sys; sys.modules['torch'] = None; from calibrant.cli.main import run; run()"
+    process = spawn("evaluate", scores, "--json", code=code)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert json.loads(out)["n"] == 300
+
+
+def test_the_progress_bar_stays_off_a_pipe(spawn, scores):
+    process = spawn("evaluate", scores, "--stream")
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 0
+    assert err == ""

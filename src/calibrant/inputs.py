@@ -107,7 +107,10 @@ def as_scored(
             f"labels and probs must have the same length, got {len(codes)} labels and "
             f"{len(checked)} rows of probabilities: give one label for each row."
         )
-    return Scored(codes, checked, as_weights(weights, len(codes)), names)
+    scored = Scored(codes, checked, as_weights(weights, len(codes)), names)
+    if scored.weights is not None and not scored.weights.all():
+        return scored.rows(scored.weights > 0)  # a row of weight 0 is a row that is not there
+    return scored
 
 
 def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:

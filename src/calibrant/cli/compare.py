@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from calibrant.cli import interruption
 from calibrant.cli.options import (
     Bins,
     Confidence,
@@ -73,6 +74,7 @@ def compare(
         confidence=confidence,
         rng=seed,
     )
+    interruption.check()
     if json:
         print_json(result.to_dict())
         return

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from calibrant.cli import interruption
 from calibrant.cli.options import (
     Bins,
     Confidence,
@@ -136,6 +137,7 @@ def evaluate_stream(
             if batch.weights is None or batch.weights.any():  # rows without weight add nothing
                 state.update(batch.labels, batch.probs, batch.weights)
             advance(batch.n)
+            interruption.check()
     assert state is not None  # a scan without any row has raised
     assert first is not None
     return _named(state.compute(rng=seed), first.classes, first.notes)
@@ -145,6 +147,7 @@ def show(
     result: Evaluation, *, source: str, html: Path | None, json: bool, flag: str = "--html"
 ) -> None:
     """Write the report if one was asked for (with `flag`), and print the result."""
+    interruption.check()
     if html is not None:
         from calibrant.data.whole_file import whole_file
         from calibrant.reports import write_html

@@ -15,6 +15,7 @@ from typing import Any
 import typer
 from typer.core import TyperGroup
 
+from calibrant.cli import interruption
 from calibrant.cli.output import NothingReads, discard_output, flush, print_json
 from calibrant.errors import CalibrantError, TargetUnreachable
 
@@ -46,7 +47,8 @@ def guarded(run: Callable[[], Any], words: Sequence[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         return _finished(INTERRUPTED)
     except Exception as error:
-        return _failed(error, words)
+        # A broken-off import raises what it likes; the user only pressed Ctrl-C.
+        return _finished(INTERRUPTED) if interruption.pressed() else _failed(error, words)
 
 
 def _finished(code: Any) -> int:

@@ -1,62 +1,36 @@
-"""`calibrant`: the app that gathers the verbs."""
+"""The entry point of the command `calibrant`; the app itself is loaded inside `run`.
+
+So an interruption is answered in one line even while Typer is still being imported.
+"""
 
 from __future__ import annotations
 
-import signal
 import sys
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-import typer
+from calibrant.cli import interruption
 
-from calibrant.cli import compare, demo, doctor, evaluate
-from calibrant.cli.guard import GuardedGroup
-from calibrant.cli.output import say
+if TYPE_CHECKING:
+    from calibrant.cli.app import app
 
 __all__ = ["app", "run"]
-
-app = typer.Typer(
-    name="calibrant",
-    cls=GuardedGroup,
-    help="Classifiers whose probabilities can be trusted, and the checks that prove it.",
-    epilog="Start with: calibrant demo",
-    pretty_exceptions_enable=False,
-)
-for verb in (evaluate, compare, demo, doctor):
-    app.command(name=verb.NAME, epilog=f"Example: {verb.EXAMPLE}")(getattr(verb, verb.NAME))
-
-
-@app.callback(invoke_without_command=True)
-def calibrant(
-    context: typer.Context,
-    version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")
-    ] = False,
-) -> None:
-    """Read the options that come before the verb."""
-    if version:
-        say(f"calibrant {installed_version()}")
-        raise typer.Exit
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-        raise typer.Exit(2)
-
-
-def installed_version() -> str:
-    """Return the version of the installed package; a bare source tree has none."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("calibrant")
-    except PackageNotFoundError:
-        return "(not installed)"
 
 
 def run() -> None:
     """Run the command line of this process."""
-    # A polite kill unwinds like Ctrl-C does, so that no half-written file stays behind.
-    signal.signal(signal.SIGTERM, _terminated)
-    app()
+    try:
+        interruption.install()
+        from calibrant.cli.app import app
+
+        app()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
 
 
-def _terminated(signum: int, frame: Any) -> None:
-    sys.exit(128 + signum)
+def __getattr__(name: str) -> Any:
+    if name == "app":
+        from calibrant.cli.app import app
+
+        return app
+    raise AttributeError(f"module 'calibrant.cli.main' has no attribute {name!r}")

@@ -8,6 +8,7 @@ import shutil
 import sys
 from typing import Any
 
+from calibrant.cli import interruption
 from calibrant.errors import CalibrantError
 
 __all__ = ["NothingReads", "OutputError", "color", "discard_output", "flush", "print_json", "say"]
@@ -25,6 +26,7 @@ class OutputError(CalibrantError):
 
 def say(text: str) -> None:
     """Print a line of the result."""
+    interruption.check()
     _write(f"{text}\n")
 
 

@@ -18,12 +18,8 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:,.0f} rows"),
-        TimeElapsedColumn(),
-    )
+    counted = () if total is None else (TextColumn("{task.completed:,.0f} rows"),)
+    columns = (TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda rows: bar.advance(task, rows)

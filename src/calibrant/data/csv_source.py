@@ -17,7 +17,7 @@ from calibrant.errors import InputError
 
 __all__ = ["CsvSource"]
 
-_HEAD = 1 << 18
+_HEAD = 1 << 20  # room for the header of some ten thousand classes
 _BLOCK = 1 << 23
 _GZIP_GAIN = 4  # what gzip makes of text, roughly: only the choice to stream hangs on it
 _MISSING = ["", "NA", "N/A", "#N/A", "null", "NULL", "None"]
@@ -150,7 +150,10 @@ def _delimiter(text: str, ask: Ask) -> str:
     line = next((one for one in text.splitlines() if one.strip()), "")
 
     def score(mark: str) -> tuple[bool, int]:
-        cells = [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
+        try:
+            cells = [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
+        except csv.Error:  # a long header with the wrong separator is one cell beyond csv's limit
+            return False, 0
         return ask.label in cells, len(cells)
 
     return max(",;\t", key=score)

@@ -36,7 +36,7 @@ def score_files(path: Paths) -> list[Path]:
     Files in a folder and matches of a glob come in alphabetical order.
     """
     paths = [path] if isinstance(path, str | Path) else list(path)
-    if not paths:
+    if not paths or "" in paths:  # '' would be the current folder: a shell variable left unset
         raise InputError(f"no score file was named: give a {_SUFFIXES} file, a folder or a glob.")
     files = [file for one in paths for file in _resolve(Path(one))]
     kinds = {_suffix(file).removesuffix(".gz"): file for file in reversed(files)}
@@ -46,8 +46,12 @@ def score_files(path: Paths) -> list[Path]:
             f"score files must be of one type, got {' and '.join(sorted(kinds))} (such as {some}): "
             "name one type with a glob like 'folder/*.parquet'."
         )
+    seen: set[Path] = set()
     for file in files:
         _check_readable(file)
+        if file.resolve() in seen:
+            raise InputError(f"{file} is named twice: its rows would count double.")
+        seen.add(file.resolve())
     return files
 
 

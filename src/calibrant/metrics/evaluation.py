@@ -81,7 +81,9 @@ def evaluate(
             "target must be 'positive' or 'top-label' for the headline; the class-wise figures "
             "are always given beside it."
         )
-    names = _group_names(groups, scored.n)
+    names = _group_names(groups, len(labels))
+    if names is not None and weights is not None:
+        names = names[np.asarray(weights) > 0]  # as_scored has left out rows of weight 0
     generator = np.random.default_rng(rng)
     options = Options(n_bins=n_bins, confidence=confidence)
     whole = _evaluate_scored(scored, what, options, generator)

@@ -105,21 +105,25 @@ def auprc_influence(tally: Tally) -> tuple[float, FloatArray]:
 
 def aurc_influence(tally: Tally) -> tuple[float, FloatArray]:
     """Return the AURC of a top-label tally and the influence (C, 2) of a row at each score."""
-    from scipy.special import digamma
+    from scipy.special import digamma, polygamma
 
     mass, wrong = tally.mass, tally.weight[:, 0]
     kept, errors = _from_top(mass), _from_top(wrong)
     before, errors_before = kept - mass, errors - wrong
-    rate = wrong / np.where(mass > 0, mass, 1.0)
+    rate = wrong / mass
     # A group of m ties after c rows: the sum over j of (E + j r)/(c + j) in closed form.
     harmonic = digamma(kept + 1.0) - digamma(before + 1.0)
-    area = mass * rate + (errors_before - rate * before) * harmonic
-    value = float(area.sum() / tally.total)
-    level = errors / np.where(kept > 0, kept, 1.0)
-    per_row = mass / np.where(kept > 0, kept, 1.0)
-    push, pull = np.cumsum(per_row), np.cumsum(per_row * level)
-    influence = np.column_stack([(level - value) + push - pull, (level - value) - pull])
-    return value, influence
+    excess = errors_before - rate * before
+    value = float((wrong + excess * harmonic).sum() / tally.total)
+    # A row also moves every group below it, by its error and by its place in the queue.
+    push = np.cumsum(harmonic) - harmonic
+    shift = excess * (polygamma(1, kept + 1.0) - polygamma(1, before + 1.0)) - rate * harmonic
+    moved = np.cumsum(shift) - shift + excess * polygamma(1, kept + 1.0) - value
+    influence = [
+        is_wrong - before * (is_wrong - rate) / mass * harmonic + is_wrong * push + moved
+        for is_wrong in (1.0, 0.0)
+    ]
+    return value, np.column_stack(influence)
 
 
 def _from_top(values: FloatArray) -> FloatArray:

@@ -1,5 +1,6 @@
 """Public checks and synthetic worlds whose truth is known, for tests of metrics and methods."""
 
+from calibrant.testing.checks import check_metric
 from calibrant.testing.worlds import (
     WORLDS,
     Draw,
@@ -9,4 +10,4 @@ from calibrant.testing.worlds import (
     true_ce,
 )
 
-__all__ = ["WORLDS", "Draw", "World", "posterior_error", "shifted", "true_ce"]
+__all__ = ["WORLDS", "Draw", "World", "check_metric", "posterior_error", "shifted", "true_ce"]

@@ -217,6 +217,29 @@ def test_missing_groups_are_a_group(tmp_path):
     assert read_scores(file, group="g").groups.tolist() == ["x", "(missing)"]
 
 
+def test_a_file_named_twice_is_refused(tmp_path):
+    (tmp_path / "a.csv").write_text("label,prob\n1,0.5\n")
+    with pytest.raises(InputError, match="named twice"):
+        read_scores([tmp_path, tmp_path / "a.csv"])
+
+
+@pytest.mark.parametrize("path", ["", []])
+def test_no_path_is_not_the_current_folder(tmp_path, monkeypatch, path):
+    (tmp_path / "a.csv").write_text("label,prob\n1,0.5\n")
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(InputError, match="no score file was named"):
+        read_scores(path)
+
+
+def test_wide_files_with_long_headers(tmp_path):
+    names = [f"prob_class_with_a_rather_long_name_{k:05d}" for k in range(9000)]
+    values = ["1"] + ["0"] * 8999
+    label = names[0].removeprefix("prob_")
+    file = tmp_path / "scores.csv"
+    file.write_text("\n".join([",".join(["label", *names]), ",".join([label, *values])]))
+    assert read_scores(file).probs.shape == (1, 9000)
+
+
 def test_too_many_groups_are_refused(tmp_path):
     file = tmp_path / "scores.csv"
     file.write_text("label,prob,g\n" + "".join(f"1,0.5,{i}\n" for i in range(300)))

@@ -1,0 +1,49 @@
+"""`calibrant`: the app that gathers the verbs."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from calibrant.cli import compare, demo, doctor, evaluate
+from calibrant.cli.guard import GuardedGroup
+from calibrant.cli.output import say
+
+__all__ = ["app"]
+
+app = typer.Typer(
+    name="calibrant",
+    cls=GuardedGroup,
+    help="Classifiers whose probabilities can be trusted, and the checks that prove it.",
+    epilog="Start with: calibrant demo",
+    pretty_exceptions_enable=False,
+)
+for verb in (evaluate, compare, demo, doctor):
+    app.command(name=verb.NAME, epilog=f"Example: {verb.EXAMPLE}")(getattr(verb, verb.NAME))
+
+
+@app.callback(invoke_without_command=True)
+def calibrant(
+    context: typer.Context,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Read the options that come before the verb."""
+    if version:
+        say(f"calibrant {installed_version()}")
+        raise typer.Exit
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+        raise typer.Exit(2)
+
+
+def installed_version() -> str:
+    """Return the version of the installed package; a bare source tree has none."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        return version("calibrant")
+    except PackageNotFoundError:
+        return "(not installed)"

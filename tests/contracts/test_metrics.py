@@ -1,0 +1,47 @@
+"""Every public metric keeps the contract of calibrant.testing.check_metric."""
+
+import numpy as np
+import pytest
+
+from calibrant import metrics
+from calibrant.testing import check_metric
+
+WITH_WEIGHTS = [
+    "accuracy", "ace", "auprc", "auroc", "aurc", "brier", "confusion_matrix", "ece",
+    "ece_classwise", "ece_smooth", "ece_sweep", "f1", "f1_macro", "ks", "matthews",
+    "mce", "nll", "precision", "precision_macro", "recall", "recall_macro", "sce",
+]  # fmt: skip
+# A weight is not a repetition for these two: the number of rows enters the figure.
+WITHOUT_REPETITION = ["ece_debiased", "spiegelhalter"]
+NOT_METRICS = {"Decomposition", "calibration_test", "compare", "decompose", "evaluate"}
+
+
+def test_every_public_name_is_listed_here():
+    assert set(metrics.__all__) == {*WITH_WEIGHTS, *WITHOUT_REPETITION, *NOT_METRICS}
+
+
+@pytest.mark.parametrize("name", WITH_WEIGHTS)
+def test_metric_keeps_the_contract(name):
+    check_metric(getattr(metrics, name))
+
+
+@pytest.mark.parametrize("name", WITHOUT_REPETITION)
+def test_metric_without_repetition_keeps_the_rest_of_the_contract(name):
+    check_metric(getattr(metrics, name), weights=False)
+
+
+def test_a_metric_that_depends_on_row_order_is_caught():
+    def first_score(labels, probs, *, weights=None, classes=None):
+        return float(np.asarray(probs).ravel()[0])
+
+    with pytest.raises(AssertionError, match="order of rows"):
+        check_metric(first_score)
+
+
+def test_a_metric_that_accepts_nan_is_caught():
+    def mean_score(labels, probs, *, weights=None, classes=None):
+        p = np.asarray(probs, dtype=np.float64)
+        return float(np.average(p if p.ndim == 1 else p[:, 1], weights=weights))
+
+    with pytest.raises(AssertionError, match="NaN"):
+        check_metric(mean_score)

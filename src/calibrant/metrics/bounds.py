@@ -122,9 +122,9 @@ def _ordered(tally: Tally, order: tuple[int, int]) -> Tally:
             out[place::2, column][~keep] = part[~keep, column]
         return out
 
-    return Tally(
-        np.repeat(tally.score, 2), split(tally.count), split(tally.weight), split(tally.square)
-    )
+    count, weight, square = (split(part) for part in (tally.count, tally.weight, tally.square))
+    filled = count.any(axis=1)
+    return Tally(np.repeat(tally.score, 2)[filled], count[filled], weight[filled], square[filled])
 
 
 def _one_sided(tally: Tally) -> tuple[FloatArray, FloatArray]:

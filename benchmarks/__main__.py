@@ -1,0 +1,80 @@
+"""`python -m benchmarks`: measure every goal, print the table, save the results.
+
+A goal that is missed is printed and kept, and is no error. A benchmark that crashes, or whose
+contenders disagree about the value, is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
+from typing import cast
+
+from benchmarks.harness import Size
+from benchmarks.machine import machine
+from benchmarks.outcome import Outcome
+from benchmarks.results import save, table, write_readme
+
+# In the order of the table; each is a module with `measure(size)`.
+BENCHMARKS = (
+    "top_label_ece",
+    "metric_set",
+    "smooth_ece",
+    "sweep_ece",
+    "bootstrap",
+    "evaluate_parquet",
+    "start_up",
+)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the benchmarks that were asked for and return the exit code."""
+    asked = _parser().parse_args(arguments)
+    size = cast(Size, asked.size)
+    if not os.environ.get("OMP_NUM_THREADS"):
+        os.environ.pop("OMP_NUM_THREADS", None)  # set but empty, it makes OpenMP complain
+    here = machine()
+    found: dict[str, list[Outcome]] = {}
+    for name in BENCHMARKS if asked.only is None else (asked.only,):
+        outcomes = _run(name, size)
+        if outcomes is None:
+            continue
+        found[name] = outcomes
+        if size == "full":
+            save(name, outcomes, here, size)
+            write_readme(BENCHMARKS)
+    print("\n" + table(found))
+    if size == "toy":
+        print("\nGoals are set for the full size; at toy size nothing is saved.")
+    return 0 if asked.only in found or len(found) == len(BENCHMARKS) else 1
+
+
+def _run(name: str, size: Size) -> list[Outcome] | None:
+    """Run one benchmark, or print why it could not be run."""
+    start = time.perf_counter()
+    try:
+        outcomes: list[Outcome] = import_module(f"benchmarks.{name}").measure(size)
+    except Exception:
+        print(f"{name}: FAILED", flush=True)
+        traceback.print_exc()
+        return None
+    print(f"{name} ({time.perf_counter() - start:.1f} s)", flush=True)
+    for outcome in outcomes:
+        print(f"  {outcome.goal}: {outcome.shown}: {outcome.verdict}", flush=True)
+    return outcomes
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
+    parser.add_argument("--size", choices=("full", "toy"), default="full")
+    parser.add_argument("--only", choices=BENCHMARKS, help="run this one alone")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

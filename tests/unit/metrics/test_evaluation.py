@@ -1,0 +1,246 @@
+import json
+
+import numpy as np
+import pytest
+
+from calibrant import metrics
+from calibrant.errors import InputError
+from calibrant.metrics import evaluate
+from calibrant.testing import WORLDS, shifted
+
+DESIGNED = """
+ece_ew ece_em mce ece_debiased ece_sweep_ew ece_sweep_em ece_classwise ece_smooth ks nll brier
+accuracy precision_macro recall_macro f1_macro auroc auprc aurc
+"""
+
+
+@pytest.fixture(scope="module")
+def binary():
+    draw = WORLDS["binary"].draw(3000, 0)
+    return draw, evaluate(draw.labels, draw.probs)
+
+
+def test_every_promised_figure_is_there_with_its_definition(binary):
+    shape = binary[1].to_dict()
+    assert set(DESIGNED.split()) <= set(shape["metrics"])
+    for name, figure in shape["metrics"].items():
+        assert {"value", "low", "high", "floor", "definition"} <= set(figure), name
+        assert len(figure["definition"]) > 20
+    assert shape["schema"] == 1
+    assert shape["n"] == 3000
+    assert shape["target"] == "positive"
+    json.dumps(shape, allow_nan=False)
+
+
+def test_figures_equal_the_public_functions(binary):
+    draw, found = binary
+    same = {
+        "ece_ew": metrics.ece,
+        "ece_debiased": metrics.ece_debiased,
+        "ece_sweep_em": metrics.ece_sweep,
+        "ece_smooth": metrics.ece_smooth,
+        **{
+            name: getattr(metrics, name)
+            for name in found.figures
+            if hasattr(metrics, name) and name != "ece_debiased"
+        },
+    }
+    for name, function in same.items():
+        assert found[name].value == pytest.approx(function(draw.labels, draw.probs)), name
+    assert found["ece_em"].value == pytest.approx(
+        metrics.ece(draw.labels, draw.probs, scheme="mass")
+    )
+    assert found["ece_ew_top_label"].value == pytest.approx(
+        metrics.ece(draw.labels, draw.probs, target="top-label")
+    )
+
+
+def test_figures_equal_the_public_functions_for_more_classes():
+    draw = WORLDS["long_tailed"].draw(3000, 0)
+    found = evaluate(draw.labels, draw.probs)
+    for name in ("ks", "ece_classwise", "ace", "auroc", "auprc", "aurc", "f1_macro", "brier"):
+        expected = getattr(metrics, name)(draw.labels, draw.probs)
+        assert found[name].value == pytest.approx(expected), name
+    assert found.target == "top-label"
+
+
+def test_calibration_errors_have_a_floor_and_others_do_not(binary):
+    _, found = binary
+    for name, figure in found.figures.items():
+        calibration = name.startswith(("ece", "ks", "mce", "ace"))
+        assert (figure.floor is not None) == calibration, name
+
+
+def test_intervals_hold_their_estimate(binary):
+    for figure in binary[1].figures.values():
+        if figure.name != "ece_debiased":
+            assert figure.interval.low <= figure.value <= figure.interval.high, figure.name
+
+
+def test_the_same_seed_gives_the_same_bits():
+    draw = WORLDS["multiclass"].draw(400, 0)
+    first, second = (evaluate(draw.labels, draw.probs, rng=7).to_dict() for _ in range(2))
+    assert first == second
+    assert evaluate(draw.labels, draw.probs, rng=8).to_dict() != first
+
+
+def test_the_floor_is_what_perfectly_calibrated_models_get():
+    """Against plain simulation: redraw labels, call the public function, take the mean."""
+    draw = WORLDS["multiclass"].draw(1500, 0)
+    found = evaluate(draw.labels, draw.probs)
+    rng = np.random.default_rng(0)
+    functions = {
+        "ece_ew": metrics.ece,
+        "ece_sweep_em": metrics.ece_sweep,
+        "ece_smooth": metrics.ece_smooth,
+        "ece_classwise": metrics.ece_classwise,
+        "ks": metrics.ks,
+        "ece_debiased": metrics.ece_debiased,
+    }
+    drawn = {name: [] for name in functions}
+    cumulated = np.cumsum(draw.probs, axis=1)
+    for _ in range(200):
+        labels = (rng.random((1500, 1)) > cumulated).sum(axis=1).clip(0, 4)
+        for name, function in functions.items():
+            drawn[name].append(function(labels, draw.probs))
+    for name, values in drawn.items():
+        floor = found[name].floor
+        # Four standard errors of the two simulated means, of 200 draws each.
+        noise = 4 * np.std(values) * np.sqrt(2 / 200)
+        assert floor.mean == pytest.approx(np.mean(values), abs=noise), name
+        assert floor.q95 == pytest.approx(np.quantile(values, 0.95), rel=0.12, abs=0.001), name
+
+
+def test_verdict_of_an_over_confident_top_label():
+    draw = WORLDS["multiclass"].draw(3000, 0)
+    found = evaluate(draw.labels, draw.probs).verdict
+    assert found.miscalibrated is True
+    assert found.text.startswith("over-confident by about")
+    assert "mean confidence" in found.text
+
+
+def test_verdict_of_scores_that_are_too_extreme():
+    draw = shifted(0.1).draw(5000, 0)
+    assert "high probabilities too high" in evaluate(draw.labels, draw.probs).verdict.text
+
+
+def test_verdict_of_scores_that_are_too_timid():
+    rng = np.random.default_rng(0)
+    scores = rng.uniform(0.2, 0.8, 5000)
+    labels = (rng.random(5000) < 0.5 + 1.5 * (scores - 0.5)).astype(int)
+    assert evaluate(labels, scores).verdict.text.startswith("under-confident")
+
+
+@pytest.mark.parametrize(("shift", "word"), [(0.1, "too high"), (-0.1, "too low")])
+def test_verdict_of_scores_shifted_on_average(shift, word):
+    rng = np.random.default_rng(0)
+    truth = rng.uniform(0.2, 0.8, 4000)
+    labels = (rng.random(4000) < truth).astype(int)
+    text = evaluate(labels, truth + shift).verdict.text
+    assert f"probabilities {word} by about" in text
+
+
+def test_verdict_never_calls_a_model_perfect():
+    draw = WORLDS["calibrated"].draw(3000, 5)
+    found = evaluate(draw.labels, draw.probs).verdict
+    assert found.miscalibrated is False
+    assert found.text.startswith("no miscalibration detectable at n=3,000")
+    assert "perfect" not in found.text
+
+
+def test_verdict_of_too_few_rows_is_no_verdict():
+    found = evaluate([0, 1, 0, 0], [0.2, 0.7, 0.3, 0.1]).verdict
+    assert found.miscalibrated is None
+    assert found.text == "too little data to judge calibration: 4 rows, 1 of them positive"
+
+
+def test_groups_get_their_own_figures_and_adjusted_verdicts():
+    good, bad = WORLDS["calibrated"].draw(2000, 1), shifted(0.1).draw(2000, 1)
+    labels = np.concatenate([good.labels, bad.labels])
+    probs = np.concatenate([good.probs, bad.probs])
+    names = np.repeat(["good", "bad"], 2000)
+    found = evaluate(labels, probs, groups=names)
+    alone = evaluate(bad.labels, bad.probs)
+    assert found.groups["good"].verdict.miscalibrated is False
+    assert found.groups["bad"].verdict.miscalibrated is True
+    assert found.groups["bad"]["ece_ew"].value == pytest.approx(alone["ece_ew"].value)
+    # Holm: the smaller of two p-values counts twice.
+    assert found.groups["bad"].verdict.p_value == pytest.approx(
+        2 * found.groups["bad"].tests["ks"].p_value
+    )
+    assert "groups" in found.to_dict()
+
+
+def test_an_infinite_log_loss_is_null_with_a_reason():
+    found = evaluate([1, 0, 1, 0], [0.0, 0.1, 0.9, 0.4])
+    assert found["nll"].value is None
+    assert found["nll"].why == "infinite: 1 row gave probability 0 to the label"
+    json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_one_class_only_gives_figures_but_no_ranking():
+    found = evaluate([1, 1, 1], [0.9, 0.8, 0.7])
+    assert found["auroc"].value is None
+    assert "at least two classes" in found["auroc"].why
+    assert found["ece_ew"].value == pytest.approx(0.2)
+
+
+def test_one_row_can_be_evaluated():
+    json.dumps(evaluate([1], [0.7]).to_dict(), allow_nan=False)
+    json.dumps(evaluate([1], [[0.2, 0.7, 0.1]]).to_dict(), allow_nan=False)
+
+
+def test_perfect_scores_have_intervals_that_admit_doubt():
+    found = evaluate([0, 1] * 50, [0.0, 1.0] * 50)
+    for name in ("accuracy", "f1_macro", "auroc"):
+        assert found[name].value == 1.0
+        assert found[name].interval.low < 0.97
+        assert found[name].interval.high == 1.0
+
+
+def test_weights_act_as_repetitions_on_values():
+    draw = WORLDS["binary"].draw(500, 0)
+    times = np.random.default_rng(0).integers(1, 4, 500)
+    weighted = evaluate(draw.labels, draw.probs, weights=times)
+    repeated = evaluate(np.repeat(draw.labels, times), np.repeat(draw.probs, times))
+    for name in ("ece_ew", "ece_em", "ks", "nll", "auroc", "auprc", "f1_macro", "ece_smooth"):
+        assert weighted[name].value == pytest.approx(repeated[name].value), name
+    assert weighted.weighted
+    assert "spiegelhalter" not in weighted.tests
+
+
+def test_weights_widen_intervals_beyond_those_of_the_rows():
+    draw = WORLDS["binary"].draw(2000, 0)
+    heavy = np.random.default_rng(0).lognormal(0, 1.0, 2000)
+    plain = evaluate(draw.labels, draw.probs)["brier"].interval
+    wide = evaluate(draw.labels, draw.probs, weights=heavy)["brier"].interval
+    assert wide.high - wide.low > 1.3 * (plain.high - plain.low)
+
+
+def test_rows_of_weight_zero_are_not_there():
+    draw = WORLDS["binary"].draw(400, 0)
+    weights = np.r_[np.ones(300), np.zeros(100)]
+    groups = np.array(["a", "b"])[np.arange(400) % 2]
+    found = evaluate(draw.labels, draw.probs, weights=weights, groups=groups)
+    assert found.n == 300
+    assert found.groups["a"].n == 150
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"groups": ["a"]}, r"groups must have shape \(2,\)"),
+        ({"target": "classwise"}, "always given beside it"),
+        ({"classes": ["no", "no"]}, "got 'no' twice"),
+    ],
+)
+def test_bad_options_get_one_sentence(options, message):
+    with pytest.raises(InputError, match=message):
+        evaluate([0, 1], [0.2, 0.7], **options)
+
+
+def test_results_print_themselves(binary):
+    text = str(binary[1])
+    assert text.splitlines()[0] == binary[1].verdict.text
+    assert "a calibrated model gets" in text
+    assert "<table>" in binary[1]._repr_html_()

@@ -99,4 +99,4 @@ def _check(run: Child, rows: int, expected: float) -> None:
     """Hold what was printed against sums made while the files were written."""
     found = json.loads(run.output)
     agree("rows", found["n"], rows, 0)
-    agree("ECE of the folder", found["figures"]["ece_ew"]["value"], expected, 1e-9)
+    agree("ECE of the folder", found["metrics"]["ece_ew"]["value"], expected, 1e-9)

@@ -6,10 +6,20 @@ from collections.abc import Callable
 
 import numpy as np
 
+from calibrant import metrics
+from calibrant.inputs import as_scored
 from calibrant.metrics.calibration_figures import Options, Resampled
+from calibrant.metrics.influence_figures import (
+    ClassRanks,
+    aurc_estimate,
+    confusion_estimates,
+    loss_interval,
+)
 from calibrant.metrics.seminorms import binned_size, running_size, smoothed_size
 from calibrant.metrics.smooth import tally_smooth
+from calibrant.metrics.summary import summarise
 from calibrant.metrics.tally import Tally, tally_rows
+from calibrant.testing import WORLDS
 
 GAPS = (0.0, 0.01, 0.03, 0.08)
 SIZES = (300, 1000, 5000)
@@ -90,4 +100,70 @@ def coverage(
             size = sizes[name]
             found = sample.interval(size, float(size(sample.cells.residual)))
             held[name] += found.low <= truth[name] + 1e-9 and truth[name] - 1e-9 <= found.high
+    return {name: count / repetitions for name, count in held.items()}
+
+
+SMOOTH = (
+    "nll", "brier", "accuracy", "precision_macro", "recall_macro", "f1_macro", "matthews", "auroc",
+    "auprc", "aurc",
+)  # fmt: skip
+
+
+def smooth_coverage(world: str, n: int, repetitions: int, seed: int) -> dict[str, float]:
+    """Share of intervals that hold the population value, for figures that are smooth in the data.
+
+    The population value is taken from a million rows.
+    """
+    rng = np.random.default_rng(seed)
+    whole = WORLDS[world].draw(1_000_000, rng)
+    truth = {name: getattr(metrics, name)(whole.labels, whole.probs) for name in SMOOTH}
+    held = dict.fromkeys(SMOOTH, 0)
+    for _ in range(repetitions):
+        draw = WORLDS[world].draw(n, rng)
+        for name, _, interval in _smooth_estimates(as_scored(draw.labels, draw.probs)):
+            held[name] += interval.low <= truth[name] <= interval.high
+    return {name: count / repetitions for name, count in held.items()}
+
+
+def _smooth_estimates(scored):
+    summary = summarise(scored)
+    for name in ("nll", "brier"):
+        moments = getattr(summary, name)
+        yield name, moments.mean, loss_interval(moments, summary.n, 0.95)
+    yield from confusion_estimates(summary.confusion, weighted=False, confidence=0.95)
+    ranks = ClassRanks(len(summary.classes), None)
+    for view in summary.by_class():
+        ranks.add(view)
+    yield from ranks.estimates(0.95)
+    yield aurc_estimate(summary.top, 0.95)
+
+
+def rejections(world: str, n: int, repetitions: int, seed: int) -> float:
+    """Share of samples in which the calibration test speaks up at the 5 % level."""
+    rng = np.random.default_rng(seed)
+    found = 0
+    for _ in range(repetitions):
+        draw = WORLDS[world].draw(n, rng)
+        test = metrics.calibration_test(draw.labels, draw.probs, draws=499, rng=rng)
+        found += test.p_value < 0.05
+    return found / repetitions
+
+
+def comparison_coverage(gap: float, n: int, repetitions: int, seed: int) -> dict[str, float]:
+    """Share of paired intervals that hold the true difference between a model and its repair."""
+    rng = np.random.default_rng(seed)
+    draw = even(gap)
+    scores, eta = draw(1_000_000, rng)
+    # Expected log loss given the posterior: no label noise in the truth.
+    loss = [-(eta * np.log(p) + (1 - eta) * np.log(1 - p)).mean() for p in (scores, eta)]
+    # Of 15 equal-mass bins the one around 1/2 holds errors of both signs, which cancel.
+    truth = {"nll": loss[1] - loss[0], "ece_debiased": -gap * np.sqrt(14 / 15)}
+    held = dict.fromkeys(truth, 0)
+    for _ in range(repetitions):
+        scores, eta = draw(n, rng)
+        labels = (rng.random(n) < eta).astype(int)
+        found = metrics.compare(labels, scores, eta, rng=rng)
+        for name in truth:
+            interval = found[name].interval
+            held[name] += interval.low <= truth[name] <= interval.high
     return {name: count / repetitions for name, count in held.items()}

@@ -22,7 +22,8 @@ def bounded_figures(
     figures: Mapping[str, Figure], summary: Summary, target: str, n_bins: int
 ) -> dict[str, Figure]:
     """Attach to each figure that depends on the order inside cells the bound of its error."""
-    head = summary.headline(target)
+    tallies = [view.tally for view in summary.by_class()]
+    head = tallies[1] if target == "positive" else summary.top
     bounds = {
         "ece_em": mass_bound(head, n_bins),
         "ece_em_top_label": mass_bound(summary.top, n_bins),
@@ -31,8 +32,7 @@ def bounded_figures(
         "aurc": aurc_bound(summary.top),
     }
     per_class = [
-        (mass_bound(v.tally, n_bins), auroc_bound(v.tally), auprc_bound(v.tally), _ranked(v.tally))
-        for v in summary.by_class()
+        (mass_bound(t, n_bins), auroc_bound(t), auprc_bound(t), _ranked(t)) for t in tallies
     ]
     bounds["ace"] = float(np.mean([row[0] for row in per_class]))
     ranked = [row for row in per_class if row[3]][-1 if len(summary.classes) == 2 else 0 :]

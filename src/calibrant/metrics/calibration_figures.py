@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,9 +25,9 @@ from calibrant.results import Floor, Interval
 
 __all__ = [
     "Estimate",
+    "MeanError",
     "Resampled",
     "binned_estimates",
-    "mean_estimate",
     "smooth_estimate",
     "sweep_estimates",
 ]
@@ -124,35 +124,40 @@ def sweep_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
         yield name, sample.redrawn(binned_size(cells, edges), value, _sweep_again(scheme))
 
 
-def mean_estimate(
-    tallies: Iterable[Tally], scheme: str, options: Options, rng: np.random.Generator
-) -> Estimate:
+class MeanError:
     """ECE of one problem, or its mean over classes, resampled bin by bin.
 
     Classes are resampled independently, two classes as mirror images of each other.
     """
-    values, noises, replicates, nulls = [], [], [], []
-    for tally in tallies:
+
+    def __init__(self, scheme: Scheme, options: Options, rng: np.random.Generator) -> None:
+        self.scheme, self.options, self.rng = scheme, options, rng
+        self.values: list[float] = []
+        self.sizes: list[list[FloatArray]] = [[], [], []]  # of noise, replicates, calibrated models
+
+    def add(self, tally: Tally) -> None:
+        """Take the next class."""
+        options, rng = self.options, self.rng
         edges = (
             width_edges(options.n_bins)
-            if scheme == "width"
+            if self.scheme == "width"
             else mass_edges(tally.score, tally.mass, options.n_bins)
         )
         bins = _bins_only(tally, edges)
         noise = bootstrap_noise(bins, options.replicates, rng)
-        values.append(float(np.abs(bins.residual).sum()))
-        noises.append(np.abs(noise).sum(axis=1))
-        replicates.append(np.abs(bins.residual + noise).sum(axis=1))
-        nulls.append(_null_sizes(tally, edges, options.draws, rng))
-    if len(values) == 2:  # both classes err together
-        noises, replicates, nulls = (
-            [np.sort(column) for column in columns] for columns in (noises, replicates, nulls)
-        )
-    value = float(np.mean(values))
-    interval = interval_from_sizes(
-        value, np.mean(noises, axis=0), np.mean(replicates, axis=0), options.confidence
-    )
-    return Estimate(value, interval, floor_of_sizes(np.mean(nulls, axis=0)))
+        self.values.append(float(np.abs(bins.residual).sum()))
+        self.sizes[0].append(np.abs(noise).sum(axis=1))
+        self.sizes[1].append(np.abs(bins.residual + noise).sum(axis=1))
+        self.sizes[2].append(_null_sizes(tally, edges, options.draws, rng))
+
+    def estimate(self) -> Estimate:
+        """Return the mean over the classes taken."""
+        if len(self.values) == 2:  # both classes err together
+            self.sizes = [[np.sort(column) for column in columns] for columns in self.sizes]
+        noise, replicate, null = (np.mean(columns, axis=0) for columns in self.sizes)
+        value = float(np.mean(self.values))
+        interval = interval_from_sizes(value, noise, replicate, self.options.confidence)
+        return Estimate(value, interval, floor_of_sizes(null))
 
 
 def _bins_only(tally: Tally, edges: FloatArray) -> Tally:

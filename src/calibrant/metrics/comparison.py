@@ -13,11 +13,12 @@ from calibrant.inputs import FloatArray, Scored, Target, as_scored, resolve_targ
 from calibrant.metrics.binning import bin_index, mass_edges
 from calibrant.metrics.catalogue import CATALOGUE
 from calibrant.metrics.classification import confusion_of
-from calibrant.metrics.influence_figures import class_means, macro_influences
+from calibrant.metrics.influence_figures import ClassRanks, macro_influences
 from calibrant.metrics.problem import predictions, problem
 from calibrant.metrics.proper import row_brier, row_nll
 from calibrant.metrics.ranking import aurc_influence
 from calibrant.metrics.summary import summarise
+from calibrant.metrics.tally import tally_and_places
 from calibrant.results import Comparison, Difference, Interval
 from calibrant.stats import mcnemar, wald_interval
 
@@ -99,13 +100,15 @@ def _row_influences(scored: Scored) -> Influences:
     out["accuracy"] = share, right - share
     for name, value, influence in macro_influences(confusion_of(scored, scored.weights)):
         out[name] = value, influence[scored.labels, predicted]
-    summary = summarise(scored)
-    for name, mean_over in class_means(summary)[0].items():
+    ranks = ClassRanks(len(scored.classes), scored.weights)
+    for view in summarise(scored).by_class():
+        ranks.add(view)
+    for name, mean_over in ranks.means.items():
         assert mean_over.rows is not None  # rows are in memory here
         out[name] = mean_over.result()[0], mean_over.rows / len(mean_over.values)
-    value, by_place = aurc_influence(summary.top)
     scores, events = problem(scored, "top-label")
-    place = np.searchsorted(summary.top.score, scores.astype(np.float64, copy=False))
+    tally, place = tally_and_places(scores, events, scored.weights)
+    value, by_place = aurc_influence(tally)
     out["aurc"] = value, by_place[place, events.astype(np.int64)]
     return out
 

@@ -13,7 +13,14 @@ from calibrant.metrics.summary import Summary
 from calibrant.metrics.tally import Tally, sum_between
 from calibrant.results import Bins
 
-__all__ = ["ThresholdCurve", "class_curves", "reliability_bins", "smooth_curve", "threshold_curve"]
+__all__ = [
+    "ThresholdCurve",
+    "class_curve",
+    "drawn_classes",
+    "reliability_bins",
+    "smooth_curve",
+    "threshold_curve",
+]
 
 _POINTS = 300  # of a drawn curve: more would only make the page heavier
 _HISTOGRAM = 40
@@ -58,25 +65,22 @@ def threshold_curve(tally: Tally, points: int | None = None) -> ThresholdCurve:
     )
 
 
-def class_curves(summary: Summary) -> list[dict[str, Any]]:
-    """Threshold curve and score histogram of each class, for the largest classes."""
+def drawn_classes(summary: Summary) -> set[int]:
+    """Return the classes whose curves are kept: the largest, up to fifty."""
     rows = summary.confusion.count.sum(axis=1)
-    chosen = set(np.argsort(-rows, kind="stable")[:_DRAWN_CLASSES].tolist())
+    return set(np.argsort(-rows, kind="stable")[:_DRAWN_CLASSES].tolist())
+
+
+def class_curve(name: Any, tally: Tally) -> dict[str, Any]:
+    """Return the threshold curve and the score histogram of one class."""
     edges = np.linspace(0.0, 1.0, _HISTOGRAM + 1)
-    out = []
-    for k, view in enumerate(summary.by_class()):
-        if k not in chosen:
-            continue
-        out.append(
-            {
-                "class": summary.classes[k],
-                "curve": threshold_curve(view.tally, _POINTS).to_dict(),
-                "edges": edges.tolist(),
-                "with_event": view.tally.per_bin(edges, view.tally.weight[:, 1]).tolist(),
-                "without_event": view.tally.per_bin(edges, view.tally.weight[:, 0]).tolist(),
-            }
-        )
-    return out
+    return {
+        "class": name,
+        "curve": threshold_curve(tally, _POINTS).to_dict(),
+        "edges": edges.tolist(),
+        "with_event": tally.per_bin(edges, tally.weight[:, 1]).tolist(),
+        "without_event": tally.per_bin(edges, tally.weight[:, 0]).tolist(),
+    }
 
 
 def reliability_bins(sample: Resampled, scheme: str, target: str) -> Bins:

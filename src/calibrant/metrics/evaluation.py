@@ -10,23 +10,31 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs import Scored, Target, as_scored, resolve_target
+from calibrant.metrics.binning import Scheme
 from calibrant.metrics.calibration_figures import (
     Estimate,
+    MeanError,
     Options,
     Resampled,
     binned_estimates,
-    mean_estimate,
     smooth_estimate,
     sweep_estimates,
 )
 from calibrant.metrics.catalogue import CATALOGUE, NAMES
-from calibrant.metrics.curves import class_curves, reliability_bins, smooth_curve
+from calibrant.metrics.class_walk import walk_classes
+from calibrant.metrics.curves import reliability_bins, smooth_curve
 from calibrant.metrics.decomposition import decompose
-from calibrant.metrics.influence_figures import confusion_estimates, loss_interval, rank_estimates
+from calibrant.metrics.influence_figures import (
+    ClassRanks,
+    aurc_estimate,
+    confusion_estimates,
+    loss_interval,
+)
 from calibrant.metrics.ks import tally_test
-from calibrant.metrics.per_class import per_class_table
+from calibrant.metrics.problem import problem
 from calibrant.metrics.spiegelhalter import spiegelhalter
 from calibrant.metrics.summary import Summary, summarise
+from calibrant.metrics.tally import tally_rows
 from calibrant.metrics.verdict import verdict
 from calibrant.results import CalibrationTest, Evaluation, Figure
 from calibrant.stats import holm
@@ -116,30 +124,30 @@ def evaluation_of(
     sweeps: bool = True,
 ) -> Evaluation:
     """Compute an evaluation from sufficient statistics; a stream cannot sweep."""
-    sample = Resampled(summary.headline(target), options, rng)
-    estimates: dict[str, Estimate] = dict(binned_estimates(sample))
-    estimates["ece_smooth"] = smooth_estimate(sample)
+    walk = walk_classes(summary, options, rng)
+    sample = Resampled(walk.last if target == "positive" else summary.top, options, rng)
+    estimates = {**dict(binned_estimates(sample)), "ece_smooth": smooth_estimate(sample)}
     if sweeps:
         estimates |= dict(sweep_estimates(sample))
-    for name, scheme in (("ece_classwise", "width"), ("ace", "mass")):
-        tallies = (view.tally for view in summary.by_class())
-        estimates[name] = mean_estimate(tallies, scheme, options, rng)
     if target == "positive":
-        for name, scheme in (("ece_ew_top_label", "width"), ("ece_em_top_label", "mass")):
-            estimates[name] = mean_estimate([summary.top], scheme, options, rng)
+        schemes: dict[str, Scheme] = {"ece_ew_top_label": "width", "ece_em_top_label": "mass"}
+        for name, scheme in schemes.items():
+            beside = MeanError(scheme, options, rng)
+            beside.add(summary.top)
+            estimates[name] = beside.estimate()
     test = tally_test(sample.cells, draws=options.draws, rng=rng)
     return Evaluation(
         n=summary.n,
         classes=summary.classes,
         target=target,
-        figures=_figures(summary, target, estimates, options),
+        figures=_figures(summary, target, {**estimates, **walk.errors}, walk.ranks, options),
         verdict=verdict(sample.cells, test, target),
         tests={"ks": test, **(extra_tests or {})},
         bins={
             "width": reliability_bins(sample, "width", target),
             "mass": reliability_bins(sample, "mass", target),
         },
-        per_class=per_class_table(summary, options.confidence),
+        per_class=walk.table,
         confusion=summary.confusion.weight,
         decomposition={
             "brier": decompose(sample.tally, "brier").to_dict(),
@@ -147,12 +155,16 @@ def evaluation_of(
         },
         confidence=options.confidence,
         weighted=summary.weighted,
-        curves={"classes": class_curves(summary), "smooth": smooth_curve(sample)},
+        curves={"classes": walk.curves, "smooth": smooth_curve(sample)},
     )
 
 
 def _figures(
-    summary: Summary, target: str, estimates: dict[str, Estimate], options: Options
+    summary: Summary,
+    target: str,
+    estimates: dict[str, Estimate],
+    ranks: ClassRanks,
+    options: Options,
 ) -> dict[str, Figure]:
     """Gather all figures in the order of the catalogue."""
     fill = {"n_bins": options.n_bins, "target": target, "k": len(summary.classes)}
@@ -174,7 +186,8 @@ def _figures(
         *confusion_estimates(
             summary.confusion, weighted=summary.weighted, confidence=options.confidence
         ),
-        *rank_estimates(summary, options.confidence),
+        *ranks.estimates(options.confidence),
+        aurc_estimate(summary.top, options.confidence),
     )
     for name, value, interval in smooth:
         put(name, value=value, interval=interval)
@@ -206,7 +219,8 @@ def _adjusted(
     p_values = holm([float(part.tests["ks"].p_value or 1.0) for part in parts.values()])
     out = {}
     for (name, part), p in zip(parts.items(), p_values, strict=True):
-        tally = summarise(scored.rows(names == name)).headline(target)
+        rows = scored.rows(names == name)
+        tally = tally_rows(*problem(rows, target), rows.weights)
         words = verdict(tally, part.tests["ks"], target, p_value=float(p))
         out[name] = replace(part, verdict=words)
     return out

@@ -16,17 +16,18 @@ from calibrant.metrics.classification import (
     recall_of,
 )
 from calibrant.metrics.ranking import auprc_influence, aurc_influence, auroc_influence
-from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
+from calibrant.metrics.summary import ClassView, Confusion, Moments
+from calibrant.metrics.tally import Tally
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, wald_interval
 
 __all__ = [
     "ClassMean",
-    "class_means",
+    "ClassRanks",
+    "aurc_estimate",
     "confusion_estimates",
     "loss_interval",
     "macro_influences",
-    "rank_estimates",
 ]
 
 Estimated = tuple[str, float, Interval]
@@ -64,29 +65,44 @@ def confusion_estimates(
             yield name, value, _bounded(value, error, scarce, confidence)
 
 
-def rank_estimates(summary: Summary, confidence: float) -> Iterator[Estimated]:
-    """AUROC and AUPRC (mean over classes) and AURC."""
-    means, scarce = class_means(summary)
-    for name, mean in means.items():
-        value, error = mean.result()
-        yield name, value, _bounded(value, error, scarce, confidence)
-    value, influence = aurc_influence(summary.top)
-    error = float(np.sqrt((summary.top.square * influence**2).sum()) / summary.top.total)
-    yield "aurc", value, _bounded(value, error, summary.n, confidence)
+def aurc_estimate(top: Tally, confidence: float) -> Estimated:
+    """AURC of the top label."""
+    value, influence = aurc_influence(top)
+    error = float(np.sqrt((top.square * influence**2).sum()) / top.total)
+    return "aurc", value, _bounded(value, error, top.n, confidence)
 
 
-def class_means(summary: Summary) -> tuple[dict[str, ClassMean], float]:
-    """Return AUROC and AUPRC over all classes that can be ranked, and the scarcest one's rows."""
-    means = {"auroc": ClassMean(summary), "auprc": ClassMean(summary)}
-    scarce = np.inf
-    for k, view in enumerate(summary.by_class()):
+class ClassRanks:
+    """AUROC and AUPRC, class by class and as means over the classes that can be ranked.
+
+    Of two classes only the positive one enters the means; the other is its mirror image.
+    """
+
+    def __init__(self, n_classes: int, weights: FloatArray | None) -> None:
+        self.binary = n_classes == 2
+        self.means = {name: ClassMean(weights) for name in ("auroc", "auprc")}
+        self.scarce = np.inf
+        self.seen = 0
+
+    def add(self, view: ClassView) -> tuple[float | None, float | None]:
+        """Take the next class; return its AUROC and AUPRC, None where it cannot be ranked."""
+        self.seen += 1
         rest, events = view.tally.count.sum(axis=0)
-        if (len(summary.classes) == 2 and k == 0) or min(events, rest) == 0:
-            continue
-        scarce = min(scarce, events, rest)
-        means["auroc"].add(view, *auroc_influence(view.tally))
-        means["auprc"].add(view, *auprc_influence(view.tally))
-    return (means if np.isfinite(scarce) else {}), float(scarce)
+        if min(rest, events) == 0:
+            return None, None
+        found = auroc_influence(view.tally), auprc_influence(view.tally)
+        if not self.binary or self.seen == 2:
+            self.scarce = min(self.scarce, events, rest)
+            for mean, (value, influence) in zip(self.means.values(), found, strict=True):
+                mean.add(view, value, influence)
+        return found[0][0], found[1][0]
+
+    def estimates(self, confidence: float) -> Iterator[Estimated]:
+        """Yield the means with their intervals."""
+        for name, mean in self.means.items():
+            if mean.values:
+                value, error = mean.result()
+                yield name, value, _bounded(value, error, float(self.scarce), confidence)
 
 
 class ClassMean:
@@ -96,8 +112,8 @@ class ClassMean:
     is known, and their mean is an upper limit.
     """
 
-    def __init__(self, summary: Summary) -> None:
-        self.weights = summary.row_weights
+    def __init__(self, weights: FloatArray | None) -> None:
+        self.weights = weights
         self.values: list[float] = []
         self.errors: list[float] = []
         self.rows: FloatArray | None = None

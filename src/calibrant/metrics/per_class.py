@@ -6,39 +6,27 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.binning import width_edges
 from calibrant.metrics.classification import f1_of
-from calibrant.metrics.ranking import auprc_influence, auroc_influence
-from calibrant.metrics.seminorms import binned_size
 from calibrant.metrics.summary import Confusion, Summary
+from calibrant.metrics.tally import Tally
 from calibrant.stats import clopper_pearson, wilson
 
-__all__ = ["per_class_table"]
+__all__ = ["class_row"]
 
 
-def per_class_table(summary: Summary, confidence: float) -> tuple[dict[str, Any], ...]:
-    """Return one row per class: rows, precision and recall with intervals, F1, ranking, ECE."""
-    f1 = f1_of(summary.confusion.weight)
-    table = []
-    for k, view in enumerate(summary.by_class()):
-        tally = view.tally
-        ranked = 0 < tally.count[:, 1].sum() < tally.n
-        table.append(
-            {
-                "class": summary.classes[k],
-                "rows": round(float(tally.count[:, 1].sum())),
-                "predicted": round(float(summary.confusion.count[:, k].sum())),
-                "precision": _rate(summary.confusion, k, 0, confidence),
-                "recall": _rate(summary.confusion, k, 1, confidence),
-                "f1": None if np.isnan(f1[k]) else float(f1[k]),
-                "auroc": auroc_influence(tally)[0] if ranked else None,
-                "auprc": auprc_influence(tally)[0] if ranked else None,
-                "ece_ew": float(binned_size(tally, width_edges(15))(tally.residual)),
-                "mean_score": tally.mean_score,
-                "event_rate": tally.event_rate,
-            }
-        )
-    return tuple(table)
+def class_row(summary: Summary, k: int, tally: Tally, confidence: float) -> dict[str, Any]:
+    """Return the row of class k: rows, precision and recall with intervals, F1, mean score."""
+    f1 = f1_of(summary.confusion.weight)[k]
+    return {
+        "class": summary.classes[k],
+        "rows": round(float(tally.count[:, 1].sum())),
+        "predicted": round(float(summary.confusion.count[:, k].sum())),
+        "precision": _rate(summary.confusion, k, 0, confidence),
+        "recall": _rate(summary.confusion, k, 1, confidence),
+        "f1": None if np.isnan(f1) else float(f1),
+        "mean_score": tally.mean_score,
+        "event_rate": tally.event_rate,
+    }
 
 
 def _rate(confusion: Confusion, k: int, axis: int, confidence: float) -> dict[str, Any]:

@@ -112,13 +112,14 @@ def aurc_influence(tally: Tally) -> tuple[float, FloatArray]:
     before, errors_before = kept - mass, errors - wrong
     rate = wrong / mass
     # A group of m ties after c rows: the sum over j of (E + j r)/(c + j) in closed form.
-    harmonic = digamma(kept + 1.0) - digamma(before + 1.0)
+    level, slope = (g(np.append(kept, 0.0) + 1.0) for g in (digamma, lambda x: polygamma(1, x)))
+    harmonic = level[:-1] - level[1:]  # the rows before a group are those kept with the next one
     excess = errors_before - rate * before
     value = float((wrong + excess * harmonic).sum() / tally.total)
     # A row also moves every group below it, by its error and by its place in the queue.
     push = np.cumsum(harmonic) - harmonic
-    shift = excess * (polygamma(1, kept + 1.0) - polygamma(1, before + 1.0)) - rate * harmonic
-    moved = np.cumsum(shift) - shift + excess * polygamma(1, kept + 1.0) - value
+    shift = excess * (slope[:-1] - slope[1:]) - rate * harmonic
+    moved = np.cumsum(shift) - shift + excess * slope[:-1] - value
     influence = [
         is_wrong - before * (is_wrong - rate) / mass * harmonic + is_wrong * push + moved
         for is_wrong in (1.0, 0.0)

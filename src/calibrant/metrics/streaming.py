@@ -208,13 +208,15 @@ class StreamingEvaluation:
         infinite = len(values) - int(finite.sum())
         if infinite:
             values = np.where(finite, values, 0.0)
+        # Plain sums: a dot product would wake the linear-algebra threads for every block.
         if weights is None:
-            total, squares, n = values.sum(), values @ values, float(len(values))
+            total, squares, n = values.sum(), np.square(values).sum(), float(len(values))
             self.losses[which] += (total, total, squares, n, infinite)
         else:
             heavy = weights**2
             self.losses[which] += (
-                weights @ values, heavy @ values, heavy @ values**2, heavy.sum(), infinite,
+                (weights * values).sum(), (heavy * values).sum(), (heavy * values**2).sum(),
+                heavy.sum(), infinite,
             )  # fmt: skip
 
     def _summary(self) -> Summary:

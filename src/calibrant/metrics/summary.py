@@ -12,7 +12,7 @@ from calibrant.inputs import FloatArray, IntArray, Scored
 from calibrant.metrics.classification import confusion_of
 from calibrant.metrics.problem import class_problem, problem
 from calibrant.metrics.proper import row_brier, row_nll
-from calibrant.metrics.tally import Tally, tally_rows
+from calibrant.metrics.tally import Tally, tally_and_places, tally_rows
 
 __all__ = ["ClassView", "Confusion", "Moments", "Summary", "moments", "summarise"]
 
@@ -62,14 +62,6 @@ class Summary:
     weighted: bool
     row_weights: FloatArray | None = None
 
-    def headline(self, target: str) -> Tally:
-        """Return the tally of `positive` or `top-label`."""
-        if target == "top-label":
-            return self.top
-        views = self.by_class()
-        next(views)
-        return next(views).tally
-
 
 def summarise(scored: Scored) -> Summary:
     """Summarise rows in memory."""
@@ -107,6 +99,5 @@ def moments(values: FloatArray, weights: FloatArray | None) -> Moments:
 def _views(scored: Scored) -> Iterator[ClassView]:
     for k in range(len(scored.classes)):
         scores, events = class_problem(scored, k)
-        tally = tally_rows(scores, events, scored.weights)
-        place = np.searchsorted(tally.score, scores.astype(np.float64, copy=False))
+        tally, place = tally_and_places(scores, events, scored.weights)
         yield ClassView(tally, place, events.astype(np.int64))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Tally", "merge_ties", "sum_between", "tally_rows"]
+__all__ = ["Tally", "merge_ties", "sum_between", "tally_and_places", "tally_rows"]
 
 
 @dataclass(frozen=True)
@@ -131,22 +131,31 @@ def tally_rows(
     >>> tally.score, tally.count.tolist()
     (array([0.2, 0.8]), [[1.0, 0.0], [1.0, 1.0]])
     """
+    return tally_and_places(scores, events, weights)[0]
+
+
+def tally_and_places(
+    scores: NDArray[np.floating[Any]],
+    events: NDArray[np.bool_],
+    weights: FloatArray | None = None,
+) -> tuple[Tally, IntArray]:
+    """Return the tally and where in it each row stands."""
     order = np.argsort(scores)
     ordered = scores[order].astype(np.float64, copy=False)
-    came = events[order]
-    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    came = events[order].astype(np.float64)
+    begins = np.r_[True, ordered[1:] != ordered[:-1]]
+    starts = np.flatnonzero(begins)
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = np.cumsum(begins) - 1
+    rows = np.diff(np.r_[starts, len(ordered)]).astype(np.float64)
+    count = _split(rows, came, starts)
     if weights is None:
-        rows = np.diff(np.r_[starts, len(ordered)]).astype(np.float64)
-        count = _split(rows, came.astype(np.float64), starts)
-        return Tally(ordered[starts], count, count, count)
+        return Tally(ordered[starts], count, count, count), place
     heavy = weights[order]
-    hits = np.where(came, heavy, 0.0)
-    return Tally(
-        ordered[starts],
-        _split(np.add.reduceat(np.ones_like(heavy), starts), came.astype(np.float64), starts),
-        _split(np.add.reduceat(heavy, starts), hits, starts),
-        _split(np.add.reduceat(heavy**2, starts), hits**2, starts),
+    weight, square = (
+        _split(np.add.reduceat(power, starts), came * power, starts) for power in (heavy, heavy**2)
     )
+    return Tally(ordered[starts], count, weight, square), place
 
 
 def merge_ties(tally: Tally) -> Tally:

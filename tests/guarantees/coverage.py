@@ -51,7 +51,7 @@ def skewed(gap: float) -> Sampler:
 FAMILIES = {"even": even, "skewed": skewed}
 
 
-def population(draw: Sampler, rng: np.random.Generator, n: int = 200_000) -> Tally:
+def population(draw: Sampler, rng: np.random.Generator, n: int = 40_000) -> Tally:
     """A tally in which each score has its exact share of events: no label noise is left."""
     scores, eta = draw(n, rng)
     order = np.argsort(scores)
@@ -62,7 +62,7 @@ def population(draw: Sampler, rng: np.random.Generator, n: int = 200_000) -> Tal
 def truths(whole: Tally, sample: Resampled, sigma: float) -> dict[str, float]:
     """Population values of the same functionals, with the sample's bins and bandwidth."""
     rest = whole.residual
-    coarse = whole.compress(np.array([0.0, 1.0]), 2000)
+    coarse = whole.compress(np.array([0.0, 1.0]), 300)
     return {
         "ece_ew": float(binned_size(whole, sample.width)(rest)),
         "ece_em": float(binned_size(whole, sample.mass)(rest)),
@@ -84,7 +84,7 @@ def coverage(
     for _ in range(repetitions):
         scores, eta = draw(n, rng)
         tally = tally_rows(scores, rng.random(n) < eta)
-        sample = Resampled(tally, Options(replicates=400, draws=1), rng)
+        sample = Resampled(tally, Options(replicates=250, draws=1), rng)
         sigma = max(tally_smooth(tally, points=2048), 1e-3) if "ece_smooth" in metrics else 0.1
         sizes = {
             "ece_ew": binned_size(sample.cells, sample.width),

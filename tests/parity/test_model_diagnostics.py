@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from model_diagnostics.scoring import LogLoss, SquaredError
 from model_diagnostics.scoring import decompose as peer_decompose
+from tests.parity.peer_rows import EVERY, drawn, one_problem
 
 from calibrant.inputs import as_scored
 from calibrant.metrics import brier, decompose, nll
 from calibrant.metrics.problem import one_tally
-from tests.parity.peer_rows import EVERY, drawn, one_problem
 
 SCORES = {"brier": SquaredError(), "nll": LogLoss()}
 NAMES = {

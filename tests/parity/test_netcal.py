@@ -5,10 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from netcal.metrics import ECE, MCE
+from tests.parity.peer_rows import EVERY, drawn
 
 from calibrant.errors import InputError
 from calibrant.metrics import ece, mce
-from tests.parity.peer_rows import EVERY, drawn
 
 # Tied scores lie on multiples of 0.05; with 4 and 16 bins both sides have the same edges.
 BINS = {name: (4, 16) if name == "tied" else (7, 10, 15) for name in EVERY}
@@ -56,13 +56,22 @@ def test_scores_on_edges_that_floats_hold_exactly_fall_into_the_same_bin(rows, b
     )
 
 
-@pytest.mark.parametrize("name", ["binary", "multiclass", "tied"])
-def test_equal_mass_agrees_where_the_rows_divide_evenly(name):
+@pytest.mark.parametrize("bins", [5, 10, 15])
+@pytest.mark.parametrize("name", ["binary", "multiclass", "long_tailed"])
+def test_equal_mass_agrees_without_ties_where_the_rows_divide_evenly(name, bins):
     labels, probs = drawn(name, 1500, 4)
-    bins = 5 if name == "tied" else 15  # more bins give netcal repeated edges on ties
     assert ece(labels, probs, n_bins=bins, scheme="mass") == pytest.approx(
         ECE(bins, equal_intervals=False).measure(probs, labels), abs=1e-9
     )
+
+
+def test_tied_scores_at_a_quantile_go_to_the_bin_above_there_and_below_here():
+    # Six rows, two bins: the four rows at 0.5 hold the median and cannot be split.
+    scores = np.array([0.2, 0.5, 0.5, 0.5, 0.5, 0.9])
+    events = np.array([1, 0, 1, 1, 1, 0])
+    theirs = ECE(2, equal_intervals=False).measure(scores, events)
+    assert theirs == pytest.approx((0.8 + abs(3 - 2.9)) / 6)  # 0.2 alone
+    assert ece(events, scores, n_bins=2, scheme="mass") == pytest.approx((1.8 + 0.9) / 6)
 
 
 def test_equal_mass_differs_where_the_rows_do_not_divide_evenly():

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 from sklearn import metrics as peer
 from sklearn.calibration import calibration_curve
+from sklearn.exceptions import UndefinedMetricWarning
+from tests.parity.peer_rows import BINARY, EVERY, MULTICLASS, decided, drawn
 
 from calibrant import metrics
-from tests.parity.peer_rows import BINARY, EVERY, MULTICLASS, decided, drawn
 
 EXACT = 1e-12
 LOSS_IS_FINITE = ("binary", "rare", *MULTICLASS)
@@ -16,21 +17,25 @@ def weighed(n):
     return [None, np.random.default_rng(n).uniform(0.2, 3.0, n)]
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", LOSS_IS_FINITE)
-def test_log_loss_agrees_with_and_without_weights(name):
-    labels, probs = drawn(name, 1200, 0)
+def test_log_loss_agrees_with_and_without_weights(name, dtype):
+    labels, probs = drawn(name, 1200, 0, dtype)
     columns = [0, 1] if probs.ndim == 1 else range(probs.shape[1])
+    wide = probs.astype(np.float64)  # the same numbers: sums here are in double precision
     for w in weighed(1200):
-        theirs = peer.log_loss(labels, probs, labels=columns, sample_weight=w)
+        theirs = peer.log_loss(labels, wide, labels=columns, sample_weight=w)
         assert metrics.nll(labels, probs, weights=w) == pytest.approx(theirs, rel=EXACT)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("name", EVERY)
-def test_brier_score_agrees_with_and_without_weights(name):
-    labels, probs = drawn(name, 1200, 1)
+def test_brier_score_agrees_with_and_without_weights(name, dtype):
+    labels, probs = drawn(name, 1200, 1, dtype)
     columns = [0, 1] if probs.ndim == 1 else range(probs.shape[1])
+    wide = probs.astype(np.float64)  # the same numbers: sums here are in double precision
     for w in weighed(1200):
-        theirs = peer.brier_score_loss(labels, probs, labels=columns, sample_weight=w)
+        theirs = peer.brier_score_loss(labels, wide, labels=columns, sample_weight=w)
         assert metrics.brier(labels, probs, weights=w) == pytest.approx(theirs, rel=EXACT)
 
 
@@ -159,7 +164,7 @@ def test_log_loss_clips_a_certain_mistake_where_nll_is_infinite():
 def test_a_class_without_rows_makes_the_auroc_nan_there_and_is_left_out_here():
     probs = np.array([[0.7, 0.2, 0.1], [0.4, 0.5, 0.1], [0.2, 0.6, 0.2], [0.5, 0.4, 0.1]])
     labels = np.array([0, 0, 1, 1])
-    with pytest.warns(peer._ranking.UndefinedMetricWarning):
+    with pytest.warns(UndefinedMetricWarning):
         theirs = peer.roc_auc_score(labels, probs, multi_class="ovr", labels=[0, 1, 2])
     assert np.isnan(theirs)
     assert metrics.auroc(labels, probs) == pytest.approx(0.75)

@@ -1,13 +1,15 @@
 """The sweep: the reference's count on scores without ties, a plain transcription with ties."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.parity.peer_rows import NO_TIES, drawn, one_problem
 
 from calibrant.metrics import ece_sweep
 from calibrant.reproductions import parity
-from tests.parity.peer_rows import EVERY, NO_TIES, drawn, one_problem
 
 SCHEMES = ("mass", "width")
 
@@ -52,7 +54,7 @@ def plain_sweep(events, scores, scheme, norm, most=64):
 def falls(table):
     return any(
         hits * rows_before < hits_before * rows
-        for (rows_before, hits_before, _), (rows, hits, _) in zip(table, table[1:], strict=False)
+        for (rows_before, hits_before, _), (rows, hits, _) in pairwise(table)
     )
 
 
@@ -116,10 +118,9 @@ def test_labels_in_perfect_order_give_a_bin_for_each_score_here_and_one_less_the
 
 
 def test_equally_wide_bins_go_beyond_the_number_of_rows_here_but_not_there():
-    # Four rows: the reference stops at three bins, where 0.02 and 0.05 share one. From 20 to 24
-    # bins they are apart and the order still holds; it breaks where 0.90 and 0.92 part.
-    events, scores = [0, 1, 1, 0], [0.02, 0.05, 0.90, 0.92]
-    apart = (0.02**2 + 0.95**2 + 2 * (0.5 - 0.91) ** 2) / 4
-    assert ece_sweep(events, scores, scheme="width", norm=2) < np.sqrt(apart) + 1
-    assert parity.sweep(events, scores, scheme="width") > 0
-    assert EVERY
+    # Six rows: the reference stops at five bins, where the low rows share one. From 20 bins on
+    # 0.02 and 0.05 are apart, and the order holds until an edge parts 0.90 from 0.9001.
+    events, scores = [0, 0, 1, 1, 1, 0], [0.02, 0.05, 0.05, 0.90, 0.90, 0.9001]
+    high = abs(2 - 2.7001)
+    assert parity.sweep(events, scores, scheme="width", norm=1) == pytest.approx((0.88 + high) / 6)
+    assert ece_sweep(events, scores, scheme="width") == pytest.approx((0.02 + 0.90 + high) / 6)

@@ -3,10 +3,10 @@
 import calibration as peer
 import numpy as np
 import pytest
+from tests.parity.peer_rows import EVERY, MULTICLASS, NO_TIES, drawn, one_problem
 
 from calibrant.metrics import ece, ece_classwise, ece_debiased
 from calibrant.reproductions import parity
-from tests.parity.peer_rows import EVERY, MULTICLASS, NO_TIES, drawn, one_problem
 
 EXACT = 1e-12
 
@@ -70,7 +70,7 @@ def test_class_wise_errors_agree_with_its_marginal_mode(name):
 
 def test_the_reproduction_of_the_debiased_l1_error_agrees_up_to_its_random_draws():
     labels, probs = drawn("binary", 1500, 8)
-    np.random.seed(0)  # noqa: NPY002 - the reference draws from numpy's global generator
+    np.random.seed(0)  # the reference draws from numpy's global generator
     theirs = peer.get_ece_em(probs, labels, debias=True)
     found = parity.debiased_l1(labels, probs, rng=0)
     # Each is a mean of 1,000 draws whose spread is below 0.01.
@@ -79,15 +79,13 @@ def test_the_reproduction_of_the_debiased_l1_error_agrees_up_to_its_random_draws
 
 
 def test_bins_differ_where_rows_do_not_divide_evenly():
-    # Seven rows, three bins: its parts are 3, 2, 2; the rank split gives 3, 2, 2 as well for
-    # seven, but 2, 2, 1 against 2, 1, 2 for five.
-    scores, events = np.array([0.1, 0.3, 0.5, 0.7, 0.9]), np.array([0, 1, 1, 0, 0])
-    theirs = peer.lower_bound_scaling_ce(scores, events, num_bins=3)
-    first = (0.2 - 0.5) ** 2 - 0.25
-    split_2_2_1 = 0.4 * first + 0.4 * ((0.6 - 0.5) ** 2 - 0.25)
-    split_2_1_2 = 0.4 * first + 0.4 * (0.8 - 0.0) ** 2
-    assert theirs == pytest.approx(np.sqrt(max(0.0, split_2_2_1)))
-    assert ece_debiased(events, scores, n_bins=3) == pytest.approx(np.sqrt(split_2_1_2))
+    # Six rows in four bins: its parts are 2, 2, 1, 1, the rank split gives 2, 1, 2, 1. Single
+    # rows add nothing, so the second pair is (0.5, 0.7) there and (0.7, 0.8) here.
+    scores, events = np.array([0.1, 0.2, 0.5, 0.7, 0.8, 0.9]), np.array([0, 0, 1, 1, 1, 0])
+    theirs = peer.lower_bound_scaling_ce(scores, events, num_bins=4)
+    assert theirs == pytest.approx(np.sqrt((0.15**2 + 0.40**2) / 3))
+    assert ece_debiased(events, scores, n_bins=4) == pytest.approx(np.sqrt((0.15**2 + 0.25**2) / 3))
+    assert parity.debiased_l2(events, scores, bins=4) == pytest.approx(theirs)
 
 
 def test_its_front_door_switches_to_one_bin_per_value_on_tied_scores_and_ours_does_not():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -180,6 +180,24 @@ class Evaluation:
         """Return a copy that carries an evaluation for each group."""
         return replace(self, groups=groups)
 
+    def with_classes(self, classes: tuple[Any, ...], notes: tuple[str, ...] = ()) -> Evaluation:
+        """Return a copy that calls the classes by these names, and carries more notes.
+
+        Figures are computed on class numbers, which is what millions of rows are fast with.
+        """
+        rename = dict(zip(self.classes, classes, strict=True))
+        curves = dict(self.curves)
+        if "classes" in curves:
+            curves["classes"] = _renamed(curves["classes"], rename)
+        return replace(
+            self,
+            classes=tuple(classes),
+            per_class=tuple(_renamed(self.per_class, rename)),
+            curves=curves,
+            groups={name: part.with_classes(classes) for name, part in self.groups.items()},
+            notes=(*self.notes, *notes),
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape (schema 1): keys may be added, never renamed."""
         out: dict[str, Any] = {
@@ -284,6 +302,10 @@ class Comparison:
                     f"{d.name}: {d.value:+.4f} [{d.interval.low:+.4f}, {d.interval.high:+.4f}]"
                 )
         return "\n".join(lines)
+
+
+def _renamed(table: Iterable[Mapping[str, Any]], names: Mapping[Any, Any]) -> list[dict[str, Any]]:
+    return [{**row, "class": names[row["class"]]} for row in table]
 
 
 def _group_dict(evaluation: Evaluation) -> dict[str, Any]:

@@ -1,7 +1,6 @@
 """Promises of confidence, kept by repetition; `make guarantees` runs the full cells."""
 
 import pytest
-
 from tests.guarantees.coverage import (
     GAPS,
     SIZES,

@@ -3,9 +3,10 @@
 import calibration as peer
 import numpy as np
 import pytest
+from calibration.utils import get_selective_stats as peer_selective_stats
 from tests.parity.peer_rows import EVERY, MULTICLASS, NO_TIES, drawn, one_problem
 
-from calibrant.metrics import ece, ece_classwise, ece_debiased
+from calibrant.metrics import aurc, ece, ece_classwise, ece_debiased
 from calibrant.reproductions import parity
 
 EXACT = 1e-12
@@ -94,3 +95,12 @@ def test_its_front_door_switches_to_one_bin_per_value_on_tied_scores_and_ours_do
     assert front == pytest.approx(peer.get_binning_ce(probs, labels), abs=EXACT)
     assert abs(front - debiased(labels, probs)) > 1e-4
     assert ece_debiased(labels, probs) == pytest.approx(debiased(labels, probs), abs=EXACT)
+
+
+@pytest.mark.parametrize("name", NO_TIES)
+def test_risk_against_coverage_is_one_less_its_area_under_accuracy_against_coverage(name):
+    labels, probs = drawn(name, 1500, 10)
+    columns = probs if probs.ndim == 2 else np.column_stack([1.0 - probs, probs])
+    right = columns.argmax(axis=1) == labels
+    area, _ = peer_selective_stats(columns.max(axis=1), right)
+    assert aurc(labels, probs) == pytest.approx(1.0 - area, abs=EXACT)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -112,7 +111,7 @@ def evaluate_file(
             rng=seed,
             **options,
         )
-    return _named(found, scores.classes, scores.notes)
+    return found.with_classes(scores.classes, scores.notes)
 
 
 def evaluate_stream(
@@ -140,7 +139,7 @@ def evaluate_stream(
             interruption.check()
     assert state is not None  # a scan without any row has raised
     assert first is not None
-    return _named(state.compute(rng=seed), first.classes, first.notes)
+    return state.compute(rng=seed).with_classes(first.classes, first.notes)
 
 
 def show(
@@ -149,11 +148,9 @@ def show(
     """Write the report if one was asked for (with `flag`), and print the result."""
     interruption.check()
     if html is not None:
-        from calibrant.data.whole_file import whole_file
         from calibrant.reports import write_html
 
-        with whole_file(html, name=flag) as draft:
-            write_html(result, draft, title="Evaluation", source=source)
+        write_html(result, html, title="Evaluation", source=source, name=flag)
     if json:
         report = {} if html is None else {"report": str(html)}
         print_json({**result.to_dict(), **report})
@@ -171,22 +168,3 @@ def _check_report(html: Path, files: Iterable[Path]) -> None:
     check_writable(html, name="--html")
     if any(html.resolve() == file.resolve() for file in files):
         raise InputError(f"--html {html} is a score file itself: choose another name.")
-
-
-def _named(result: Evaluation, classes: tuple[str, ...], notes: tuple[str, ...]) -> Evaluation:
-    """Put the names of the classes back: codes are what millions of rows are fast with."""
-
-    def rows(table: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        return [{**row, "class": classes[row["class"]]} for row in table]
-
-    curves = dict(result.curves)
-    if "classes" in curves:
-        curves["classes"] = rows(curves["classes"])
-    return replace(
-        result,
-        classes=classes,
-        per_class=tuple(rows(result.per_class)),
-        curves=curves,
-        groups={name: _named(part, classes, ()) for name, part in result.groups.items()},
-        notes=(*result.notes, *notes),
-    )

@@ -19,6 +19,9 @@ __all__ = [
     "null_tallies",
 ]
 
+# A multinomial draw costs per kind, drawing row by row costs per row, about 30 times less each.
+_ROW_BY_ROW = 30
+
 METHOD = (
     "for the population value with the bins held fixed; low: estimate less the upper quantile of "
     "the size of resampled noise, high: estimate plus the lower spread of the bootstrap"
@@ -32,7 +35,7 @@ def bootstrap_noise(tally: Tally, replicates: int, rng: np.random.Generator) -> 
     rows with unequal weights, the weighted sum moves with its own variance (the sum of squares).
     """
     rows = tally.count.ravel()
-    drawn = rng.multinomial(tally.n, rows / rows.sum(), size=replicates).astype(np.float64)
+    drawn = _resampled_counts(rows, replicates, rng)
     scale = np.sqrt(tally.square.ravel() / np.where(rows > 0, rows, 1.0))
     drawn -= rows
     drawn *= scale
@@ -42,6 +45,18 @@ def bootstrap_noise(tally: Tally, replicates: int, rng: np.random.Generator) -> 
     residual /= drawn.sum(axis=1)[:, None]
     residual -= tally.residual
     return residual
+
+
+def _resampled_counts(rows: FloatArray, replicates: int, rng: np.random.Generator) -> FloatArray:
+    """Draw how many rows of each kind a sample with replacement holds: (replicates, kinds)."""
+    n = round(float(rows.sum()))
+    if n > _ROW_BY_ROW * len(rows):
+        return rng.multinomial(n, rows / rows.sum(), size=replicates).astype(np.float64)
+    kind = np.repeat(np.arange(len(rows)), np.rint(rows).astype(np.int64))
+    drawn = np.empty((replicates, len(rows)))
+    for replicate in drawn:
+        replicate[:] = np.bincount(kind[rng.integers(0, n, n)], minlength=len(rows))
+    return drawn
 
 
 def null_residuals(tally: Tally, draws: int, rng: np.random.Generator) -> FloatArray:

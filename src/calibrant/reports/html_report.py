@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import secrets
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from calibrant.errors import InputError
+from calibrant.data.whole_file import check_writable, whole_file
 from calibrant.reports.page_data import page_data
 from calibrant.results import Evaluation
 
@@ -60,11 +59,12 @@ def write_html(
     *,
     title: str = "Calibration report",
     source: str | None = None,
+    name: str = "path",
 ) -> Path:
     """Write the page of `html` to `path` and return the path.
 
-    A reader sees the old file or the new one, never half a page: the text goes to a temporary
-    file in the same folder, which then takes the name.
+    A reader sees the old file or the new one, never half a page. `name` is what errors call the
+    path.
 
     Examples
     --------
@@ -75,22 +75,12 @@ def write_html(
     ...     path.name, path.stat().st_size < 8 * 2**20
     ('report.html', True)
     """
-    path = Path(path)
-    if not path.parent.is_dir():
-        raise InputError(
-            f"path must lie in a folder that exists, got {str(path)!r}: create it first."
-        )
+    check_writable(path, name=name)  # before the page is made
     page = html(evaluation, title=title, source=source)
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
-    try:
+    with whole_file(path, name=name) as draft:
         # A lone surrogate in a name has no UTF-8 form; as a reference it cannot stop the report.
-        with temporary.open("x", encoding="utf-8", errors="xmlcharrefreplace") as file:
-            file.write(page)
-        os.replace(temporary, path)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    return path
+        draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
+    return Path(path)
 
 
 @cache

@@ -71,10 +71,6 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         "tests": [_test_row(name, test) for name, test in evaluation.tests.items()],
         "groups": [_group_row(name, group) for name, group in evaluation.groups.items()],
         "notes": [sentence(note) for note in evaluation.notes],
-        "lifted": any(
-            f.value is not None and f.interval is not None and f.value > f.interval.high
-            for f in evaluation.figures.values()
-        ),
         "charts": script_json(_charts(evaluation)),
     }
 

@@ -85,8 +85,6 @@ def note_of(figure: Figure) -> str:
         parts.append(f"exact to ± {number(figure.error_bound)}")
     if figure.floor is not None and figure.value <= figure.floor.q95:
         parts.append("no more than chance gives")
-    if figure.interval is not None and figure.value > figure.interval.high:
-        parts.append("chance lifts the value above its interval")
     return "; ".join(parts)
 
 

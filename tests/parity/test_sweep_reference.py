@@ -35,17 +35,18 @@ def plain_gaps(events, scores, bins):
     return [table[b] for b in sorted(table)]
 
 
-def plain_sweep(events, scores, scheme, norm, most=64):
-    """Sweep row by row; `most` is beyond every count that these rows reach."""
+def plain_sweep(events, scores, scheme, norm):
+    """Sweep row by row, up to one bin less than there are rows."""
     events, scores = [int(y) for y in events], [float(s) for s in scores]
     distinct = [sorted(set(scores)).index(s) for s in scores]
     if not falls(plain_gaps(events, scores, distinct)):
         chosen = plain_gaps(events, scores, distinct)
     else:
         count = 1
-        while not falls(plain_gaps(events, scores, plain_bins(scores, count + 1, scheme))):
+        while count < len(scores) - 1 and not falls(
+            plain_gaps(events, scores, plain_bins(scores, count + 1, scheme))
+        ):
             count += 1
-            assert count < most
         chosen = plain_gaps(events, scores, plain_bins(scores, count, scheme))
     n = len(scores)
     return sum(m / n * abs(h / m - t / m) ** norm for m, h, t in chosen) ** (1 / norm)
@@ -117,10 +118,10 @@ def test_labels_in_perfect_order_give_a_bin_for_each_score_here_and_one_less_the
     )
 
 
-def test_equally_wide_bins_go_beyond_the_number_of_rows_here_but_not_there():
-    # Six rows: the reference stops at five bins, where the low rows share one. From 20 bins on
-    # 0.02 and 0.05 are apart, and the order holds until an edge parts 0.90 from 0.9001.
+def test_the_sweep_stops_at_one_bin_less_than_rows_here_and_there():
+    # Six rows: the sweep stops at five bins, where the low rows share one, although the order
+    # would hold until an edge parts 0.90 from 0.9001.
     events, scores = [0, 0, 1, 1, 1, 0], [0.02, 0.05, 0.05, 0.90, 0.90, 0.9001]
     high = abs(2 - 2.7001)
     assert parity.sweep(events, scores, scheme="width", norm=1) == pytest.approx((0.88 + high) / 6)
-    assert ece_sweep(events, scores, scheme="width") == pytest.approx((0.02 + 0.90 + high) / 6)
+    assert ece_sweep(events, scores, scheme="width") == pytest.approx((0.88 + high) / 6)

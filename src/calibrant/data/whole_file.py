@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 __all__ = ["check_writable", "whole_file"]
 
 
-def check_writable(path: str | Path, *, name: str = "path") -> Path:
+def check_writable(path: str | os.PathLike[str], *, name: str = "path") -> Path:
     """Check, before any work is done, that a file can be written at `path`.
 
     Examples
@@ -39,7 +39,7 @@ def check_writable(path: str | Path, *, name: str = "path") -> Path:
 
 
 @contextmanager
-def whole_file(path: str | Path, *, name: str = "path") -> Iterator[Path]:
+def whole_file(path: str | os.PathLike[str], *, name: str = "path") -> Iterator[Path]:
     """Lend a temporary file beside `path` and move it there when all went well.
 
     Whatever goes wrong (a full disk, an interruption), nothing is left behind and what stood at

@@ -33,7 +33,7 @@ def ece_sweep(
 
     Bins grow from 2 by one at a time. The first number at which a bin's event rate is strictly
     below that of the bin before it ends the sweep, and the number before it is used (1 if two
-    bins already break the order, `MAX_BINS` at most). A larger number may be in order again, so
+    bins already break the order; at most n - 1 and `MAX_BINS`). A larger number may be in order again, so
     the sweep cannot be shortened by bisection. Where the event rate never falls from one distinct
     score to the next, every number is in order and each score is its own bin.
 
@@ -63,7 +63,7 @@ def sweep_edges(tally: Tally, scheme: Scheme) -> FloatArray:
     below = np.r_[0.0, np.cumsum(tally.mass)]
     came = np.r_[0.0, np.cumsum(tally.hits)]
     bins = 1
-    while bins < MAX_BINS:
+    while bins < min(MAX_BINS, tally.n - 1):
         starts = _starts(tally, below, bins + 1, scheme)
         if _falls(np.diff(came[starts]), np.diff(below[starts])):
             break

@@ -263,13 +263,13 @@ def test_a_device_is_not_replaced_by_a_report(cli, scores):
 
 
 def test_a_disk_that_fills_up_leaves_the_old_report(cli, scores, tmp_path, monkeypatch):
-    def full(evaluation, path, **options):
-        Path(path).write_text("half a page")
+    def full(path, text, **options):
+        path.write_bytes(b"half a page")
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("calibrant.reports.html_report.write_html", full)
     report = tmp_path / "report.html"
     report.write_text("old")
+    monkeypatch.setattr(Path, "write_text", full)
     result = cli("evaluate", scores, "--html", report)
     assert_one_sentence(result)
     assert "No space left" in result.stderr

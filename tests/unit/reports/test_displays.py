@@ -83,7 +83,9 @@ def test_reliability_is_the_same_from_rows_and_from_an_evaluation(case):
     kept = ReliabilityDisplay.from_evaluation(evaluation)
     np.testing.assert_allclose(rows.bins.score, kept.bins.score)
     np.testing.assert_allclose(rows.bins.rate, kept.bins.rate)
-    np.testing.assert_allclose(rows.bins.band_low, kept.bins.band_low, atol=0.05)
+    # Bands come from other draws; in a bin of a few rows they can differ by one row.
+    step = 1.0 / rows.bins.count
+    assert (np.abs(rows.bins.band_low - kept.bins.band_low) <= 1.5 * step + 0.02).all()
 
 
 def test_reliability_counts_are_all_rows(case):

@@ -1,10 +1,10 @@
 """The page as text: nothing breaks out, nothing is loaded, and it is written whole or not."""
 
 import json
-import os
 import re
 from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -152,8 +152,8 @@ def test_class_without_rows_has_no_nan(binary):
 def test_write_is_whole_or_nothing(binary, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
-    monkeypatch.setattr(os, "replace", _fail)
-    with pytest.raises(OSError, match="disk"):
+    monkeypatch.setattr(Path, "replace", _fail)
+    with pytest.raises(InputError, match="disk full: make room there"):
         write_html(binary, path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

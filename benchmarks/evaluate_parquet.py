@@ -23,7 +23,7 @@ __all__ = ["measure"]
 
 ROWS = {"full": 50_000_000, "toy": 200_000}
 FILES = {"full": 8, "toy": 2}
-ROUNDS = {"full": 3, "toy": 1}
+ROUNDS = {"full": 5, "toy": 1}
 BINS = 15
 GIB = 2.0**30
 

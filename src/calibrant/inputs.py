@@ -181,7 +181,7 @@ def as_labels(
         return _look_up(array, tuple(_plain(c) for c in classes), n_classes, name)
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"{name} are names (first: {array[0]!r}): pass classes=[...] to say which column of "
+            f"{name} are names (first: {_plain(array[0])!r}): pass classes=[...] to say which column of "
             "the probabilities belongs to which name; for binary P(positive) the second name is "
             "the positive class."
         )

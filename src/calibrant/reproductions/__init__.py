@@ -1,3 +1,5 @@
-"""Published numbers and the code conventions behind them, kept for comparison with papers."""
+"""The papers' figures beside ours: reference conventions now, whole rows later."""
+
+from calibrant.reproductions import parity
 
 __all__ = ["parity"]

@@ -1,0 +1,219 @@
+"""Write the pages that are made from facts kept elsewhere.
+
+- cli/<verb>.md: the words of verbs/<verb>.md and the verb's real --help;
+- guarantees.md from guarantees.json, which `make guarantees` writes;
+- benchmarks.md from benchmarks/results/*.json, which `make bench` writes.
+
+With --refresh, the outputs shown on hand-written pages are also run again and replaced.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).resolve().parent
+ROOT = DOCS.parent
+sys.path.insert(0, str(ROOT))
+
+from docs import blocks  # noqa: E402  (the folder above must be known first)
+
+WHAT = {
+    "coverage": "How often an interval held the true value. The promise is in the column *nominal*.",
+    "rate": "How often the test spoke up. For a calibrated model that is a false alarm.",
+}
+
+
+def main() -> None:
+    """Write every page."""
+    if "--refresh" in sys.argv[1:]:
+        refresh()
+    (DOCS / "cli").mkdir(exist_ok=True)
+    for verb in verbs():
+        (DOCS / "cli" / f"{verb}.md").write_text(verb_page(verb), encoding="utf-8")
+    (DOCS / "guarantees.md").write_text(
+        guarantees_page(_read(DOCS / "guarantees.json")), encoding="utf-8"
+    )
+    results = [_read(path) for path in sorted((ROOT / "benchmarks/results").glob("*.json"))]
+    (DOCS / "benchmarks.md").write_text(benchmarks_page(results), encoding="utf-8")
+
+
+def verbs() -> list[str]:
+    """Return the verbs of the real command line."""
+    from calibrant.cli.app import app
+
+    return [str(command.name) for command in app.registered_commands]
+
+
+def verb_page(verb: str) -> str:
+    """Put a verb's --help under the words about it."""
+    words = DOCS / "verbs" / f"{verb}.md"
+    if not words.exists():
+        raise SystemExit(f"docs/verbs/{verb}.md is missing: write what '{verb}' is for.")
+    command = [sys.executable, "-m", "calibrant", verb, "--help"]
+    shown = subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=True, env=blocks.environment()
+    ).stdout
+    lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
+    text = "\n".join(lines).strip("\n")
+    return (
+        f"{words.read_text(encoding='utf-8').rstrip()}\n\n## All options\n\n```text\n{text}\n```\n"
+    )
+
+
+def guarantees_page(found: Mapping[str, Any] | None) -> str:
+    """Show what repetition found for each promise."""
+    head = (
+        "# Guarantees\n\nAn interval that claims 95 % should hold the truth in at least 95 of 100 "
+        "samples. This is checked on made-up worlds whose truth is known: draw a sample, make the "
+        "interval, look whether it holds the truth, repeat. How the intervals are made is told in "
+        "[Intervals and floors](intervals-and-floors.md).\n\n"
+    )
+    if found is None:
+        return head + (
+            "The table has not been made on this copy. `make guarantees` runs every cell and writes "
+            "`docs/guarantees.json`; `make docs` then fills this page. A smaller version with 200 "
+            "repetitions runs with every `make test` (`tests/guarantees`).\n"
+        )
+    cells, tests = found.get("cells", []), found.get("tests", [])
+    parts = [head, f"{_measured(found)}\n"]
+    if cells:
+        worst = min(cells, key=lambda cell: cell["coverage"] - cell["nominal"])
+        parts.append(
+            f"\nLowest cell of {len(cells):,}: {worst['what']} ({worst['world']}, "
+            f"n = {worst['n']:,}) with {worst['coverage']:.1%} of {worst['nominal']:.0%}.\n"
+        )
+        parts.append(f"\n## Intervals\n\n{WHAT['coverage']} A figure above it is caution.\n")
+        parts += [_coverage_table(what, rows) for what, rows in _by(cells, "what")]
+    if tests:
+        parts.append(f"\n## Tests\n\n{WHAT['rate']}\n\n")
+        rows = (
+            (t["what"], t["world"], f"{t['n']:,}", f"{t['nominal']:.1%}", f"{t['rate']:.1%}")
+            for t in tests
+        )
+        parts.append(_table(("test", "world", "n", "nominal", "rate"), rows))
+    return "".join(parts)
+
+
+def _coverage_table(what: str, cells: list[Mapping[str, Any]]) -> str:
+    """One table for each interval: a row per world and truth, a column per sample size."""
+    sizes = sorted({cell["n"] for cell in cells})
+    rows = []
+    for _, same in _by(cells, "world", "truth"):
+        of = {cell["n"]: f"{cell['coverage']:.1%}" for cell in same}
+        truth = same[0].get("truth")
+        shown = "" if truth is None else f"{truth:.4g}"
+        nominal = f"{same[0]['nominal']:.0%}"
+        rows.append((same[0]["world"], shown, nominal, *(of.get(n, "") for n in sizes)))
+    head = ("world", "truth", "nominal", *(f"n = {n:,}" for n in sizes))
+    return f"\n### {what[:1].upper()}{what[1:]}\n\n{_table(head, rows)}"
+
+
+def _measured(found: Mapping[str, Any]) -> str:
+    machine = found.get("machine")
+    if isinstance(machine, Mapping):
+        machine = ", ".join(f"{k} {v}" for k, v in machine.items() if isinstance(v, str | int))
+    times = found.get("repetitions")
+    shown = f"{times:,}" if isinstance(times, int) else times
+    return f"Measured {found.get('date')}, {shown} repetitions per cell, on {machine}."
+
+
+def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
+    """Show every goal beside its measurement; a missed one stays."""
+    kept = [one for one in results if one and one.get("goals")]
+    head = (
+        "# Benchmarks\n\nSpeed is measured against goals that were set beforehand. A ratio to another "
+        "library comes from one process, in alternating turns on the same cores; times are "
+        "medians. A missed goal stays in the table.\n\n"
+    )
+    if not kept:
+        return head + "There are no results on this copy: `make bench` writes them.\n"
+    rows = [
+        (goal["goal"], f"{goal['measured']:.3g} {goal['unit']}", _limit(goal), _verdict(goal))
+        for one in kept
+        for goal in one["goals"]
+    ]
+    missed = sum(not goal["met"] for one in kept for goal in one["goals"])
+    count = f"{len(rows)} goals, {len(rows) - missed} met, {missed} missed.\n\n"
+    notes = dict.fromkeys(_machine(one) for one in kept)
+    measured = "".join(f"- {note}\n" for note in notes)
+    table = _table(("goal", "measured", "limit", ""), rows)
+    return (
+        f"{head}{count}{table}\nMeasured on:\n\n{measured}\n"
+        "Run them yourself with `make bench` (or `make bench SIZE=toy` for a quick look).\n"
+    )
+
+
+def _limit(goal: Mapping[str, Any]) -> str:
+    return f"{goal['sense']} {goal['limit']:.3g} {goal['unit']}"
+
+
+def _verdict(goal: Mapping[str, Any]) -> str:
+    return "met" if goal["met"] else f"**missed** ({goal['ratio']:.2f} of the limit)"
+
+
+def _machine(one: Mapping[str, Any]) -> str:
+    machine = one.get("machine", {})
+    packages = ", ".join(f"{k} {v}" for k, v in machine.get("packages", {}).items() if v)
+    size = "" if one.get("size") == "full" else f" (size {one.get('size')})"
+    return (
+        f"{machine.get('date')}{size}: {machine.get('cpu')}, {machine.get('cores')} cores, "
+        f"{machine.get('system')}; Python {machine.get('python')}, {packages}"
+    )
+
+
+def refresh() -> None:
+    """Run the pages again and put in what they print; outputs with `...` are left alone."""
+    os.environ.setdefault("MPLBACKEND", "Agg")
+    for page in [*sorted(DOCS.glob("*.md")), *sorted((DOCS / "verbs").glob("*.md"))]:
+        text = page.read_text(encoding="utf-8")
+        if not any(block.shown is not None for block in blocks.blocks(text)):
+            continue
+        with tempfile.TemporaryDirectory() as folder:
+            blocks.prepare(Path(folder))
+            done = list(blocks.run_page(text, Path(folder)))
+        for outcome in reversed(done):
+            block, output = outcome.block, outcome.output.strip("\n") + "\n"
+            if outcome.exit_code != block.exit_code:
+                print(f"{page.name}, line {block.line}: exit code {outcome.exit_code}\n{output}")
+            elif block.place is None or block.shown is None:
+                continue
+            elif "\n...\n" in f"\n{block.shown}":
+                if not blocks.matches(block.shown, output):
+                    print(f"{page.name}, line {block.line}: the shortened output is out of date")
+            elif not blocks.matches(block.shown, output):
+                start, end = block.place
+                text = text[:start] + output + text[end:]
+                print(f"{page.name}, line {block.line}: output replaced")
+        page.write_text(text, encoding="utf-8")
+
+
+def _read(path: Path) -> Mapping[str, Any] | None:
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+
+
+def _by(rows: Iterable[Any], *keys: str) -> Iterable[tuple[Any, list[Any]]]:
+    groups: dict[Any, list[Any]] = defaultdict(list)
+    for row in rows:
+        found = tuple(row.get(key) for key in keys)
+        groups[found[0] if len(found) == 1 else found].append(row)
+    return groups.items()
+
+
+def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    names = list(head)
+    lines = [names, ["---"] * len(names), *(list(map(str, row)) for row in rows)]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,142 @@
+import decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import torch
+
+from calibrant.errors import InputError
+from calibrant.inputs import as_labels, as_logits, as_probs, as_scored, as_weights, resolve_target
+
+
+@pytest.mark.parametrize(
+    ("probs", "message"),
+    [
+        ([0.5, np.nan], r"probs must lie in \[0, 1\], got nan in row 1: drop or repair that row"),
+        ([0.5, np.inf], "got inf in row 1: drop or repair"),
+        ([0.5, -0.1], "got -0.1 in row 1: turn logits or percentages into probabilities first"),
+        ([50.0, 20.0], "got 50 in row 0"),
+        ([[0.5, 0.6]], r"row 0 sums to 1.1, but each row must sum to 1 \(within 0.001\)"),
+        ([[0.2, np.nan], [0.5, 0.5]], "got nan in row 0, column 1"),
+        ([], "probs is empty"),
+        ([[0.5], [0.2]], r"shape \(2, 1\) has one column"),
+        (np.zeros((2, 2, 2)), r"shape \(n,\) or \(n, K\), got \(2, 2, 2\)"),
+        (["a", "b"], "probs must be numbers"),
+        ([0.5, None], "missing value in row 1"),
+        (np.array(["x", 1.0], dtype=object), "mixes float and str"),
+        ([[0.5], [0.2, 0.3]], "cannot be read as an array"),
+    ],
+)
+def test_bad_probabilities_get_one_sentence(probs, message):
+    with pytest.raises(InputError, match=message) as caught:
+        as_probs(probs)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("labels", "options", "message"),
+    [
+        ([0, 2], {"n_classes": 2}, "labels row 1 is 2, but labels must be whole numbers 0..1"),
+        ([0, -1], {"n_classes": 2}, "labels row 1 is -1"),
+        ([0.5, 1.0], {"n_classes": 2}, "labels row 0 is 0.5"),
+        ([0, np.nan], {"n_classes": 2}, "labels row 1 is nan"),
+        (["no", "yes"], {"n_classes": 2}, r"labels are names \(first: 'no'\): pass classes"),
+        (["no", "maybe"], {"n_classes": 2, "classes": ["no", "yes"]}, "row 1 is 'maybe'"),
+        (["a"], {"n_classes": 3, "classes": ["a", "b"]}, "each of the 3 columns, got 2"),
+        (["a"], {"n_classes": 2, "classes": ["a", "a"]}, "got 'a' twice"),
+        ([[0, 1]], {"n_classes": 2}, "not one-hot rows"),
+        ([], {"n_classes": 2}, "labels is empty"),
+    ],
+)
+def test_bad_labels_get_one_sentence(labels, options, message):
+    with pytest.raises(InputError, match=message):
+        as_labels(labels, **options)
+
+
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        ([1, np.nan], "got nan in row 1"),
+        ([1, -2], "got -2.0 in row 1"),
+        ([0, 0], "all zero"),
+        ([1, 2, 3], r"shape \(2,\), got \(3,\)"),
+    ],
+)
+def test_bad_weights_get_one_sentence(weights, message):
+    with pytest.raises(InputError, match=message):
+        as_weights(weights, 2)
+
+
+@pytest.mark.parametrize(
+    ("logits", "message"),
+    [([0.0, np.inf], "row 1"), ([[1.0]], "K >= 2"), ([], "empty")],
+)
+def test_bad_logits_get_one_sentence(logits, message):
+    with pytest.raises(InputError, match=message):
+        as_logits(logits)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        list,
+        tuple,
+        np.array,
+        pa.array,
+        lambda v: pa.chunked_array([v]),
+        torch.tensor,
+        lambda v: torch.tensor(v, requires_grad=True),
+        lambda v: [decimal.Decimal(str(x)) for x in v],
+        lambda v: __import__("pandas").Series(v),
+        lambda v: __import__("polars").Series(v),
+    ],
+)
+def test_every_kind_of_column_is_taken(make):
+    assert as_probs(make([0.25, 0.75])).tolist() == [0.25, 0.75]
+
+
+def test_tables_are_taken_column_by_column():
+    import pandas as pd
+    import polars as pl
+
+    table = {"a": [0.25, 0.5], "b": [0.75, 0.5]}
+    for made in (pd.DataFrame(table), pl.DataFrame(table), pa.table(table)):
+        assert as_probs(made).tolist() == [[0.25, 0.75], [0.5, 0.5]]
+
+
+def test_bfloat16_tensors_are_widened():
+    assert as_probs(torch.tensor([0.5, 0.25], dtype=torch.bfloat16)).tolist() == [0.5, 0.25]
+
+
+def test_float32_is_not_copied():
+    probs = np.array([0.5, 0.25], dtype=np.float32)
+    assert as_probs(probs) is probs
+
+
+def test_labels_of_any_numeric_kind_become_positions():
+    for labels in ([True, False], [1.0, 0.0], np.array([1, 0], dtype=np.uint8)):
+        assert as_labels(labels, n_classes=2)[0].tolist() == [1, 0]
+
+
+def test_numeric_class_names_are_looked_up():
+    codes, names = as_labels([10, 20, 10], n_classes=2, classes=[20, 10])
+    assert codes.tolist() == [1, 0, 1]
+    assert names == (20, 10)
+
+
+def test_rounded_files_and_half_precision_rows_pass_the_sum_check():
+    assert as_probs([[0.3333, 0.3333, 0.3333]]).shape == (1, 3)
+    half = np.random.default_rng(0).dirichlet(np.ones(5), 100).astype(np.float16)
+    assert as_probs(half).dtype == np.float32
+
+
+def test_lengths_must_agree():
+    with pytest.raises(InputError, match="got 3 labels and 2 rows"):
+        as_scored([0, 1, 1], [0.5, 0.6])
+
+
+def test_the_default_target_follows_the_number_of_classes():
+    assert resolve_target(None, 2) == "positive"
+    assert resolve_target(None, 3) == "top-label"
+    with pytest.raises(InputError, match="needs two classes, got 3"):
+        resolve_target("positive", 3)

@@ -1,0 +1,92 @@
+"""The package as a whole: light to import, documented, and usable without optional extras."""
+
+import ast
+import importlib
+import pkgutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import calibrant
+
+HEAVY = ("torch", "plotly", "matplotlib", "pandas", "sklearn", "scipy.stats", "pyarrow")
+SOURCES = Path(calibrant.__file__).parent
+MODULES = [
+    name
+    for _, name, _ in pkgutil.walk_packages([str(SOURCES)], "calibrant.")
+    if "__main__" not in name
+]
+
+
+def run(code):
+    return subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    ).stdout
+
+
+def test_importing_calibrant_imports_nothing_heavy():
+    code = f"import calibrant, sys; print([m for m in {HEAVY} if m in sys.modules])"
+    assert run(code).strip() == "[]"
+
+
+def test_help_imports_nothing_heavy():
+    code = (
+        "import sys; sys.argv = ['calibrant', '--help']\n"
+        "from calibrant.cli.main import run\n"
+        "try: run()\n"
+        f"except SystemExit: print([m for m in {HEAVY} if m in sys.modules])"
+    )
+    assert run(code).strip().splitlines()[-1] == "[]"
+
+
+def test_everything_of_this_stage_works_without_torch(tmp_path):
+    code = f"""
+import sys
+sys.modules["torch"] = None
+import calibrant
+from calibrant.data import write_example
+scores = write_example(r"{tmp_path / "scores.csv"}", n=300)
+from calibrant.cli.main import run
+for words in (["evaluate", str(scores), "--json"], ["compare", str(scores), str(scores)],
+              ["evaluate", "--help"], ["compare", "--help"], ["demo", "--help"], ["doctor"]):
+    sys.argv = ["calibrant", *words]
+    try: run()
+    except SystemExit as end: assert end.code == 0, (words, end.code)
+print("all ran")
+"""
+    assert run(code).strip().endswith("all ran")
+
+
+def test_every_listed_name_is_there():
+    for name in calibrant.__all__:
+        assert getattr(calibrant, name) is not None
+    assert set(calibrant.__all__) <= set(dir(calibrant))
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        _ = calibrant.nothing
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_every_module_lists_what_it_offers(module):
+    made = importlib.import_module(module)
+    assert made.__doc__, f"{module} says nothing about its job"
+    for name in getattr(made, "__all__", ()):
+        assert hasattr(made, name), f"{module}.__all__ names {name}, which is not there"
+
+
+def test_files_and_functions_stay_small():
+    for path in SOURCES.rglob("*.py"):
+        text = path.read_text(encoding="utf-8")
+        assert text.count("\n") <= 400, f"{path.name} is longer than 400 lines"
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body
+                length = node.end_lineno - body[0].lineno + 1
+                assert length <= 50, f"{path.name}: {node.name} has {length} lines"
+
+
+def test_the_version_is_that_of_the_installed_package():
+    from importlib.metadata import version
+
+    assert calibrant.__version__ == version("calibrant")

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant import metrics, reports, testing
     from calibrant.errors import CalibrantError, InputError
-    from calibrant.metrics import compare, ece, evaluate
+    from calibrant.metrics import compare, ece, evaluate, measure
     from calibrant.metrics.streaming import StreamingEvaluation
     from calibrant.reports import (
         ConfidenceHistogramDisplay,
@@ -40,6 +40,7 @@ __all__ = [
     "compare",
     "ece",
     "evaluate",
+    "measure",
     "metrics",
     "reports",
     "testing",
@@ -58,6 +59,7 @@ _HOME = {
     "compare": "calibrant.metrics",
     "ece": "calibrant.metrics",
     "evaluate": "calibrant.metrics",
+    "measure": "calibrant.metrics",
 }
 _FOLDERS = ("metrics", "reports", "testing")
 

@@ -136,7 +136,7 @@ def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:
     if not (array.min() >= 0.0 and array.max() <= 1.0):
         _blame_value(array, name)
     if array.ndim == 2:
-        sums = array @ np.ones(array.shape[1], dtype=array.dtype)
+        sums = np.einsum("ij->i", array)  # faster than sum(axis=1), and wakes no other threads
         off = np.abs(sums - 1.0) > SUM_TOLERANCE
         if off.any():
             row = int(np.argmax(off))
@@ -181,9 +181,9 @@ def as_labels(
         return _look_up(array, tuple(_plain(c) for c in classes), n_classes, name)
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"{name} are names (first: {_plain(array[0])!r}): pass classes=[...] to say which column of "
-            "the probabilities belongs to which name; for binary P(positive) the second name is "
-            "the positive class."
+            f"{name} are names (first: {_plain(array[0])!r}): pass classes=[...] to say which "
+            "column of the probabilities belongs to which name; for binary P(positive) the second "
+            "name is the positive class."
         )
     return _whole_numbers(array, n_classes, name), tuple(range(n_classes))
 

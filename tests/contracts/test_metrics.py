@@ -13,7 +13,7 @@ WITH_WEIGHTS = [
 ]  # fmt: skip
 # A weight is not a repetition for these two: the number of rows enters the figure.
 WITHOUT_REPETITION = ["ece_debiased", "spiegelhalter"]
-NOT_METRICS = {"Decomposition", "calibration_test", "compare", "decompose", "evaluate"}
+NOT_METRICS = {"Decomposition", "calibration_test", "compare", "decompose", "evaluate", "measure"}
 
 
 def test_every_public_name_is_listed_here():

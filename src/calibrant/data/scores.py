@@ -111,7 +111,7 @@ def scan_scores(
     label: str = "label",
     weight: str = "weight",
     ids: str | None = None,
-    batch_rows: int = 1 << 17,
+    batch_rows: int = 1 << 20,
 ) -> Iterator[Scores]:
     r"""Read score files batch by batch, in constant memory.
 

@@ -17,6 +17,7 @@ from calibrant.metrics.decomposition import Decomposition, decompose
 from calibrant.metrics.ece import ace, ece, ece_classwise, mce, sce
 from calibrant.metrics.evaluation import evaluate
 from calibrant.metrics.ks import calibration_test, ks
+from calibrant.metrics.measure import measure
 from calibrant.metrics.proper import brier, nll
 from calibrant.metrics.ranking import auprc, aurc, auroc
 from calibrant.metrics.smooth import ece_smooth
@@ -46,6 +47,7 @@ __all__ = [
     "ks",
     "matthews",
     "mce",
+    "measure",
     "nll",
     "precision",
     "precision_macro",

@@ -169,7 +169,7 @@ def _null_sizes(
     tally: Tally, edges: FloatArray, draws: int, rng: np.random.Generator
 ) -> FloatArray:
     """Sizes under calibration, from the normal limit of each bin's redrawn residual."""
-    spread = tally.square.sum(axis=1) * tally.score * (1.0 - tally.score)
+    spread = tally.spread * tally.score * (1.0 - tally.score)
     sigma = np.sqrt(tally.per_bin(edges, spread)) / tally.total
     return np.asarray(np.abs(rng.standard_normal((draws, len(sigma))) * sigma).sum(axis=1))
 

@@ -98,7 +98,7 @@ def reliability_bins(sample: Resampled, scheme: str, target: str) -> Bins:
         scheme=scheme,
         low=edges[:-1][filled],
         high=edges[1:][filled],
-        count=sum_between(cells.count.sum(axis=1), starts)[filled].round().astype(np.int64),
+        count=sum_between(cells.rows, starts)[filled].round().astype(np.int64),
         weight=mass[filled],
         score=score,
         rate=sum_between(cells.hits, starts)[filled] / mass[filled],

@@ -58,7 +58,7 @@ def debiased_square(tally: Tally, edges: FloatArray) -> float:
     """Return the squared error before the root; below 0 where chance explains more than all."""
     mass, hits = tally.per_bin(edges, tally.mass), tally.per_bin(edges, tally.hits)
     gap = tally.per_bin(edges, tally.residual)
-    square = tally.per_bin(edges, tally.square.sum(axis=1))
+    square = tally.per_bin(edges, tally.spread)
     rows = mass**2 / np.where(square > 0, square, 1.0)
     counts = rows > 1.0 + 1e-9
     share, rate = mass[counts] / tally.total, hits[counts] / mass[counts]

@@ -64,11 +64,7 @@ def ece(
     scored = as_scored(labels, probs, weights=weights, classes=classes)
     what = resolve_target(target, len(scored.classes))
     if what == "classwise":
-        each = [
-            _binned_error(*class_problem(scored, k), scored.weights, n_bins, scheme, norm)
-            for k in range(len(scored.classes))
-        ]
-        return float(np.mean(each))
+        return classwise_error(scored, n_bins, scheme, norm)
     return _binned_error(*problem(scored, what), scored.weights, n_bins, scheme, norm)
 
 
@@ -168,11 +164,51 @@ def _binned_error(
         return np.stack([np.bincount(index, gap, size), np.bincount(index, mass, size)])
 
     gap, mass = np.sum(in_threads(work, len(scores), costly=len(scores) > 1 << 18), axis=0)
-    share, gap = mass / mass.sum(), np.abs(gap) / mass.sum()
+    return float(_size(gap, mass, norm))
+
+
+def classwise_error(scored: Scored, n_bins: int, scheme: Scheme, norm: float) -> float:
+    """Compute the mean over classes of the binned error."""
+    if scheme == "width" and scored.probs.ndim == 2:
+        return float(_size(*_classwise_sums(scored, n_bins), norm).mean())
+    each = [
+        _binned_error(*class_problem(scored, k), scored.weights, n_bins, scheme, norm)
+        for k in range(len(scored.classes))
+    ]
+    return float(np.mean(each))
+
+
+def _classwise_sums(scored: Scored, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    """Sum residuals and weights by class and equally wide bin, (K, M) each, in one pass."""
+    k = len(scored.classes)
+    edges = width_edges(n_bins)
+
+    def work(rows: slice) -> FloatArray:
+        probs, labels = scored.probs[rows], scored.labels[rows]
+        index = bin_index(probs.ravel(), edges).reshape(probs.shape)
+        index += n_bins * np.arange(k)
+        mass = None if scored.weights is None else scored.weights[rows]
+        every = None if mass is None else np.repeat(mass, k)
+        scores = probs.ravel() if every is None else probs.ravel() * every
+        came = np.bincount(index[np.arange(len(labels)), labels], mass, k * n_bins)
+        flat = index.ravel()
+        return np.stack(
+            [came - np.bincount(flat, scores, k * n_bins), np.bincount(flat, every, k * n_bins)]
+        )
+
+    parts = in_threads(work, scored.n, costly=scored.probs.size > 1 << 20)
+    gap, mass = np.sum(parts, axis=0).reshape(2, k, n_bins)
+    return gap, mass
+
+
+def _size(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
+    """Return the error from residuals and weights by bin (the last axis)."""
+    total = mass.sum(axis=-1, keepdims=True)
+    share, gap = mass / total, np.abs(gap) / total
     if norm == 1:
-        return float(gap.sum())
+        return np.asarray(gap.sum(axis=-1))
     ratio = gap / np.where(share > 0, share, 1.0)
-    return float(np.sqrt((gap * ratio).sum()) if norm == 2 else ratio.max())
+    return np.asarray(np.sqrt((gap * ratio).sum(axis=-1)) if norm == 2 else ratio.max(axis=-1))
 
 
 def _row_mass_edges(
@@ -182,8 +218,3 @@ def _row_mass_edges(
         return mass_edges(np.sort(scores), None, n_bins)
     order = np.argsort(scores)
     return mass_edges(scores[order], weights[order], n_bins)
-
-
-def scored_ece(scored: Scored, target: Target, scheme: Scheme, n_bins: int = 15) -> float:
-    """Compute the L1 error of rows that are checked already."""
-    return _binned_error(*problem(scored, target), scored.weights, n_bins, scheme, 1)

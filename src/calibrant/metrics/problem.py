@@ -101,13 +101,15 @@ def _top_of_block(probs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     if probs.shape[1] > _FEW_COLUMNS:
         first = probs.argmax(axis=1)
         return np.take_along_axis(probs, first[:, None], axis=1)[:, 0], first
-    columns = np.ascontiguousarray(probs.T)
-    best = columns[0].copy()
-    first = np.zeros(len(best), dtype=np.int64)
-    for k in range(1, len(columns)):
-        np.copyto(first, k, where=columns[k] > best)
-        np.maximum(best, columns[k], out=best)
-    return best, first
+    columns = np.empty(probs.shape[::-1], dtype=probs.dtype)
+    np.copyto(columns, probs.T)  # faster than ascontiguousarray
+    best = np.maximum.reduce(columns, axis=0)
+    reached = np.zeros(len(best), dtype=bool)
+    since = np.zeros(len(best), dtype=np.uint8)  # columns from the first largest one to the end
+    for column in columns:
+        reached |= column == best
+        since += reached
+    return best, len(columns) - since.astype(np.int64)
 
 
 def one_tally(scored: Scored, target: str | None) -> Tally:

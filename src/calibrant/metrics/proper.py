@@ -70,12 +70,11 @@ def row_brier(scored: Scored) -> FloatArray:
         positive = scored.positive.astype(np.float64, copy=False)
         return np.asarray((positive - scored.labels) ** 2)
     out = np.empty(scored.n)
-    ones = np.ones(scored.probs.shape[1])
 
     def work(rows: slice) -> None:
         wide = scored.probs[rows].astype(np.float64, copy=False)
         given = wide[np.arange(len(wide)), scored.labels[rows]]
-        out[rows] = np.square(wide) @ ones + 1.0 - 2.0 * given
+        out[rows] = np.einsum("ij,ij->i", wide, wide) + 1.0 - 2.0 * given
 
     in_threads(work, scored.n, costly=scored.probs.size > 1 << 20)
     return out

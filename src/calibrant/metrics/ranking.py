@@ -12,7 +12,7 @@ from calibrant.inputs import FloatArray, Scored, as_scored
 from calibrant.metrics.problem import class_problem, problem
 from calibrant.metrics.tally import Tally, tally_rows
 
-__all__ = ["auprc", "aurc", "auroc"]
+__all__ = ["auprc", "aurc", "auroc", "mean_over_classes"]
 
 
 def auroc(
@@ -31,7 +31,7 @@ def auroc(
     0.875
     """
     scored = as_scored(labels, probs, weights=weights, classes=classes)
-    return _macro(scored, lambda tally: auroc_influence(tally)[0])
+    return mean_over_classes(scored, lambda tally: auroc_influence(tally)[0])
 
 
 def auprc(
@@ -51,7 +51,7 @@ def auprc(
     0.8333
     """
     scored = as_scored(labels, probs, weights=weights, classes=classes)
-    return _macro(scored, lambda tally: auprc_influence(tally)[0])
+    return mean_over_classes(scored, lambda tally: auprc_influence(tally)[0])
 
 
 def aurc(
@@ -147,7 +147,8 @@ def ranked_classes(scored: Scored) -> list[int]:
     return found
 
 
-def _macro(scored: Scored, value: Callable[[Tally], float]) -> float:
+def mean_over_classes(scored: Scored, value: Callable[[Tally], float]) -> float:
+    """Return the mean of a one-vs-rest figure over the classes that can be ranked."""
     tallies = (
         tally_rows(*class_problem(scored, k), scored.weights) for k in ranked_classes(scored)
     )

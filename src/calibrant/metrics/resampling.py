@@ -61,15 +61,15 @@ def _resampled_counts(rows: FloatArray, replicates: int, rng: np.random.Generato
 
 def null_residuals(tally: Tally, draws: int, rng: np.random.Generator) -> FloatArray:
     """Draw residuals of a perfectly calibrated model with these scores: (draws, C)."""
-    rows = tally.count.sum(axis=1)
+    rows = tally.rows
     came = rng.binomial(rows.astype(np.int64), tally.score, size=(draws, len(rows)))
-    scale = np.sqrt(tally.square.sum(axis=1) / np.where(rows > 0, rows, 1.0))
+    scale = np.sqrt(tally.spread / np.where(rows > 0, rows, 1.0))
     return np.asarray((came - rows * tally.score) * scale / tally.total)
 
 
 def null_tallies(tally: Tally, draws: int, rng: np.random.Generator) -> list[Tally]:
     """Draw whole tallies of a perfectly calibrated model, for errors that choose their bins."""
-    rows = tally.count.sum(axis=1)
+    rows = tally.rows
     came = rng.binomial(rows.astype(np.int64), tally.score, size=(draws, len(rows)))
     return [tally.redraw(hits.astype(np.float64)) for hits in came]
 

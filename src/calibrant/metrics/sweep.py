@@ -33,9 +33,9 @@ def ece_sweep(
 
     Bins grow from 2 by one at a time. The first number at which a bin's event rate is strictly
     below that of the bin before it ends the sweep, and the number before it is used (1 if two
-    bins already break the order; at most n - 1 and `MAX_BINS`). A larger number may be in order again, so
-    the sweep cannot be shortened by bisection. Where the event rate never falls from one distinct
-    score to the next, every number is in order and each score is its own bin.
+    bins already break the order; at most n - 1 and `MAX_BINS`). A larger number may be in order
+    again, so the sweep cannot be shortened by bisection. Where the event rate never falls from
+    one distinct score to the next, every number is in order and each score is its own bin.
 
     The reference code's default is `norm=2`; here it is 1, to be read beside other ECEs.
 

@@ -50,7 +50,17 @@ class Tally:
     @cached_property
     def mass(self) -> FloatArray:
         """Weight at each score."""
-        return np.asarray(self.weight.sum(axis=1))
+        return _both(self.weight)
+
+    @cached_property
+    def rows(self) -> FloatArray:
+        """Rows at each score."""
+        return _both(self.count)
+
+    @cached_property
+    def spread(self) -> FloatArray:
+        """Squared weights at each score."""
+        return _both(self.square)
 
     @property
     def hits(self) -> FloatArray:
@@ -98,8 +108,9 @@ class Tally:
         """Merge the scores from each start to the next into one cell."""
         mass = np.add.reduceat(self.mass, starts)
         moment = np.add.reduceat(self.mass * self.score, starts)
-        # A cell without weight (rows of weight zero) keeps the score of its first row.
-        score = np.where(mass > 0, moment / np.where(mass > 0, mass, 1.0), self.score[starts])
+        # Rounding must not carry a mean out of its cell, or it would fall into another bin.
+        ends = np.append(starts[1:], len(self.score)) - 1
+        score = np.clip(moment / mass, self.score[starts], self.score[ends])
         count, weight, square = (
             np.add.reduceat(part, starts, axis=0) for part in (self.count, self.weight, self.square)
         )
@@ -107,14 +118,14 @@ class Tally:
 
     def redraw(self, hits: FloatArray) -> Tally:
         """Return the same scores with `hits` (C,) rows having the event instead."""
-        rows = self.count.sum(axis=1)
+        rows = self.rows
         ones = hits / np.where(rows > 0, rows, 1.0)
         split = np.column_stack([1.0 - ones, ones])
         return replace(
             self,
             count=rows[:, None] * split,
             weight=self.mass[:, None] * split,
-            square=self.square.sum(axis=1)[:, None] * split,
+            square=self.spread[:, None] * split,
         )
 
 
@@ -131,7 +142,13 @@ def tally_rows(
     >>> tally.score, tally.count.tolist()
     (array([0.2, 0.8]), [[1.0, 0.0], [1.0, 1.0]])
     """
-    return tally_and_places(scores, events, weights)[0]
+    if weights is not None:
+        return tally_and_places(scores, events, weights)[0]
+    ordered, came = _sort_pairs(scores, events)
+    starts = np.flatnonzero(np.r_[True, ordered[1:] != ordered[:-1]])
+    rows = np.diff(np.r_[starts, len(ordered)]).astype(np.float64)
+    count = _split(rows, came.astype(np.float64), starts)
+    return Tally(ordered[starts].astype(np.float64, copy=False), count, count, count)
 
 
 def tally_and_places(
@@ -158,6 +175,24 @@ def tally_and_places(
     return Tally(ordered[starts], count, weight, square), place
 
 
+def _sort_pairs(
+    scores: NDArray[np.floating[Any]], events: NDArray[np.bool_]
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
+    """Sort scores and carry the events along.
+
+    Floats that are not negative sort like their bits; with the event as lowest bit, sorting one
+    array of whole numbers does it, at half the cost of argsort and two gathers.
+    """
+    whole = np.uint32 if scores.dtype == np.float32 else np.uint64
+    keys = (np.ascontiguousarray(scores) + scores.dtype.type(0)).view(whole)  # -0.0 becomes 0.0
+    keys <<= whole(1)
+    keys |= events.astype(whole)
+    keys.sort()
+    came = (keys & whole(1)).astype(bool)
+    keys >>= whole(1)
+    return keys.view(scores.dtype), came
+
+
 def merge_ties(tally: Tally) -> Tally:
     """Sort cells by score and merge those with equal scores."""
     order = np.argsort(tally.score, kind="stable")
@@ -178,6 +213,10 @@ def sum_between(values: FloatArray, starts: IntArray) -> FloatArray:
     if filled.any():
         out[..., filled] = np.add.reduceat(values, starts[:-1][filled], axis=-1)
     return out
+
+
+def _both(pairs: FloatArray) -> FloatArray:
+    return np.asarray(pairs[:, 0] + pairs[:, 1])  # sum(axis=1) is twenty times slower on (C, 2)
 
 
 def _split(whole: FloatArray, ones: FloatArray, starts: IntArray) -> FloatArray:

@@ -40,7 +40,7 @@ def _describe(tally: Tally, target: str) -> str:
     gap = tally.mean_score - tally.event_rate
     average = gap / _chance_of_mean(tally)
     centred = tally.score - tally.mean_score
-    spread = np.sqrt((tally.square.sum(axis=1) * _variance(tally) * centred**2).sum())
+    spread = np.sqrt((tally.spread * _variance(tally) * centred**2).sum())
     tilt = float((tally.residual * tally.total) @ centred / spread) if spread > 0 else 0.0
     typical = _points(float(np.abs(_halves(tally)).sum()))
     if target == "top-label" and abs(average) > 1.96:
@@ -74,7 +74,7 @@ def _variance(tally: Tally) -> FloatArray:
 
 def _chance_of_mean(tally: Tally) -> float:
     """Return the standard error of (mean score - event rate) if the scores were right."""
-    spread = float((tally.square.sum(axis=1) * _variance(tally)).sum())
+    spread = float((tally.spread * _variance(tally)).sum())
     return max(float(np.sqrt(spread)) / tally.total, 1e-12)
 
 

@@ -64,6 +64,19 @@ def test_figures_equal_the_public_functions_for_more_classes():
     assert found.target == "top-label"
 
 
+@pytest.mark.parametrize("world", ["binary", "multiclass", "tied"])
+def test_measure_gives_the_same_values_as_plain_numbers(world):
+    draw = WORLDS[world].draw(2000, 1)
+    weights = np.random.default_rng(0).uniform(0.5, 3, 2000)
+    found = evaluate(draw.labels, draw.probs, weights=weights)
+    values = metrics.measure(draw.labels, draw.probs, weights=weights, names=list(found.figures))
+    for name, figure in found.figures.items():
+        expected = np.inf if figure.value is None else figure.value
+        assert values[name] == pytest.approx(expected, rel=1e-9), name
+    with pytest.raises(InputError, match="names has 'ecee'"):
+        metrics.measure(draw.labels, draw.probs, names=["ecee"])
+
+
 def test_calibration_errors_have_a_floor_and_others_do_not(binary):
     _, found = binary
     for name, figure in found.figures.items():

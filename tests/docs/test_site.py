@@ -1,0 +1,133 @@
+"""The documentation: every public name is there, and what the pages show is what happens."""
+
+import importlib
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+from docs import blocks
+from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+GENERATED = {"guarantees.md", "benchmarks.md"}
+PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)
+PAGES += sorted((DOCS / "verbs").glob("*.md"))
+PACKAGES = (
+    "calibrant",
+    "calibrant.metrics",
+    "calibrant.reports",
+    "calibrant.data",
+    "calibrant.testing",
+)
+
+
+def mentions(name, text):
+    return re.search(rf"(?<![\w]){re.escape(name)}(?!\w)", text) is not None
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_every_public_name_is_in_the_docs(package):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    missing = [n for n in importlib.import_module(package).__all__ if not mentions(n, text)]
+    assert not missing
+
+
+@pytest.mark.parametrize("package", PACKAGES[1:])
+def test_every_public_function_and_class_has_a_reference_entry(package):
+    text = "\n".join(page.read_text(encoding="utf-8") for page in PAGES)
+    entries = {line.rpartition(".")[2] for line in re.findall(r"^::: (\S+)$", text, re.MULTILINE)}
+    missing = set(importlib.import_module(package).__all__) - entries
+    assert not missing
+
+
+def test_every_verb_has_words_a_page_and_a_place_in_the_navigation():
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    for verb in verbs():
+        page = verb_page(verb)
+        assert f"Usage: calibrant {verb}" in page
+        for part in ("## Example", "## What comes out", "## Exit codes", "## Mistakes people make"):
+            assert part in page, f"{verb}: {part}"
+        assert f"cli/{verb}.md" in navigation
+
+
+def test_every_page_is_in_the_navigation():
+    navigation = (DOCS.parent / "mkdocs.yml").read_text(encoding="utf-8")
+    missing = [p.name for p in PAGES if p.parent == DOCS and f" {p.name}\n" not in navigation]
+    assert not missing
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("demo")
+    blocks.prepare(folder)
+    return folder
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, demo, tmp_path, monkeypatch):
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    folder = shutil.copytree(demo, tmp_path / "page")
+    for done in blocks.run_page(page.read_text(encoding="utf-8"), folder):
+        where = f"{page.name}, line {done.block.line}"
+        assert done.exit_code == done.block.exit_code, f"{where}:\n{done.output}"
+        if done.block.shown is not None:
+            shown = f"{where} shows\n{done.block.shown}\nbut this came:\n{done.output}"
+            assert blocks.matches(done.block.shown, done.output), shown
+
+
+def run(text, folder):
+    return list(blocks.run_page(text, folder))
+
+
+def test_a_wrong_exit_code_a_wrong_word_and_a_wrong_number_are_found(tmp_path):
+    (done,) = run("```bash\ncalibrant evaluate nowhere.csv\n```\n", tmp_path)
+    assert (done.exit_code, done.block.exit_code) == (2, 0)
+    (done,) = run("An exit code 2:\n\n```bash\ncalibrant evaluate nowhere.csv\n```\n", tmp_path)
+    assert done.exit_code == done.block.exit_code == 2
+    assert not blocks.matches("two words", "two birds")
+    assert not blocks.matches("value 0.50", "value 0.61")
+    assert not blocks.matches("one", "one two")
+    assert not blocks.matches("one\n...\nfour\n", "one two three")
+    assert blocks.matches("one\n...\nthree\n", "one two three")
+    assert blocks.matches("value 0.5001", "value  0.5000")
+
+
+def test_broken_python_is_found(tmp_path):
+    with pytest.raises(NameError):
+        run("```python\nnot_defined\n```\n", tmp_path)
+    assert run("```py-no-run\nnot_defined\n```\n", tmp_path) == []
+
+
+def test_files_shown_on_a_page_are_there_for_its_code(tmp_path):
+    text = '```text title="a.txt"\nhello\n```\n\n```python\nprint(open("a.txt").read())\n```\n'
+    (done,) = run(text, tmp_path)
+    assert done.output.strip() == "hello"
+
+
+def test_the_page_of_guarantees_has_every_cell_and_says_how_to_make_it():
+    assert "make guarantees" in guarantees_page(None)
+    cell = {"what": "interval of ks", "world": "even", "truth": 0.03, "n": 1000, "nominal": 0.95}
+    low = {**cell, "n": 300, "coverage": 0.912}
+    tests = [
+        {"what": "false alarms", "world": "calibrated", "n": 50, "nominal": 0.05, "rate": 0.048}
+    ]
+    page = guarantees_page(
+        {
+            "date": "2026-01-01",
+            "repetitions": 1000,
+            "machine": "a machine",
+            "cells": [{**cell, "coverage": 0.973}, low],
+            "tests": tests,
+        }
+    )
+    for part in ("1,000 repetitions", "| even | 0.03 | 95% | 91.2% | 97.3% |", "4.8%"):
+        assert part in page
+    assert "Lowest cell of 2: interval of ks (even, n = 300) with 91.2%" in page
+
+
+def test_a_missed_goal_stays_on_the_page_of_benchmarks():
+    goal = {"goal": "fast", "measured": 18.0, "limit": 15.0, "unit": "times", "sense": "below"}
+    page = benchmarks_page([{"name": "a", "goals": [{**goal, "ratio": 1.2, "met": False}]}])
+    assert "**missed** (1.20 of the limit)" in page
+    assert "make bench" in benchmarks_page([])

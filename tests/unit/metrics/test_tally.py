@@ -1,0 +1,66 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from calibrant.metrics.binning import mass_edges, width_edges
+from calibrant.metrics.tally import merge_ties, tally_and_places, tally_rows
+from calibrant.testing import WORLDS
+
+ROWS = st.lists(
+    st.tuples(st.sampled_from([0.0, 0.1, 0.3, 0.5, 1.0]), st.booleans()), min_size=1, max_size=40
+)
+
+
+@given(ROWS)
+def test_a_tally_counts_every_row_once(rows):
+    scores, events = (np.array(column) for column in zip(*rows, strict=True))
+    tally = tally_rows(scores, events)
+    assert tally.n == len(rows)
+    assert tally.score.tolist() == sorted(set(scores.tolist()))
+    for score, (missed, came) in zip(tally.score, tally.count, strict=True):
+        assert came == events[scores == score].sum()
+        assert missed == (~events[scores == score]).sum()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_the_quick_sort_of_pairs_equals_the_plain_one(dtype):
+    draw = WORLDS["saturated"].draw(3000, 0)
+    scores = np.r_[draw.probs, -0.0].astype(dtype)
+    events = np.r_[draw.labels == 1, True]
+    quick, (plain, place) = tally_rows(scores, events), tally_and_places(scores, events)
+    assert quick.score.tolist() == plain.score.tolist()
+    assert quick.count.tolist() == plain.count.tolist()
+    assert plain.score[place].tolist() == scores.tolist()
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("world", ["binary", "tied", "saturated"])
+def test_compressing_keeps_the_sums_over_bins(world, weighted):
+    draw = WORLDS[world].draw(5000, 0)
+    weights = np.random.default_rng(0).uniform(0.1, 7, 5000) if weighted else None
+    tally = tally_rows(draw.probs, draw.labels == 1, weights)
+    for edges in (width_edges(15), mass_edges(tally.score, tally.mass, 15)):
+        cells = tally.compress(edges, 100)
+        assert len(cells.score) <= 100 + len(edges)
+        for part in ("mass", "hits", "residual", "rows", "spread"):
+            whole = tally.per_bin(edges, getattr(tally, part))
+            assert cells.per_bin(edges, getattr(cells, part)) == pytest.approx(whole), part
+
+
+def test_redrawing_keeps_scores_and_rows():
+    tally = tally_rows(np.array([0.2, 0.2, 0.7]), np.array([True, False, True]))
+    redrawn = tally.redraw(np.array([0.0, 1.0]))
+    assert redrawn.count.tolist() == [[2.0, 0.0], [0.0, 1.0]]
+
+
+def test_merging_ties_sorts_and_adds():
+    tally = tally_rows(np.array([0.2, 0.7]), np.array([True, False]))
+    twice = merge_ties(
+        type(tally)(
+            np.r_[tally.score[::-1], tally.score],
+            *(np.vstack([part[::-1], part]) for part in (tally.count, tally.weight, tally.square)),
+        )
+    )
+    assert twice.score.tolist() == [0.2, 0.7]
+    assert twice.count.tolist() == (2 * tally.count).tolist()

@@ -26,7 +26,7 @@ sys.path.insert(0, str(ROOT))
 from docs import blocks  # noqa: E402  (the folder above must be known first)
 
 WHAT = {
-    "coverage": "How often an interval held the true value. The promise is in the column *nominal*.",
+    "coverage": "How often an interval held the true value; *nominal* is what it promises.",
     "rate": "How often the test spoke up. For a calibrated model that is a false alarm.",
 }
 
@@ -78,7 +78,7 @@ def guarantees_page(found: Mapping[str, Any] | None) -> str:
     )
     if found is None:
         return head + (
-            "The table has not been made on this copy. `make guarantees` runs every cell and writes "
+            "The table has not been made on this copy. `make guarantees` runs all cells and writes "
             "`docs/guarantees.json`; `make docs` then fills this page. A smaller version with 200 "
             "repetitions runs with every `make test` (`tests/guarantees`).\n"
         )
@@ -129,8 +129,8 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
     """Show every goal beside its measurement; a missed one stays."""
     kept = [one for one in results if one and one.get("goals")]
     head = (
-        "# Benchmarks\n\nSpeed is measured against goals that were set beforehand. A ratio to another "
-        "library comes from one process, in alternating turns on the same cores; times are "
+        "# Benchmarks\n\nSpeed is measured against goals that were set beforehand. A ratio to "
+        "another library comes from one process, in alternating turns on the same cores; times are "
         "medians. A missed goal stays in the table.\n\n"
     )
     if not kept:
@@ -174,25 +174,30 @@ def refresh() -> None:
     os.environ.setdefault("MPLBACKEND", "Agg")
     for page in [*sorted(DOCS.glob("*.md")), *sorted((DOCS / "verbs").glob("*.md"))]:
         text = page.read_text(encoding="utf-8")
-        if not any(block.shown is not None for block in blocks.blocks(text)):
+        if all(block.shown is None for block in blocks.blocks(text)):
             continue
         with tempfile.TemporaryDirectory() as folder:
             blocks.prepare(Path(folder))
             done = list(blocks.run_page(text, Path(folder)))
-        for outcome in reversed(done):
-            block, output = outcome.block, outcome.output.strip("\n") + "\n"
-            if outcome.exit_code != block.exit_code:
-                print(f"{page.name}, line {block.line}: exit code {outcome.exit_code}\n{output}")
-            elif block.place is None or block.shown is None:
-                continue
-            elif "\n...\n" in f"\n{block.shown}":
-                if not blocks.matches(block.shown, output):
-                    print(f"{page.name}, line {block.line}: the shortened output is out of date")
-            elif not blocks.matches(block.shown, output):
-                start, end = block.place
-                text = text[:start] + output + text[end:]
-                print(f"{page.name}, line {block.line}: output replaced")
+        for outcome in reversed(done):  # from the end, so that places above stay where they are
+            text = _refreshed(text, outcome, page.name)
         page.write_text(text, encoding="utf-8")
+
+
+def _refreshed(text: str, outcome: blocks.Outcome, page: str) -> str:
+    block, output = outcome.block, outcome.output.strip("\n") + "\n"
+    where = f"{page}, line {block.line}"
+    if outcome.exit_code != block.exit_code:
+        print(f"{where}: exit code {outcome.exit_code}\n{output}")
+    elif block.place is None or blocks.matches(block.shown or "", output):
+        return text
+    elif "\n...\n" in f"\n{block.shown}":
+        print(f"{where}: the shortened output is out of date")
+    else:
+        start, end = block.place
+        print(f"{where}: output replaced")
+        return text[:start] + output + text[end:]
+    return text
 
 
 def _read(path: Path) -> Mapping[str, Any] | None:

@@ -6,8 +6,9 @@ import shutil
 from pathlib import Path
 
 import pytest
-from docs import blocks
 from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
+
+from docs import blocks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GENERATED = {"guarantees.md", "benchmarks.md"}

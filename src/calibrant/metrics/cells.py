@@ -40,7 +40,7 @@ class ExactSums:
         self.rest = np.zeros(size)
 
     def add(self, index: IntArray, values: FloatArray) -> None:
-        """Add each value to the sum its index names (at most 2^15 values of up to 2^11)."""
+        """Add each value to the sum its index names (at most 2^16 values of up to 2^10)."""
         whole = np.rint(values * _UNIT)
         rest = values - whole / _UNIT
         size = len(self.rest)
@@ -106,7 +106,7 @@ class ScoreCells:
         logit: FloatArray,
         weights: FloatArray | None = None,
     ) -> None:
-        """Add one block of rows (at most 2^15)."""
+        """Add one block of rows (at most 2^16)."""
         index = self.index(scores, logit)
         self._watch_ties(index, scores)
         pair = 2 * index

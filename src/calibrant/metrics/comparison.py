@@ -228,4 +228,4 @@ def _verdict(differences: dict[str, Difference], names: tuple[str, str]) -> str:
     if low <= 0 <= high:
         return f"no difference in {title} detectable between {names[0]} and {names[1]}: {span}"
     better, worse = (names[1], names[0]) if high < 0 else (names[0], names[1])
-    return f"{better} has a lower {title} than {worse}: {span}"
+    return f"the {title} of {better} is lower than that of {worse}: {span}"

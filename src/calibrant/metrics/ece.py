@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ def ece(
     what = resolve_target(target, len(scored.classes))
     if what == "classwise":
         return classwise_error(scored, n_bins, scheme, norm)
-    return _binned_error(*problem(scored, what), scored.weights, n_bins, scheme, norm)
+    return _binned_error(scored, lambda rows: problem(rows, what), n_bins, scheme, norm)
 
 
 def mce(
@@ -142,28 +143,33 @@ def ace(labels: Any, probs: Any, *, n_bins: int = 15, **options: Any) -> float:
     return ece_classwise(labels, probs, n_bins=n_bins, scheme="mass", **options)
 
 
-def _binned_error(
-    scores: NDArray[np.floating[Any]],
-    events: NDArray[np.bool_],
-    weights: FloatArray | None,
-    n_bins: int,
-    scheme: Scheme,
-    norm: float,
-) -> float:
-    """Compute the binned error straight from rows, in blocks and without sorting for "width"."""
-    edges = width_edges(n_bins) if scheme == "width" else _row_mass_edges(scores, weights, n_bins)
+Problem = Callable[[Scored], tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]]
+
+
+def _binned_error(scored: Scored, of: Problem, n_bins: int, scheme: Scheme, norm: float) -> float:
+    """Compute the binned error of the problem that `of` makes of rows, block by block.
+
+    Equally wide bins need no sorting and no second look at a row.
+    """
+    if scheme == "width":
+        edges = width_edges(n_bins)
+    else:
+        scores, events = of(scored)
+        edges = _row_mass_edges(scores, scored.weights, n_bins)
     size = len(edges) - 1
 
     def work(rows: slice) -> FloatArray:
-        index = bin_index(scores[rows], edges)
-        gap = events[rows].astype(np.float64)
-        gap -= scores[rows]
-        mass = None if weights is None else weights[rows]
+        part = of(scored.rows(rows)) if scheme == "width" else (scores[rows], events[rows])
+        index = bin_index(part[0], edges)
+        gap = part[1].astype(np.float64)
+        gap -= part[0]
+        mass = None if scored.weights is None else scored.weights[rows]
         if mass is not None:
             gap *= mass
         return np.stack([np.bincount(index, gap, size), np.bincount(index, mass, size)])
 
-    gap, mass = np.sum(in_threads(work, len(scores), costly=len(scores) > 1 << 18), axis=0)
+    parts = in_threads(work, scored.n, costly=scored.probs.size > 1 << 18)
+    gap, mass = np.sum(parts, axis=0)
     return float(_size(gap, mass, norm))
 
 
@@ -172,7 +178,7 @@ def classwise_error(scored: Scored, n_bins: int, scheme: Scheme, norm: float) ->
     if scheme == "width" and scored.probs.ndim == 2:
         return float(_size(*_classwise_sums(scored, n_bins), norm).mean())
     each = [
-        _binned_error(*class_problem(scored, k), scored.weights, n_bins, scheme, norm)
+        _binned_error(scored, partial(class_problem, k=k), n_bins, scheme, norm)
         for k in range(len(scored.classes))
     ]
     return float(np.mean(each))

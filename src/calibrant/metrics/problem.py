@@ -26,7 +26,7 @@ __all__ = [
     "top_label",
 ]
 
-BLOCK = 1 << 15
+BLOCK = 1 << 16
 """Rows handled at a time: a block of a few classes stays in the processor's cache."""
 
 # Rows of up to this many columns are compared column by column, which is faster than argmax.

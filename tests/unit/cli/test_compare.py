@@ -32,7 +32,7 @@ def test_the_ideal_model_wins(cli, pair):
 def test_it_prints_the_verdict_and_the_names(cli, pair):
     result = cli("compare", *pair, "--names", "old, new")
     assert result.exit_code == 0
-    assert result.stdout.splitlines()[0].startswith("New has a lower log loss than old")
+    assert result.stdout.splitlines()[0].startswith("The log loss of new is lower than that of old")
 
 
 def test_rows_are_matched_by_id(cli, pair):

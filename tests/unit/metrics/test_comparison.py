@@ -63,7 +63,7 @@ def test_pairing_makes_intervals_sharper_than_two_separate_ones(pair):
 def test_the_better_model_is_named():
     draw = WORLDS["binary"].draw(3000, 0)
     found = compare(draw.labels, draw.probs, draw.posterior, names=("raw", "repaired"))
-    assert found.verdict.startswith("repaired has a lower log loss than raw")
+    assert found.verdict.startswith("the log loss of repaired is lower than that of raw")
     assert found["ece_debiased"].interval.high < 0
 
 

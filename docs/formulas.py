@@ -93,7 +93,8 @@ def drawn(latex: str, *, display: bool = False) -> str:
     """Return a formula as inline SVG in the colour of the text around it."""
     label = html.escape(latex, quote=True)
     try:
-        picture = _svg(_mathtext(latex), label)
+        spelled = _mathtext(latex)
+        picture = _svg(spelled.replace(r"\frac", r"\dfrac") if display else spelled, label)
     except ValueError:
         picture = f'<code class="formula">{label}</code>'
     return f'<span class="formula-block">{picture}</span>' if display else picture

@@ -26,7 +26,7 @@ def test_the_ideal_model_wins(cli, pair):
     assert found["models"] == ["over", "ideal"]
     assert found["n"] == 400
     assert found["differences"]["nll"]["high"] < 0
-    assert "lower log loss" in found["verdict"]
+    assert "log loss of ideal is lower" in found["verdict"]
 
 
 def test_it_prints_the_verdict_and_the_names(cli, pair):

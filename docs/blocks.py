@@ -24,6 +24,12 @@ from pathlib import Path
 _FENCE = re.compile(r"^```([\w-]*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _EXIT = re.compile(r"exit code (\d+)")
+# As the installed command, whatever its place: usage lines then say `calibrant`.
+CALIBRANT = (
+    sys.executable,
+    "-c",
+    "import sys; sys.argv[0] = 'calibrant'; from calibrant.cli.main import run; run()",
+)
 _TOKEN = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|[^\s\d]+")
 
 
@@ -81,7 +87,7 @@ def run_page(text: str, folder: Path) -> Iterator[Outcome]:
 
 def prepare(folder: Path) -> None:
     """Put the demo's files where the pages expect them."""
-    command = [sys.executable, "-m", "calibrant", "demo", "--json"]
+    command = [*CALIBRANT, "demo", "--json"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment())
     for name in ("scores.csv", "ideal.csv"):
         (folder / name).write_bytes((folder / "runs/demo" / name).read_bytes())
@@ -128,7 +134,7 @@ def _run_shell(block: Block, folder: Path) -> Outcome:
         words = shlex.split(line, comments=True)
         if not words or words[0] != "calibrant":
             raise ValueError(f"line {block.line}: a shell block runs only calibrant, got {line!r}")
-        command = [sys.executable, "-m", *words]
+        command = [*CALIBRANT, *words[1:]]
         done = subprocess.run(
             command, cwd=folder, env=environment(), encoding="utf-8",
             stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,

@@ -57,7 +57,7 @@ def verb_page(verb: str) -> str:
     words = DOCS / "verbs" / f"{verb}.md"
     if not words.exists():
         raise SystemExit(f"docs/verbs/{verb}.md is missing: write what '{verb}' is for.")
-    command = [sys.executable, "-m", "calibrant", verb, "--help"]
+    command = [*blocks.CALIBRANT, verb, "--help"]
     shown = subprocess.run(
         command, capture_output=True, encoding="utf-8", check=True, env=blocks.environment()
     ).stdout

@@ -3,9 +3,12 @@
 import importlib
 import re
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
+from docs.formulas import drawn
 from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
 
 from docs import blocks
@@ -75,6 +78,40 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, demo, tmp_
         if done.block.shown is not None:
             shown = f"{where} shows\n{done.block.shown}\nbut this came:\n{done.output}"
             assert blocks.matches(done.block.shown, done.output), shown
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("site")
+    root = DOCS.parent
+    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
+    for step in ([sys.executable, str(DOCS / "generate.py")], command):
+        done = subprocess.run(step, cwd=root, capture_output=True, encoding="utf-8", check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    return folder
+
+
+def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site):
+    pages = list(site.rglob("*.html"))
+    assert len(pages) > len(PAGES)
+    for page in pages:
+        text = page.read_text(encoding="utf-8")
+        loaded = re.findall(r'<(?:script|img|iframe)[^>]+src="(https?:[^"]+)', text)
+        loaded += re.findall(r'<link[^>]+href="(https?:[^"]+)', text)
+        assert not loaded, page.name
+
+
+def test_every_formula_is_drawn(site):
+    text = "".join(page.read_text(encoding="utf-8") for page in site.glob("*.html"))
+    assert text.count('<svg class="formula"') > 50
+    assert "⟦math" not in text
+    assert '<code class="formula"' not in text
+    assert ":math:" not in text
+
+
+def test_a_formula_that_cannot_be_drawn_is_shown_as_text():
+    assert '<code class="formula">\\nonsense{x}</code>' in drawn(r"\nonsense{x}")
+    assert "<svg" in drawn(r"\frac{1}{N}\sum_i |y_i - s_i|", display=True)
 
 
 def run(text, folder):

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant import metrics
 from calibrant.inputs import as_scored
-from calibrant.metrics.calibration_figures import Options, Resampled
+from calibrant.metrics.calibration_figures import Options, Resampled, ks_estimate
 from calibrant.metrics.influence_figures import (
     ClassRanks,
     aurc_estimate,
@@ -91,14 +91,16 @@ def coverage(
             "ece_em": binned_size(sample.cells, sample.mass),
             "ece_debiased": binned_size(sample.cells, sample.mass, 2),
             "ece_sweep_em": binned_size(sample.cells, sample.sweeps["mass"]),
-            "ks": running_size,
         }
         if "ece_smooth" in metrics:
             sizes["ece_smooth"] = smoothed_size(sample.cells, sigma)
         truth = truths(whole, sample, sigma)
         for name in metrics:
-            size = sizes[name]
-            found = sample.interval(size, float(size(sample.cells.residual)))
+            found = (
+                ks_estimate(sample).interval
+                if name == "ks"
+                else sample.interval(sizes[name], float(sizes[name](sample.cells.residual)))
+            )
             held[name] += found.low <= truth[name] + 1e-9 and truth[name] - 1e-9 <= found.high
     return {name: count / repetitions for name, count in held.items()}
 

@@ -63,8 +63,8 @@ def measure(
 
     Examples
     --------
-    >>> measure([0, 1, 1, 1], [0.3, 0.4, 0.7, 0.9], names=["ks", "accuracy"])
-    {'ks': 0.175, 'accuracy': 0.75}
+    >>> measure([0, 1, 1, 1], [0.25, 0.5, 0.75, 1.0], names=["ks", "accuracy"])
+    {'ks': 0.125, 'accuracy': 0.75}
     """
     unknown = [name for name in names if name not in _VALUES]
     if unknown:

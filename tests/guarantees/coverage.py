@@ -8,7 +8,8 @@ import numpy as np
 
 from calibrant import metrics
 from calibrant.inputs import as_scored
-from calibrant.metrics.calibration_figures import Options, Resampled, ks_estimate
+from calibrant.metrics.binning import bin_index, mass_edges, width_edges
+from calibrant.metrics.calibration_figures import MeanError, Options, Resampled, ks_estimate
 from calibrant.metrics.influence_figures import (
     ClassRanks,
     aurc_estimate,
@@ -84,7 +85,7 @@ def coverage(
     for _ in range(repetitions):
         scores, eta = draw(n, rng)
         tally = tally_rows(scores, rng.random(n) < eta)
-        sample = Resampled(tally, Options(replicates=250, draws=1), rng)
+        sample = Resampled(tally, Options(replicates=250, draws=250), rng)
         sigma = max(tally_smooth(tally, points=2048), 1e-3) if "ece_smooth" in metrics else 0.1
         sizes = {
             "ece_ew": binned_size(sample.cells, sample.width),
@@ -138,6 +139,35 @@ def _smooth_estimates(scored):
         ranks.add(view)
     yield from ranks.estimates(0.95)
     yield aurc_estimate(summary.top, 0.95)
+
+
+def classwise_coverage(world: str, n: int, repetitions: int, seed: int) -> dict[str, float]:
+    """Share of intervals of the class-wise errors that hold the value of the population.
+
+    The population has the same bins, and its exact share of events at every score.
+    """
+    rng = np.random.default_rng(seed)
+    whole = WORLDS[world].draw(100_000, rng)
+    schemes = {"ece_classwise": "width", "ace": "mass"}
+    held = dict.fromkeys(schemes, 0)
+    for _ in range(repetitions):
+        draw = WORLDS[world].draw(n, rng)
+        for name, scheme in schemes.items():
+            error, truths_by_class = MeanError(scheme, Options(replicates=250, draws=250), rng), []
+            for k in range(draw.probs.shape[1]):
+                tally = tally_rows(draw.probs[:, k], draw.labels == k)
+                error.add(tally)
+                edges = (
+                    width_edges(15)
+                    if scheme == "width"
+                    else mass_edges(tally.score, tally.mass, 15)
+                )
+                index = bin_index(whole.probs[:, k], edges)
+                gap = np.bincount(index, whole.posterior[:, k] - whole.probs[:, k])
+                truths_by_class.append(np.abs(gap).sum() / len(index))
+            found, truth = error.estimate().interval, np.mean(truths_by_class)
+            held[name] += found.low <= truth <= found.high
+    return {name: count / repetitions for name, count in held.items()}
 
 
 def rejections(world: str, n: int, repetitions: int, seed: int) -> float:

@@ -13,6 +13,7 @@ from tests.guarantees.coverage import (
     FAMILIES,
     GAPS,
     SIZES,
+    classwise_coverage,
     comparison_coverage,
     coverage,
     rejections,
@@ -44,6 +45,16 @@ def smooth(job):
     ]  # fmt: skip
 
 
+def classwise(job):
+    world, n = job
+    found = classwise_coverage(world, n, REPETITIONS, seed=1)
+    return [
+        {"what": f"interval of {name}", "world": world, "truth": None, "n": n, "nominal": 0.95,
+         "coverage": rate}
+        for name, rate in found.items()
+    ]  # fmt: skip
+
+
 def paired(job):
     gap, n = job
     found = comparison_coverage(gap, n, REPETITIONS, seed=1)
@@ -69,6 +80,10 @@ def main() -> None:
             *pool.map(intervals, [(f, g, n) for f in FAMILIES for g in GAPS for n in SIZES]),
             *pool.map(
                 smooth, [(w, n) for w in ("binary", "multiclass", "tied") for n in (300, 1000)]
+            ),
+            *pool.map(
+                classwise,
+                [(w, n) for w in ("calibrated_multiclass", "multiclass") for n in (300, 1000)],
             ),
             *pool.map(paired, [(g, n) for g in (0.0, 0.03, 0.08) for n in (1000, 5000)]),
         ]

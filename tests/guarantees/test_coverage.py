@@ -4,6 +4,7 @@ import pytest
 from tests.guarantees.coverage import (
     GAPS,
     SIZES,
+    classwise_coverage,
     comparison_coverage,
     coverage,
     rejections,
@@ -31,6 +32,12 @@ def test_smooth_figures_are_covered(world):
     found = smooth_coverage(world, 500, REPETITIONS, seed=0)
     if world == "tied":
         found.pop("nll")  # infinite: some scores are exactly 0 or 1
+    assert min(found.values()) >= 0.90, found
+
+
+@pytest.mark.parametrize("world", ["calibrated_multiclass", "multiclass"])
+def test_class_wise_errors_are_covered(world):
+    found = classwise_coverage(world, 500, REPETITIONS, seed=0)
     assert min(found.values()) >= 0.90, found
 
 

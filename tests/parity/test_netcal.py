@@ -77,9 +77,9 @@ def test_tied_scores_at_a_quantile_go_to_the_bin_above_there_and_below_here():
 def test_equal_mass_differs_where_the_rows_do_not_divide_evenly():
     # Seven rows, three bins: netcal cuts after 2 and 4 rows, the rank split after 3 and 5.
     scores = np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7])
-    events = np.array([0, 0, 1, 0, 1, 1, 0])
+    events = np.array([0, 0, 1, 1, 0, 0, 1])
     theirs = ECE(3, equal_intervals=False).measure(scores, events)
-    assert theirs == pytest.approx((0.3 + 0.3 + 0.2) / 7)
+    assert theirs == pytest.approx((0.3 + 1.3 + 0.8) / 7)
     assert ece(events, scores, n_bins=3, scheme="mass") == pytest.approx((0.4 + 0.1 + 0.3) / 7)
 
 

@@ -74,8 +74,13 @@ class Resampled:
 
     def interval(self, size: Seminorm, estimate: float) -> Interval:
         """Interval of a calibration error around its estimate."""
-        replicate = size(self.cells.residual + self.noise)
-        return interval_from_sizes(estimate, size(self.noise), replicate, self.options.confidence)
+        return interval_from_sizes(
+            estimate,
+            size(self.noise),
+            size(self.cells.residual + self.noise),
+            size(self.null),
+            self.options.confidence,
+        )
 
     @property
     def deviations(self) -> float:
@@ -175,7 +180,7 @@ class MeanError:
             self.sizes = [[np.sort(column) for column in columns] for columns in self.sizes]
         noise, replicate, null = (np.mean(columns, axis=0) for columns in self.sizes)
         value = float(np.mean(self.values))
-        interval = interval_from_sizes(value, noise, replicate, self.options.confidence)
+        interval = interval_from_sizes(value, noise, replicate, null, self.options.confidence)
         return Estimate(value, interval, floor_of_sizes(null))
 
 

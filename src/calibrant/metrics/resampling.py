@@ -24,7 +24,8 @@ _ROW_BY_ROW = 30
 
 METHOD = (
     "for the population value with the bins held fixed; low: estimate less the upper quantile of "
-    "the size of resampled noise, high: estimate plus the lower spread of the bootstrap"
+    "the size of the noise (resampled or redrawn), high: estimate plus the lower spread of the "
+    "bootstrap"
 )
 
 
@@ -75,16 +76,21 @@ def null_tallies(tally: Tally, draws: int, rng: np.random.Generator) -> list[Tal
 
 
 def interval_from_sizes(
-    estimate: float, noise: FloatArray, replicate: FloatArray, confidence: float = 0.95
+    estimate: float,
+    noise: FloatArray,
+    replicate: FloatArray,
+    null: FloatArray,
+    confidence: float = 0.95,
 ) -> Interval:
     r"""Interval of a calibration error with its bins held fixed.
 
     Let :math:`\|\cdot\|` be the size, g the true residual, :math:`\varepsilon` its noise and
-    :math:`T = \|g + \varepsilon\|` the estimate. Then :math:`\|g\| \ge T - \|\varepsilon\|`, so low
-    is T less the 97.5 % quantile of the resampled noise. And :math:`\|g\| \le T - s(\varepsilon)`
-    for the linear form s that touches the size at g, so high adds to T the distance from the mean
-    of the replicates to their 2.5 % quantile. Chance can only push T up, so no bias is taken off
-    the upper end.
+    :math:`T = \|g + \varepsilon\|` the estimate. Then :math:`\|g\| \ge T - \|\varepsilon\|`, so
+    low is T less the 97.5 % quantile of the noise: resampled, or redrawn from the scores where
+    that is larger (a bin in which no event came resamples to no noise at all). And
+    :math:`\|g\| \le T - s(\varepsilon)` for the linear form s that touches the size at g, so high
+    adds to T the distance from the mean of the replicates to their 2.5 % quantile, which stands
+    for the unknown s. Chance can only push T up, so no bias is taken off the upper end.
 
     The percentile bootstrap covers 0 % where the truth is 0 (it resamples on top of a value that
     chance has raised already), the reflected bootstrap as little as 79 % between the extremes.
@@ -94,9 +100,11 @@ def interval_from_sizes(
     estimate : the size T
     noise : sizes of the resampled noise
     replicate : sizes of the estimate's residual with that noise added
+    null : sizes of the noise when events are redrawn from the scores
     """
     tail = (1.0 - confidence) / 2.0
-    low = max(0.0, estimate - float(np.quantile(noise, 1.0 - tail)))
+    most = max(float(np.quantile(sizes, 1.0 - tail)) for sizes in (noise, null))
+    low = max(0.0, estimate - most)
     high = estimate + float(replicate.mean() - np.quantile(replicate, tail))
     return Interval(low, high, confidence, METHOD)
 

@@ -45,7 +45,7 @@ def walk_classes(summary: Summary, options: Options, rng: np.random.Generator) -
         ece = errors["ece_classwise"].values[-1]
         table.append({**row, "auroc": auroc, "auprc": auprc, "ece_ew": ece})
         if k in drawn:
-            curves.append(class_curve(summary.classes[k], view.tally))
+            curves.append(class_curve(summary.classes[k], view.tally, len(drawn)))
     return ClassWalk(
         {name: error.estimate() for name, error in errors.items()},
         ranks,

@@ -22,7 +22,7 @@ __all__ = [
     "threshold_curve",
 ]
 
-_POINTS = 300  # of a drawn curve: more would only make the page heavier
+_POINTS = 10_000  # of all drawn curves together: more would only make the page heavier
 _HISTOGRAM = 40
 _DRAWN_CLASSES = 50
 
@@ -71,12 +71,12 @@ def drawn_classes(summary: Summary) -> set[int]:
     return set(np.argsort(-rows, kind="stable")[:_DRAWN_CLASSES].tolist())
 
 
-def class_curve(name: Any, tally: Tally) -> dict[str, Any]:
-    """Return the threshold curve and the score histogram of one class."""
+def class_curve(name: Any, tally: Tally, n_drawn: int) -> dict[str, Any]:
+    """Return the threshold curve and the score histogram of one of the `n_drawn` classes."""
     edges = np.linspace(0.0, 1.0, _HISTOGRAM + 1)
     return {
         "class": name,
-        "curve": threshold_curve(tally, _POINTS).to_dict(),
+        "curve": threshold_curve(tally, min(2000, _POINTS // n_drawn)).to_dict(),
         "edges": edges.tolist(),
         "with_event": tally.per_bin(edges, tally.weight[:, 1]).tolist(),
         "without_event": tally.per_bin(edges, tally.weight[:, 0]).tolist(),

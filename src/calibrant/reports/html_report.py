@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -14,6 +15,7 @@ from calibrant.results import Evaluation
 
 if TYPE_CHECKING:
     from jinja2 import Template
+    from markupsafe import Markup
 
 __all__ = ["html", "write_html"]
 
@@ -83,6 +85,19 @@ def write_html(
     return Path(path)
 
 
+def soft(name: str) -> Markup:
+    """Let a long name break after its own separators rather than anywhere.
+
+    Examples
+    --------
+    >>> str(soft("item_defective <b>"))
+    'item_<wbr>defective &lt;b&gt;'
+    """
+    from markupsafe import Markup, escape
+
+    return Markup(re.sub(r"([_\-/.])(?=\w)", r"\1<wbr>", str(escape(name))))
+
+
 @cache
 def _template() -> Template:
     from jinja2 import Environment, StrictUndefined
@@ -90,6 +105,7 @@ def _template() -> Template:
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
+    environment.filters["soft"] = soft
     return environment.from_string(_part("report.html.j2"))
 
 

@@ -25,7 +25,7 @@ lint: $(VENV)/.test
 	$(BIN)/codespell
 
 bench: $(VENV)/.test
-	OMP_NUM_THREADS= $(BIN)/python -m benchmarks --size $(SIZE)
+	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks --size $(SIZE)
 
 guarantees: $(VENV)/.test
 	$(BIN)/python -m tests.guarantees.full

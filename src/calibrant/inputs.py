@@ -19,6 +19,7 @@ __all__ = [
     "as_probs",
     "as_scored",
     "as_weights",
+    "one_target",
     "resolve_target",
 ]
 
@@ -32,6 +33,10 @@ SUM_TOLERANCE = 1e-3
 Wide enough for float16 and for files rounded to four digits, narrow enough to catch logits,
 percentages and a missing column.
 """
+
+
+LARGEST_WEIGHT = 1e12
+"""Beyond this, sums of squared weights lose their meaning in float64."""
 
 
 @dataclass(frozen=True)
@@ -194,11 +199,11 @@ def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | N
     array = _as_float(weights, name).astype(np.float64, copy=False)
     if array.shape != (n,):
         raise InputError(f"{name} must have shape ({n},), got {array.shape}.")
-    bad = ~(np.isfinite(array) & (array >= 0))
+    bad = ~((array >= 0) & (array <= LARGEST_WEIGHT))
     if bad.any():
         row = int(np.argmax(bad))
         raise InputError(
-            f"{name} must be finite and not negative, got {array[row]} in row {row}: "
+            f"{name} must lie between 0 and {LARGEST_WEIGHT:g}, got {array[row]} in row {row}: "
             "a weight is the inverse of the chance that the row was picked."
         )
     if not array.any():
@@ -217,6 +222,17 @@ def resolve_target(target: str | None, n_classes: int) -> Target:
             f"target 'positive' needs two classes, got {n_classes}: use 'top-label' or 'classwise'."
         )
     return cast(Target, target)
+
+
+def one_target(target: str | None, n_classes: int) -> Target:
+    """Name the one problem that is judged: `positive` or `top-label`, never all classes."""
+    what = resolve_target(target, n_classes)
+    if what == "classwise":
+        raise InputError(
+            "target must be 'positive' or 'top-label' here, got 'classwise': the class-wise "
+            "figures have names of their own (ece_classwise, ace)."
+        )
+    return what
 
 
 def _as_array(values: Any, name: str) -> NDArray[Any]:
@@ -271,7 +287,11 @@ def _as_float(values: Any, name: str) -> NDArray[np.floating[Any]]:
         return array.astype(np.float64)
     if array.dtype.kind != "f":
         raise InputError(f"{name} must be numbers, got {array.dtype}: first value {_show(array)}.")
-    return array.astype(np.float32) if array.dtype == np.float16 else array
+    if array.dtype == np.float16:
+        return array.astype(np.float32)
+    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
+        return array
+    return array.astype(np.float64)  # long doubles, and numbers in another machine's byte order
 
 
 def _look_up(

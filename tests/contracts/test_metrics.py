@@ -7,12 +7,12 @@ from calibrant import metrics
 from calibrant.testing import check_metric
 
 WITH_WEIGHTS = [
-    "accuracy", "ace", "auprc", "auroc", "aurc", "brier", "confusion_matrix", "ece",
+    "accuracy", "ace", "auprc", "auroc", "brier", "confusion_matrix", "ece",
     "ece_classwise", "ece_smooth", "ece_sweep", "f1", "f1_macro", "ks", "matthews",
     "mce", "nll", "precision", "precision_macro", "recall", "recall_macro", "sce",
 ]  # fmt: skip
-# A weight is not a repetition for these two: the number of rows enters the figure.
-WITHOUT_REPETITION = ["ece_debiased", "spiegelhalter"]
+# A weight is not a repetition for these: the number of rows enters the figure.
+WITHOUT_REPETITION = ["aurc", "ece_debiased", "spiegelhalter"]
 NOT_METRICS = {"Decomposition", "calibration_test", "compare", "decompose", "evaluate", "measure"}
 
 

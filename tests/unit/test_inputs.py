@@ -113,6 +113,15 @@ def test_float32_is_not_copied():
     assert as_probs(probs) is probs
 
 
+@pytest.mark.parametrize("dtype", [">f8", ">f4", np.longdouble, np.float16])
+def test_numbers_of_any_machine_are_taken(dtype):
+    from calibrant.metrics import measure
+
+    probs = np.array([[0.25, 0.75], [0.5, 0.5], [0.875, 0.125]])
+    plain = measure([0, 1, 1], probs)
+    assert measure([0, 1, 1], probs.astype(dtype)) == pytest.approx(plain)
+
+
 def test_labels_of_any_numeric_kind_become_positions():
     for labels in ([True, False], [1.0, 0.0], np.array([1, 0], dtype=np.uint8)):
         assert as_labels(labels, n_classes=2)[0].tolist() == [1, 0]

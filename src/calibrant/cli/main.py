@@ -5,6 +5,7 @@ So an interruption is answered in one line even while Typer is still being impor
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ __all__ = ["app", "run"]
 def run() -> None:
     """Run the command line of this process."""
     try:
+        _replace_closed_streams()
         interruption.install()
         from calibrant.cli.app import app
 
@@ -26,6 +28,17 @@ def run() -> None:
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _replace_closed_streams() -> None:
+    """Give Python a stdout and stderr where the shell closed them (`>&-`): what goes there is lost.
+
+    A stream that is None would fail in every library that prints; only the exit code is left to
+    tell how the command ended.
+    """
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def __getattr__(name: str) -> Any:

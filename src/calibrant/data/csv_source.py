@@ -46,6 +46,10 @@ class CsvSource:
             yield from self._open(types, threads=True)
         except pa.ArrowInvalid as error:
             raise self._blame(error, numbers, words) from None
+        except PermissionError:
+            raise
+        except OSError as error:
+            raise _unreadable(self.file, error) from None
 
     def estimate(self) -> int:
         """Divide the size of the file by the mean length of its first rows."""
@@ -83,6 +87,8 @@ class CsvSource:
                 seen += batch.num_rows
         except pa.ArrowInvalid as second:
             error = second
+        except OSError as second:
+            return _unreadable(self.file, second)
         return self._bad_row(str(error))
 
     def _bad_number(
@@ -130,8 +136,14 @@ def _first_bytes(file: Path) -> bytes:
     except PermissionError:
         raise
     except OSError as error:
-        reason = reason_of(error)
-        raise InputError(f"{file} cannot be read ({reason}): check the file.") from None
+        raise _unreadable(file, error) from None
+
+
+def _unreadable(file: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{file} is damaged or cut short and cannot be read ({reason_of(error)}): "
+        "write or copy it again."
+    )
 
 
 def _decoded(head: bytes, file: Path) -> str:

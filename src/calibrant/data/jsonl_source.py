@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ __all__ = ["JsonlSource"]
 
 _BLOCK = 1 << 23
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
+_HOLDS = {pa.bool_(): "true or false", pa.string(): "text"}
+_BOM = b"\xef\xbb\xbf"
 
 
 class JsonlSource:
@@ -32,35 +35,88 @@ class JsonlSource:
         first = next((line for line in self._head.splitlines() if line.strip()), b"")
         if not first:
             raise InputError(f"{file} is empty: it needs a JSON object on at least one line.")
-        pairs = _parsed(first.removeprefix(b"\xef\xbb\xbf"), Place(file), 0)
+        pairs = _parsed(first.removeprefix(_BOM), Place(file), 0)
         self.names = [name for name, _ in pairs]
         self._first = dict(pairs)
+        asked = {ask.label, ask.weight, ask.group, ask.ids} - {None}
+        self._absent = asked - set(self.names)
+        kinds = "|".join([r"(?:prob|logit)(?:_[^\"]*)?", *(re.escape(str(n)) for n in asked)])
+        self._key = re.compile(f'"({kinds})"[ \t]*:'.encode())
 
     def batches(
         self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
     ) -> Iterator[pa.RecordBatch]:
         """Yield record batches; their length follows from the block size, not `batch_rows`."""
         fields = [(name, pa.float64()) for name in numbers]
-        fields += [(name, _TYPES.get(type(self._first[name]), pa.string())) for name in words]
-        options = pajson.ParseOptions(
-            explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
-        )
+        fields += [(name, self._kind(name)) for name in words]
         seen = 0
         for block in self._blocks():
+            self._refuse_late_keys(block, seen)
             try:
-                table = pajson.read_json(
-                    pa.BufferReader(block),
-                    read_options=pajson.ReadOptions(block_size=_BLOCK),
-                    parse_options=options,
-                )
+                table = _read(block, fields)
             except pa.ArrowInvalid as error:
-                raise self._blame(block, fields, seen, error) from None
+                found = self._blame(block, fields, seen)
+                if found is not None:
+                    raise found from None
+                table = self._read_as_floats(block, fields, error)
             yield from table.combine_chunks().to_batches()
             seen += table.num_rows
 
     def estimate(self) -> int:
         """Divide the size of the file by the mean length of its first rows."""
         return lines_estimate(self.file, self._head, whole=len(self._head) < _BLOCK // 2)
+
+    def _kind(self, name: str) -> pa.DataType:
+        """Return the type of a column of names: that of its first value which is not null."""
+        value = self._first[name]
+        if value is None:
+            for i, line in enumerate(_lines(self._head)):
+                value = dict(_parsed(line.removeprefix(_BOM), Place(self.file), i)).get(name)
+                if value is not None:
+                    break
+        return _TYPES.get(type(value), pa.string())
+
+    def _refuse_late_keys(self, block: bytes, seen: int) -> None:
+        """Refuse a column that the first line lacks: leaving it out would go unnoticed."""
+        if not self._may_have_late_keys(block):
+            return
+        known = set(self.names)
+        late = {key for key in set(self._key.findall(block)) if _text(key) not in known}
+        if not late:
+            return
+        place = Place(self.file, seen)
+        for i, line in enumerate(_lines(block)):
+            if not any(key in line for key in late):
+                continue
+            for name, _ in _parsed(line, place, i):  # a key deeper inside is none of ours
+                if name not in known and self._key.fullmatch(f'"{name}":'.encode()):
+                    raise InputError(
+                        f"{place.row(i)} has '{name}', which the first line does not have: "
+                        "write the same keys on each line."
+                    )
+
+    def _may_have_late_keys(self, block: bytes) -> bool:
+        """Count rather than look, which is much faster and almost always enough."""
+        if any(f'"{name}"'.encode() in block for name in self._absent):
+            return True
+        rows = block.count(b"\n") + 1
+        return any(
+            block.count(start)
+            != rows * sum(f'"{name}'.encode().startswith(start) for name in self.names)
+            for start in (b'"prob', b'"logit')
+        )
+
+    def _read_as_floats(
+        self, block: bytes, fields: list[tuple[str, pa.DataType]], error: Exception
+    ) -> pa.Table:
+        """Read whole numbers that are mixed with others, such as 1 and 0.0."""
+        lax = [(name, pa.float64() if kind == pa.int64() else kind) for name, kind in fields]
+        try:
+            return _read(block, lax)
+        except pa.ArrowInvalid:
+            raise InputError(
+                f"{self.file} cannot be read as JSON lines ({reason_of(error)}): check the file."
+            ) from None
 
     def _blocks(self) -> Iterator[bytes]:
         """Cut the file into blocks of whole lines."""
@@ -70,7 +126,7 @@ class JsonlSource:
                 while chunk := bytes(stream.read(_BLOCK)):
                     whole, newline, tail = chunk.rpartition(b"\n")
                     if newline and (block := rest + whole).strip():
-                        yield block.removeprefix(b"\xef\xbb\xbf")
+                        yield block.removeprefix(_BOM)
                     rest = tail if newline else rest + tail
         except PermissionError:
             raise
@@ -78,28 +134,47 @@ class JsonlSource:
             reason = reason_of(error)
             raise InputError(f"{self.file} cannot be read ({reason}): check the file.") from None
         if rest.strip():
-            yield rest.removeprefix(b"\xef\xbb\xbf")
+            yield rest.removeprefix(_BOM)
 
     def _blame(
-        self, block: bytes, fields: list[tuple[str, pa.DataType]], seen: int, error: Exception
-    ) -> InputError:
-        """Parse line by line to name the value at fault."""
+        self, block: bytes, fields: list[tuple[str, pa.DataType]], seen: int
+    ) -> InputError | None:
+        """Parse line by line to name the value at fault, if there is one."""
         place = Place(self.file, seen)
-        lines = [line for line in block.split(b"\n") if line.strip()]
-        for i, line in enumerate(lines):
+        for i, line in enumerate(_lines(block)):
             try:
                 row = dict(_parsed(line, place, i))
             except InputError as found:
                 return found
             for name, kind in fields:
-                if not _fits(row.get(name), kind):
-                    first = "numbers" if kind in _TYPES.values() else "text"
-                    return InputError(
-                        f"{place.row(i)}, {place.column(name)}: {json.dumps(row[name])[:80]} "
-                        f"has the wrong type: this column holds {first}."
-                    )
-        reason = reason_of(error)
-        return InputError(f"{self.file} cannot be read as JSON lines ({reason}): check the file.")
+                wrong = _wrong(row.get(name), kind)
+                if wrong:
+                    value = dict(row[name]) if isinstance(row[name], _Pairs) else row[name]
+                    shown = json.dumps(value, ensure_ascii=False)[:80]
+                    return InputError(f"{place.row(i)}, {place.column(name)}: {shown} {wrong}.")
+        return None
+
+
+def _lines(block: bytes) -> list[bytes]:
+    return [line for line in block.split(b"\n") if line.strip()]
+
+
+def _read(block: bytes, fields: list[tuple[str, pa.DataType]]) -> pa.Table:
+    return pajson.read_json(
+        pa.BufferReader(block),
+        read_options=pajson.ReadOptions(block_size=_BLOCK),
+        parse_options=pajson.ParseOptions(
+            explicit_schema=pa.schema(fields), unexpected_field_behavior="ignore"
+        ),
+    )
+
+
+def _text(key: bytes) -> str:
+    """Return a key as JSON means it, for it may be written with escapes."""
+    try:
+        return str(json.loads(b'"' + key + b'"'))
+    except ValueError:
+        return key.decode("utf-8", "replace")
 
 
 def _parsed(line: bytes, place: Place, i: int) -> list[tuple[str, Any]]:
@@ -123,13 +198,15 @@ class _Pairs(list[tuple[str, Any]]):
     """The members of a JSON object, told apart from a JSON array."""
 
 
-def _fits(value: Any, kind: pa.DataType) -> bool:
-    if value is None:
-        return True
-    if kind == pa.string():
-        return isinstance(value, str)
-    if kind == pa.bool_():
-        return isinstance(value, bool)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return False
-    return kind != pa.int64() or (isinstance(value, int) and abs(value) < 2**63)
+def _wrong(value: Any, kind: pa.DataType) -> str:
+    """Say what is wrong with a value in a column of this type, or nothing."""
+    if isinstance(value, list | dict):
+        return "is not a single value: write a number, text, true or false"
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if kind == pa.int64() and number and abs(value) >= 2**63:
+        return "is too large for a whole number: write it as text on every line"
+    fits = {pa.string(): isinstance(value, str), pa.bool_(): isinstance(value, bool)}
+    if value is None or fits.get(kind, number):
+        return ""
+    holds = _HOLDS.get(kind, "numbers")
+    return f"has the wrong type: this column holds {holds}, so write that on every line"

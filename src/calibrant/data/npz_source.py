@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -12,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.data.score_columns import Ask
+from calibrant.data.score_columns import Ask, reason_of
 from calibrant.errors import InputError
 
 __all__ = ["NpzSource"]
@@ -99,12 +100,12 @@ class NpzSource:
         try:
             with zipfile.ZipFile(self.file) as archive:
                 return max((_rows(archive, name) for name in archive.namelist()), default=0)
-        except (zipfile.BadZipFile, ValueError, OSError):
+        except (zipfile.BadZipFile, zlib.error, ValueError, OSError, RuntimeError):
             return 0  # reading it will say what is wrong
 
     def _arrow(self, called: str, values: NDArray[Any]) -> pa.Array:
         try:
-            return pa.array(np.ascontiguousarray(values))
+            return pa.array(np.ascontiguousarray(_native(values)))
         except (pa.ArrowException, UnicodeDecodeError):
             raise InputError(
                 f"{self.file}: {called} has type {values.dtype}: give numbers or text."
@@ -119,7 +120,12 @@ def _load(file: Path) -> dict[str, NDArray[Any]]:
             return {name: _member(archive, name, file) for name in archive.files}
     except PermissionError:
         raise
-    except (zipfile.BadZipFile, EOFError, OSError, ValueError) as error:
+    except RuntimeError as error:  # a password, or a compression that zipfile does not know
+        raise InputError(
+            f"{file} cannot be unpacked ({reason_of(error)}): save it again with numpy.savez, "
+            "without a password."
+        ) from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(
@@ -137,6 +143,14 @@ def _member(archive: Any, name: str, file: Path) -> NDArray[Any]:
             f"{file}: {name} holds Python objects, which are never unpickled: "
             "save it as numbers or as text (dtype str)."
         ) from None
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    """Bring values into a type that Arrow knows: this machine's byte order, 64 bits at most."""
+    if values.dtype.kind == "f" and values.dtype.itemsize > 8:
+        with np.errstate(over="ignore"):  # an infinity is told with its row
+            return values.astype(np.float64)
+    return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
 def _score_columns(
@@ -164,7 +178,7 @@ def _score_columns(
 def _class_names(classes: NDArray[Any] | None, n_classes: int, key: str, file: Path) -> list[str]:
     if classes is None:
         return [str(k) for k in range(n_classes)]
-    names = [str(name) for name in np.ravel(classes).tolist()]
+    names = [str(name).strip() for name in np.ravel(classes).tolist()]
     if len(names) != n_classes:
         raise InputError(
             f"{file}: classes has {len(names)} names, but {key} has scores for {n_classes}: "

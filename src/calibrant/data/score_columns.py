@@ -11,7 +11,15 @@ from typing import Any, Literal, Protocol
 
 from calibrant.errors import InputError
 
-__all__ = ["Ask", "Layout", "Place", "Source", "layout_of", "reason_of", "same_layout"]
+__all__ = [
+    "Ask",
+    "Layout",
+    "Place",
+    "Source",
+    "layout_of",
+    "reason_of",
+    "same_layout",
+]
 
 
 @dataclass(frozen=True)
@@ -30,7 +38,8 @@ class Layout:
     """Which column plays which part.
 
     `classes` follows the order of the value columns; for a lone `prob` or `logit` it stays empty
-    until the labels have been looked at.
+    until the labels have been looked at. `named_by` says who named the classes of a lone column:
+    nobody (then labels are 0 and 1, or false and true), the user, or the file.
     """
 
     kind: Literal["prob", "logit"]
@@ -41,6 +50,7 @@ class Layout:
     group: str | None = None
     ids: str | None = None
     notes: tuple[str, ...] = ()
+    named_by: Literal["", "--positive", "classes"] = ""
 
     @property
     def lone(self) -> bool:
@@ -109,12 +119,13 @@ def layout_of(source: Source, ask: Ask) -> Layout:
     _require(ask.label, "label", "--label", names, file)
     if ask.group is not None:
         _require(ask.group, "group", "--group", names, file)
+    _refuse_scores(ask, names, file)
     taken = {ask.label, ask.weight, ask.group, ask.ids}
     kind, values = _value_columns([n for n in names if n not in taken], names, file)
     found = Layout(
         kind=kind,
         values=values,
-        classes=() if len(values) == 1 else tuple(v.split("_", 1)[1] for v in values),
+        classes=() if len(values) == 1 else _class_names(values, file),
         label=ask.label,
         weight=ask.weight if ask.weight in names else None,
         group=ask.group,
@@ -128,6 +139,7 @@ def same_layout(first: Layout, first_file: Path, other: Layout, file: Path) -> N
     for what, mine, theirs in (
         ("score columns", set(first.values), set(other.values)),
         ("weight columns", {first.weight} - {None}, {other.weight} - {None}),
+        ("id columns", {first.ids} - {None}, {other.ids} - {None}),
     ):
         if mine != theirs:
             raise InputError(
@@ -145,8 +157,8 @@ def reason_of(error: object) -> str:
 def _value_columns(
     free: list[str], names: list[str], file: Path
 ) -> tuple[Literal["prob", "logit"], tuple[str, ...]]:
-    probs = [n for n in free if n == "prob" or n.startswith("prob_")]
-    logits = [n for n in free if n == "logit" or n.startswith("logit_")]
+    probs = [n for n in free if _is_score(n, "prob")]
+    logits = [n for n in free if _is_score(n, "logit")]
     if probs and logits:
         raise InputError(
             f"{file} has both probabilities ('{probs[0]}') and logits ('{logits[0]}'): "
@@ -171,9 +183,36 @@ def _value_columns(
             f"{file} has only one class column '{found[0]}': add a column for each other class, "
             f"or rename it to '{kind}' and pass --positive {name}."
         )
-    if f"{kind}_" in found:
+    if any(n.strip() == f"{kind}_" for n in found):
         raise InputError(f"{file} has a column '{kind}_' without a class: write '{kind}_<class>'.")
     return kind, found
+
+
+def _is_score(name: str, *kinds: str) -> bool:
+    return any(name == kind or name.startswith(f"{kind}_") for kind in kinds)
+
+
+def _class_names(values: Sequence[str], file: Path) -> tuple[str, ...]:
+    """Return what follows the first underscore, without spaces around it."""
+    names = [value.split("_", 1)[1].strip() for value in values]
+    twice = [i for i, name in enumerate(names) if name in names[:i]]
+    if twice:
+        other, this = values[names.index(names[twice[0]])], values[twice[0]]
+        raise InputError(
+            f"{file} has the class '{names[twice[0]]}' twice, as '{other}' and '{this}': "
+            "rename or drop one of them."
+        )
+    return tuple(names)
+
+
+def _refuse_scores(ask: Ask, names: Sequence[str], file: Path) -> None:
+    """Refuse a score column that is asked to play another part as well."""
+    for flag, part, name in (("--label", "label", ask.label), ("--group", "group", ask.group)):
+        if name in names and _is_score(str(name), "prob", "logit"):
+            raise InputError(
+                f"{flag} {name}: the column '{name}' of {file} is a score column and cannot be the "
+                f"{part} column: name another one."
+            )
 
 
 def _with_positive(layout: Layout, positive: str | None, file: Path) -> Layout:

@@ -19,6 +19,7 @@ from calibrant.inputs import IntArray
 __all__ = ["class_codes", "names_of", "settle_classes"]
 
 _TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
+_GAPS = ("na", "n/a", "#n/a", "null", "none")  # no label, where no class is called so
 
 
 def settle_classes(
@@ -32,26 +33,53 @@ def settle_classes(
     """
     if not layout.lone:
         return layout
-    if ask.positive is not None:
-        others = (
-            _name(value)
-            for value in _values(sources, layout.label)
-            if not _missing(value) and ask.positive not in _spellings(value)
-        )
-        return replace(layout, classes=(next(others, f"not {ask.positive}"), ask.positive))
     if pair is not None:
-        return replace(layout, classes=pair)
+        return replace(layout, classes=_checked_pair(pair, ask.positive), named_by="classes")
+    if ask.positive is not None:
+        return _with_positive(layout, sources, ask.positive)
     first = next(_values(sources, layout.label), None)
     truth = str(first).strip().lower() in ("true", "false")
     return replace(layout, classes=("False", "True") if truth else ("0", "1"))
 
 
-def class_codes(column: pa.Array, layout: Layout, place: Place, *, named: bool) -> IntArray:
-    """Find each label among the classes; `named` says that the user named them.
+def _checked_pair(pair: tuple[str, str], positive: str | None) -> tuple[str, str]:
+    if positive is not None and positive != pair[1]:
+        raise InputError(
+            f"--positive {positive} contradicts the archive, whose lone scores are of '{pair[1]}', "
+            f"the second of its classes '{pair[0]}' and '{pair[1]}': leave --positive out."
+        )
+    return pair
+
+
+def _with_positive(layout: Layout, sources: Iterable[Source], positive: str) -> Layout:
+    """Find the other class; read on until the positive one is seen too, or say that it is not."""
+    others: list[str] = []
+    seen = False
+    for value in _values(sources, layout.label):
+        if positive in _spellings(value):
+            seen = True
+        elif not _missing(value) and _name(value) not in others:
+            others.append(_name(value))
+        if len(others) + seen > 1:
+            break
+    found = replace(
+        layout, classes=(next(iter(others), f"not {positive}"), positive), named_by="--positive"
+    )
+    if seen or len(others) != 1:
+        return found
+    note = (
+        f"No label is '{positive}', so all rows count as not '{positive}' and the scores as "
+        "probabilities of a class that does not occur; check --positive."
+    )
+    return replace(found, notes=(*found.notes, note))
+
+
+def class_codes(column: pa.Array, layout: Layout, place: Place) -> IntArray:
+    """Find each label among the classes.
 
     Labels are matched as text, so that the number 3 finds `prob_3`.
     """
-    where = place.column(layout.label)
+    where, column = place.column(layout.label), _plain(column)
     if not _is_nameable(column.type):
         raise InputError(
             f"{place.file}: {where} has type {column.type}: "
@@ -65,28 +93,28 @@ def class_codes(column: pa.Array, layout: Layout, place: Place, *, named: bool) 
         codes: NDArray[Any] = column.to_numpy(zero_copy_only=False)
         if codes.min() >= 0 and codes.max() < k:
             return codes.astype(np.int64, copy=False)
-    return _look_up(column, layout, place, named=named)
+    return _look_up(column, layout, place)
 
 
 def names_of(column: pa.Array) -> NDArray[np.str_]:
     """Turn a column of any type into text; a missing value is the name '(missing)'."""
-    encoded = column.dictionary_encode()
+    encoded = _plain(column).dictionary_encode()
     names = ["(missing)" if _missing(v) else _name(v) for v in encoded.dictionary.to_pylist()]
     places = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)
     found: NDArray[np.str_] = np.array([*names, "(missing)"])[places]
     return found
 
 
-def _look_up(column: pa.Array, layout: Layout, place: Place, *, named: bool) -> IntArray:
+def _look_up(column: pa.Array, layout: Layout, place: Place) -> IntArray:
     encoded = column.dictionary_encode()
     position = {name: i for i, name in enumerate(layout.classes)}
-    truth = layout.lone and not named
+    truth = layout.lone and not layout.named_by
     found: list[int] = []
     for value in encoded.dictionary.to_pylist():
         code = _position(value, position, truth=truth)
         if code is None:
             at = pc.index(encoded.indices, len(found)).as_py()
-            raise _unknown_label(value, layout, place, int(at), truth=truth)
+            raise _unknown_label(value, layout, place, int(at))
         found.append(code)
     codes: IntArray = np.array(found, dtype=np.int64)[
         encoded.indices.to_numpy(zero_copy_only=False)
@@ -107,7 +135,7 @@ def _values(sources: Iterable[Source], label: str) -> Iterator[Any]:
     """Yield the distinct labels of each batch, until the caller has seen enough."""
     for source in sources:
         for batch in source.batches((), (label,), 1 << 16):
-            column = batch.column(label)
+            column = _plain(batch.column(label))
             if not _is_nameable(column.type):
                 return
             yield from pc.unique(column).to_pylist()
@@ -129,22 +157,22 @@ def _name(value: Any) -> str:
 
 
 def _missing(value: Any) -> bool:
-    return value is None or value != value or (isinstance(value, str) and not value.strip())
+    if isinstance(value, str):
+        return value.strip().lower() in ("", "nan")
+    return value is None or bool(value != value)
 
 
-def _unknown_label(
-    value: Any, layout: Layout, place: Place, row: int, *, truth: bool
-) -> InputError:
+def _unknown_label(value: Any, layout: Layout, place: Place, row: int) -> InputError:
     where = place.column(layout.label)
-    if _missing(value):
+    if _missing(value) or _name(value).lower() in _GAPS:
         return _missing_label(place, row, where)
     shown = f"{place.row(row)}, {where}: label {_name(value)!r}"
-    if truth:
+    if layout.lone and not layout.named_by:
         return InputError(
             f"{shown} is not 0, 1, true or false: name the class that '{layout.values[0]}' is the "
             "probability of with --positive NAME."
         )
-    if layout.lone:
+    if layout.named_by == "--positive":
         negative, positive = layout.classes
         return InputError(
             f"{shown} is neither the positive class '{positive}' nor '{negative}': a lone "
@@ -152,14 +180,20 @@ def _unknown_label(
         )
     listed = ", ".join(f"'{name}'" for name in layout.classes[:8])
     more = f" and {len(layout.classes) - 8} more" if len(layout.classes) > 8 else ""
+    remedy = "or the array classes" if layout.lone else "or add its score column"
     return InputError(
-        f"{shown} is not among the classes {listed}{more}: "
-        "correct the label or add its score column."
+        f"{shown} is not among the classes {listed}{more}: correct the label {remedy}."
     )
 
 
 def _missing_label(place: Place, row: int, where: str) -> InputError:
     return InputError(f"{place.row(row)}, {where}: the label is missing: fill or drop that row.")
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    """Turn views of text, which Arrow's functions treat unevenly, into plain text."""
+    kind = str(column.type)  # the types are younger than the oldest pyarrow that is supported
+    return column.cast(pa.string()) if kind == "string_view" else column
 
 
 def _is_nameable(kind: pa.DataType) -> bool:
@@ -172,6 +206,7 @@ def _is_nameable(kind: pa.DataType) -> bool:
         pa.types.is_string,
         pa.types.is_large_string,
         pa.types.is_binary,
+        pa.types.is_large_binary,
         pa.types.is_decimal,
         pa.types.is_null,
     )

@@ -98,7 +98,8 @@ def read_scores(
     present = np.unique(whole.labels)
     if len(present) == 1:
         name = whole.classes[int(present[0])]
-        note = f"All {whole.n:,} labels are '{name}': figures that rank classes need a second one."
+        all_are = "The only label is" if whole.n == 1 else f"All {whole.n:,} labels are"
+        note = f"{all_are} '{name}': figures that rank classes need a second one."
         whole = replace(whole, notes=(*whole.notes, note))
     return whole
 
@@ -132,7 +133,7 @@ def scan_scores(
     layout = layout_of(first, ask)
     layout = settle_classes(layout, _opened(files, first, layout, ask), ask, first.pair)
     # Opened anew: what was looked at to settle the classes is read again with the rest.
-    return _batches(_opened(files, first, layout, ask), layout, ask, files, batch_rows)
+    return _batches(_opened(files, first, layout, ask), layout, files, batch_rows)
 
 
 def _opened(files: list[Path], first: Source, layout: Layout, ask: Ask) -> Iterator[Source]:
@@ -141,11 +142,15 @@ def _opened(files: list[Path], first: Source, layout: Layout, ask: Ask) -> Itera
     for file in files[1:]:
         source = open_source(file, ask)
         same_layout(layout, files[0], layout_of(source, ask), file)
+        if source.pair != first.pair:
+            raise InputError(
+                f"{file} has other classes than {files[0]}: all files must have the same."
+            )
         yield source
 
 
 def _batches(
-    sources: Iterator[Source], layout: Layout, ask: Ask, files: list[Path], batch_rows: int
+    sources: Iterator[Source], layout: Layout, files: list[Path], batch_rows: int
 ) -> Iterator[Scores]:
     n, mass = 0, 0.0
     for source in sources:
@@ -154,7 +159,7 @@ def _batches(
             if batch.num_rows == 0:
                 continue
             place = Place(source.file, first, source.called)
-            scores = _scores(batch, layout, place, named=ask.positive is not None)
+            scores = _scores(batch, layout, place)
             first += scores.n
             mass += scores.n if scores.weights is None else float(scores.weights.sum())
             yield scores
@@ -169,14 +174,14 @@ def _batches(
         )
 
 
-def _scores(batch: pa.RecordBatch, layout: Layout, place: Place, *, named: bool) -> Scores:
+def _scores(batch: pa.RecordBatch, layout: Layout, place: Place) -> Scores:
     """Check one batch."""
 
     def words(name: str | None) -> NDArray[np.str_] | None:
         return None if name is None else names_of(batch.column(name))
 
     return Scores(
-        labels=class_codes(batch.column(layout.label), layout, place, named=named),
+        labels=class_codes(batch.column(layout.label), layout, place),
         probs=checked_probs(batch, layout, place),
         classes=layout.classes,
         weights=None

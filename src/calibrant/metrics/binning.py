@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Scheme", "bin_index", "check_bins", "mass_edges", "width_edges"]
+__all__ = ["HAIR", "Scheme", "bin_index", "check_bins", "mass_bins", "mass_edges", "width_edges"]
 
 Scheme = Literal["width", "mass"]
+HAIR = 1e-9
+"""Of a bin's mass: less than any single row has, more than rounding makes."""
 
 
 def width_edges(n_bins: int) -> FloatArray:
@@ -60,9 +62,18 @@ def mass_edges(
         bins = first * n_bins // n
     else:
         below = np.r_[0.0, np.cumsum(mass)]
-        bins = np.floor_divide(below[first] * n_bins, below[-1]).astype(np.int64)
+        bins = mass_bins(below[first], below[-1], n_bins)
     starts = first[1:][bins[1:] != bins[:-1]]
     return np.concatenate([[0.0], scores[starts].astype(np.float64), [1.0]])
+
+
+def mass_bins(below: FloatArray, total: float, n_bins: int) -> IntArray:
+    """Return the equal-mass bin of groups that have the mass `below` strictly below them.
+
+    A hair is added, so that the scale of the weights cannot push a group below its border.
+    """
+    bins = np.floor(below * (n_bins / total) + HAIR).astype(np.int64)
+    return np.asarray(np.minimum(bins, n_bins - 1))
 
 
 def bin_index(scores: NDArray[np.floating[Any]], edges: FloatArray) -> IntArray:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs import FloatArray
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.metrics.binning import mass_bins
 from calibrant.metrics.cells import CELL_LOG_ODDS
 from calibrant.metrics.ranking import aurc_influence
 from calibrant.metrics.summary import Summary
@@ -27,6 +28,7 @@ def bounded_figures(
     bounds = {
         "ece_em": mass_bound(head, n_bins),
         "ece_em_top_label": mass_bound(summary.top, n_bins),
+        "ece_debiased": debiased_bound(head, n_bins, figures["ece_debiased"].value or 0.0),
         "ks": running_bound(head),
         "ece_smooth": smooth_bound(head, figures["ece_smooth"].value or 1.0),
         "aurc": aurc_bound(summary.top),
@@ -51,11 +53,49 @@ def mass_bound(tally: Tally, n_bins: int) -> float:
     What changes sides carries a residual of at most the cell's events or its non-events alone,
     and is missing in one bin and added in the other.
     """
+    cut = np.unique(_cut_cells(tally, n_bins))
+    return float(2.0 * np.maximum(*_one_sided(tally))[cut[cut >= 0]].sum() / tally.total)
+
+
+def debiased_bound(tally: Tally, n_bins: int, value: float) -> float:
+    """Bound for the debiased error: each bin may win or lose part of the cells at its two ends.
+
+    No bin adds more to the square than its mass, for no gap is larger than 1.
+    """
+    cut = _cut_cells(tally, n_bins)
+    below = np.cumsum(tally.mass) - tally.mass
+    home = mass_bins(below, tally.total, n_bins)
+    gap, share = (
+        np.bincount(home, part, n_bins) for part in (tally.residual, tally.mass / tally.total)
+    )
+    # A border that cuts no cell (-1) moves nothing, which is what the appended 0 says.
+    moved, mass = (
+        _at_both_sides(np.append(part, 0.0)[cut] / tally.total)
+        for part in (np.maximum(*_one_sided(tally)), tally.mass)
+    )
+    gap, safe = np.abs(gap), np.where(share > 0, share, 1.0)
+    now, most = gap**2 / safe, share + mass
+    left = np.maximum(share - mass, 1e-300)
+    up = np.minimum((gap + moved) ** 2 / left, most) - now
+    down = now - np.maximum(gap - moved, 0.0) ** 2 / np.where(most > 0, most, 1.0)
+    chance = np.where(mass > 0, most / (4.0 * np.maximum(left * tally.n - 1.0, 1.0)), 0.0)
+    change = float((np.maximum(up, down) + chance).sum())
+    low = np.sqrt(max(0.0, value**2 - change))
+    furthest = max(np.sqrt(value**2 + change) - value, value - low)
+    return float(min(furthest, max(value, 1.0 - value)))  # the error itself lies in [0, 1]
+
+
+def _at_both_sides(borders: FloatArray) -> FloatArray:
+    """Charge what moves across each border to the bin below and to the bin above it."""
+    return np.asarray(np.append(borders, 0.0) + np.append(0.0, borders))
+
+
+def _cut_cells(tally: Tally, n_bins: int) -> IntArray:
+    """Return the mixed cell that each border of equal-mass bins cuts, -1 where it cuts none."""
     below = np.r_[0.0, np.cumsum(tally.mass)]
     goals = np.arange(1, n_bins) * below[-1] / n_bins
-    cell = np.searchsorted(below, goals, side="left") - 1  # the cell that holds each border
-    cut = np.unique(cell[(below[cell + 1] > goals) & _mixed(tally)[cell]])
-    return float(2.0 * np.maximum(*_one_sided(tally))[cut].sum() / tally.total)
+    cell = np.searchsorted(below, goals, side="left") - 1
+    return np.where((below[cell + 1] > goals) & _mixed(tally)[cell], cell, -1)
 
 
 def running_bound(tally: Tally) -> float:
@@ -85,24 +125,20 @@ def auroc_bound(tally: Tally) -> float:
 
 
 def auprc_bound(tally: Tally) -> float:
-    """Bound for average precision: events first or last inside every cell."""
-    from scipy.special import digamma
+    """Bound for average precision: what an event's precision can be at best and at worst.
 
+    At best all events of the cell tie ahead of its non-events; at worst one stands right behind
+    them, with no event of the cell before it.
+    """
     if not _ranked(tally):
         return 0.0
     mixed = _mixed(tally)[::-1]
     hits, misses = tally.hits[::-1], tally.weight[:, 0][::-1]
     right = np.cumsum(hits) - hits  # strictly above each cell, from the top
     kept = np.cumsum(hits + misses) - hits - misses
-
-    def total_precision(ahead: FloatArray) -> FloatArray:
-        # The sum over j = 1..h of (right + j)/(ahead + j) in closed form.
-        return np.asarray(
-            hits + (right - ahead) * (digamma(ahead + hits + 1.0) - digamma(ahead + 1.0))
-        )
-
-    spread = total_precision(kept) - total_precision(kept + misses)
-    return float(spread[mixed].sum() / hits.sum())
+    best = (right + hits) / np.where(kept + hits > 0, kept + hits, 1.0)
+    worst = np.where(kept + misses > 0, right / np.where(kept + misses > 0, kept + misses, 1), 1.0)
+    return float((hits * (best - worst))[mixed].sum() / hits.sum())
 
 
 def aurc_bound(tally: Tally) -> float:
@@ -128,8 +164,12 @@ def _ordered(tally: Tally, order: tuple[int, int]) -> Tally:
 
 
 def _one_sided(tally: Tally) -> tuple[FloatArray, FloatArray]:
-    """Return what a cell's events alone, and its non-events alone, add to the residual."""
-    return tally.weight[:, 1] * (1.0 - tally.score), tally.weight[:, 0] * tally.score
+    """Return the most that a cell's events alone, and its non-events alone, add to the residual.
+
+    Scores of a cell, and their complements, differ from its mean by less than 4 %.
+    """
+    up = tally.weight[:, 1] * np.minimum(1.04 * (1.0 - tally.score) + 2e-8, 1.0)
+    return up, tally.weight[:, 0] * np.minimum(1.04 * tally.score + 2e-8, 1.0)
 
 
 def _mixed(tally: Tally) -> NDArray[np.bool_]:

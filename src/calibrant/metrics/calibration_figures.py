@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.metrics.binning import Scheme, mass_edges, width_edges
+from calibrant.metrics.binning import Scheme, check_bins, mass_edges, width_edges
 from calibrant.metrics.debiased import debiased_square
 from calibrant.metrics.resampling import (
     bootstrap_noise,
@@ -28,6 +30,7 @@ __all__ = [
     "MeanError",
     "Resampled",
     "binned_estimates",
+    "checked_options",
     "ks_estimate",
     "smooth_estimate",
     "sweep_estimates",
@@ -56,6 +59,19 @@ class Options:
     confidence: float = 0.95
 
 
+def checked_options(n_bins: int, confidence: float) -> Options:
+    """Return options for these bins and this confidence, or say what is wrong with them."""
+    check_bins(n_bins, "width", 1)
+    if not 0.5 <= confidence <= 0.99:
+        raise InputError(
+            f"confidence must lie between 0.5 and 0.99, got {confidence!r}: "
+            "resampling cannot tell apart anything closer to certainty."
+        )
+    # Fifty replicates beyond either end of the interval.
+    replicates = max(1000, math.ceil(100 / (1 - confidence) / 2))
+    return Options(n_bins=n_bins, replicates=replicates, confidence=confidence)
+
+
 class Resampled:
     """A tally with its cells, bootstrap noise and redrawn residuals, drawn once for all errors."""
 
@@ -66,8 +82,9 @@ class Resampled:
         self.width = width_edges(options.n_bins)
         self.mass = mass_edges(tally.score, tally.mass, options.n_bins)
         schemes: tuple[Scheme, ...] = ("width", "mass")
-        self.sweeps = {s: _at_most(sweep_edges(tally, s), tally) for s in schemes}
-        every = np.concatenate([self.width, self.mass, *self.sweeps.values()])
+        self.sweeps = {s: sweep_edges(tally, s) for s in schemes}
+        self.coarse = {s: _at_most(edges, tally) for s, edges in self.sweeps.items()}
+        every = np.concatenate([self.width, self.mass, *self.coarse.values()])
         self.cells = tally.compress(np.unique(every))
         self.noise = bootstrap_noise(self.cells, options.replicates, rng)
         self.null = null_residuals(self.cells, options.draws, rng)
@@ -143,9 +160,9 @@ def sweep_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
     cells = sample.cells
     names: dict[Scheme, str] = {"width": "ece_sweep_ew", "mass": "ece_sweep_em"}
     for scheme, name in names.items():
-        edges = sample.sweeps[scheme]
-        value = float(binned_size(sample.tally, edges)(sample.tally.residual))
-        yield name, sample.redrawn(binned_size(cells, edges), value, _sweep_again(scheme))
+        value = float(binned_size(sample.tally, sample.sweeps[scheme])(sample.tally.residual))
+        size = binned_size(cells, sample.coarse[scheme])
+        yield name, sample.redrawn(size, value, _sweep_again(scheme))
 
 
 class MeanError:
@@ -192,10 +209,19 @@ def _bins_only(tally: Tally, edges: FloatArray) -> Tally:
 def _null_sizes(
     tally: Tally, edges: FloatArray, draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Sizes under calibration, from the normal limit of each bin's redrawn residual."""
-    spread = tally.spread * tally.score * (1.0 - tally.score)
-    sigma = np.sqrt(tally.per_bin(edges, spread)) / tally.total
-    return np.asarray(np.abs(rng.standard_normal((draws, len(sigma))) * sigma).sum(axis=1))
+    """Sizes under calibration: events of each bin redrawn with the mean and variance they have.
+
+    A binomial with these two moments is right for rare events, where the normal limit is not.
+    """
+    expected = tally.per_bin(edges, tally.rows * tally.score)
+    variance = tally.per_bin(edges, tally.rows * tally.score * (1.0 - tally.score))
+    spread = tally.per_bin(edges, tally.spread * tally.score * (1.0 - tally.score))
+    varies = variance > 1e-12
+    mean, spread = expected[varies], spread[varies] / variance[varies]
+    trials = np.ceil(mean**2 / np.maximum(mean - variance[varies], 1e-12))
+    trials = np.clip(trials, np.ceil(mean), 1e15).astype(np.int64)
+    came = rng.binomial(trials, mean / trials, size=(draws, len(mean)))
+    return np.asarray((np.abs(came - mean) * np.sqrt(spread)).sum(axis=1) / tally.total)
 
 
 def _debiased(tally: Tally, edges: FloatArray) -> float:

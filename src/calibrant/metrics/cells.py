@@ -18,11 +18,13 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.binning import bin_index, width_edges
 from calibrant.metrics.tally import Tally
 
-__all__ = ["CELL_LOG_ODDS", "ExactSums", "ScoreCells", "log_odds"]
+__all__ = ["CELLS", "CELL_LOG_ODDS", "ExactSums", "ScoreCells", "log_odds"]
 
 _REACH = 18.0  # log-odds covered by cells; beyond it, 1.5e-8 from 0 or 1, lies one last cell
-_CELLS = 8192
-CELL_LOG_ODDS = 2.0 * _REACH / _CELLS
+CELLS = 8192
+"""Cells over the log-odds, of the top label and of two classes."""
+
+CELL_LOG_ODDS = 2.0 * _REACH / CELLS
 """Width of a cell in log-odds."""
 
 _UNIT = 2.0**26
@@ -32,29 +34,38 @@ class ExactSums:
     """Sums that do not depend on the order of adding.
 
     Each value is split into a whole number of 2^-26 and a rest below 2^-27. Whole numbers add up
-    exactly (as int64), the rests are too small for their rounding to show.
+    exactly in a pair of floats (the sum and what its rounding left over), and the rests are too
+    small for their rounding to show.
     """
 
     def __init__(self, size: int) -> None:
-        self.whole = np.zeros(size, dtype=np.int64)
+        self.whole = np.zeros(size)
+        self.over = np.zeros(size)
         self.rest = np.zeros(size)
 
     def add(self, index: IntArray, values: FloatArray) -> None:
-        """Add each value to the sum its index names (at most 2^16 values of up to 2^10)."""
+        """Add each value to the sum its index names (exact for 2^16 values of up to 2^10)."""
         whole = np.rint(values * _UNIT)
         rest = values - whole / _UNIT
-        size = len(self.rest)
-        self.whole += np.bincount(index, whole, size).astype(np.int64)
-        self.rest += np.bincount(index, rest, size)
+        self._add_whole(np.bincount(index, whole, len(self.rest)).astype(np.float64))
+        self.rest += np.bincount(index, rest, len(self.rest))
 
     def merge(self, other: ExactSums) -> None:
         """Add another accumulator's sums."""
-        self.whole += other.whole
+        self._add_whole(other.whole)
+        self.over += other.over
         self.rest += other.rest
 
     def totals(self) -> FloatArray:
         """Return the sums."""
-        return np.asarray(self.whole / _UNIT + self.rest)
+        return np.asarray((self.whole + self.over) / _UNIT + self.rest)
+
+    def _add_whole(self, more: FloatArray) -> None:
+        """Add and keep what rounding would lose (Knuth's two-sum)."""
+        total = self.whole + more
+        kept = total - self.whole
+        self.over += (self.whole - (total - kept)) + (more - kept)
+        self.whole = total
 
 
 class ScoreCells:
@@ -67,7 +78,7 @@ class ScoreCells:
     weighted : whether rows carry weights
     """
 
-    def __init__(self, n_bins: int = 15, cells: int = _CELLS, *, weighted: bool = False) -> None:
+    def __init__(self, n_bins: int = 15, cells: int = CELLS, *, weighted: bool = False) -> None:
         self.n_bins, self.cells, self.weighted = n_bins, cells, weighted
         self.edges = width_edges(n_bins)
         # 1/2 decides the prediction of a binary problem, so it gets a cell of its own as well.
@@ -181,12 +192,10 @@ class ScoreCells:
             "count": self.count[filled].tolist(),
             "first": self.first[filled].tolist(),
             "mixed": self.mixed[filled].tolist(),
-            "whole": self.moment.whole[filled].tolist(),
-            "rest": self.moment.rest[filled].tolist(),
+            "moment": _saved(self.moment, filled, 1),
         }
         if self.weight is not None and self.square is not None:
-            out["weight_whole"] = self.weight.whole.reshape(-1, 2)[filled].tolist()
-            out["weight_rest"] = self.weight.rest.reshape(-1, 2)[filled].tolist()
+            out["weight"] = _saved(self.weight, filled, 2)
             out["square"] = self.square.reshape(-1, 2)[filled].tolist()
         return out
 
@@ -200,13 +209,25 @@ class ScoreCells:
         out.count[filled] = saved["count"]
         out.first[filled] = saved["first"]
         out.mixed[filled] = saved["mixed"]
-        out.moment.whole[filled] = saved["whole"]
-        out.moment.rest[filled] = saved["rest"]
+        _restore(out.moment, saved["moment"], filled, 1)
         if out.weight is not None and out.square is not None:
-            out.weight.whole.reshape(-1, 2)[filled] = saved["weight_whole"]
-            out.weight.rest.reshape(-1, 2)[filled] = saved["weight_rest"]
+            _restore(out.weight, saved["weight"], filled, 2)
             out.square.reshape(-1, 2)[filled] = saved["square"]
         return out
+
+
+def _saved(sums: ExactSums, filled: IntArray, columns: int) -> dict[str, Any]:
+    """Return the sums of the filled cells as plain lists."""
+    return {
+        part: getattr(sums, part).reshape(-1, columns)[filled].tolist()
+        for part in ("whole", "over", "rest")
+    }
+
+
+def _restore(sums: ExactSums, saved: Mapping[str, Any], filled: IntArray, columns: int) -> None:
+    """Put back what `_saved` saved."""
+    for part, values in saved.items():
+        getattr(sums, part).reshape(-1, columns)[filled] = values
 
 
 def log_odds(scores: FloatArray) -> FloatArray:

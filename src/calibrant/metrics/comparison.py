@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Scored, Target, as_scored, resolve_target
+from calibrant.inputs import FloatArray, Scored, Target, as_scored, one_target
 from calibrant.metrics.binning import bin_index, mass_edges
 from calibrant.metrics.catalogue import CATALOGUE
 from calibrant.metrics.classification import confusion_of
@@ -71,9 +71,7 @@ def compare(
     b = as_scored(labels, probs_b, weights=weights, classes=classes)
     if a.n < 2:
         raise InputError("a comparison needs at least two rows.")
-    what = resolve_target(target, len(a.classes))
-    if what == "classwise":
-        raise InputError("target must be 'positive' or 'top-label' in a comparison.")
+    what = one_target(target, len(a.classes))
     found = {
         name: _smooth_difference(name, *pair, a, confidence)
         for name, pair in _paired(_row_influences(a), _row_influences(b)).items()
@@ -104,8 +102,8 @@ def _row_influences(scored: Scored) -> Influences:
     for view in summarise(scored).by_class():
         ranks.add(view)
     for name, mean_over in ranks.means.items():
-        assert mean_over.rows is not None  # rows are in memory here
-        out[name] = mean_over.result()[0], mean_over.rows / len(mean_over.values)
+        if mean_over.rows is not None:  # None where no class can be ranked
+            out[name] = mean_over.result()[0], mean_over.rows / len(mean_over.values)
     scores, events = problem(scored, "top-label")
     tally, place = tally_and_places(scores, events, scored.weights)
     value, by_place = aurc_influence(tally)
@@ -163,16 +161,20 @@ def _calibration_difference(
     cell += 2 * models[0].events + models[1].events
     used, cell = np.unique(cell, return_inverse=True)
     rows = np.bincount(cell, minlength=len(used)).astype(np.float64)
-    drawn = rng.multinomial(a.n, rows / a.n, size=_REPLICATES).astype(np.float64)
-    roots, replicates = [], []
     for model in models:
-        square, plug_in = model.squares(np.ones((1, len(used))), rows, cell)
-        again = model.squares(drawn / rows, rows, cell)[0]
-        roots.append(_signed_root(square)[0])
-        replicates.append(_signed_root(again - (plug_in - square)))
+        model.settle(cell, len(used))
+    now = [model.squares(np.ones((1, len(used)))) for model in models]
+    drawn = []
+    for size in _chunks(_REPLICATES, len(used)):
+        times = rng.multinomial(a.n, rows / a.n, size=size) / rows
+        roots = [
+            _signed_root(model.squares(times)[0] - (plug_in - square))
+            for model, (square, plug_in) in zip(models, now, strict=True)
+        ]
+        drawn.append(roots[1] - roots[0])
     tail = (1.0 - confidence) / 2
-    low, high = np.quantile(replicates[1] - replicates[0], [tail, 1 - tail])
-    shown = [max(0.0, float(root)) for root in roots]
+    low, high = np.quantile(np.concatenate(drawn), [tail, 1 - tail])
+    shown = [max(0.0, float(_signed_root(square)[0])) for square, _ in now]
     method = "joint resampling of rows, bins held fixed"
     fill = {"n_bins": n_bins, "target": target}
     return Difference(
@@ -191,18 +193,21 @@ class _Binned:
         mass = np.ones(len(wide)) if weights is None else weights
         self.bins = bin_index(wide, mass_edges(wide[order], mass[order], n_bins))
         self.events = events.astype(np.int64)
-        self.n_bins = n_bins
         self.columns = (mass, mass * events, mass * (events - wide), mass**2)
 
-    def squares(
-        self, times: FloatArray, rows: FloatArray, cell: Any
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return debiased and plain squared error when each cell's rows count `times` (R, C)."""
-        home = np.zeros(len(rows), dtype=np.int64)
+    def settle(self, cell: Any, n_cells: int) -> None:
+        """Sum the rows of each cell, all of which lie in one bin, and put cells in bin order."""
+        home = np.zeros(n_cells, dtype=np.int64)
         home[cell] = self.bins
-        to_bin = np.eye(self.n_bins)[home]
+        self.order = np.argsort(home, kind="stable")
+        self.starts = np.flatnonzero(np.diff(home[self.order], prepend=-1))
+        self.sums = [np.bincount(cell, column, n_cells)[self.order] for column in self.columns]
+
+    def squares(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return debiased and plain squared error when each cell's rows count `times` (R, C)."""
+        ordered = times[:, self.order]
         mass, hits, gap, square = (
-            (times * np.bincount(cell, column, len(rows))) @ to_bin for column in self.columns
+            np.add.reduceat(ordered * part, self.starts, axis=1) for part in self.sums
         )
         safe = np.where(mass > 0, mass, 1.0)
         total = mass.sum(axis=1, keepdims=True)
@@ -211,6 +216,13 @@ class _Binned:
         chance = np.where(effective > 1, rate * (1 - rate) / np.maximum(effective - 1, 1e-9), 0.0)
         plain = (gap**2 / safe / total).sum(axis=1)
         return plain - (mass / total * chance).sum(axis=1), plain
+
+
+def _chunks(replicates: int, cells: int) -> Iterator[int]:
+    """Cut replicates into portions that need some ten megabytes each."""
+    size = max(1, min(replicates, 1_000_000 // cells))
+    for start in range(0, replicates, size):
+        yield min(size, replicates - start)
 
 
 def _signed_root(values: FloatArray) -> FloatArray:

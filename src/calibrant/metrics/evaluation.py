@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import Scored, Target, as_scored, resolve_target
+from calibrant.inputs import Scored, Target, as_scored, one_target
 from calibrant.metrics.binning import Scheme
 from calibrant.metrics.calibration_figures import (
     Estimate,
@@ -17,6 +17,7 @@ from calibrant.metrics.calibration_figures import (
     Options,
     Resampled,
     binned_estimates,
+    checked_options,
     smooth_estimate,
     sweep_estimates,
 )
@@ -83,17 +84,12 @@ def evaluate(
     True
     """
     scored = as_scored(labels, probs, weights=weights, classes=classes)
-    what = resolve_target(target, len(scored.classes))
-    if what == "classwise":
-        raise InputError(
-            "target must be 'positive' or 'top-label' for the headline; the class-wise figures "
-            "are always given beside it."
-        )
+    what = one_target(target, len(scored.classes))
     names = _group_names(groups, len(labels))
     if names is not None and weights is not None:
         names = names[np.asarray(weights) > 0]  # as_scored has left out rows of weight 0
     generator = np.random.default_rng(rng)
-    options = Options(n_bins=n_bins, confidence=confidence)
+    options = checked_options(n_bins, confidence)
     whole = _evaluate_scored(scored, what, options, generator)
     if names is None:
         return whole

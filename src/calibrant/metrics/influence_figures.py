@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
@@ -33,8 +34,13 @@ __all__ = [
 Estimated = tuple[str, float, Interval]
 
 
-def loss_interval(moments: Moments, n: int, confidence: float) -> Interval:
-    """Interval of a mean loss, on the log scale (losses are skewed to the right)."""
+def loss_interval(moments: Moments, n: int, confidence: float) -> Interval | None:
+    """Interval of a mean loss, on the log scale (losses are skewed to the right).
+
+    None where the rows show no spread, as one row alone does: there is nothing to go by.
+    """
+    if moments.error <= 0:
+        return None
     return wald_interval(moments.mean, moments.error, n=n, scale="log", confidence=confidence)
 
 
@@ -59,8 +65,10 @@ def confusion_estimates(
         yield "accuracy", accuracy, clopper_pearson(right, n, confidence=confidence)
     for name, value, influence in macro_influences(weight):
         error = _error(confusion, influence)
-        if name == "matthews":
-            yield name, value, wald_interval(value, error, n=scarce, confidence=confidence)
+        if name == "matthews":  # a correlation: from -1 to 1 instead of from 0 to 1
+            found = _bounded((1 + value) / 2, error / 2, scarce, confidence)
+            doubled = replace(found, low=2 * found.low - 1, high=2 * found.high - 1)
+            yield name, value, doubled
         else:
             yield name, value, _bounded(value, error, scarce, confidence)
 

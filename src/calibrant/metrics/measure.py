@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, IntArray, Scored, Target, as_scored, resolve_target
-from calibrant.metrics.binning import mass_edges, width_edges
+from calibrant.inputs import FloatArray, IntArray, Scored, Target, as_scored, one_target
+from calibrant.metrics.binning import check_bins, mass_edges, width_edges
 from calibrant.metrics.catalogue import NAMES
 from calibrant.metrics.classification import f1_of, macro, matthews_of, precision_of, recall_of
 from calibrant.metrics.debiased import debiased_square
@@ -69,8 +69,9 @@ def measure(
     unknown = [name for name in names if name not in _VALUES]
     if unknown:
         raise InputError(f"names has {unknown[0]!r}, which is none of {', '.join(NAMES)}.")
+    check_bins(n_bins, "width", 1)
     scored = as_scored(labels, probs, weights=weights, classes=classes)
-    shared = _Shared(scored, resolve_target(target, len(scored.classes)), n_bins)
+    shared = _Shared(scored, one_target(target, len(scored.classes)), n_bins)
     return {name: float(_VALUES[name](shared)) for name in names}
 
 

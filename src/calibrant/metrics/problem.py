@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.errors import InputError
-from calibrant.inputs import IntArray, Scored, Target, resolve_target
+from calibrant.inputs import IntArray, Scored, Target, one_target
 from calibrant.metrics.tally import Tally, tally_rows
 
 __all__ = [
@@ -114,10 +113,5 @@ def _top_of_block(probs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
 
 def one_tally(scored: Scored, target: str | None) -> Tally:
     """Return the tally of `positive` or `top-label`; class-wise there are K of them."""
-    what = resolve_target(target, len(scored.classes))
-    if what == "classwise":
-        raise InputError(
-            "this metric describes one binary problem, so target must be 'positive' or "
-            "'top-label', got 'classwise': call it for each class's column."
-        )
+    what = one_target(target, len(scored.classes))
     return tally_rows(*problem(scored, what), scored.weights)

@@ -62,7 +62,8 @@ def aurc(
     .. math:: \frac{1}{N}\sum_{j=1}^N \frac{\text{errors among the } j \text{ surest rows}}{j}
 
     Sureness is the largest probability. Rows that tie enter in random order, of which the exact
-    expectation is taken, so the order of rows does not matter. Weights count as repetitions.
+    expectation is taken, so the order of rows does not matter. Weights are scaled to a mean of 1,
+    so that they may have any scale; a weight of 2 then differs from a repetition by about 1/N.
 
     Examples
     --------
@@ -107,7 +108,8 @@ def aurc_influence(tally: Tally) -> tuple[float, FloatArray]:
     """Return the AURC of a top-label tally and the influence (C, 2) of a row at each score."""
     from scipy.special import digamma, polygamma
 
-    mass, wrong = tally.mass, tally.weight[:, 0]
+    scale = tally.n / tally.total  # weights of any scale stand for n rows
+    mass, wrong = tally.mass * scale, tally.weight[:, 0] * scale
     kept, errors = _from_top(mass), _from_top(wrong)
     before, errors_before = kept - mass, errors - wrong
     rate = wrong / mass
@@ -115,7 +117,7 @@ def aurc_influence(tally: Tally) -> tuple[float, FloatArray]:
     level, slope = (g(np.append(kept, 0.0) + 1.0) for g in (digamma, lambda x: polygamma(1, x)))
     harmonic = level[:-1] - level[1:]  # the rows before a group are those kept with the next one
     excess = errors_before - rate * before
-    value = float((wrong + excess * harmonic).sum() / tally.total)
+    value = float((wrong + excess * harmonic).sum() / tally.n)
     # A row also moves every group below it, by its error and by its place in the queue.
     push = np.cumsum(harmonic) - harmonic
     shift = excess * (slope[:-1] - slope[1:]) - rate * harmonic

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs import FloatArray, Target, as_scored, resolve_target
+from calibrant.inputs import FloatArray, Target, as_scored, one_target
 from calibrant.metrics.problem import problem
 from calibrant.metrics.tally import Tally
 
@@ -47,10 +47,7 @@ def ece_smooth(
     Blasiok & Nakkiran (2024), ICLR, section 3.
     """
     scored = as_scored(labels, probs, weights=weights, classes=classes)
-    what = resolve_target(target, len(scored.classes))
-    if what == "classwise":
-        what = "positive" if scored.binary else "top-label"
-    scores, events = problem(scored, what)
+    scores, events = problem(scored, one_target(target, len(scored.classes)))
     gap: FloatArray = events - scores.astype(np.float64, copy=False)
     mass = scored.weights
     total = float(len(gap)) if mass is None else float(mass.sum())

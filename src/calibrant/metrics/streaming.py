@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import pairwise
@@ -11,15 +11,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Scored, Target, as_scored, resolve_target
+from calibrant.inputs import FloatArray, Scored, Target, as_scored, one_target
 from calibrant.metrics.bounds import bounded_figures
-from calibrant.metrics.calibration_figures import Options
-from calibrant.metrics.cells import ScoreCells, log_odds
+from calibrant.metrics.calibration_figures import checked_options
+from calibrant.metrics.cells import CELLS, ScoreCells, log_odds
 from calibrant.metrics.evaluation import evaluation_of
 from calibrant.metrics.problem import BLOCK, blocks, cores, top_label
 from calibrant.metrics.proper import row_brier, row_nll
 from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
-from calibrant.metrics.tally import Tally, merge_ties
 from calibrant.results import Evaluation
 
 __all__ = ["StreamingEvaluation"]
@@ -62,17 +61,15 @@ class StreamingEvaluation:
         weighted: bool = False,
     ) -> None:
         self.classes = tuple(range(classes)) if isinstance(classes, int) else tuple(classes)
-        self.target = resolve_target(target, len(self.classes))
-        self.options = Options(n_bins=n_bins, confidence=confidence)
+        if len(self.classes) < 2:
+            raise InputError(f"a stream needs at least two classes, got {len(self.classes)}.")
+        self.target = one_target(target, len(self.classes))
+        self.options = checked_options(n_bins, confidence)
         self.weighted = weighted
         k = len(self.classes)
-        self.binary = k == 2
-        self.top = ScoreCells(n_bins, weighted=weighted)  # for two classes: of P(positive)
-        self.each = (
-            []
-            if self.binary
-            else [ScoreCells(n_bins, _CLASS_CELLS, weighted=weighted) for _ in range(k)]
-        )
+        self.top = ScoreCells(n_bins, weighted=weighted)
+        fineness = CELLS if k == 2 else _CLASS_CELLS
+        self.each = [ScoreCells(n_bins, fineness, weighted=weighted) for _ in range(k)]
         self.confusion = np.zeros((3, k, k))
         self.losses = np.zeros((2, 5))  # nll, brier: sums of w x, w^2 x, w^2 x^2, w; infinite rows
 
@@ -169,23 +166,32 @@ class StreamingEvaluation:
             confidence=self.options.confidence,
             weighted=self.weighted,
         )
-        add = fresh._add_binary if self.binary else fresh._add_multiclass
         for rows in blocks(scored.n):
-            add(scored.rows(rows))
+            part = scored.rows(rows)
+            if part.probs.ndim == 1:
+                fresh._add_positive(part)
+            else:
+                fresh._add_columns(part)
         return fresh
 
-    def _add_binary(self, scored: Scored) -> None:
-        scores = scored.positive.astype(np.float64, copy=False)
-        events = scored.labels == 1
+    def _add_positive(self, scored: Scored) -> None:
+        """Add rows of P(positive); one pair of logarithms serves all three problems."""
+        scores = scored.probs.astype(np.float64, copy=False)
+        rest, events = 1.0 - scores, scored.labels == 1
         with np.errstate(divide="ignore"):
             came, missed = np.log(scores), np.log1p(-scores)
             logit = came - missed
-        self.top.update(scores, events, logit, scored.weights)
-        self._add_confusion(scored.labels, (scores > 0.5).astype(np.int64), scored.weights)
+        predicted = scores > 0.5
+        right = predicted == events
+        self.top.update(np.maximum(scores, rest), right, np.abs(logit), scored.weights)
+        self.each[0].update(rest, ~events, -logit, scored.weights)
+        self.each[1].update(scores, events, logit, scored.weights)
+        self._add_confusion(scored.labels, predicted.astype(np.int64), scored.weights)
         self._add_loss(0, -np.where(events, came, missed), scored.weights)
         self._add_loss(1, np.square(scores - events), scored.weights)
 
-    def _add_multiclass(self, scored: Scored) -> None:
+    def _add_columns(self, scored: Scored) -> None:
+        """Add rows with a column for each class."""
         confidence, predicted = top_label(scored)
         wide = confidence.astype(np.float64, copy=False)
         self.top.update(wide, predicted == scored.labels, log_odds(wide), scored.weights)
@@ -225,20 +231,13 @@ class StreamingEvaluation:
         return Summary(
             classes=self.classes,
             n=self.n,
-            top=top_of_binary(top) if self.binary else top,
-            by_class=lambda: self._views(top),
+            top=top,
+            by_class=lambda: (ClassView(cells.tally()) for cells in self.each),
             confusion=Confusion(*confusion),
             nll=self._moments(0, top.total),
             brier=self._moments(1, top.total),
             weighted=self.weighted,
         )
-
-    def _views(self, top: Tally) -> Iterator[ClassView]:
-        if self.binary:
-            yield ClassView(mirrored(top))
-            yield ClassView(top)
-        for cells in self.each:
-            yield ClassView(cells.tally())
 
     def _moments(self, which: int, total: float) -> Moments:
         plain, heavy, squares, weight, infinite = self.losses[which]
@@ -247,31 +246,6 @@ class StreamingEvaluation:
         mean = plain / total
         spread = max(0.0, squares - 2 * mean * heavy + mean**2 * weight)
         return Moments(mean, float(np.sqrt(spread * self.n / max(1, self.n - 1)) / total))
-
-
-def mirrored(tally: Tally) -> Tally:
-    """Return the tally of the other class: scores 1 - s, events and non-events exchanged."""
-    return Tally(
-        1.0 - tally.score[::-1],
-        tally.count[::-1, ::-1],
-        tally.weight[::-1, ::-1],
-        tally.square[::-1, ::-1],
-        None if tally.mixed is None else tally.mixed[::-1],
-    )
-
-
-def top_of_binary(tally: Tally) -> Tally:
-    """Return the top-label tally of a binary problem: 1/2 and below predict the first class."""
-    flip = tally.score <= 0.5
-    other = mirrored(tally)
-    return merge_ties(
-        Tally(
-            *(
-                np.concatenate([getattr(other, part)[flip[::-1]], getattr(tally, part)[~flip]])
-                for part in ("score", "count", "weight", "square", "mixed")
-            )
-        )
-    )
 
 
 def _in_shares(work: Callable[[Scored], Any], scored: Scored) -> list[Any]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs import FloatArray, Target, as_scored
-from calibrant.metrics.binning import Scheme, check_bins, mass_edges, width_edges
+from calibrant.metrics.binning import HAIR, Scheme, check_bins, mass_edges, width_edges
 from calibrant.metrics.problem import one_tally
 from calibrant.metrics.seminorms import binned_size
 from calibrant.metrics.tally import Tally
@@ -78,8 +78,8 @@ def _starts(tally: Tally, below: FloatArray, bins: int, scheme: Scheme) -> Any:
     if scheme == "width":
         return tally.starts(width_edges(bins))
     # The first score with floor(bins * below / W) >= j, as in mass_edges.
-    goal = np.arange(1, bins) * below[-1]
-    inner = np.searchsorted(below[:-1] * bins, goal, side="left")
+    goal = np.arange(1, bins) - HAIR
+    inner = np.searchsorted(below[:-1] * (bins / below[-1]), goal, side="left")
     return np.concatenate([[0], inner, [len(tally.score)]])
 
 

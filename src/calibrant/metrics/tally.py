@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Tally", "merge_ties", "sum_between", "tally_and_places", "tally_rows"]
+__all__ = ["Tally", "sum_between", "tally_and_places", "tally_rows"]
 
 
 @dataclass(frozen=True)
@@ -119,13 +119,15 @@ class Tally:
     def redraw(self, hits: FloatArray) -> Tally:
         """Return the same scores with `hits` (C,) rows having the event instead."""
         rows = self.rows
-        ones = hits / np.where(rows > 0, rows, 1.0)
-        split = np.column_stack([1.0 - ones, ones])
+        ones = hits / rows
+        # Rows of unequal weight vary more than their number tells: by the sum of squares.
+        stretch = np.sqrt(self.spread * rows) / self.mass
+        heavy = self.score + (ones - self.score) * stretch  # beyond [0, 1] for a cell, not a bin
         return replace(
             self,
-            count=rows[:, None] * split,
-            weight=self.mass[:, None] * split,
-            square=self.spread[:, None] * split,
+            count=rows[:, None] * np.column_stack([1.0 - ones, ones]),
+            weight=self.mass[:, None] * np.column_stack([1.0 - heavy, heavy]),
+            square=self.spread[:, None] * np.column_stack([1.0 - ones, ones]),
         )
 
 
@@ -191,19 +193,6 @@ def _sort_pairs(
     came = (keys & whole(1)).astype(bool)
     keys >>= whole(1)
     return keys.view(scores.dtype), came
-
-
-def merge_ties(tally: Tally) -> Tally:
-    """Sort cells by score and merge those with equal scores."""
-    order = np.argsort(tally.score, kind="stable")
-    parts = [part[order] for part in (tally.score, tally.count, tally.weight, tally.square)]
-    score = parts[0]
-    starts = np.flatnonzero(np.r_[True, score[1:] != score[:-1]])
-    mixed = None
-    if tally.mixed is not None:
-        mixed = np.logical_or.reduceat(tally.mixed[order], starts)
-    count, weight, square = (np.add.reduceat(part, starts, axis=0) for part in parts[1:])
-    return Tally(score[starts], count, weight, square, mixed)
 
 
 def sum_between(values: FloatArray, starts: IntArray) -> FloatArray:

@@ -86,4 +86,5 @@ def _points(value: float) -> str:
 
 def _data(tally: Tally, target: str) -> str:
     event = "positive" if target == "positive" else "correct"
-    return f"{tally.n:,} rows, {round(tally.count[:, 1].sum()):,} of them {event}"
+    rows = "1 row" if tally.n == 1 else f"{tally.n:,} rows"
+    return f"{rows}, {round(tally.count[:, 1].sum()):,} of them {event}"

@@ -122,3 +122,12 @@ def test_a_missing_second_file(cli, pair):
     result = cli("compare", pair[0], pair[1].with_name("idael.csv"))
     assert result.exit_code == 2
     assert "ideal.csv" in result.stderr
+
+
+def test_labels_saved_as_true_and_false_are_0_and_1(cli, tmp_path):
+    (tmp_path / "a.csv").write_text("label,prob\n" + "1,0.75\n0,0.5\n" * 9)
+    (tmp_path / "b.csv").write_text("label,prob\n" + "true,0.75\nfalse,0.5\n" * 9)
+    for words in (("a.csv", "b.csv"), ("b.csv", "a.csv")):
+        result = cli("compare", *(tmp_path / w for w in words), "--json")
+        assert result.exit_code == 0, result.output
+        assert json.loads(result.stdout)["differences"]["nll"]["difference"] == 0

@@ -102,6 +102,30 @@ def test_output_to_a_full_disk(spawn, scores, words):
     assert "No space left" in err
 
 
+CLOSED = """
+import os, sys
+gone, words = sys.argv[1], sys.argv[2:]
+os.close({"stdout": 1, "stderr": 2}[gone])
+os.execv(sys.executable, [sys.executable, "-m", "calibrant", *words])
+"""
+
+
+@pytest.mark.parametrize("words", [(), ("--json",)])
+@pytest.mark.parametrize("gone", ["stdout", "stderr"])
+@pytest.mark.parametrize("bad", [False, True])
+def test_a_closed_stream_changes_no_exit_code(spawn, scores, tmp_path, words, gone, bad):
+    if bad:
+        scores.write_text("label,prob\n1,9\n")
+    report = tmp_path / "report.html"
+    process = spawn(gone, "evaluate", scores, "--html", report, *words, code=CLOSED)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == (2 if bad else 0)
+    assert "Traceback" not in out + err
+    assert report.exists() == (not bad)
+    told_in = "stdout" if words else "stderr"
+    assert (out if told_in == "stdout" else err).count("got 9") == (bad and gone != told_in)
+
+
 HYGIENE = """
 import sys
 sys.modules["torch"] = None

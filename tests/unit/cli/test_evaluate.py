@@ -170,3 +170,12 @@ def test_class_names_that_look_like_markup_are_printed_as_they_are(cli, tmp_path
 
 def test_same_seed_same_bytes(cli, scores):
     assert cli("evaluate", scores, "--json").stdout == cli("evaluate", scores, "--json").stdout
+
+
+@pytest.mark.parametrize("how", [(), ("--stream",)])
+def test_a_positive_class_that_never_occurs_is_noted(cli, tmp_path, how):
+    (tmp_path / "s.csv").write_text("label,prob\n" + "yes,0.3\n" * 9)
+    result = cli("evaluate", tmp_path / "s.csv", "--positive", "yess", "--json", *how)
+    assert result.exit_code == 0, result.output
+    notes = json.loads(result.stdout)["notes"]
+    assert any("No label is 'yess'" in note for note in notes)

@@ -76,6 +76,18 @@ def test_an_infinite_log_loss_hands_the_verdict_to_brier():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
+def test_one_class_alone_is_compared_without_ranking():
+    found = compare([1, 1, 1], [0.9, 0.8, 0.7], [0.6, 0.7, 0.8])
+    assert "auroc" not in found.differences
+    assert found["nll"].value is not None
+
+
+def test_many_bins_need_little_memory():
+    draw = WORLDS["binary"].draw(3000, 0)
+    found = compare(draw.labels, draw.probs, draw.posterior, n_bins=2000)
+    assert found["ece_debiased"].interval is not None
+
+
 def test_weights_act_as_repetitions_on_values():
     draw = WORLDS["binary"].draw(300, 0)
     times = np.random.default_rng(0).integers(1, 4, 300)

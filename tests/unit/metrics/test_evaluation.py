@@ -230,6 +230,72 @@ def test_weights_widen_intervals_beyond_those_of_the_rows():
     assert wide.high - wide.low > 1.3 * (plain.high - plain.low)
 
 
+def test_weighted_floors_are_what_weighted_redraws_give():
+    rng = np.random.default_rng(0)
+    probs, weights = rng.random(2000), rng.lognormal(0, 1.3, 2000)
+    found = evaluate((rng.random(2000) < probs).astype(int), probs, weights=weights)
+    functions = {
+        "ece_debiased": metrics.ece_debiased,
+        "ece_smooth": metrics.ece_smooth,
+        "ece_sweep_em": metrics.ece_sweep,
+        "ece_ew": metrics.ece,
+    }
+    for name, function in functions.items():
+        drawn = [
+            function((rng.random(2000) < probs).astype(int), probs, weights=weights)
+            for _ in range(150)
+        ]
+        noise = 4 * np.std(drawn) * np.sqrt(2 / 150)
+        assert found[name].floor.mean == pytest.approx(np.mean(drawn), abs=noise), name
+
+
+def test_the_class_wise_floor_is_right_for_rare_classes():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.full(200, 0.5), 300)
+    cumulated = np.cumsum(probs, axis=1)
+
+    def labels():
+        return (rng.random((300, 1)) > cumulated).sum(axis=1).clip(0, 199)
+
+    floor = evaluate(labels(), probs)["ace"].floor
+    drawn = np.mean([metrics.ace(labels(), probs) for _ in range(20)])
+    assert floor.mean == pytest.approx(drawn, rel=0.05)
+
+
+def test_a_correlation_stays_between_minus_one_and_one():
+    few = evaluate([0] * 18 + [1] * 2, [0.7] + [0.2] * 17 + [0.8] * 2)["matthews"]
+    assert -1 <= few.interval.low < few.value < few.interval.high <= 1
+    perfect = evaluate([0, 1, 0, 1, 1], [0.1, 0.9, 0.2, 0.8, 0.7])["matthews"]
+    assert perfect.interval.low < 0.9
+    assert perfect.interval.high == 1
+
+
+def test_a_loss_of_one_row_has_no_interval():
+    assert evaluate([1], [0.7])["nll"].interval is None
+
+
+def test_the_scale_of_weights_does_not_matter():
+    draw = WORLDS["binary"].draw(400, 0)
+    names = list(evaluate(draw.labels, draw.probs).figures)
+    one, tenth = (
+        metrics.measure(draw.labels, draw.probs, weights=np.full(400, weight), names=names)
+        for weight in (1.0, 0.1)
+    )
+    plain = metrics.measure(draw.labels, draw.probs, names=names)
+    assert one == pytest.approx(plain)
+    assert tenth == pytest.approx(plain)
+
+
+def test_labels_in_perfect_order_give_the_same_sweep_as_the_function():
+    probs = np.sort(np.random.default_rng(0).random(5000))
+    labels = (probs > 0.5).astype(int)
+    found = evaluate(labels, probs)
+    assert found["ece_sweep_em"].value == pytest.approx(metrics.ece_sweep(labels, probs))
+    assert found["ece_sweep_ew"].value == pytest.approx(
+        metrics.ece_sweep(labels, probs, scheme="width")
+    )
+
+
 def test_rows_of_weight_zero_are_not_there():
     draw = WORLDS["binary"].draw(400, 0)
     weights = np.r_[np.ones(300), np.zeros(100)]
@@ -243,8 +309,11 @@ def test_rows_of_weight_zero_are_not_there():
     ("options", "message"),
     [
         ({"groups": ["a"]}, r"groups must have shape \(2,\)"),
-        ({"target": "classwise"}, "always given beside it"),
+        ({"target": "classwise"}, "names of their own"),
         ({"classes": ["no", "no"]}, "got 'no' twice"),
+        ({"n_bins": 0}, "n_bins must be a whole number of at least 1, got 0"),
+        ({"confidence": 95}, "confidence must lie between 0.5 and 0.99, got 95"),
+        ({"weights": [1, 1e300]}, "between 0 and 1e.12, got 1e.300 in row 1"),
     ],
 )
 def test_bad_options_get_one_sentence(options, message):

@@ -52,7 +52,7 @@ def test_scores_of_exactly_zero_and_one_that_err_are_impossible_under_calibratio
 
 
 def test_classwise_is_refused_with_a_remedy():
-    with pytest.raises(InputError, match="each class's column"):
+    with pytest.raises(InputError, match="'positive' or 'top-label' here, got 'classwise'"):
         ks([0, 1], [0.2, 0.7], target="classwise")
 
 

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.metrics.binning import mass_edges, width_edges
-from calibrant.metrics.tally import merge_ties, tally_and_places, tally_rows
+from calibrant.metrics.tally import tally_and_places, tally_rows
 from calibrant.testing import WORLDS
 
 ROWS = st.lists(
@@ -52,15 +52,3 @@ def test_redrawing_keeps_scores_and_rows():
     tally = tally_rows(np.array([0.2, 0.2, 0.7]), np.array([True, False, True]))
     redrawn = tally.redraw(np.array([0.0, 1.0]))
     assert redrawn.count.tolist() == [[2.0, 0.0], [0.0, 1.0]]
-
-
-def test_merging_ties_sorts_and_adds():
-    tally = tally_rows(np.array([0.2, 0.7]), np.array([True, False]))
-    twice = merge_ties(
-        type(tally)(
-            np.r_[tally.score[::-1], tally.score],
-            *(np.vstack([part[::-1], part]) for part in (tally.count, tally.weight, tally.square)),
-        )
-    )
-    assert twice.score.tolist() == [0.2, 0.7]
-    assert twice.count.tolist() == (2 * tally.count).tolist()

@@ -190,3 +190,24 @@ def test_headings_are_in_order(visit):
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_one_row_shows_dots(visit, tmp_path):
+    page = visit(url=write_html(evaluate([1], [0.4]), tmp_path / "one.html").as_uri())
+    assert page.locator("#chart-threshold .scatterlayer .point").count() == 3
+    assert page.locator("#chart-recall .scatterlayer .point").count() >= 1
+    many = visit()
+    assert many.locator("#chart-threshold .scatterlayer .point").count() == 0
+
+
+def test_a_long_note_wraps(visit, tmp_path):
+    from dataclasses import replace
+
+    from calibrant.results import Figure
+
+    found = evaluate([0, 1, 1], [0.2, 0.7, 0.9])
+    note = Figure("nll", None, "", why="infinite, for some probability of what happened is 0 " * 4)
+    path = write_html(replace(found, figures={**found.figures, "nll": note}), tmp_path / "n.html")
+    page = visit(url=path.as_uri())
+    over = "(e) => e.scrollWidth - e.clientWidth"
+    assert page.get_by_label("Table of all metrics").evaluate(over) <= 0

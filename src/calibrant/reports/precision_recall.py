@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.inputs import Target
 from calibrant.metrics.curves import ThresholdCurve
 from calibrant.reports.problems import evaluation_curves, prediction_curves
-from calibrant.reports.style import GREY, PALETTE, label_of, new_axes, tidy
+from calibrant.reports.style import GREY, PALETTE, label_of, marker_of, new_axes, tidy
 from calibrant.results import Evaluation
 
 if TYPE_CHECKING:
@@ -104,8 +104,9 @@ class PrecisionRecallDisplay:
         for i, (title, curve) in enumerate(self.curves.items()):
             color = PALETTE[i % len(PALETTE)]
             ax.plot(
-                curve.recall, curve.precision, color=color, linewidth=1.8, label=label_of(title)
-            )
+                curve.recall, curve.precision, color=color, linewidth=1.8, label=label_of(title),
+                marker=marker_of(len(curve.recall)),
+            )  # fmt: skip
         if chance and len(self.curves) == 1 and len(curve.precision):
             # At the lowest threshold every row is flagged, so precision is the event rate.
             rate = float(curve.precision[0])

@@ -42,6 +42,11 @@ def tidy(ax: Axes, *, x: str, y: str, unit_x: bool = True, unit_y: bool = True) 
     ax.spines[["top", "right"]].set_visible(False)
 
 
+def marker_of(points: int) -> str:
+    """Return the marker of a curve: one with few points needs dots to be seen at all."""
+    return "o" if points < 5 else ""
+
+
 def label_of(name: Any) -> str:
     """Write a name so that matplotlib draws it as it is: a dollar would begin a formula."""
     return printable(name).replace("$", r"\$")

@@ -6,8 +6,10 @@ from collections.abc import Iterable, Iterator
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from calibrant.reports.text_cells import Words, shortened
 from calibrant.reports.words import (
     better_of,
+    counted,
     headline,
     interval_words,
     judged,
@@ -27,6 +29,8 @@ if TYPE_CHECKING:
 __all__ = ["render_comparison", "render_text"]
 
 _MOST_CLASSES = 20
+_LONGEST = 120  # characters of a name
+_COMPARED = 60  # columns of a comparison that do not hang on the models' names
 _FLOOR = "Calibrated model gets: what chance alone gives, on average (95 % of the time at most)."
 _STYLES = {True: "bold yellow", False: "bold green", None: "bold"}
 
@@ -66,7 +70,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100, color: bool =
     ...
     NLL (log loss)  0.4100  0.3800  -0.0300  -0.0400 to -0.0200  0.001  new
     """
-    return _to_text(_comparison_parts(comparison), width, color)
+    return _to_text(_comparison_parts(comparison, width), width, color)
 
 
 def _to_text(parts: Iterable[RenderableType], width: int, color: bool) -> str:
@@ -138,7 +142,7 @@ def _class_table(evaluation: Evaluation) -> Table:
     for row in evaluation.per_class:
         _add(
             table,
-            row["class"],
+            shortened(row["class"], _LONGEST),
             f"{row['rows']:,}",
             f"{row['predicted']:,}",
             _rate(row["precision"]),
@@ -153,18 +157,20 @@ def _group_table(evaluation: Evaluation) -> Table:
     for name, group in evaluation.groups.items():
         figure = group.figures.get("ece_ew")
         error = number(None if figure is None else figure.value)
-        _add(table, name, f"{group.n:,}", error, headline(group))
+        _add(table, shortened(name, _LONGEST), f"{group.n:,}", error, headline(group))
     return table
 
 
-def _comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
+def _comparison_parts(comparison: Comparison, width: int) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    first, second = comparison.names
+    called = _called(comparison.names, width)
     yield Text(printable(sentence(comparison.verdict)), style="bold")
-    yield Text(f"{comparison.n:,} rows, the same for both models.")
+    yield Text(f"{counted(comparison.n, 'row')}, the same for both models.")
     interval = f"{100 * comparison.confidence:g} % interval"
-    names = ("Metric", first, second, "Difference", interval, "p", "Better")
+    if called != comparison.names:
+        yield Text(printable("; ".join(map("{} is {}".format, called, comparison.names)) + "."))
+    names = ("Metric", *called, "Difference", interval, "p", "Better")
     table = _table(*names, words=(0, 6))
     for name, difference in comparison.differences.items():
         _add(
@@ -175,9 +181,15 @@ def _comparison_parts(comparison: Comparison) -> Iterator[RenderableType]:
             _signed(difference.value),
             _signed_interval(difference),
             _p_value(difference.p_value),
-            _better(difference, comparison.names),
+            _better(difference, called),
         )
     yield table
+
+
+def _called(names: tuple[str, str], width: int) -> tuple[str, str]:
+    """Return what the table calls the models: their names, or A and B where there is no room."""
+    a, b = map(len, names)
+    return names if max(7, a) + max(7, b) + max(6, a, b) <= width - _COMPARED else ("A", "B")
 
 
 def _better(difference: Difference, names: tuple[str, str]) -> str:
@@ -185,7 +197,9 @@ def _better(difference: Difference, names: tuple[str, str]) -> str:
     if difference.value is None:
         return f"not given: {difference.why}" if difference.why else "not given"
     way, interval = better_of(difference.name), difference.interval
-    if interval is None or interval.low <= 0 <= interval.high or not way:
+    if interval is None:
+        return f"no interval: {difference.why}" if difference.why else ""
+    if interval.low <= 0 <= interval.high or not way:
         return ""
     return names[1] if (interval.low > 0) == (way == "higher") else names[0]
 
@@ -229,4 +243,5 @@ def _table(*names: str, words: tuple[int, ...] = (0,)) -> Table:
 def _add(table: Table, *cells: Any) -> None:
     from rich.text import Text
 
-    table.add_row(*(Text(printable(cell)) for cell in cells))
+    made = zip(table.columns, (printable(cell) for cell in cells), strict=True)
+    table.add_row(*(Text(cell) if column.no_wrap else Words(cell) for column, cell in made))

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.inputs import Target
 from calibrant.metrics.curves import ThresholdCurve
 from calibrant.reports.problems import evaluation_curves, prediction_curves
-from calibrant.reports.style import EVENT, GREY, OTHER, THIRD, label_of, new_axes, tidy
+from calibrant.reports.style import EVENT, GREY, OTHER, THIRD, label_of, marker_of, new_axes, tidy
 from calibrant.results import Evaluation
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ class ThresholdDisplay:
         ):
             ax.plot(
                 self.curve.threshold, values, style, color=color, linewidth=1.8, label=label,
-                drawstyle="steps-pre",
+                drawstyle="steps-pre", marker=marker_of(len(self.curve.threshold)),
             )  # fmt: skip
         if mark is not None:
             ax.axvline(mark, color=GREY, linewidth=1.2)

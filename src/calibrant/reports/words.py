@@ -10,6 +10,7 @@ from calibrant.results import Evaluation, Figure, Floor, Interval
 
 __all__ = [
     "better_of",
+    "counted",
     "floor_words",
     "headline",
     "interval_words",
@@ -81,6 +82,8 @@ def note_of(figure: Figure) -> str:
     if figure.value is None:
         return f"not given: {figure.why}" if figure.why else "not given"
     parts = []
+    if figure.interval is None and figure.why:
+        parts.append(f"no interval: {figure.why}")
     if figure.error_bound is not None:
         parts.append(f"exact to ± {number(figure.error_bound)}")
     if figure.floor is not None and figure.value <= figure.floor.q95:
@@ -115,7 +118,20 @@ def judged(evaluation: Evaluation) -> str:
 def rows_and_classes(evaluation: Evaluation) -> str:
     """Say how much data was judged."""
     weighted = ", weighted" if evaluation.weighted else ""
-    return f"{evaluation.n:,} rows{weighted}, {len(evaluation.classes):,} classes"
+    rows, classes = counted(evaluation.n, "row"), counted(len(evaluation.classes), "class")
+    return f"{rows}{weighted}, {classes}"
+
+
+def counted(n: int, what: str) -> str:
+    """Write a number with the thing it counts.
+
+    Examples
+    --------
+    >>> counted(1, "row"), counted(2000, "row"), counted(2, "class")
+    ('1 row', '2,000 rows', '2 classes')
+    """
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{n:,} {what if n == 1 else plural}"
 
 
 def quoted(name: Any) -> str:

@@ -201,3 +201,14 @@ def test_importing_is_light():
         "sys.exit(str(heavy) if heavy else 0)"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+@pytest.mark.parametrize("display", [PrecisionRecallDisplay, ThresholdDisplay])
+def test_a_curve_of_few_points_has_dots(display, case):
+    one = display.from_predictions([1], [0.4]).ax_.lines[0]
+    assert one.get_marker() == "o"
+    draw, _ = case
+    assert display.from_predictions(draw.labels, draw.probs).ax_.lines[0].get_marker() in (
+        "",
+        "None",
+    )

@@ -175,3 +175,18 @@ def test_write_survives_a_name_without_utf8_form(binary, tmp_path):
 def test_write_needs_a_folder(binary, tmp_path):
     with pytest.raises(InputError, match="create it first"):
         write_html(binary, tmp_path / "missing" / "report.html")
+
+
+def test_a_value_without_an_interval_has_an_empty_cell(binary):
+    figures = {**binary.figures, "nll": Figure("nll", 0.25, ""), "accuracy": Figure("x", 0.5, "")}
+    data = page_data(replace(binary, figures=figures))
+    row = next(row for row in data["metrics"] if row["value"] == "0.2500")
+    assert row["interval"] == ""
+    assert [card["interval"] for card in data["cards"]][1:] == ["", ""]
+    assert "<td>0.2500</td><td></td>" in html(replace(binary, figures=figures))
+
+
+def test_one_row_is_not_rows():
+    page = html(evaluate([1], [0.4])).split("<script")[0]
+    assert "1 row, 2 classes" in page
+    assert "1 rows" not in page

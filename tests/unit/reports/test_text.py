@@ -97,3 +97,57 @@ def test_comparison_names_the_better_model(name, low, high, winner):
 def test_comparison_says_why_a_difference_is_missing():
     found = Difference("nll", None, 0.4, None, "", why="infinite for old")
     assert "not given: infinite for old" in render_comparison(comparison(nll=found))
+
+
+def test_a_value_without_an_interval_has_an_empty_cell(binary):
+    figures = {**binary.figures, "nll": Figure("nll", 0.25, "")}
+    text = render_text(replace(binary, figures=figures))
+    line = next(line for line in text.splitlines() if line.startswith("NLL"))
+    assert line.split() == ["NLL", "(log", "loss)", "0.2500"]
+    figures["nll"] = replace(figures["nll"], why="one row has no spread")
+    text = render_text(replace(binary, figures=figures))
+    assert "NLL (log loss): no interval: one row has no spread." in text
+
+
+def test_a_difference_without_an_interval_has_an_empty_cell():
+    found = Difference("nll", 0.5, 0.25, -0.25, "")
+    line = render_comparison(comparison(nll=found)).splitlines()[-1]
+    assert line.split() == ["NLL", "(log", "loss)", "0.5000", "0.2500", "-0.2500"]
+    text = render_comparison(comparison(nll=replace(found, why="one row")))
+    assert "no interval: one row" in text
+
+
+def test_one_row_is_not_rows():
+    text = render_text(evaluate([1], [0.4]))
+    assert "1 row, 2 classes." in text
+    assert "1 rows" not in text
+    found = Difference("nll", 0.5, 0.25, -0.25, "")
+    one = replace(comparison(nll=found), n=1)
+    assert "1 row, the same for both models." in render_comparison(one)
+
+
+LONG = ("quality_not_adequate", "antidisestablishmentarianism", "others")
+
+
+def test_long_class_names_break_at_their_separators_or_lose_their_middle():
+    rng = np.random.default_rng(0)
+    probs = rng.dirichlet(np.ones(3), 300)
+    labels = np.array(LONG)[rng.integers(0, 3, 300)]
+    text = render_text(evaluate(labels, probs, classes=LONG), width=80)
+    lines = [line.split(" ")[0] for line in text.splitlines()]
+    assert max(map(len, text.splitlines())) <= 80
+    at = lines.index("quality_")
+    assert lines[at : at + 3] == ["quality_", "not_", "adequate"]
+    assert lines[at + 3].startswith("antid")
+    assert "…" in lines[at + 3]
+    assert lines[at + 4] == "others"
+
+
+def test_long_model_names_leave_room_for_the_table():
+    found = Difference("accuracy", 0.5, 0.6, 0.1, "", Interval(0.05, 0.15), 0.0004)
+    both = replace(comparison(accuracy=found), names=("resnet50_2024-01-02", "vit_huge_14_laion"))
+    text = render_comparison(both, width=80)
+    assert "A is resnet50_2024-01-02; B is vit_huge_14_laion." in text
+    assert text.splitlines()[-1].split()[0] == "Accuracy"
+    assert text.splitlines()[-1].endswith(" B")
+    assert "vit_huge_14_laion" in render_comparison(both, width=140).splitlines()[-1]

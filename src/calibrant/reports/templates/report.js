@@ -36,6 +36,11 @@
     return `${shown === "100.0" ? "almost 100" : shown} %`;
   };
 
+  const rowsOf = (count) => `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`;
+
+  // A line of few points, perhaps of one, can only be seen by its dots.
+  const modeOf = (points) => (points.length < 5 ? "lines+markers" : "lines");
+
   const dashed = (x, y) => ({
     x, y, mode: "lines", line: { color: colour("muted"), width: 1.5, dash: "dash" }, hoverinfo: "skip",
   });
@@ -48,7 +53,7 @@
     const banded = bins.band_low.length > 0;
     const inside = bins.rate.map((r, i) => banded && r >= bins.band_low[i] - 1e-6 && r <= bins.band_high[i] + 1e-6);
     const words = bins.score.map((s, i) =>
-      `said ${s.toFixed(3)}, happened ${bins.rate[i].toFixed(3)}<br>${bins.count[i].toLocaleString("en")} rows` +
+      `said ${s.toFixed(3)}, happened ${bins.rate[i].toFixed(3)}<br>${rowsOf(bins.count[i])}` +
       (banded ? `<br>calibrated: ${bins.band_low[i].toFixed(3)} to ${bins.band_high[i].toFixed(3)}` : ""));
     const traces = [dashed([0, 1], [0, 1])];
     if (banded) {
@@ -86,7 +91,8 @@
     const bars = (counts, name, more) => ({
       x: middle, y: counts, type: "bar", width: one.edges[1] - one.edges[0],
       marker: { color: colour(name), line: { color: colour("panel"), width: 1 } },
-      hovertemplate: `%{y:,.0f} ${data.weighted ? "(weight)" : "rows"} around %{x:.3f}<extra></extra>`, ...more,
+      hovertemplate: counts.map((n) =>
+        `${data.weighted ? "%{y:,.0f} (weight)" : rowsOf(n)} around %{x:.3f}<extra></extra>`), ...more,
     });
     const rows = (title, counts, domain) =>
       axis(title, { domain, ...(log ? { type: "log", dtick: 1, range: [-0.15, top10(counts)] } : { rangemode: "tozero", nticks: 5 }) });
@@ -125,15 +131,16 @@
     const read = reading();
     element("threshold-words").textContent = words(read);
     element("threshold-slider").setAttribute("aria-valuetext", words(read));
-    const line = (y, name, dash, what) => ({
-      x: one.threshold, y, mode: "lines", line: { color: colour(name), width: 2, dash, shape: "vh" },
+    const line = (y, name, dash, what, size) => ({
+      x: one.threshold, y, mode: modeOf(one.threshold), cliponaxis: false, line: { color: colour(name), width: 2, dash, shape: "vh" },
+      marker: { size, symbol: size > 7 ? "circle-open" : "circle", line: { width: 2 } },
       hovertemplate: `${what} %{y:.1%} at %{x:.3f}<extra></extra>`,
     });
     const mark = { type: "line", x0: read.threshold, x1: read.threshold, y0: 0, y1: 1, yref: "paper",
       line: { color: colour("ink"), width: 1.5 } };
     draw("chart-threshold",
-      [line(one.precision, "event", "solid", "precision"), line(one.recall, "other", "dash", "recall"),
-        line(one.flagged, "third", "dot", "flagged")],
+      [line(one.precision, "event", "solid", "precision", 7), line(one.recall, "other", "dash", "recall", 12),
+        line(one.flagged, "third", "dot", "flagged", 17)],
       { xaxis: probability("threshold"), yaxis: probability("share", { tickformat: ".0%" }), shapes: [mark] });
     drawRecall(one, read);
   }
@@ -141,7 +148,7 @@
   function drawRecall(one, read) {
     const traces = [
       dashed([0, 1], [one.precision[0], one.precision[0]]),
-      { x: one.recall, y: one.precision, mode: "lines", line: { color: colour("event"), width: 2 },
+      { x: one.recall, y: one.precision, mode: modeOf(one.recall), line: { color: colour("event"), width: 2 },
         text: one.threshold.map((t) => t.toFixed(3)),
         hovertemplate: "precision %{y:.1%}, recall %{x:.1%}<br>at threshold %{text}<extra></extra>" },
     ];

@@ -1,0 +1,76 @@
+"""Cells of the terminal's tables: long names break after their own separators, not anywhere."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from rich.console import Console, ConsoleOptions
+    from rich.measure import Measurement
+    from rich.text import Text
+
+__all__ = ["Words", "broken", "shortened"]
+
+
+@dataclass(frozen=True)
+class Words:
+    """Text that is laid out by `broken` in the width that its column gets."""
+
+    text: str
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        from rich.cells import cell_len
+        from rich.measure import Measurement
+
+        widest = max((cell_len(line) for line in broken(self.text, options.max_width)), default=0)
+        return Measurement(min(widest, 1), widest)
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        from rich.text import Text
+
+        yield Text("\n".join(broken(self.text, options.max_width)))
+
+
+def broken(text: str, width: int) -> list[str]:
+    """Break text into lines of at most `width` columns, after spaces and the marks in names.
+
+    A part that is too long for a line loses its middle.
+
+    Examples
+    --------
+    >>> broken("quality_not_adequate", 14)
+    ['quality_not_', 'adequate']
+    >>> broken("antidisestablishment", 14)
+    ['antidis…shment']
+    """
+    from rich.cells import cell_len
+
+    lines = [""]
+    for part in re.findall(r"[^\s_\-/.]*[\s_\-/.]+|[^\s_\-/.]+", text):
+        if lines[-1] and cell_len((lines[-1] + part).rstrip()) > width:
+            lines.append("")
+        lines[-1] += part
+    return [shortened(line.rstrip(), width) for line in lines]
+
+
+def shortened(text: Any, width: int) -> str:
+    """Leave out the middle of a text that is wider than `width` columns.
+
+    Examples
+    --------
+    >>> shortened("one_two_three", 9), shortened("one", 9)
+    ('one_…hree', 'one')
+    """
+    from rich.cells import cell_len, set_cell_size
+
+    whole = str(text)
+    if cell_len(whole) <= width:
+        return whole
+    tail = max(0, width - 1) // 2
+    head = max(0, width - 1 - tail)
+    start = str(set_cell_size(whole, head)).rstrip()
+    end = str(set_cell_size(whole[::-1], tail)).rstrip()[::-1]
+    return f"{start}…{end}"

@@ -295,12 +295,12 @@ class Comparison:
     def __str__(self) -> str:
         lines = [self.verdict]
         for d in self.differences.values():
-            if d.value is None or d.interval is None:
+            if d.value is None:
                 lines.append(f"{d.name}: not given ({d.why})")
-            else:
-                lines.append(
-                    f"{d.name}: {d.value:+.4f} [{d.interval.low:+.4f}, {d.interval.high:+.4f}]"
-                )
+                continue
+            span = d.interval
+            ends = "" if span is None else f" [{span.low:+.4f}, {span.high:+.4f}]"
+            lines.append(f"{d.name}: {d.value:+.4f}{ends}")
         return "\n".join(lines)
 
 

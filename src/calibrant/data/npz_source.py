@@ -38,7 +38,7 @@ class NpzSource:
         columns: dict[str, tuple[str, NDArray[Any]]] = {}
         labels = "labels" if ask.label == "label" and "label" not in arrays else ask.label
         if labels in arrays:
-            columns[ask.label] = (labels, arrays[labels])
+            columns[ask.label] = (labels, _named_labels(arrays, labels, self.file))
         columns |= _score_columns(arrays, self.file)
         for name, plural in ((ask.weight, "weights"), (ask.group, "groups"), (ask.ids, "ids")):
             key = name if name in arrays else plural
@@ -151,6 +151,24 @@ def _native(values: NDArray[Any]) -> NDArray[Any]:
         with np.errstate(over="ignore"):  # an infinity is told with its row
             return values.astype(np.float64)
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
+
+
+def _named_labels(arrays: Mapping[str, NDArray[Any]], key: str, file: Path) -> NDArray[Any]:
+    """Take whole numbers as positions in `classes`, unless those names are numbers themselves."""
+    labels, classes = arrays[key], arrays.get("classes")
+    if classes is None or labels.ndim != 1 or labels.dtype.kind not in "iu":
+        return labels
+    names = np.array([str(name).strip() for name in np.ravel(classes).tolist()])
+    if any(name.lstrip("-").isdigit() for name in names) or len(labels) == 0:
+        return labels
+    off = (labels < 0) | (labels >= len(names))
+    if off.any():
+        row = int(np.argmax(off))
+        raise InputError(
+            f"{file}, data row {row + 1}, {key}: label {labels[row]} is no position in classes, "
+            f"which has {len(names)} names: correct the label or the array classes."
+        )
+    return np.asarray(names[labels])
 
 
 def _score_columns(

@@ -276,3 +276,14 @@ def test_zero_weights_are_fine_in_one_batch_but_not_in_all(tmp_path):
     columns = {"label": [0, 1, 1], "prob": [0.1, 0.9, 0.8], "weight": [0.0, 0.0, 1.0]}
     pq.write_table(pa.table(columns), file)
     assert [b.n for b in scan_scores(file, batch_rows=2)] == [2, 1]
+
+
+def test_whole_numbers_in_an_npz_are_positions_in_its_class_names(tmp_path):
+    file = tmp_path / "scores.npz"
+    np.savez(file, labels=[0, 1, 1], probs=[0.2, 0.9, 0.6], classes=["stay", "churn"])
+    found = read_scores(file)
+    assert found.classes == ("stay", "churn")
+    assert found.labels.tolist() == [0, 1, 1]
+    np.savez(file, labels=[0, 2], probs=[0.2, 0.9], classes=["stay", "churn"])
+    with pytest.raises(InputError, match="data row 2, labels: label 2 is no position in classes"):
+        read_scores(file)

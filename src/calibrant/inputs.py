@@ -19,6 +19,7 @@ __all__ = [
     "as_probs",
     "as_scored",
     "as_weights",
+    "check_two_classes",
     "one_target",
     "resolve_target",
 ]
@@ -209,6 +210,17 @@ def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | N
     if not array.any():
         raise InputError(f"{name} are all zero: at least one row must count.")
     return array
+
+
+def check_two_classes(rows: IntArray | FloatArray, classes: tuple[Any, ...]) -> None:
+    """Refuse data in which one class alone occurs; `rows` counts the labels of each class."""
+    present = np.flatnonzero(rows)
+    if len(present) == 1:
+        raise InputError(
+            f"all {int(rows.sum()):,} labels are {classes[present[0]]!r}, but rows of at least two "
+            "classes are needed to judge a classifier: add rows of another class (single metrics, "
+            "such as calibrant.metrics.ece, take what there is)."
+        )
 
 
 def resolve_target(target: str | None, n_classes: int) -> Target:

@@ -97,12 +97,16 @@ def evaluate_file(
     files: Iterable[Path], columns: Mapping[str, Any], options: Mapping[str, Any], seed: int
 ) -> Evaluation:
     """Evaluate score files in memory."""
+    import numpy as np
+
     from calibrant.cli.progress import progress
     from calibrant.data import read_scores
+    from calibrant.inputs import check_two_classes
     from calibrant.metrics import evaluate as measure
 
     with progress("evaluating"):
         scores = read_scores(list(files), **columns)
+        check_two_classes(np.bincount(scores.labels), scores.classes)
         found = measure(
             scores.labels,
             scores.probs,
@@ -124,6 +128,7 @@ def evaluate_stream(
     """Evaluate score files batch by batch, in constant memory."""
     from calibrant.cli.progress import progress
     from calibrant.data import scan_scores
+    from calibrant.inputs import check_two_classes
     from calibrant.metrics.streaming import StreamingEvaluation
 
     state, first = None, None
@@ -139,6 +144,7 @@ def evaluate_stream(
             interruption.check()
     assert state is not None  # a scan without any row has raised
     assert first is not None
+    check_two_classes(state.confusion[0].sum(axis=1), first.classes)
     return state.compute(rng=seed).with_classes(first.classes, first.notes)
 
 

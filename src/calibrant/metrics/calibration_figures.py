@@ -67,7 +67,7 @@ def checked_options(n_bins: int, confidence: float) -> Options:
             f"confidence must lie between 0.5 and 0.99, got {confidence!r}: "
             "resampling cannot tell apart anything closer to certainty."
         )
-    # Fifty replicates beyond either end of the interval.
+    # At least 25 replicates beyond either end of the interval.
     replicates = max(1000, math.ceil(100 / (1 - confidence) / 2))
     return Options(n_bins=n_bins, replicates=replicates, confidence=confidence)
 

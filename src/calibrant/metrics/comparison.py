@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Scored, Target, as_scored, one_target
+from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.binning import bin_index, mass_edges
 from calibrant.metrics.catalogue import CATALOGUE
 from calibrant.metrics.classification import confusion_of
@@ -72,6 +72,7 @@ def compare(
     if a.n < 2:
         raise InputError("a comparison needs at least two rows.")
     what = one_target(target, len(a.classes))
+    check_two_classes(np.bincount(a.labels), a.classes)
     found = {
         name: _smooth_difference(name, *pair, a, confidence)
         for name, pair in _paired(_row_influences(a), _row_influences(b)).items()

@@ -29,16 +29,21 @@ _DRAWN_CLASSES = 50
 
 @dataclass(frozen=True)
 class ThresholdCurve:
-    """Precision, recall and share of flagged rows when scores >= threshold are flagged."""
+    """Precision, recall and share of flagged rows when scores >= threshold are flagged.
+
+    `bound` is None where every score is known. From a stream it says, for each threshold, how far
+    any of the three can be off: the rows of the threshold's own cell may lie on either side.
+    """
 
     threshold: FloatArray
     precision: FloatArray
     recall: FloatArray
     flagged: FloatArray
+    bound: FloatArray | None = None
 
     def to_dict(self) -> dict[str, list[float]]:
         """Return plain lists."""
-        return {name: values.tolist() for name, values in vars(self).items()}
+        return {name: values.tolist() for name, values in vars(self).items() if values is not None}
 
 
 def threshold_curve(tally: Tally, points: int | None = None) -> ThresholdCurve:
@@ -60,8 +65,13 @@ def threshold_curve(tally: Tally, points: int | None = None) -> ThresholdCurve:
         values = np.searchsorted(tally.score, np.linspace(0.0, 1.0, points // 2))
         at = np.unique(np.clip(np.concatenate([ranks, values, [0, at[-1]]]), 0, at[-1]))
     events = right[0] if right[0] > 0 else np.nan
+    bound = None
+    if tally.mixed is not None:
+        # A share of a smaller whole moves most, and precision has the smallest: what is flagged.
+        off = np.maximum(tally.mass[at] / kept[at], tally.hits[at] / events)
+        bound = np.where(tally.mixed[at], np.nan_to_num(off), 0.0)
     return ThresholdCurve(
-        tally.score[at], right[at] / kept[at], right[at] / events, kept[at] / kept[0]
+        tally.score[at], right[at] / kept[at], right[at] / events, kept[at] / kept[0], bound
     )
 
 

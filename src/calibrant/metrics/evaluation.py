@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import Scored, Target, as_scored, one_target
+from calibrant.inputs import Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.binning import Scheme
 from calibrant.metrics.calibration_figures import (
     Estimate,
@@ -85,6 +85,7 @@ def evaluate(
     """
     scored = as_scored(labels, probs, weights=weights, classes=classes)
     what = one_target(target, len(scored.classes))
+    check_two_classes(np.bincount(scored.labels), scored.classes)
     names = _group_names(groups, len(labels))
     if names is not None and weights is not None:
         names = names[np.asarray(weights) > 0]  # as_scored has left out rows of weight 0

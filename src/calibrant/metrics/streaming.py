@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Scored, Target, as_scored, one_target
+from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.bounds import bounded_figures
 from calibrant.metrics.calibration_figures import checked_options
 from calibrant.metrics.cells import CELLS, ScoreCells, log_odds
@@ -111,6 +111,7 @@ class StreamingEvaluation:
         """Evaluate what was seen so far; more batches may follow."""
         if self.n == 0:
             raise InputError("the stream is empty: at least one row is needed.")
+        check_two_classes(self.confusion[0].sum(axis=1), self.classes)
         generator = np.random.default_rng(rng)
         summary = self._summary()
         found = evaluation_of(summary, self.target, self.options, generator, sweeps=False)

@@ -130,13 +130,13 @@ def test_weights_reach_both_paths(cli, scores):
         assert found["weighted"] is True
 
 
-def test_one_class_only_gives_null_and_a_note(cli, tmp_path):
+@pytest.mark.parametrize("how", [(), ("--stream",)])
+def test_one_class_only_is_refused(cli, tmp_path, how):
     file = tmp_path / "scores.csv"
     file.write_text("label,prob\n" + "1,0.5\n1,0.75\n" * 10)
-    found = strict(cli("evaluate", file, "--json").stdout)
-    assert found["metrics"]["auroc"]["value"] is None
-    assert "two classes" in found["metrics"]["auroc"]["why"]
-    assert "All 20 labels are '1'" in found["notes"][0]
+    result = cli("evaluate", file, *how)
+    assert result.exit_code == 2
+    assert "all 20 labels are '1', but rows of at least two classes are needed" in result.stderr
 
 
 def test_positive_is_noted(cli, tmp_path):
@@ -173,9 +173,8 @@ def test_same_seed_same_bytes(cli, scores):
 
 
 @pytest.mark.parametrize("how", [(), ("--stream",)])
-def test_a_positive_class_that_never_occurs_is_noted(cli, tmp_path, how):
+def test_a_positive_class_that_never_occurs_is_refused(cli, tmp_path, how):
     (tmp_path / "s.csv").write_text("label,prob\n" + "yes,0.3\n" * 9)
-    result = cli("evaluate", tmp_path / "s.csv", "--positive", "yess", "--json", *how)
-    assert result.exit_code == 0, result.output
-    notes = json.loads(result.stdout)["notes"]
-    assert any("No label is 'yess'" in note for note in notes)
+    result = cli("evaluate", tmp_path / "s.csv", "--positive", "yess", *how)
+    assert result.exit_code == 2
+    assert "all 9 labels are 'yes'" in result.stderr

@@ -76,10 +76,9 @@ def test_an_infinite_log_loss_hands_the_verdict_to_brier():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_one_class_alone_is_compared_without_ranking():
-    found = compare([1, 1, 1], [0.9, 0.8, 0.7], [0.6, 0.7, 0.8])
-    assert "auroc" not in found.differences
-    assert found["nll"].value is not None
+def test_one_class_alone_cannot_be_compared():
+    with pytest.raises(InputError, match="all 3 labels are 1"):
+        compare([1, 1, 1], [0.9, 0.8, 0.7], [0.6, 0.7, 0.8])
 
 
 def test_many_bins_need_little_memory():

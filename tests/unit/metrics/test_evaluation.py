@@ -191,16 +191,20 @@ def test_an_infinite_log_loss_is_null_with_a_reason():
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-def test_one_class_only_gives_figures_but_no_ranking():
-    found = evaluate([1, 1, 1], [0.9, 0.8, 0.7])
+def test_one_class_only_is_refused():
+    with pytest.raises(InputError, match="all 3 labels are 'yes', but rows of at least two"):
+        evaluate(["yes"] * 3, [0.9, 0.8, 0.7], classes=["no", "yes"])
+
+
+@pytest.mark.parametrize("k", [2, 3])
+def test_a_group_of_one_row_has_figures_but_no_ranking(k):
+    probs = np.full((4, k), 1 / k)
+    found = evaluate([0, 1, 1, 0], probs, groups=["lone", "b", "b", "b"]).groups["lone"]
     assert found["auroc"].value is None
     assert "at least two classes" in found["auroc"].why
-    assert found["ece_ew"].value == pytest.approx(0.2)
-
-
-def test_one_row_can_be_evaluated():
-    json.dumps(evaluate([1], [0.7]).to_dict(), allow_nan=False)
-    json.dumps(evaluate([1], [[0.2, 0.7, 0.1]]).to_dict(), allow_nan=False)
+    assert found["ece_ew"].value == pytest.approx(1 / k if k == 2 else 1 - 1 / k)
+    assert found["nll"].interval is None
+    json.dumps(found.to_dict(), allow_nan=False)
 
 
 def test_perfect_scores_have_intervals_that_admit_doubt():
@@ -268,10 +272,6 @@ def test_a_correlation_stays_between_minus_one_and_one():
     perfect = evaluate([0, 1, 0, 1, 1], [0.1, 0.9, 0.2, 0.8, 0.7])["matthews"]
     assert perfect.interval.low < 0.9
     assert perfect.interval.high == 1
-
-
-def test_a_loss_of_one_row_has_no_interval():
-    assert evaluate([1], [0.7])["nll"].interval is None
 
 
 def test_the_scale_of_weights_does_not_matter():

@@ -133,7 +133,7 @@ def assert_within_bounds(labels, probs, n_bins=15, weights=None):
 
 def test_scores_beyond_the_last_cell_tie_with_one_under_their_complement():
     probs = np.r_[np.full(100, 1.0), np.full(100, 1e-300), np.full(100, 1e-9)]
-    assert_within_bounds(np.zeros(300, int), probs)
+    assert_within_bounds(np.r_[np.ones(2, int), np.zeros(298, int)], probs)
 
 
 def test_a_score_that_rounds_onto_an_edge_under_its_complement():
@@ -142,8 +142,8 @@ def test_a_score_that_rounds_onto_an_edge_under_its_complement():
 
 
 def test_two_columns_that_do_not_quite_sum_to_one_are_both_used():
-    found = StreamingEvaluation(2).update([1, 1], [[0.4996, 0.5], [0.2, 0.8]]).compute()
-    assert found["accuracy"].value == 1.0
+    probs = [[0.4996, 0.5], [0.2, 0.8], [0.9, 0.1]]
+    assert StreamingEvaluation(2).update([1, 1, 0], probs).compute()["accuracy"].value == 1.0
     rng = np.random.default_rng(0)
     probs = rng.dirichlet([1, 1], 2000).round(3)
     assert_within_bounds(rng.integers(0, 2, 2000), probs)
@@ -170,6 +170,22 @@ def test_heavy_weights_do_not_overflow():
         stream.update(labels, probs, np.full(100_000, 1e6))
     assert stream.compute()["ece_ew"].value == pytest.approx(1e-5, rel=1e-9)
     assert_within_bounds([0, 1, 1], [0.2, 0.9, 0.4], weights=[1e12, 1.0, 1e11])
+
+
+def test_threshold_curves_are_within_their_bound():
+    draw = WORLDS["binary"].draw(20_000, 3)
+    stream = StreamingEvaluation(2).update(draw.labels, draw.probs).compute()
+    curve = stream.curves["classes"][1]["curve"]
+    assert max(curve["bound"]) > 0
+    columns = ("threshold", "precision", "recall", "flagged", "bound")
+    for threshold, precision, recall, flagged, bound in zip(
+        *(curve[name] for name in columns), strict=True
+    ):
+        kept = draw.probs >= threshold
+        if kept.any():
+            assert abs(draw.labels[kept].mean() - precision) <= bound + 1e-9
+            assert abs((draw.labels[kept].sum() / draw.labels.sum()) - recall) <= bound + 1e-9
+            assert abs(kept.mean() - flagged) <= bound + 1e-9
 
 
 def test_the_state_survives_json():
@@ -215,6 +231,7 @@ def test_a_bad_batch_changes_nothing():
     ("make", "message"),
     [
         (lambda: StreamingEvaluation(2).compute(), "empty"),
+        (lambda: StreamingEvaluation(2).update([1], [0.5]).compute(), "all 1 labels are 1"),
         (lambda: StreamingEvaluation(1), "at least two classes, got 1"),
         (lambda: StreamingEvaluation(2, target="classwise"), "'positive' or 'top-label'"),
         (lambda: StreamingEvaluation(2, n_bins=0), "n_bins"),

@@ -187,6 +187,7 @@ def test_a_value_without_an_interval_has_an_empty_cell(binary):
 
 
 def test_one_row_is_not_rows():
-    page = html(evaluate([1], [0.4])).split("<script")[0]
+    one = evaluate([0, 1, 1], [0.2, 0.4, 0.7], groups=["a", "b", "b"]).groups["a"]
+    page = html(one).split("<script")[0]
     assert "1 row, 2 classes" in page
     assert "1 rows" not in page

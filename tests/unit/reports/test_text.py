@@ -118,7 +118,7 @@ def test_a_difference_without_an_interval_has_an_empty_cell():
 
 
 def test_one_row_is_not_rows():
-    text = render_text(evaluate([1], [0.4]))
+    text = render_text(evaluate([0, 1, 1], [0.2, 0.4, 0.7], groups=["a", "b", "b"]).groups["a"])
     assert "1 row, 2 classes." in text
     assert "1 rows" not in text
     found = Difference("nll", 0.5, 0.25, -0.25, "")

@@ -107,7 +107,7 @@ def _evaluate_scored(
     form = "vector" if target == "top-label" and not scored.binary else target
     extra = {}
     if scored.weights is None:
-        extra["spiegelhalter"] = spiegelhalter(scored.labels, scored.probs, target=form)  # type: ignore[arg-type]
+        extra["spiegelhalter"] = spiegelhalter(scored.labels, scored.probs, target=form)
     return evaluation_of(summarise(scored), target, options, rng, extra_tests=extra)
 
 

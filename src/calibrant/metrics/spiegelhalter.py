@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,7 @@ def spiegelhalter(
     labels: Any,
     probs: Any,
     *,
-    target: Literal["positive", "top-label", "vector"] | None = None,
+    target: str | None = None,
     classes: Sequence[Any] | None = None,
 ) -> CalibrationTest:
     r"""Test whether the Brier score is what calibrated probabilities would give.
@@ -34,7 +34,7 @@ def spiegelhalter(
               {\sqrt{\sum_i 4(\sum_k p_{ik}^3 - (\sum_k p_{ik}^2)^2)}}
 
     the first for one binary problem (`positive`, `top-label`), the second for the whole vector
-    (`vector`, the default for more than two classes). z > 0: worse than the scores promise.
+    (`vector`, the default for more than two classes). `target` names the form. z > 0: worse than the scores promise.
     Undefined (None) where the variance is 0. It takes no weights.
 
     Examples

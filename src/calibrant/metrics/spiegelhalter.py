@@ -34,8 +34,8 @@ def spiegelhalter(
               {\sqrt{\sum_i 4(\sum_k p_{ik}^3 - (\sum_k p_{ik}^2)^2)}}
 
     the first for one binary problem (`positive`, `top-label`), the second for the whole vector
-    (`vector`, the default for more than two classes). `target` names the form. z > 0: worse than the scores promise.
-    Undefined (None) where the variance is 0. It takes no weights.
+    (`vector`, the default for more than two classes); `target` names the form. z > 0: worse than
+    the scores promise. Undefined (None) where the variance is 0. It takes no weights.
 
     Examples
     --------

@@ -216,10 +216,12 @@ def check_two_classes(rows: IntArray | FloatArray, classes: tuple[Any, ...]) -> 
     """Refuse data in which one class alone occurs; `rows` counts the labels of each class."""
     present = np.flatnonzero(rows)
     if len(present) == 1:
+        n = int(rows.sum())
+        found = "the only label is" if n == 1 else f"all {n:,} labels are"
         raise InputError(
-            f"all {int(rows.sum()):,} labels are {classes[present[0]]!r}, but rows of at least two "
-            "classes are needed to judge a classifier: add rows of another class (single metrics, "
-            "such as calibrant.metrics.ece, take what there is)."
+            f"{found} {classes[present[0]]!r}, but rows of at least two classes are needed to judge "
+            "a classifier: add rows of another class (single metrics, such as "
+            "calibrant.metrics.ece, take what there is)."
         )
 
 

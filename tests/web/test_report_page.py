@@ -193,7 +193,8 @@ def test_headings_are_in_order(visit):
 
 
 def test_one_row_shows_dots(visit, tmp_path):
-    page = visit(url=write_html(evaluate([1], [0.4]), tmp_path / "one.html").as_uri())
+    groups = evaluate([1, 0, 1], [0.4, 0.2, 0.7], groups=["lone", "b", "b"]).groups
+    page = visit(url=write_html(groups["lone"], tmp_path / "one.html").as_uri())
     assert page.locator("#chart-threshold .scatterlayer .point").count() == 3
     assert page.locator("#chart-recall .scatterlayer .point").count() >= 1
     many = visit()

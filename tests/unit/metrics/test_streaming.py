@@ -231,7 +231,7 @@ def test_a_bad_batch_changes_nothing():
     ("make", "message"),
     [
         (lambda: StreamingEvaluation(2).compute(), "empty"),
-        (lambda: StreamingEvaluation(2).update([1], [0.5]).compute(), "all 1 labels are 1"),
+        (lambda: StreamingEvaluation(2).update([1], [0.5]).compute(), "the only label is 1"),
         (lambda: StreamingEvaluation(1), "at least two classes, got 1"),
         (lambda: StreamingEvaluation(2, target="classwise"), "'positive' or 'top-label'"),
         (lambda: StreamingEvaluation(2, n_bins=0), "n_bins"),

@@ -219,8 +219,8 @@ def check_two_classes(rows: IntArray | FloatArray, classes: tuple[Any, ...]) -> 
         n = int(rows.sum())
         found = "the only label is" if n == 1 else f"all {n:,} labels are"
         raise InputError(
-            f"{found} {classes[present[0]]!r}, but rows of at least two classes are needed to judge "
-            "a classifier: add rows of another class (single metrics, such as "
+            f"{found} {classes[present[0]]!r}, but rows of at least two classes are needed to "
+            "judge a classifier: add rows of another class (single metrics, such as "
             "calibrant.metrics.ece, take what there is)."
         )
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs import FloatArray, Scored, as_scored
+from calibrant.inputs import FloatArray, IntArray, Scored, as_scored
 from calibrant.metrics.problem import predictions
 
 __all__ = [
@@ -193,10 +193,12 @@ def occurring(confusion: FloatArray) -> NDArray[np.bool_]:
     return np.asarray(confusion.sum(axis=0) + confusion.sum(axis=1) > 0)
 
 
-def confusion_of(scored: Scored, weights: FloatArray | None) -> FloatArray:
-    """Sum weights (None: 1 each) by label and prediction."""
+def confusion_of(
+    scored: Scored, weights: FloatArray | None, predicted: IntArray | None = None
+) -> FloatArray:
+    """Sum weights (None: 1 each) by label and prediction, which may be known already."""
     k = len(scored.classes)
-    cell = scored.labels * k + predictions(scored)
+    cell = scored.labels * k + (predictions(scored) if predicted is None else predicted)
     return np.bincount(cell, weights, k * k).reshape(k, k).astype(np.float64)
 
 

@@ -33,7 +33,7 @@ from calibrant.metrics.influence_figures import (
 )
 from calibrant.metrics.ks import tally_test
 from calibrant.metrics.problem import problem
-from calibrant.metrics.spiegelhalter import spiegelhalter
+from calibrant.metrics.spiegelhalter import spiegelhalter, without_spiegelhalter
 from calibrant.metrics.summary import Summary, summarise
 from calibrant.metrics.tally import tally_rows
 from calibrant.metrics.verdict import verdict
@@ -105,10 +105,12 @@ def _evaluate_scored(
     scored: Scored, target: Target, options: Options, rng: np.random.Generator
 ) -> Evaluation:
     form = "vector" if target == "top-label" and not scored.binary else target
-    extra = {}
-    if scored.weights is None:
-        extra["spiegelhalter"] = spiegelhalter(scored.labels, scored.probs, target=form)
-    return evaluation_of(summarise(scored), target, options, rng, extra_tests=extra)
+    test = (
+        spiegelhalter(scored.labels, scored.probs, target=form)
+        if scored.weights is None
+        else without_spiegelhalter("it has no form for weighted rows")
+    )
+    return evaluation_of(summarise(scored), target, options, rng, brier_test=test)
 
 
 def evaluation_of(
@@ -117,7 +119,7 @@ def evaluation_of(
     options: Options,
     rng: np.random.Generator,
     *,
-    extra_tests: dict[str, CalibrationTest] | None = None,
+    brier_test: CalibrationTest,
     sweeps: bool = True,
 ) -> Evaluation:
     """Compute an evaluation from sufficient statistics; a stream cannot sweep."""
@@ -139,7 +141,7 @@ def evaluation_of(
         target=target,
         figures=_figures(summary, target, {**estimates, **walk.errors}, walk.ranks, options),
         verdict=verdict(sample.cells, test, target),
-        tests={"ks": test, **(extra_tests or {})},
+        tests={"ks": test, "spiegelhalter": brier_test},
         bins={
             "width": reliability_bins(sample, "width", target),
             "mass": reliability_bins(sample, "mass", target),

@@ -13,7 +13,14 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, Scored, Target, as_scored, one_target
 from calibrant.metrics.binning import check_bins, mass_edges, width_edges
 from calibrant.metrics.catalogue import NAMES
-from calibrant.metrics.classification import f1_of, macro, matthews_of, precision_of, recall_of
+from calibrant.metrics.classification import (
+    confusion_of,
+    f1_of,
+    macro,
+    matthews_of,
+    precision_of,
+    recall_of,
+)
 from calibrant.metrics.debiased import debiased_square
 from calibrant.metrics.ece import classwise_error
 from calibrant.metrics.problem import top_label
@@ -103,9 +110,7 @@ class _Shared:
 
     @cached_property
     def confusion(self) -> FloatArray:
-        k = len(self.scored.classes)
-        cell = self.scored.labels * k + self.predicted[1]
-        return np.bincount(cell, self.scored.weights, k * k).reshape(k, k).astype(np.float64)
+        return confusion_of(self.scored, self.scored.weights, self.predicted[1])
 
     def size(self, edges: FloatArray, norm: float = 1, of: Tally | None = None) -> float:
         tally = self.tally if of is None else of

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs import Scored, as_scored, resolve_target
+from calibrant.inputs import Scored, as_scored, one_target
 from calibrant.metrics.problem import problem
 from calibrant.results import CalibrationTest
 
-__all__ = ["spiegelhalter"]
+__all__ = ["spiegelhalter", "without_spiegelhalter"]
 
 _DEFINITION = (
     "Brier score less its expectation under calibration, in standard errors ({form}); normal "
@@ -52,11 +52,17 @@ def spiegelhalter(
         target = "positive" if scored.binary else "vector"
     if target == "vector":
         return _result(*_vector_parts(scored), form="full vector")
-    what = resolve_target(target, len(scored.classes))
+    what = one_target(target, len(scored.classes))
     scores, events = problem(scored, what)
     s = scores.astype(np.float64, copy=False)
     total = float(((events - s) * (1 - 2 * s)).sum())
     return _result(total, float(((1 - 2 * s) ** 2 * s * (1 - s)).sum()), form=target)
+
+
+def without_spiegelhalter(why: str) -> CalibrationTest:
+    """Return the test as one that cannot be given, with the reason."""
+    definition = _DEFINITION.format(form="not given")
+    return CalibrationTest("spiegelhalter", None, None, definition, why)
 
 
 def _vector_parts(scored: Scored) -> tuple[float, float]:

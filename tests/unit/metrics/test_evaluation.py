@@ -223,7 +223,8 @@ def test_weights_act_as_repetitions_on_values():
     for name in ("ece_ew", "ece_em", "ks", "nll", "auroc", "auprc", "f1_macro", "ece_smooth"):
         assert weighted[name].value == pytest.approx(repeated[name].value), name
     assert weighted.weighted
-    assert "spiegelhalter" not in weighted.tests
+    assert weighted.tests["spiegelhalter"].p_value is None
+    assert "weighted rows" in weighted.tests["spiegelhalter"].why
 
 
 def test_weights_widen_intervals_beyond_those_of_the_rows():

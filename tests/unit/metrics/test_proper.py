@@ -3,6 +3,7 @@ import math
 import numpy as np
 import pytest
 
+from calibrant.errors import InputError
 from calibrant.metrics import brier, decompose, ece_debiased, nll, spiegelhalter
 from calibrant.metrics.tally import tally_rows
 from calibrant.testing import WORLDS, shifted
@@ -68,6 +69,11 @@ def test_spiegelhalter_by_hand():
     vector = spiegelhalter([0, 1], [[0.6, 0.4], [0.3, 0.7]], target="vector")
     binary = spiegelhalter([0, 1], [0.4, 0.7])
     assert vector.statistic == pytest.approx(binary.statistic)
+
+
+def test_spiegelhalter_has_no_class_wise_form():
+    with pytest.raises(InputError, match="'positive' or 'top-label'"):
+        spiegelhalter([0, 1], [0.2, 0.7], target="classwise")
 
 
 def test_spiegelhalter_is_undefined_where_nothing_can_vary():

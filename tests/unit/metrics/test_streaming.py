@@ -37,6 +37,8 @@ def test_the_same_keys_come_from_memory_and_from_a_stream(both):
     whole, stream = both
     assert list(whole.figures) == list(stream.figures)
     assert set(whole.to_dict()) <= set(stream.to_dict())
+    assert set(whole.tests) == set(stream.tests)
+    assert "stream" in stream.tests["spiegelhalter"].why
 
 
 @pytest.mark.parametrize("name", EXACT)

@@ -5,7 +5,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["log_probs_from_logits", "logits_from_probs", "probs_from_logits"]
+__all__ = [
+    "log_odds_from_logits",
+    "log_probs_from_logits",
+    "logits_from_probs",
+    "probs_from_logits",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -34,17 +39,53 @@ def log_probs_from_logits(logits: FloatArray) -> FloatArray:
     return out
 
 
-def logits_from_probs(probs: FloatArray) -> FloatArray:
+def log_odds_from_logits(logits: FloatArray) -> FloatArray:
+    r"""Turn logits into log-odds of each class against the rest.
+
+    .. math:: z_k - \log \sum_{j \neq k} e^{z_j}
+
+    Two classes have one number, the log-odds of the second: (n,) stays, (n, 2) becomes (n,), and
+    (n, K) stays (n, K). Nothing is lost where a probability rounds to 1: the sum over the other
+    classes is formed without the largest.
+
+    Examples
+    --------
+    >>> log_odds_from_logits(np.array([[0.0, 2.0], [100.0, 0.0]]))
+    array([   2., -100.])
+    >>> log_odds_from_logits(np.array([[0.0, 0.0, 100.0]])).round(4)
+    array([[-100.    , -100.    ,   99.3069]])
+    """
+    if logits.ndim == 1:
+        return logits
+    if logits.shape[1] == 2:
+        return np.asarray(logits[:, 1] - logits[:, 0])
+    log_probs = log_probs_from_logits(logits)
+    rows, top = np.arange(len(logits)), logits.argmax(axis=1)
+    out: FloatArray = log_probs.copy()
+    log_probs[rows, top] = -np.inf
+    # All but the top class have p <= 1/2, where log(1 - p) is accurate.
+    out -= np.log1p(-np.exp(log_probs))
+    others = log_probs.max(axis=1)
+    rest = others + np.log(np.exp(log_probs - others[:, None]).sum(axis=1))
+    out[rows, top] -= rest
+    return out
+
+
+def logits_from_probs(probs: FloatArray, *, floor: float = 0.0) -> FloatArray:
     """Turn probabilities into logits: log-odds for (n,), log-probabilities for (n, K).
 
-    Exact 0 and 1 become infinite: information that a file has lost is not made up.
+    Exact 0 and 1 become infinite: information that a file has lost is not made up. Where finite
+    numbers are needed, name a `floor`: no probability counts as smaller.
 
     Examples
     --------
     >>> logits_from_probs(np.array([0.5, 1.0]))
     array([ 0., inf])
+    >>> logits_from_probs(np.array([0.5, 1.0]), floor=1e-12).round(2)
+    array([ 0.  , 27.63])
     """
     with np.errstate(divide="ignore"):
         if probs.ndim == 1:
-            return np.asarray(np.log(probs) - np.log1p(-probs))
-        return np.asarray(np.log(probs))
+            odds = np.log(np.maximum(probs, floor)) - np.log(np.maximum(1.0 - probs, floor))
+            return np.asarray(odds)
+        return np.asarray(np.log(np.maximum(probs, floor)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, cast, get_args
@@ -34,7 +35,6 @@ SUM_TOLERANCE = 1e-3
 Wide enough for float16 and for files rounded to four digits, narrow enough to catch logits,
 percentages and a missing column.
 """
-
 
 LARGEST_WEIGHT = 1e12
 """Beyond this, sums of squared weights lose their meaning in float64."""
@@ -125,6 +125,7 @@ def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:
     The dtype is kept (float32 stays float32, so that large inputs are not copied); every sum
     made from them later is taken in float64.
     """
+    _refuse_named(probs, "logit", name)
     array = _as_float(probs, name)
     if array.ndim not in (1, 2):
         raise InputError(
@@ -153,21 +154,22 @@ def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:
     return array
 
 
-def as_logits(logits: Any, *, name: str = "logits") -> FloatArray:
-    """Check logits: finite numbers of shape (n,) for the positive class, or (n, K)."""
+def as_logits(logits: Any, *, name: str = "logits") -> NDArray[np.floating[Any]]:
+    """Check logits: finite numbers of shape (n,) for the positive class, or (n, K).
+
+    The dtype is kept. Columns called `prob...` are refused by name; values are never guessed from.
+    """
+    _refuse_named(logits, "prob", name)
     array = _as_float(logits, name)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
         raise InputError(f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
-    finite = np.isfinite(array)
-    if not finite.all():
-        where = _first(~finite)
-        raise InputError(
-            f"{name} must be finite, got {array[where]} in {_place(where)}: "
-            "drop or repair that row."
-        )
-    return array.astype(np.float64, copy=False)
+    if not (np.isfinite(array.min()) and np.isfinite(array.max())):
+        where = _first(~np.isfinite(array))
+        found = f"{array[where]} in {_place(where)}"
+        raise InputError(f"{name} must be finite, got {found}: drop or repair that row.")
+    return array
 
 
 def as_labels(
@@ -247,6 +249,19 @@ def one_target(target: str | None, n_classes: int) -> Target:
             "figures have names of their own (ece_classwise, ace)."
         )
     return what
+
+
+def _refuse_named(values: Any, kind: str, name: str) -> None:
+    """Refuse a column or table that says by its own names that it holds something else."""
+    names = getattr(values, "columns", [getattr(values, "name", None)])
+    names = getattr(values, "column_names", names)  # Arrow's word
+    found = [c for c in names if isinstance(c, str) and re.match(f"{kind}s?(_|$)", c)]
+    if found:
+        remedy = {"prob": "logits_from_probs", "logit": "probs_from_logits"}[kind]
+        raise InputError(
+            f"{name} has a column {found[0]!r}, which holds {kind}s by its name: "
+            f"take calibrant.convert.{remedy} of it first."
+        )
 
 
 def _as_array(values: Any, name: str) -> NDArray[Any]:

@@ -22,7 +22,9 @@ def checked_probs(batch: pa.RecordBatch, layout: Layout, place: Place) -> NDArra
     columns = [_numbers(batch.column(name), name, place) for name in layout.values]
     values = columns[0] if layout.lone else np.column_stack(columns)
     try:
-        return as_probs(values) if layout.kind == "prob" else probs_from_logits(as_logits(values))
+        if layout.kind == "prob":
+            return as_probs(values)
+        return probs_from_logits(as_logits(values).astype(np.float64, copy=False))
     except InputError as error:
         raise _blame(values, layout, place, error) from None
 

@@ -81,12 +81,12 @@ def blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
         yield slice(start, min(start + size, n))
 
 
-def in_threads(work: Any, n: int, *, costly: bool) -> list[Any]:
+def in_threads(work: Any, n: int, *, costly: bool, size: int = BLOCK) -> list[Any]:
     """Call `work(rows)` for each block of rows, on all cores when it is worth it."""
     if not costly or cores() == 1:
-        return [work(rows) for rows in blocks(n)]
+        return [work(rows) for rows in blocks(n, size)]
     with ThreadPoolExecutor(max_workers=cores()) as pool:
-        return list(pool.map(work, blocks(n)))
+        return list(pool.map(work, blocks(n, size)))
 
 
 def cores() -> int:

@@ -1,0 +1,124 @@
+"""Several calibrators, one after the other, as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.base import clone
+
+from calibrant.calibrators.base import Calibrator
+from calibrant.calibrators.registry import register
+from calibrant.calibrators.rows import Rows, two_columns
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
+
+__all__ = ["Chain"]
+
+
+@register
+class Chain(Calibrator):
+    """Calibrators applied in turn, each to what the one before it made.
+
+    Write it as `first.then(second)`. `fit` leaves the given calibrators alone and fits copies of
+    them, each on the same rows as the ones before left them. A chain of fitted calibrators needs
+    no fit.
+
+    It keeps the argmax, or the ranking, if all of its members do.
+
+    Parameters
+    ----------
+    steps : the calibrators, in their order
+
+    Attributes
+    ----------
+    steps_ : the fitted calibrators
+
+    Examples
+    --------
+    >>> from calibrant.calibrators import PriorCorrection, TemperatureScaling
+    >>> chain = PriorCorrection(source=[0.5, 0.5]).then(TemperatureScaling())
+    >>> chain.fit([-1.0, 1.0, -2.0, 2.0, -1.0], [0, 1, 0, 0, 0]).predict_proba([0.0]).round(3)
+    array([0.218])
+    """
+
+    method = "chain"
+    learned = ("steps",)
+    needs_every_class = False  # its members ask for themselves
+    fewest_rows = 1
+
+    def __init__(self, steps: Sequence[Calibrator] = ()) -> None:
+        self.steps = steps
+
+    @property
+    def keeps_argmax(self) -> bool:  # type: ignore[override]
+        """Whether all members keep the most probable class."""
+        return all(step.keeps_argmax for step in self.steps)
+
+    @property
+    def keeps_ranking(self) -> bool:  # type: ignore[override]
+        """Whether all members keep the order of rows by P(positive)."""
+        return all(step.keeps_ranking for step in self.steps)
+
+    @property
+    def takes_weights(self) -> bool:  # type: ignore[override]
+        """Whether all members take weights."""
+        return all(step.takes_weights for step in self.steps)
+
+    @property
+    def steps_(self) -> list[Calibrator]:
+        """The fitted members."""
+        fitted: list[Calibrator] | None = self.__dict__.get("_fitted")
+        if fitted is not None:
+            return fitted
+        for step in self.steps:
+            step._check_fitted()
+        return list(self.steps)
+
+    @property
+    def classes_(self) -> np.typing.NDArray[Any]:
+        """The class names, which all members share."""
+        return self.steps_[0].classes_
+
+    @classes_.setter
+    def classes_(self, classes: np.typing.NDArray[Any]) -> None:
+        """Leave the names to the members."""
+
+    def then(self, second: Calibrator) -> Chain:
+        """Return a chain that is one step longer."""
+        return Chain([*self.steps, second])
+
+    def _check_rows(self, rows: Rows) -> None:
+        if not self.steps:
+            raise InputError("a chain needs at least one calibrator: write first.then(second).")
+
+    def _learn(self, rows: Rows) -> None:
+        fitted: list[Calibrator] = []
+        for step in self.steps:
+            fitted.append(clone(step).fit_rows(rows))
+            odds = rows.logits.ndim == 1
+            new = fitted[-1]._block_log_probs(two_columns(rows.logits.astype(np.float64)))
+            logits = new[:, 1] - new[:, 0] if odds else new
+            rows = Rows(logits, rows.labels, rows.weights, rows.classes)
+        self._fitted = fitted
+
+    def _log_probs(self, logits: FloatArray) -> FloatArray:
+        for step in self.steps_:
+            log_probs = step._log_probs(logits)
+            two = log_probs.shape[1] == 2
+            logits = log_probs[:, 1] - log_probs[:, 0] if two else log_probs
+        return log_probs
+
+    def _params(self) -> dict[str, Any]:
+        return {"steps": [step.to_dict() for step in self.steps_]}
+
+    def _restore(self, params: Mapping[str, Any]) -> None:
+        fitted = [Calibrator.from_dict(saved) for saved in params["steps"]]
+        if not fitted or any(len(s.classes_) != len(fitted[0].classes_) for s in fitted):
+            raise ValueError("its steps do not have the same classes")
+        self.steps = fitted
+        self._fitted = fitted
+
+    def _settings(self) -> dict[str, Any]:
+        return {}

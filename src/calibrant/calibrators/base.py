@@ -28,9 +28,6 @@ FORMAT = 1
 _ENTRIES = 1 << 22
 """Numbers handled at a time when predicting, so that a large input is not copied whole."""
 
-SMALLEST = 1e-300
-"""Stands for a probability of 0 where a logarithm is needed."""
-
 
 class Unfitted(NotFitted, NotFittedError):
     """A calibrator was used before it learned anything; also scikit-learn's error of that name."""
@@ -99,10 +96,7 @@ class Calibrator(BaseEstimator, ABC):
         return np.exp(self.predict_log_proba(logits))
 
     def predict_log_proba(self, logits: Any) -> FloatArray:
-        """Return the logarithm of `predict_proba`, exact where probabilities round to 0 or 1.
-
-        A probability of exactly 0 has the logarithm of 1e-300.
-        """
+        """Return the logarithm of `predict_proba`, exact where probabilities round to 0 or 1."""
         array = self._checked(logits)
         out = np.empty(array.shape)
         step = max(1, _ENTRIES // self.n_classes)

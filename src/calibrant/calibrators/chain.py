@@ -10,11 +10,14 @@ from sklearn.base import clone
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.registry import register
-from calibrant.calibrators.rows import Rows, two_columns
+from calibrant.calibrators.rows import Rows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
 __all__ = ["Chain"]
+
+_LEAST = float(np.log(1e-300))
+"""Stands for the logarithm of a probability of exactly 0 between two steps."""
 
 
 @register
@@ -97,17 +100,14 @@ class Chain(Calibrator):
         fitted: list[Calibrator] = []
         for step in self.steps:
             fitted.append(clone(step).fit_rows(rows))
-            odds = rows.logits.ndim == 1
-            new = fitted[-1]._block_log_probs(two_columns(rows.logits.astype(np.float64)))
-            logits = new[:, 1] - new[:, 0] if odds else new
+            logits = _passed_on(fitted[-1]._log_probs(rows.canonical))
             rows = Rows(logits, rows.labels, rows.weights, rows.classes)
         self._fitted = fitted
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         for step in self.steps_:
             log_probs = step._log_probs(logits)
-            two = log_probs.shape[1] == 2
-            logits = log_probs[:, 1] - log_probs[:, 0] if two else log_probs
+            logits = _passed_on(log_probs)
         return log_probs
 
     def _params(self) -> dict[str, Any]:
@@ -122,3 +122,9 @@ class Chain(Calibrator):
 
     def _settings(self) -> dict[str, Any]:
         return {}
+
+
+def _passed_on(log_probs: FloatArray) -> FloatArray:
+    """Return finite logits for the next step, log-odds where there are two classes."""
+    finite = np.maximum(log_probs, _LEAST)
+    return finite[:, 1] - finite[:, 0] if finite.shape[1] == 2 else finite

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.calibrators.base import SMALLEST, Calibrator, plain
+from calibrant.calibrators.base import Calibrator, plain
 from calibrant.calibrators.rows import Rows
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.inputs import FloatArray
@@ -17,8 +17,6 @@ __all__ = ["OneVsRestCalibrator", "ScoreMap", "log_odds_of"]
 
 ScoreMap = dict[str, Any]
 """What one map learned: floats and arrays by name."""
-
-_LEAST = float(np.log(SMALLEST))
 
 
 class OneVsRestCalibrator(Calibrator):
@@ -48,13 +46,14 @@ class OneVsRestCalibrator(Calibrator):
         scores = log_odds_from_logits(logits)
         if scores.ndim == 1:
             odds = self._new_log_odds(self.maps_[0], scores)
-            both = np.column_stack([log_sigmoid(-odds), log_sigmoid(odds)])
-            return np.maximum(both, _LEAST)
+            return np.column_stack([log_sigmoid(-odds), log_sigmoid(odds)])
         columns = [
             log_sigmoid(self._new_log_odds(learned, scores[:, k]))
             for k, learned in enumerate(self.maps_)
         ]
-        return log_probs_from_logits(np.maximum(np.column_stack(columns), _LEAST))
+        log_probs = np.column_stack(columns)
+        log_probs[np.isneginf(log_probs).all(axis=1)] = 0.0  # no map wants the row: all alike
+        return log_probs_from_logits(log_probs)
 
     @abstractmethod
     def _learn_map(

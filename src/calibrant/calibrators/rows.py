@@ -63,6 +63,12 @@ class Rows:
         return np.bincount(self.labels, weights=self.weights, minlength=self.k).astype(np.float64)
 
     @property
+    def canonical(self) -> FloatArray:
+        """Logits in float64, (n,) log-odds where there are two classes: what methods map."""
+        wide = self.logits.astype(np.float64, copy=False)
+        return np.asarray(wide[:, 1] - wide[:, 0]) if wide.ndim == 2 and self.k == 2 else wide
+
+    @property
     def log_probs(self) -> FloatArray:
         """Log-probabilities (n, K) of the model, in float64."""
         return log_probs_from_logits(two_columns(self.logits.astype(np.float64, copy=False)))

@@ -1,0 +1,51 @@
+"""Structured matrix scaling: temperature first, then small changes to the whole matrix."""
+
+from __future__ import annotations
+
+from calibrant.calibrators.affine import Penalty
+from calibrant.calibrators.affine_calibrator import check_strength
+from calibrant.calibrators.registry import register
+from calibrant.calibrators.rows import Rows
+from calibrant.calibrators.structured_vector import StructuredVectorScaling
+
+__all__ = ["StructuredMatrixScaling"]
+
+
+@register
+class StructuredMatrixScaling(StructuredVectorScaling):
+    r"""Temperature scaling, then a penalised matrix (SMS).
+
+    .. math:: p = \mathrm{softmax}\big((I + M)\, x / T + b\big)
+
+    x are the logits less the mean of their row. T is fitted first, without a penalty; M and b then
+    minimise the NLL plus :math:`\frac{s K}{N} (\sum_k M_{kk}^2 + \|b\|^2) +
+    \frac{s K (K - 1)}{N} \sum_{j \neq k} M_{jk}^2`, N the number of rows (the sum of the weights).
+    It can change predictions.
+
+    Parameters
+    ----------
+    strength : s
+
+    Attributes
+    ----------
+    weight_ : (I + M) / T
+    intercept_ : b
+
+    Examples
+    --------
+    >>> logits = [[2, 0, 0], [0, 2, 0], [0, 0, 2], [0, 2, 0]] * 5
+    >>> StructuredMatrixScaling().fit(logits, [0, 1, 2, 0] * 5).weight_.shape
+    (3, 3)
+
+    References
+    ----------
+    Berta, Holzmüller, Jordan and Bach, Structured matrix scaling for multi-class calibration,
+    AISTATS 2026.
+    """
+
+    method = "sms"
+
+    def _penalty(self, rows: Rows) -> Penalty:
+        check_strength(self.strength)
+        each = self.strength * rows.k / rows.total
+        return Penalty(diagonal=each, off_diagonal=each * (rows.k - 1), intercept=each)

@@ -14,7 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant import metrics, reports, testing
+    from calibrant import calibrators, metrics, reports, testing
+    from calibrant.calibrators import AutoCalibrator, CalibratedModel, TemperatureScaling
     from calibrant.errors import CalibrantError, InputError
     from calibrant.metrics import compare, ece, evaluate, measure
     from calibrant.metrics.streaming import StreamingEvaluation
@@ -27,7 +28,9 @@ if TYPE_CHECKING:
     from calibrant.results import Comparison, Evaluation
 
 __all__ = [
+    "AutoCalibrator",
     "CalibrantError",
+    "CalibratedModel",
     "Comparison",
     "ConfidenceHistogramDisplay",
     "Evaluation",
@@ -35,8 +38,10 @@ __all__ = [
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
     "StreamingEvaluation",
+    "TemperatureScaling",
     "ThresholdDisplay",
     "__version__",
+    "calibrators",
     "compare",
     "ece",
     "evaluate",
@@ -47,7 +52,9 @@ __all__ = [
 ]
 
 _HOME = {
+    "AutoCalibrator": "calibrant.calibrators",
     "CalibrantError": "calibrant.errors",
+    "CalibratedModel": "calibrant.calibrators",
     "Comparison": "calibrant.results",
     "ConfidenceHistogramDisplay": "calibrant.reports",
     "Evaluation": "calibrant.results",
@@ -55,13 +62,14 @@ _HOME = {
     "PrecisionRecallDisplay": "calibrant.reports",
     "ReliabilityDisplay": "calibrant.reports",
     "StreamingEvaluation": "calibrant.metrics.streaming",
+    "TemperatureScaling": "calibrant.calibrators",
     "ThresholdDisplay": "calibrant.reports",
     "compare": "calibrant.metrics",
     "ece": "calibrant.metrics",
     "evaluate": "calibrant.metrics",
     "measure": "calibrant.metrics",
 }
-_FOLDERS = ("metrics", "reports", "testing")
+_FOLDERS = ("calibrators", "metrics", "reports", "testing")
 
 
 def __getattr__(name: str) -> Any:

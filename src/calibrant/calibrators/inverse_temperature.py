@@ -27,23 +27,28 @@ _SAMPLE = 1 << 20
 """Inputs with more logits than this start from the optimum of some of their rows."""
 
 
-def best_inverse_temperature(rows: Rows, bounds: tuple[float, float]) -> float:
+def best_inverse_temperature(
+    rows: Rows, bounds: tuple[float, float], smoothing: float = 0.0
+) -> float:
     r"""Minimise the NLL over :math:`\beta = 1/T` within bounds.
 
-    .. math:: L(\beta) = \sum_i m_i \Big[\log \sum_j e^{\beta s_{ij}} - \beta s_{i y_i}\Big]
+    .. math:: L(\beta) = \sum_i m_i \Big[\log \sum_j e^{\beta s_{ij}}
+              - \beta \big((1 - \alpha) s_{i y_i} + \alpha \bar s_i\big)\Big]
 
-    s are logits less the largest of their row, m the weights scaled to sum to 1. L is convex, so
-    a bracket around the root of L' always shrinks; Newton's step is taken while it stays inside,
-    and the geometric middle otherwise.
+    s are logits less the largest of their row, m the weights scaled to sum to 1, :math:`\alpha` is
+    `smoothing`: the share of each label that is spread over all classes. L is convex, so a bracket
+    around the root of L' always shrinks; Newton's step is taken while it stays inside, and the
+    geometric middle otherwise.
     """
     start = 1.0
     step = -(-rows.logits.size // _SAMPLE)
     if step > 1:
-        start = best_inverse_temperature(rows.take(slice(None, None, step)), bounds)
+        some = rows.take(slice(None, None, step))
+        start = best_inverse_temperature(some, bounds, smoothing)
     low, high = bounds
     beta = min(max(start, low), high)
     for _ in range(_MOST_STEPS):
-        slope, curvature = _derivatives(rows, beta)
+        slope, curvature = _derivatives(rows, beta, smoothing)
         if slope > 0:
             high = beta
         else:
@@ -71,13 +76,13 @@ def _outside(newton: float, low: float, high: float, bounds: tuple[float, float]
     return math.sqrt(low * high)
 
 
-def _derivatives(rows: Rows, beta: float) -> tuple[float, float]:
+def _derivatives(rows: Rows, beta: float, smoothing: float) -> tuple[float, float]:
     """Return L' and L'' at beta."""
     columns = 2 if rows.logits.ndim == 1 else rows.logits.shape[1]
 
     def work(block: slice) -> tuple[float, float]:
         part = rows.take(block)
-        mean, variance = _block_moments(part, beta)
+        mean, variance = _block_moments(part, beta, smoothing)
         if part.weights is None:
             return float(mean.sum()), float(variance.sum())
         return float((part.weights * mean).sum()), float((part.weights * variance).sum())
@@ -88,18 +93,21 @@ def _derivatives(rows: Rows, beta: float) -> tuple[float, float]:
     return float(slope), float(curvature)
 
 
-def _block_moments(block: Rows, beta: float) -> tuple[FloatArray, FloatArray]:
-    """Return E[s] - s_y and Var[s] of each row, under softmax(beta s)."""
+def _block_moments(block: Rows, beta: float, smoothing: float) -> tuple[FloatArray, FloatArray]:
+    """Return E[s] less its target, and Var[s], of each row under softmax(beta s)."""
     if block.logits.ndim == 1:
         s = block.logits.astype(np.float64, copy=False)
         p = 1.0 / (1.0 + np.exp(np.clip(-beta * s, -700.0, 700.0)))
-        return s * (p - block.labels), s * s * p * (1.0 - p)
+        target = (1.0 - smoothing) * block.labels + 0.5 * smoothing
+        return s * (p - target), s * s * p * (1.0 - p)
     shifted = block.logits.astype(np.float64)
     shifted -= shifted.max(axis=1, keepdims=True)
-    given = shifted[np.arange(block.n), block.labels]
+    target = shifted[np.arange(block.n), block.labels]
+    if smoothing:
+        target = (1.0 - smoothing) * target + smoothing * shifted.mean(axis=1)
     e = np.exp(beta * shifted)
     total = np.einsum("ij->i", e)
     e *= shifted
     mean = np.einsum("ij->i", e) / total
     square = np.einsum("ij,ij->i", e, shifted) / total
-    return mean - given, np.maximum(square - mean * mean, 0.0)
+    return mean - target, np.maximum(square - mean * mean, 0.0)

@@ -19,10 +19,11 @@ class StructuredVectorScaling(AffineCalibrator):
 
     .. math:: p = \mathrm{softmax}\big((1 + v) \circ x / T + b\big)
 
-    x are the logits less the mean of their row. T is fitted first, without a penalty; v and b then
-    minimise the NLL plus :math:`\frac{s K}{N} (\|v\|^2 + \|b\|^2)`, N the number of rows (the sum
-    of the weights). With few rows v and b stay near 0 and temperature scaling remains; with many
-    they are free. It can change predictions.
+    x are the logits less the mean of their row. T is fitted first, by
+    `TemperatureScaling(smooth=True)`; v and b then minimise the NLL plus
+    :math:`\frac{s K}{N} (\|v\|^2 + \|b\|^2)`, N the number of rows (the sum of the weights). With
+    few rows v and b stay near 0 and temperature scaling remains; with many they are free. It can
+    change predictions.
 
     Parameters
     ----------
@@ -56,9 +57,7 @@ class StructuredVectorScaling(AffineCalibrator):
         return Penalty(diagonal=each, off_diagonal=np.inf, intercept=each)
 
     def _learn(self, rows: Rows) -> None:
-        first = TemperatureScaling().fit_rows(rows)
-        # Separated or uninformative rows know no temperature; the penalised part does what it can.
-        temperature = 1.0 if first.hit_bound_ else first.temperature_
+        temperature = TemperatureScaling(smooth=True).fit_rows(rows).temperature_
         scaled = self._features(rows.log_probs) / temperature
         fitted = fit_affine(scaled, rows, self._penalty(rows))
         self.weight_, self.intercept_ = fitted.weight / temperature, fitted.intercept

@@ -43,6 +43,9 @@ class TemperatureScaling(SoftmaxCalibrator):
         T with the smallest calibration error of the predicted class: 'ece_mass' in bins of equal
         mass (AdaFocal), 'ece_width' in bins of equal width (Mukhoti et al.). They are noisy.
     n_bins : bins of the paper modes
+    smooth : spread :math:`1 / (N + 1)` of each label evenly over all classes, N the number of rows
+        (the sum of the weights): one row's worth of doubt, so that a handful of rows that the model
+        happened to get right no longer makes it certain. Only for 'nll'.
     lowest, highest : bounds on T
 
     Attributes
@@ -78,11 +81,13 @@ class TemperatureScaling(SoftmaxCalibrator):
         objective: Objective = "nll",
         *,
         n_bins: int = 15,
+        smooth: bool = False,
         lowest: float = 0.01,
         highest: float = 1e4,
     ) -> None:
         self.objective = objective
         self.n_bins = n_bins
+        self.smooth = smooth
         self.lowest = lowest
         self.highest = highest
 
@@ -101,7 +106,8 @@ class TemperatureScaling(SoftmaxCalibrator):
             )
         if self.objective == "nll":
             bounds = (1.0 / self.highest, 1.0 / self.lowest)
-            found = 1.0 / best_inverse_temperature(rows, bounds)
+            smoothing = 1.0 / (rows.total + 1.0) if self.smooth else 0.0
+            found = 1.0 / best_inverse_temperature(rows, bounds, smoothing)
             self.temperature_ = float(np.clip(found, self.lowest, self.highest))
         elif self.objective in ("ece_mass", "ece_width"):
             self.temperature_ = _on_the_grid(rows, self.objective, self.n_bins)

@@ -1,0 +1,158 @@
+"""Logits of any model: scikit-learn's classifiers and their like, torch modules, functions."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.calibrators.rows import two_columns
+from calibrant.convert import probs_from_logits
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, as_logits, as_probs
+
+__all__ = ["Answer", "answer_of", "read", "take_rows", "zero_as"]
+
+Answer = Literal["decision_function", "predict_log_proba", "predict_proba", "forward", "call"]
+"""What is asked of a model; the first three are its methods."""
+
+ZERO = 1e-12
+"""A probability of exactly 0 counts as this much, if all others are larger."""
+
+_SAME = 1e-6
+_BATCH = 512
+"""Rows that a torch module is given at a time."""
+
+
+def answer_of(model: Any, X: Any) -> Answer:  # noqa: N803
+    """Choose what to ask of a model, by what it can do and by its answers for X.
+
+    `decision_function` is taken where its softmax is `predict_proba`, because logits lose nothing
+    where probabilities round to 0 and 1, and where there are no probabilities. Otherwise
+    log-probabilities are taken: scores of another meaning are not logits.
+    """
+    if isinstance(model, type):
+        raise InputError(
+            f"estimator must be an object, got the class {model.__name__}: write "
+            f"{model.__name__}(...)."
+        )
+    probs, scores = hasattr(model, "predict_proba"), hasattr(model, "decision_function")
+    if scores and (not probs or _are_logits(model, X)):
+        return "decision_function"
+    if probs:
+        return "predict_log_proba" if hasattr(model, "predict_log_proba") else "predict_proba"
+    if hasattr(model, "forward") and hasattr(model, "named_parameters"):
+        return "forward"
+    if callable(model):
+        return "call"
+    raise InputError(
+        "estimator must be a classifier with predict_proba or decision_function, a torch module, "
+        f"or a function from X to logits, got {type(model).__name__}."
+    )
+
+
+def read(model: Any, X: Any, answer: Answer) -> FloatArray:  # noqa: N803
+    """Return logits (n, K); minus infinity stands for a probability of exactly 0."""
+    if answer in ("predict_log_proba", "predict_proba"):
+        return _read_log_probs(model, X, answer)
+    if answer == "forward":
+        found = _run_module(model, X)
+    else:
+        found = model(X) if answer == "call" else model.decision_function(X)
+    array = np.asarray(found) if not hasattr(found, "detach") else found
+    if array.ndim == 2 and array.shape[1] == 1:
+        array = array[:, 0]
+    name = "the result of the function" if answer == "call" else f"the result of {answer}"
+    logits = as_logits(array, name=name).astype(np.float64)
+    if answer == "decision_function":
+        _check_columns(model, logits)
+    return two_columns(logits)
+
+
+def zero_as(logits: FloatArray, answer: Answer) -> float:
+    """Return what stands for the logarithm of 0: that of 1e-12, or of the least probability met."""
+    if answer not in ("predict_log_proba", "predict_proba"):
+        return -np.inf
+    return float(min(np.log(ZERO), logits[np.isfinite(logits)].min()))
+
+
+def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
+    """Return the rows of X at these positions, whether it is a table, an array or a list."""
+    if hasattr(X, "iloc"):
+        return X.iloc[rows]
+    if hasattr(X, "shape"):
+        return X[rows]
+    return [X[i] for i in rows]
+
+
+def _are_logits(model: Any, X: Any) -> bool:  # noqa: N803
+    """Say whether the softmax of the model's scores is its probabilities."""
+    scores = np.asarray(model.decision_function(X), dtype=np.float64)
+    probs = np.asarray(model.predict_proba(X), dtype=np.float64)
+    if scores.ndim == 1:
+        scores = two_columns(scores)
+    same = scores.shape == probs.shape and np.isfinite(scores).all()
+    return bool(same and np.abs(probs_from_logits(scores) - probs).max() < _SAME)
+
+
+def _read_log_probs(model: Any, X: Any, answer: Answer) -> FloatArray:  # noqa: N803
+    with np.errstate(divide="ignore"):  # probabilities of 0 are told by minus infinity
+        if answer == "predict_log_proba":
+            log_probs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
+            as_probs(np.exp(log_probs), name="the exponential of predict_log_proba")
+            return log_probs
+        probs = as_probs(model.predict_proba(X), name="the result of predict_proba")
+        wide = probs.astype(np.float64)
+        return np.log(np.column_stack([1.0 - wide, wide]) if wide.ndim == 1 else wide)
+
+
+def _check_columns(model: Any, logits: FloatArray) -> None:
+    """Refuse scores that do not belong to classes."""
+    last = model.steps[-1][1] if hasattr(model, "steps") else model
+    k = len(model.classes_) if hasattr(model, "classes_") else None
+    columns = 2 if logits.ndim == 1 else logits.shape[1]
+    pairs = k is not None and k > 2 and getattr(last, "decision_function_shape", "") == "ovo"
+    if pairs or (k is not None and columns != k):
+        raise InputError(
+            f"decision_function must have one column for each of the {k} classes, got "
+            f"{'one for each pair of them' if pairs else columns}: set "
+            "decision_function_shape='ovr', or give a model with predict_proba."
+        )
+
+
+def _run_module(module: Any, X: Any) -> FloatArray:  # noqa: N803
+    """Run a torch module in evaluation mode and without gradients, and leave it as it was."""
+    torch = sys.modules["torch"]  # a module's class cannot exist without it
+    modes = [(part, part.training) for part in module.modules()]
+    if any(training for _, training in modes):
+        module.eval()
+    try:
+        with torch.no_grad():
+            return _in_batches(torch, module, X)
+    finally:
+        for part, training in modes:
+            part.training = training
+
+
+def _in_batches(torch: Any, module: Any, X: Any) -> FloatArray:  # noqa: N803
+    if not isinstance(X, torch.Tensor):
+        X = torch.as_tensor(np.asarray(X))  # noqa: N806
+    like = next((p for p in module.parameters() if p.is_floating_point()), None)
+    parts = []
+    for start in range(0, len(X), _BATCH):
+        batch = X[start : start + _BATCH]
+        if like is not None:
+            batch = batch.to(like.device, like.dtype if batch.is_floating_point() else batch.dtype)
+        found = module(batch)
+        found = getattr(found, "logits", found)  # what transformers' models return
+        if not isinstance(found, torch.Tensor):
+            raise InputError(
+                f"a torch module must return one tensor of logits, got {type(found).__name__}: "
+                "wrap it in a function from X to logits."
+            )
+        parts.append(found.detach().cpu().double().numpy())
+    if not parts:
+        raise InputError("X is empty: at least one row is needed.")
+    return np.concatenate(parts)

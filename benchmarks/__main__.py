@@ -28,6 +28,8 @@ BENCHMARKS = (
     "sweep_ece",
     "bootstrap",
     "evaluate_parquet",
+    "temperature",
+    "auto_choice",
     "start_up",
 )
 

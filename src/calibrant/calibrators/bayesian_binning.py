@@ -59,7 +59,8 @@ class BayesianBinning(StepCalibrator):
     on average, and at most 2000 bins. Where ties leave fewer bins than asked for, B is what they
     leave, and equal models count once. Models less than 1e-12 as likely as the best are dropped.
 
-    It is not monotone, and it is not netcal's BBQ, which weighs bins of equal width by BIC.
+    It is not monotone, and it is not netcal's BBQ, which weighs bins of equal width by BIC. The
+    program of the paper's authors gives two prior rows to every bin instead of to every model.
 
     Attributes
     ----------
@@ -114,9 +115,10 @@ def bins_tried(total: float, distinct: int) -> range:
 def _models(tally: Tally) -> Iterator[_Model]:
     """Score every distinct histogram."""
     sums = np.vstack([np.zeros(2), np.cumsum(tally.weight, axis=0)])
+    upto = np.cumsum(tally.mass)
     seen = set()
     for n_bins in bins_tried(tally.total, len(tally.score)):
-        starts = mass_starts(tally.mass, n_bins)
+        starts = mass_starts(upto, n_bins)
         key = starts.tobytes()
         if key not in seen:
             seen.add(key)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from scipy.special import xlog1py, xlogy
@@ -89,6 +91,15 @@ class NearIsotonicEnsemble(OneVsRestCalibrator):
         ends = np.column_stack([first, last]).ravel()
         single = np.append(True, ends[1:] != ends[:-1])
         return {"scores": tally.score[ends[single]], "probs": np.repeat(probs[level], 2)[single]}
+
+    def _restore(self, params: Mapping[str, Any]) -> None:
+        super()._restore(params)
+        for learned in self.maps_:
+            scores, probs = learned["scores"], learned["probs"]
+            if scores.ndim != 1 or scores.shape != probs.shape or (np.diff(scores) <= 0).any():
+                raise ValueError("scores must ascend, with one probability each")
+            if not ((probs >= 0) & (probs <= 1)).all():
+                raise ValueError("a probability is outside [0, 1]")
 
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         return log_odds_of(np.interp(scores, learned["scores"], learned["probs"]))

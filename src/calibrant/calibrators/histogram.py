@@ -11,7 +11,7 @@ from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.registry import register
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.metrics.binning import HAIR, Scheme, check_bins
+from calibrant.metrics.binning import HAIR, Scheme, check_bins, mass_bins
 from calibrant.metrics.tally import Tally, sum_between, tally_and_places
 
 __all__ = ["HistogramBinning", "StepCalibrator", "check_pseudo_count", "mass_starts", "step_map"]
@@ -120,7 +120,7 @@ class HistogramBinning(StepCalibrator):
 
     def _edges(self, tally: Tally) -> FloatArray:
         if self.scheme == "mass":
-            return tally.score[mass_starts(tally.mass, self.n_bins)[1:]]
+            return tally.score[mass_starts(np.cumsum(tally.mass), self.n_bins)[1:]]
         inner = np.arange(1, self.n_bins)
         return np.log(inner / (self.n_bins - inner))
 
@@ -131,33 +131,40 @@ def step_map(edges: FloatArray, having: FloatArray, without: FloatArray) -> Scor
     return {"edges": edges, "probs": having / both, "rest": without / both}
 
 
-def mass_starts(mass: FloatArray, n_bins: int) -> IntArray:
+def mass_starts(upto: FloatArray, n_bins: int) -> IntArray:
     r"""Return where bins of equal mass begin among ascending distinct scores.
 
     A score goes to bin :math:`\lfloor M B / W \rfloor`: B is the mass strictly below it, W all
     mass, M the number of bins. Bins that no score goes to are left out.
 
+    Parameters
+    ----------
+    upto : (m,) the mass up to and at each score
+    n_bins : M
+
     Examples
     --------
-    >>> mass_starts(np.ones(6), 3)
+    >>> mass_starts(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 3)
     array([0, 2, 4])
 
     The first score has two thirds of all mass, so that no score goes to the second bin:
 
-    >>> mass_starts(np.array([4.0, 1.0, 1.0]), 3)
+    >>> mass_starts(np.array([4.0, 5.0, 6.0]), 3)
     array([0, 1])
     """
-    upto = np.cumsum(mass)
+    if n_bins > len(upto):
+        bins = mass_bins(np.append(0.0, upto[:-1]), float(upto[-1]), n_bins)
+        return np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
     borders = (np.arange(1, n_bins) - HAIR) * (upto[-1] / n_bins)
     starts = np.searchsorted(upto[:-1], borders, side="left") + 1
-    return np.unique(np.concatenate([[0], starts[starts < len(mass)]]))
+    return np.unique(np.concatenate([[0], starts[starts < len(upto)]]))
 
 
 def check_pseudo_count(pseudo_count: float) -> float:
     """Refuse a pseudo-count that is negative or not finite."""
     if not 0 <= pseudo_count < np.inf:
         raise InputError(
-            f"pseudo_count must be a finite number of at least 0, got {pseudo_count!r}: 1 adds one "
-            "row of the base rate to each bin, 0 adds none."
+            f"pseudo_count must be a finite number of at least 0, got {pseudo_count!r}: give 1 "
+            "for the usual smoothing, or 0 for the textbook method."
         )
     return float(pseudo_count)

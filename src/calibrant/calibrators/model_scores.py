@@ -18,9 +18,7 @@ __all__ = ["Answer", "answer_of", "read", "take_rows", "zero_as"]
 Answer = Literal["decision_function", "predict_log_proba", "predict_proba", "forward", "call"]
 """What is asked of a model; the first three are its methods."""
 
-ZERO = 1e-12
-"""A probability of exactly 0 counts as this much, if all others are larger."""
-
+_FAR_BELOW = float(np.log(1e-12))
 _SAME = 1e-6
 _BATCH = 512
 """Rows that a torch module is given at a time."""
@@ -72,10 +70,17 @@ def read(model: Any, X: Any, answer: Answer) -> FloatArray:  # noqa: N803
 
 
 def zero_as(logits: FloatArray, answer: Answer) -> float:
-    """Return what stands for the logarithm of 0: that of 1e-12, or of the least probability met."""
+    """Return what stands for the logarithm of 0, which is also the least that any logit may be.
+
+    Where the rows have probabilities of exactly 0 (a forest's votes, neighbours, rounding), it is
+    that of half the least positive one among them: no vote of m is less than one vote, yet not by
+    orders of magnitude. Where they have none, it is far below all.
+    """
     if answer not in ("predict_log_proba", "predict_proba"):
         return -np.inf
-    return float(min(np.log(ZERO), logits[np.isfinite(logits)].min()))
+    finite = np.isfinite(logits)
+    least = float(logits[finite].min())
+    return min(least, _FAR_BELOW) if finite.all() else least - float(np.log(2.0))
 
 
 def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803

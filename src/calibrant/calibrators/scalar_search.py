@@ -41,15 +41,14 @@ def lowest_point(
     heights = np.array([(coarse or value)(float(np.exp(x))) for x in grid])
     around = np.concatenate([[np.inf], heights, [np.inf]])
     valleys = np.flatnonzero((heights <= around[:-2]) & (heights <= around[2:]))
-    found = [low, high]
+    found = [*map(float, bounds)]
     for at in valleys[np.argsort(heights[valleys], kind="stable")][:_VALLEYS]:
         sides = grid[max(at - 1, 0)], grid[min(at + 1, points - 1)]
         best = minimize_scalar(
             lambda x: value(float(np.exp(x))), bounds=sides, method="bounded", options=_PRECISION
         )
-        found.append(float(best.x))
-    reached = [value(float(np.exp(x))) for x in found]
-    return float(np.clip(np.exp(found[int(np.argmin(reached))]), *bounds))
+        found.append(float(np.exp(best.x)))
+    return min(found, key=value)
 
 
 def thinned(rows: Rows) -> Rows:

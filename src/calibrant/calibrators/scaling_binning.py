@@ -30,9 +30,9 @@ class ScalingBinning(StepCalibrator):
     positive. There are only so many answers, so the calibration error that is left can be measured;
     and since each is a mean of the curve and not of labels, it varies less than a histogram's.
 
-    It cannot be better than the logistic curve it starts from, and many rows share one answer. The
+    It is only as good as the logistic curve it starts from, and many rows share one answer. The
     theorem of the paper asks for separate rows for each of the three steps (curve, bins, means);
-    here, as in the paper's experiments, all steps use all rows.
+    here, as in the authors' own program, all steps use all rows.
 
     Parameters
     ----------
@@ -77,7 +77,7 @@ class ScalingBinning(StepCalibrator):
             lowest=np.array([LEAST_SLOPE, -np.inf]),
         )
         tally, _ = tally_and_places(scores, events, weights)
-        starts = mass_starts(tally.mass, self.n_bins)
+        starts = mass_starts(np.cumsum(tally.mass), self.n_bins)
         line = intercept + slope * tally.score
         bounds = np.append(starts, len(line))
         having, without = sum_between(tally.mass * np.vstack([expit(line), expit(-line)]), bounds)

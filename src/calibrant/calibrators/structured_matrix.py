@@ -18,7 +18,8 @@ class StructuredMatrixScaling(StructuredVectorScaling):
     .. math:: p = \mathrm{softmax}\big((I + M)\, x / T + b\big)
 
     x are the logits less the mean of their row. T is fitted first, by
-    `TemperatureScaling(smooth=True)`; M and b then minimise the NLL plus :math:`\frac{s K}{N} (\sum_k M_{kk}^2 + \|b\|^2) +
+    `TemperatureScaling(smooth=True)`; M and b then minimise the NLL plus
+    :math:`\frac{s K}{N} (\sum_k M_{kk}^2 + \|b\|^2) +
     \frac{s K (K - 1)}{N} \sum_{j \neq k} M_{jk}^2`, N the number of rows (the sum of the weights).
     It can change predictions.
 

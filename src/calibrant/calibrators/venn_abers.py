@@ -23,10 +23,11 @@ class VennAbers(OneVsRestCalibrator):
     .. math:: p_y = g_y(s) \quad\text{for } y \in \{0, 1\}, \qquad p = \frac{p_1}{1 - p_0 + p_1}
 
     s is the log-odds of a class, and :math:`g_y` the isotonic regression on the calibration rows
-    and the row (s, y). One of the two is what a perfectly calibrated prediction would be, whatever
-    the model, as long as the rows are exchangeable; `predict_pair` gives both. Their distance says
-    how much one label matters there. `predict_proba` merges them: p is the choice whose log loss
-    is least above that of the better of the two in the worst case. It is never 0 or 1.
+    and the row (s, y). The one that belongs to the row's true label is perfectly calibrated,
+    whatever the model, as long as rows are exchangeable; `predict_pair` gives both. Their distance
+    says how much one label matters there. `predict_proba` merges them: p exceeds the log loss of
+    the one that belongs to the true label by as little as the worst case allows, and is never 0
+    or 1.
 
     Calibration rows may have weights; a weight stands for a repetition, and the guarantee is then
     that of the repeated rows. The new row has weight 1. With more than two classes each has its

@@ -56,24 +56,34 @@ def fit_affine(x: FloatArray, rows: Rows, penalty: Penalty) -> Affine:
     """
     k = rows.k
     full = np.isfinite(penalty.off_diagonal)
-    # Features of unit size make all parameters equally stiff, which L-BFGS needs to be quick.
-    size = float(np.sqrt(np.mean(x * x))) or 1.0
     identity = np.eye(k) if full else np.ones(k)
-    strength = np.full((k, k), penalty.off_diagonal) if full else np.full(k, penalty.diagonal)
-    if full:
-        np.fill_diagonal(strength, penalty.diagonal)
-    centre = np.concatenate([identity.ravel() * size, np.zeros(k)])
-    stiff = np.concatenate([strength.ravel() / size**2, np.full(k, penalty.intercept)])
-    loss = _Loss(x / size, rows.labels, rows.mass, full)
+    strength = np.where(identity == 1, penalty.diagonal, penalty.off_diagonal if full else 0.0)
+    centre = np.concatenate([identity.ravel(), np.zeros(k)])
+    stiff = np.concatenate([strength.ravel(), np.full(k, penalty.intercept)])
+    # What the NLL and the penalty bend by along each parameter, about. In these units all
+    # parameters are equally stiff, which L-BFGS needs to be quick.
+    bent = np.broadcast_to((x * x).mean(axis=0) / k, identity.shape)
+    unit = 1.0 / np.sqrt(np.append(bent, np.full(k, 1.0 / k)) + 2.0 * stiff)
+    loss = _Loss(x, rows.labels, rows.mass, full)
 
-    def objective(theta: FloatArray) -> tuple[float, FloatArray]:
-        value, slope = loss(theta)
-        away = theta - centre
-        return value + float((stiff * away * away).sum()), slope + 2.0 * stiff * away
+    def objective(scaled: FloatArray) -> tuple[float, FloatArray]:
+        value, slope = loss(unit * scaled)
+        away = unit * scaled - centre
+        return value + float((stiff * away * away).sum()), unit * (slope + 2.0 * stiff * away)
 
+    def softened(share: float) -> FloatArray:
+        """Scale the logits and leave alone what does not change the probabilities."""
+        weight = share * identity + ((1.0 - share) / k if full else 0.0)
+        return np.append(weight, np.zeros(k)) / unit
+
+    share = 1.0
+    # A model that is certain of everything has no slope to follow: soften it while that helps.
+    while objective(softened(0.5 * share))[0] < 0.9 * objective(softened(share))[0]:
+        share *= 0.5
+    start = softened(share)
     options = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS, "ftol": 1e-14, "gtol": 1e-8}
-    found = minimize(objective, centre, jac=True, method="L-BFGS-B", options=options).x
-    return Affine(found[:-k].reshape(identity.shape) / size, found[-k:].copy())
+    found = unit * minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    return Affine(found[:-k].reshape(identity.shape), found[-k:].copy())
 
 
 class _Loss:

@@ -277,7 +277,7 @@ def _candidate(trial: _Trial, identity: _Trial, rows: Rows, score: Score) -> Can
     return Candidate(
         method=name,
         score=float((rows.mass * trial.losses).sum()),
-        gain=None if loss is None else -loss,
+        gain=None if loss is None else 0.0 - loss,
         gain_error=error,
         nll=mean("nll"),
         brier=mean("brier"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -128,13 +129,22 @@ def _following_the_logits(shares: FloatArray) -> FloatArray:
 
 
 def _least_squared_error(rows: Rows, bounds: tuple[float, float]) -> float:
-    def height(some: Rows, temperature: float) -> float:
-        probs = np.exp(log_probs_from_logits(some.log_probs / temperature))
-        probs[np.arange(some.n), some.labels] -= 1.0
-        return float(some.mass @ np.einsum("ij,ij->i", probs, probs))
-
     few = thinned(rows)
-    return lowest_point(lambda t: height(rows, t), bounds, coarse=lambda t: height(few, t))
+    return lowest_point(_squared_error(rows), bounds, coarse=_squared_error(few))
+
+
+def _squared_error(rows: Rows) -> Callable[[float], float]:
+    """Return the squared error as a function of T; what does not depend on T is done once."""
+    shifted, mass, at = rows.log_probs, rows.mass, (np.arange(rows.n), rows.labels)
+    shifted -= shifted.max(axis=1, keepdims=True)
+
+    def height(temperature: float) -> float:
+        probs = np.exp(shifted / temperature)
+        probs /= np.einsum("ij->i", probs)[:, None]
+        probs[at] -= 1.0
+        return float(mass @ np.einsum("ij,ij->i", probs, probs))
+
+    return height
 
 
 def _squared_error_shares(parts: FloatArray, labels: IntArray, mass: FloatArray) -> FloatArray:

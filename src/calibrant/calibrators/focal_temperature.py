@@ -38,7 +38,7 @@ class FocalTemperatureScaling(SoftmaxCalibrator):
 
     It does not change any prediction. With two classes :math:`\Psi_\gamma` is nearly a temperature
     itself, and there is little to gain. gamma is a shape here, not what the model was trained with;
-    the paper also tries negative values, for which its map is not defined everywhere.
+    the paper also tries values down to -1, which are left out here.
 
     Parameters
     ----------

@@ -9,11 +9,15 @@ from calibrant.inputs import FloatArray
 
 __all__ = ["fit_logistic", "platt_targets"]
 
-_RIDGE = 1e-10
-"""Decides between maps that fit equally well, as on constant scores, without being felt."""
-
 _MOST_STEPS = 200
 _GAIN = 1e-15
+"""A step that promises less NLL than this is not taken."""
+
+_LEVEL = 1e-13
+"""A feature that varies by less than this share of its size is constant but for rounding."""
+
+_SINGULAR = 1e-12
+"""Directions with less than this share of the curvature are left alone: nothing decides there."""
 
 
 def platt_targets(
@@ -44,62 +48,97 @@ def fit_logistic(
 ) -> FloatArray:
     r"""Minimise the NLL of :math:`\sigma(\Phi \theta)` subject to :math:`\theta \geq` `lowest`.
 
-    Newton's method on the free coefficients. The problem is convex with few coefficients, so the
-    constrained optimum is found by fixing those that end below their bound, one after the other,
-    and setting one free again when the slope says so.
+    Newton's method on the free coefficients, from the map that gives all rows the same answer: it
+    bends there, which a map that is certain of everything does not. The problem is convex with few
+    coefficients, so the constrained optimum is found by fixing those that end below their bound,
+    one after the other, and setting one free again when the slope says so. Where all scores are
+    equal nothing decides the slope, and it stays as it is in `start`.
 
     Parameters
     ----------
-    features : (n, d)
+    features : (n, d); the last may be the constant 1
     targets : (n,) between 0 and 1
     weights : (n,) or None
-    start : (d,) the coefficients of the identity map, which a tiny ridge prefers
+    start : (d,) the coefficients of the identity map
     lowest : (d,) lower bounds, -inf where there is none
     """
-    size = np.maximum(np.abs(features).max(axis=0), 1e-300)
-    problem = _Logistic(features / size, targets, weights, start * size)
-    bounds = lowest * size
-    theta = np.maximum(problem.start, bounds)
-    free = np.ones(len(theta), dtype=bool)
-    for _ in range(4 * len(theta)):
-        theta = problem.minimise(theta, free)
+    problem = _Logistic(features, targets, weights)
+    bounds = lowest * problem.size
+    level = problem.level(problem.scaled(start))
+    free = np.ones(len(level), dtype=bool)
+    for _ in range(4 * len(level)):
+        # Always from the level map: what was best before a coefficient was fixed may be hopeless.
+        theta = problem.minimise(np.where(free, np.maximum(level, bounds), bounds), free)
         low = free & (theta < bounds)
         if low.any():
             free[np.flatnonzero(low)[0]] = False
-            theta = np.where(free, theta, bounds)
             continue
-        pulled = ~free & (problem.slope(theta) < -1e-12)
+        slope, bent = problem.slope(theta), problem.curvature(theta).diagonal()
+        pulled = ~free & (slope < 0) & (slope * slope > 2.0 * _GAIN * bent)
         if not pulled.any():
             break
         free[np.flatnonzero(pulled)[0]] = True
-    return np.asarray(np.maximum(theta, bounds) / size)
+    return problem.unscaled(np.maximum(theta, bounds))
 
 
 class _Logistic:
-    """The objective in scaled coefficients, with a ridge towards the start."""
+    """The objective in coefficients of features that are centred and of size 1."""
 
     def __init__(
-        self, x: FloatArray, targets: FloatArray, weights: FloatArray | None, start: FloatArray
+        self, features: FloatArray, targets: FloatArray, weights: FloatArray | None
     ) -> None:
-        self.x, self.targets, self.start = x, targets, start
-        each = np.ones(len(x)) if weights is None else weights
+        each = np.ones(len(features)) if weights is None else weights
         self.mass = each / each.sum()
+        self.targets = targets
+        size = np.abs(features).max(axis=0)
+        self.centre = np.zeros(len(size))
+        self.shifts = bool((features[:, -1] == 1.0).all())
+        if self.shifts:
+            # Beside an intercept only differences count; far from 0 they would be lost. The median
+            # because a few rows far out move the mean away from all others.
+            self.centre[:-1] = np.median(features[:, :-1], axis=0)
+        self.x = features - self.centre
+        self.size = np.abs(self.x).max(axis=0)
+        level = self.size <= _LEVEL * size
+        self.x[:, level] = 0.0
+        self.size[level] = 1.0
+        self.x /= self.size
+
+    def scaled(self, theta: FloatArray) -> FloatArray:
+        """Turn coefficients of the features into those of `x`."""
+        out: FloatArray = theta * self.size
+        if self.shifts:
+            out[-1] += theta @ self.centre
+        return out
+
+    def unscaled(self, theta: FloatArray) -> FloatArray:
+        """Turn coefficients of `x` into those of the features."""
+        out: FloatArray = theta / self.size
+        if self.shifts:
+            out[-1] -= out @ self.centre
+        return out
+
+    def level(self, start: FloatArray) -> FloatArray:
+        """Return the map that gives all rows the mean target; where `x` is 0 keep the start."""
+        out = np.where((self.x == 0.0).all(axis=0), start, 0.0)
+        if self.shifts:
+            mean = float(self.mass @ self.targets)
+            out[-1] = np.log(mean) - np.log1p(-mean) if 0.0 < mean < 1.0 else 0.0
+        return out
 
     def value(self, theta: FloatArray) -> float:
         eta = self.x @ theta
         # log(1 + e^eta) - t eta, in a form that neither overflows nor cancels.
         loss = np.logaddexp(0.0, -np.abs(eta)) + np.maximum(eta, 0.0) - self.targets * eta
-        away = theta - self.start
-        return float((self.mass * loss).sum() + 0.5 * _RIDGE * (away * away).sum())
+        return float((self.mass * loss).sum())
 
     def slope(self, theta: FloatArray) -> FloatArray:
         slack = self.mass * (_sigmoid(self.x @ theta) - self.targets)
-        return np.asarray(self.x.T @ slack + _RIDGE * (theta - self.start))
+        return np.asarray(self.x.T @ slack)
 
     def curvature(self, theta: FloatArray) -> FloatArray:
         p = _sigmoid(self.x @ theta)
-        bent: FloatArray = (self.x * (self.mass * p * (1.0 - p))[:, None]).T @ self.x
-        return bent + _RIDGE * np.eye(len(theta))
+        return np.asarray((self.x * (self.mass * p * (1.0 - p))[:, None]).T @ self.x)
 
     def minimise(self, theta: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
         """Take Newton steps in the free coefficients, halved until they help."""
@@ -108,8 +147,10 @@ class _Logistic:
         value = self.value(theta)
         for _ in range(_MOST_STEPS):
             slope = self.slope(theta)[free]
-            step = np.linalg.solve(self.curvature(theta)[np.ix_(free, free)], slope)
+            step = _newton_step(self.curvature(theta)[np.ix_(free, free)], slope)
             promised = 0.5 * float(slope @ step)
+            if promised < _GAIN:
+                return theta
             share = 1.0
             while share > 1e-12:
                 there = theta.copy()
@@ -118,10 +159,20 @@ class _Logistic:
                 if reached <= value - 0.5 * share * promised:
                     break
                 share /= 2.0
-            if share <= 1e-12 or promised < _GAIN:
+            else:
                 return theta
             theta, value = there, reached
         return theta
+
+
+def _newton_step(curvature: FloatArray, slope: FloatArray) -> FloatArray:
+    """Solve for the step in units of each coefficient's own curvature."""
+    unit = np.sqrt(curvature.diagonal())
+    unit = np.where(unit > 0, unit, np.inf)
+    values, vectors = np.linalg.eigh(curvature / unit / unit[:, None])
+    decided = values > _SINGULAR
+    along = (vectors[:, decided].T @ (slope / unit)) / values[decided]
+    return np.asarray((vectors[:, decided] @ along) / unit)
 
 
 def _sigmoid(eta: FloatArray) -> FloatArray:

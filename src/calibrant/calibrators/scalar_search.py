@@ -10,7 +10,7 @@ from calibrant.calibrators.rows import Rows
 
 __all__ = ["lowest_point", "thinned"]
 
-_PER_DECADE = 4
+_PER_DECADE = 3
 _VALLEYS = 3
 _SAMPLE = 1 << 16
 _PRECISION = {"xatol": 1e-8}
@@ -24,7 +24,7 @@ def lowest_point(
 ) -> float:
     """Minimise `value` between two positive bounds.
 
-    A grid of four points to the factor 10 finds the valleys; the three lowest are searched by
+    A grid of three points to the factor 10 finds the valleys; the three lowest are searched by
     Brent's method in logarithms. A bound that is as low as what was found wins.
 
     Parameters

@@ -1,16 +1,9 @@
 """CalibratedModel: any scorer with its calibrator, frozen, as a scikit-learn classifier."""
 
-import copy
-import pickle
-import subprocess
-import sys
-
 import numpy as np
 import pandas as pd
 import pytest
-import torch
 from sklearn.base import BaseEstimator, clone
-from sklearn.datasets import make_classification
 from sklearn.ensemble import AdaBoostClassifier, RandomForestClassifier
 from sklearn.exceptions import NotFittedError
 from sklearn.feature_extraction.text import CountVectorizer
@@ -22,64 +15,14 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
-from sklearn.utils.estimator_checks import estimator_checks_generator
+from tests.unit.calibrators.model_rows import Boosted, fitted_on_half, named_rows, rows, state_of
 
 from calibrant.calibrators import Identity, TemperatureScaling
 from calibrant.calibrators.auto import AutoCalibrator
-from calibrant.calibrators.folds import stratified_folds
 from calibrant.calibrators.model import CalibratedModel
 from calibrant.calibrators.platt import PlattScaling
-from calibrant.calibrators.prior import PriorCorrection
 from calibrant.errors import CalibrantError, InputError, NotFitted
 from calibrant.metrics import nll
-
-WITHOUT_ARRAY_API = "check_array_api_input"  # asks for a switch that scipy reads when it is loaded
-# Copies of a row fall into different folds, so a weight is a repetition only without cross_fit;
-# test_a_weight_is_a_repetition checks that. scikit-learn's check knows folds by the name `cv` only.
-NOT_WITH_FOLDS = "check_sample_weight_equivalence"
-
-CHECKED = [
-    CalibratedModel(LogisticRegression(), cross_fit=3),
-    CalibratedModel(LinearSVC(), PlattScaling(), cross_fit=2, seed=1),
-    CalibratedModel(
-        RandomForestClassifier(5, random_state=0),
-        PriorCorrection().then(TemperatureScaling()),
-        cross_fit=2,
-    ),
-]
-
-
-def checks():
-    for model in CHECKED:
-        for estimator, check in estimator_checks_generator(model):
-            name = check.func.__name__
-            if name != WITHOUT_ARRAY_API and not name.startswith(NOT_WITH_FOLDS):
-                inner = type(model.estimator).__name__
-                yield pytest.param(estimator, check, id=f"{inner}-{name}")
-
-
-@pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize(("estimator", "check"), list(checks()))
-def test_scikit_learn_check(estimator, check):
-    check(estimator)
-
-
-def rows(k=2, n=1200, seed=0):
-    return make_classification(
-        n, n_features=12, n_informative=6, n_classes=k, flip_y=0.1, random_state=seed
-    )
-
-
-def fitted_on_half(estimator, k=2):
-    X, y = rows(k)
-    return estimator.fit(X[:600], y[:600]), X[600:], y[600:]
-
-
-def state_of(estimator):
-    return pickle.dumps(estimator)
-
-
-# ---- what is read from which model
 
 
 @pytest.mark.parametrize("k", [2, 4])
@@ -150,24 +93,6 @@ def test_pairwise_scores_are_refused():
             CalibratedModel(estimator, TemperatureScaling()).fit(X, y)
 
 
-class Boosted:
-    """Like a booster's wrapper: predict_proba in float32, classes_, and nothing of scikit-learn."""
-
-    def __init__(self, classes=("no", "yes")):
-        self.classes_ = np.array(classes)
-
-    def predict_proba(self, X):
-        z = 3 * np.asarray(X, dtype=np.float32)[:, 0]
-        p = 1 / (1 + np.exp(-z))
-        return np.column_stack([1 - p, p])
-
-
-def named_rows(n=400):
-    rng = np.random.default_rng(0)
-    X = rng.normal(size=(n, 3))
-    return X, np.where(rng.random(n) < 1 / (1 + np.exp(-X[:, 0])), "yes", "no")
-
-
 def test_booster_like_model_with_class_names():
     X, y = named_rows()
     calibrated = CalibratedModel(Boosted(), TemperatureScaling()).fit(X, y)
@@ -209,114 +134,6 @@ def test_frozen_estimator_and_text_pipeline():
     assert crossed.predict(["good", "bad"]).tolist() == ["plus", "minus"]
 
 
-# ---- torch
-
-
-class Net(torch.nn.Module):
-    def __init__(self, columns=3):
-        super().__init__()
-        torch.manual_seed(0)
-        self.first = torch.nn.Linear(3, 8)
-        self.norm = torch.nn.BatchNorm1d(8)
-        self.drop = torch.nn.Dropout(0.5)
-        self.last = torch.nn.Linear(8, columns)
-
-    def forward(self, x):
-        assert not torch.is_grad_enabled()
-        assert len(x) <= 512
-        return self.last(self.drop(torch.relu(self.norm(self.first(x)))))
-
-
-def torch_rows(n=1300):
-    X = np.random.default_rng(0).normal(size=(n, 3))
-    return X, np.arange(n) % 3
-
-
-def test_torch_module_is_run_in_evaluation_mode_and_left_alone():
-    X, y = torch_rows()
-    net = Net()
-    net.norm.eval()  # a part that its owner has frozen
-    kept = copy.deepcopy(net.state_dict())
-    calibrated = CalibratedModel(net, TemperatureScaling()).fit(X, y)
-    assert calibrated.answer_ == "forward"
-    assert net.training
-    assert net.drop.training
-    assert not net.norm.training
-    assert all(torch.equal(kept[name], value) for name, value in net.state_dict().items())
-    assert np.array_equal(calibrated.predict_proba(X), calibrated.predict_proba(X))
-    tensor = torch.from_numpy(X)
-    assert np.array_equal(calibrated.predict_proba(X), calibrated.predict_proba(tensor))
-    net.eval()
-    with torch.no_grad():
-        logits = torch.cat([net(part.float()) for part in tensor.split(512)]).numpy()
-    alone = TemperatureScaling().fit(logits, y)
-    assert calibrated.calibrator_.temperature_ == pytest.approx(alone.temperature_, rel=1e-6)
-
-
-def test_torch_module_with_one_column_of_any_precision():
-    X, y = torch_rows()
-    calibrated = CalibratedModel(Net(1).to(torch.bfloat16), TemperatureScaling()).fit(X, y > 0)
-    assert calibrated.predict_proba(X).shape == (len(X), 2)
-
-
-def test_torch_module_of_whole_numbers_and_named_output():
-    class Output:
-        def __init__(self, logits):
-            self.logits = logits
-
-    class Words(torch.nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.table = torch.nn.EmbeddingBag(5, 2)
-
-        def forward(self, x):
-            return Output(self.table(x))
-
-    X = np.arange(100).reshape(50, 2) % 5
-    calibrated = CalibratedModel(Words(), TemperatureScaling()).fit(X, np.arange(50) % 2)
-    assert calibrated.predict_proba(X).shape == (50, 2)
-
-
-def test_torch_module_that_returns_a_tuple_is_refused():
-    class Pair(torch.nn.Module):
-        def forward(self, x):
-            return x, x
-
-    X, y = torch_rows()
-    with pytest.raises(InputError, match="one tensor of logits, got tuple"):
-        CalibratedModel(Pair(), TemperatureScaling()).fit(X, y)
-    with pytest.raises(InputError, match="X is empty"):
-        CalibratedModel(Net(), TemperatureScaling()).fit(X, y).predict(X[:0])
-
-
-def test_mode_is_restored_after_an_error():
-    X, y = torch_rows()
-    net = Net()
-    with pytest.raises(RuntimeError):
-        CalibratedModel(net, TemperatureScaling()).fit(X[:, :2], y)
-    assert net.training
-    assert net.norm.training
-
-
-def test_works_without_torch():
-    code = """
-import sys
-import numpy as np
-from sklearn.linear_model import LogisticRegression
-from calibrant.calibrators.model import CalibratedModel
-assert "torch" not in sys.modules
-sys.modules["torch"] = None
-X = np.random.default_rng(0).normal(size=(100, 2))
-y = (X[:, 0] > 0) * 1
-model = CalibratedModel(LogisticRegression().fit(X[:50], y[:50])).fit(X[50:], y[50:])
-assert CalibratedModel(lambda X: X[:, 0]).fit(X, y).predict(X).shape == (100,)
-"""
-    subprocess.run([sys.executable, "-c", code], check=True)
-
-
-# ---- frozen
-
-
 def test_clone_shares_the_model_and_forgets_the_calibrator():
     model, X, y = fitted_on_half(LogisticRegression())
     calibrated = CalibratedModel(model, TemperatureScaling()).fit(X, y)
@@ -326,8 +143,6 @@ def test_clone_shares_the_model_and_forgets_the_calibrator():
     assert not hasattr(copied, "calibrator_")
     with pytest.raises(NotFitted):
         copied.predict(X)
-    net = Net()
-    assert clone(CalibratedModel(net)).estimator is net
 
 
 def test_search_and_cross_validation_leave_the_model_alone():
@@ -366,9 +181,6 @@ def test_features_are_the_models():
     assert named.feature_names_in_.tolist() == table.columns.tolist()
     named.set_params(estimator=model).fit(X, y)
     assert not hasattr(named, "feature_names_in_")
-
-
-# ---- calibrators, labels, weights
 
 
 def test_default_calibrator_is_chosen_automatically():
@@ -428,75 +240,6 @@ def test_calibrator_without_weights_refuses_them():
         CalibratedModel(model, NoWeights()).fit(X, y, np.ones(len(y)))
 
 
-# ---- cross-fitting
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_cross_fit_by_hand(weighted):
-    X, y = rows(3, 300)
-    names = np.array(["red", "green", "blue"])[y]
-    weights = np.random.default_rng(1).uniform(0.5, 2, len(y)) if weighted else None
-    given = LogisticRegression(class_weight={"red": 1, "green": 2, "blue": 1})
-    model = CalibratedModel(given, TemperatureScaling(), cross_fit=4, seed=7)
-    model.fit(X, names, sample_weight=weights)
-
-    _, codes = np.unique(names, return_inverse=True)
-    fold = stratified_folds(codes, 4, np.random.default_rng(7))
-    logits = np.empty((300, 3))
-    for f in range(4):
-        seen, held = fold != f, fold == f
-        part = None if weights is None else weights[seen]
-        logits[held] = clone(given).fit(X[seen], names[seen], part).decision_function(X[held])
-    final = clone(given).fit(X, names, weights)
-    by_hand = TemperatureScaling().fit(logits, codes, weights)
-    assert model.calibrator_.temperature_ == pytest.approx(by_hand.temperature_, rel=1e-9)
-    expected = by_hand.predict_proba(final.decision_function(X))
-    assert model.predict_proba(X) == pytest.approx(expected, abs=1e-9)
-    assert model.classes_.tolist() == ["blue", "green", "red"]
-    assert not hasattr(given, "coef_")
-
-
-def test_cross_fit_is_honest_where_training_rows_are_not():
-    X, y = rows(n=900)
-    forest = RandomForestClassifier(30, random_state=0)
-    honest = CalibratedModel(forest, TemperatureScaling(), cross_fit=5).fit(X[:400], y[:400])
-    seen = CalibratedModel(clone(forest).fit(X[:400], y[:400]), TemperatureScaling())
-    seen.fit(X[:400], y[:400])
-    fresh, labels = X[400:], y[400:]
-    assert nll(labels, honest.predict_proba(fresh)) < nll(labels, seen.predict_proba(fresh))
-
-
-def test_weights_reach_only_estimators_that_take_them():
-    X, y = rows(n=200)
-    weights = np.linspace(0.1, 3, 200)
-    neighbours = CalibratedModel(KNeighborsClassifier(), TemperatureScaling(), cross_fit=3)
-    assert neighbours.fit(X, y, weights).predict_proba(X).shape == (200, 2)
-
-
-def test_row_of_weight_zero_is_not_there():
-    X, y = rows(n=200)
-    weights = np.r_[np.ones(150), np.zeros(50)]
-    model = CalibratedModel(LogisticRegression(), TemperatureScaling(), cross_fit=3)
-    weighed = clone(model).fit(X, y, weights).predict_proba(X)
-    assert np.array_equal(
-        weighed, clone(model).fit(X[:150], y[:150], np.ones(150)).predict_proba(X)
-    )
-
-
-def test_seed_decides_the_folds():
-    X, y = rows(n=120)
-
-    def temperature(seed):
-        model = CalibratedModel(LogisticRegression(), TemperatureScaling(), cross_fit=3, seed=seed)
-        return model.fit(X, y).calibrator_.temperature_
-
-    assert temperature(1) == temperature(1)
-    assert temperature(1) != temperature(2)
-
-
-# ---- what is refused
-
-
 def test_unfitted_estimator_is_named():
     X, y = rows()
     for estimator in (LogisticRegression(), make_pipeline(StandardScaler(), GaussianNB())):
@@ -537,18 +280,3 @@ def test_bad_settings_get_one_sentence(model, message):
     with pytest.raises(InputError, match=message) as caught:
         model.fit(X[:, :1], y)
     assert "\n" not in str(caught.value)
-
-
-def test_bad_rows_get_one_sentence():
-    X, y = rows(n=60)
-    model = CalibratedModel(LogisticRegression(), cross_fit=3)
-    with pytest.raises(InputError, match="one class only, 0"):
-        model.fit(X, np.zeros(60, int))
-    with pytest.raises(InputError, match="at least 2 rows of each class, but 7 has 1"):
-        model.fit(X, np.where(np.arange(60) == 4, 7, y))
-    with pytest.raises(InputError, match="y is empty"):
-        model.fit(X[:0], y[:0])
-    with pytest.raises(InputError, match="target y is None"):
-        model.fit(X, None)
-    with pytest.raises(InputError, match="sample_weight must have shape"):
-        model.fit(X, y, np.ones(3))

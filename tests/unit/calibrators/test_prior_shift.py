@@ -125,7 +125,7 @@ def test_the_new_prior_is_found_without_bias_and_lowers_the_nll(world, estimator
     errors = np.array(errors)
     spread = errors.std(axis=0, ddof=1) / np.sqrt(len(errors))
     assert (np.abs(errors.mean(axis=0)) < 4.5 * spread).all()  # 11 degrees of freedom
-    assert np.abs(errors).mean() < (0.08 if hard else 0.035)
+    assert np.abs(errors).mean() < (0.12 if hard else 0.035)
     assert min(gains) > 0.05
     assert np.mean(gains) > 0.15
 

@@ -20,7 +20,7 @@ from calibrant.calibrators.model import CalibratedModel
 from calibrant.calibrators.platt import PlattScaling
 from calibrant.calibrators.pooled_isotonic import PooledIsotonic
 from calibrant.calibrators.prior import PriorCorrection
-from calibrant.calibrators.prior_shift import PriorShift, estimate_prior
+from calibrant.calibrators.prior_shift import PriorEstimate, PriorShift, estimate_prior
 from calibrant.calibrators.quadratic import QuadraticScaling
 from calibrant.calibrators.registry import methods, register
 from calibrant.calibrators.scaling_binning import ScalingBinning
@@ -54,6 +54,7 @@ __all__ = [
     "PlattScaling",
     "PooledIsotonic",
     "PriorCorrection",
+    "PriorEstimate",
     "PriorShift",
     "QuadraticScaling",
     "ScalingBinning",

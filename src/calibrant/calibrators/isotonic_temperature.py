@@ -57,7 +57,7 @@ class IsotonicTemperature(IsotonicCalibration):
     """
 
     method = "irova_ts"
-    learned = ("temperature", "maps")  # type: ignore[assignment]
+    learned = ("temperature", "maps")
     temperature_: float
 
     def _learn(self, rows: Rows) -> None:

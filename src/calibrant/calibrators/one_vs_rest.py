@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ class OneVsRestCalibrator(Calibrator):
     .. math:: p_k = f_k(s_k) / \sum_j f_j(s_j)
     """
 
-    learned = ("maps",)
+    learned: ClassVar[tuple[str, ...]] = ("maps",)
     maps_: list[ScoreMap]
 
     def _learn(self, rows: Rows) -> None:

@@ -40,8 +40,8 @@ class SplineCalibration(Calibrator):
 
     With two classes s is P(positive) and y the label. With more, s is the probability of the
     predicted class and y whether it was right; the other classes share 1 - s' as they shared 1 - s,
-    and where s' would fall below the next of them it stops just above: with more than two classes
-    no prediction changes. The map need not rise, so with two classes ranks and predictions can
+    but none gets more than s': what is above it goes to those below in proportion. s' itself stays
+    at or above 1/K, so with more than two classes no prediction changes. The map need not rise, so with two classes ranks and predictions can
     change, and with more the order of rows by confidence can.
 
     It calibrates the predicted class only: what it does to each single class is not controlled.
@@ -108,13 +108,35 @@ class SplineCalibration(Calibrator):
         others = logits.copy()
         others[rows, top] = -np.inf
         others = log_probs_from_logits(others)
-        odds = np.maximum(odds, others.max(axis=1) + _LEAD)
+        odds = np.maximum(odds, _LEAD - np.log(logits.shape[1] - 1.0))  # at least 1/K
         others += log_sigmoid(-odds)[:, None]
+        others = _levelled(others, log_sigmoid(odds) - _LEAD)
         others[rows, top] = log_sigmoid(odds)
         return others
 
     def _new_odds(self, scores: FloatArray) -> FloatArray:
         return log_odds_of(np.interp(scores, self.scores_, self.values_))
+
+
+def _levelled(log_probs: FloatArray, most: FloatArray) -> FloatArray:
+    """Lower what is above `most` to it, and scale the rest of the row up to the same sum."""
+    probs, high = np.exp(log_probs), np.exp(most)
+    total = probs.sum(axis=1)
+    crowded = np.flatnonzero(probs.max(axis=1) > high)
+    q, top, full = probs[crowded], high[crowded, None], np.zeros((len(crowded), 1))
+    at_top = np.zeros(q.shape, dtype=bool)
+    for _ in range(q.shape[1]):
+        at_top |= q > top
+        full = at_top.sum(axis=1, keepdims=True) * top
+        free = np.where(at_top, 0.0, q)
+        left = np.maximum(total[crowded, None] - full, 0.0)
+        spread = free * left / np.maximum(free.sum(axis=1, keepdims=True), 1e-300)
+        q = np.where(at_top, top, spread)
+        if not (spread > top).any():
+            break
+    with np.errstate(divide="ignore"):
+        log_probs[crowded] = np.log(q)
+    return log_probs
 
 
 def _pieces(

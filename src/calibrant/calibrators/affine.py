@@ -71,16 +71,10 @@ def fit_affine(x: FloatArray, rows: Rows, penalty: Penalty) -> Affine:
         away = unit * scaled - centre
         return value + float((stiff * away * away).sum()), unit * (slope + 2.0 * stiff * away)
 
-    def softened(share: float) -> FloatArray:
-        """Scale the logits and leave alone what does not change the probabilities."""
-        weight = share * identity + ((1.0 - share) / k if full else 0.0)
-        return np.append(weight, np.zeros(k)) / unit
-
-    share = 1.0
+    start = centre / unit
     # A model that is certain of everything has no slope to follow: soften it while that helps.
-    while objective(softened(0.5 * share))[0] < 0.9 * objective(softened(share))[0]:
-        share *= 0.5
-    start = softened(share)
+    while objective(0.5 * start)[0] < 0.9 * objective(start)[0]:
+        start = 0.5 * start
     options = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS, "ftol": 1e-14, "gtol": 1e-8}
     found = unit * minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
     return Affine(found[:-k].reshape(identity.shape), found[-k:].copy())

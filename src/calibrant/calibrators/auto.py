@@ -132,8 +132,15 @@ class AutoCalibrator(Calibrator):
         super()._check_rows(rows)
         if self.score not in ("nll", "brier"):
             raise InputError(f"score must be 'nll' or 'brier', got {self.score!r}.")
-        if not 2 <= self.folds <= rows.n:
-            raise InputError(f"folds must lie between 2 and {rows.n}, got {self.folds!r}.")
+        whole = int | np.integer
+        if not isinstance(self.folds, whole) or not 2 <= self.folds <= rows.n:
+            raise InputError(
+                f"folds must be a whole number between 2 and {rows.n}, got {self.folds!r}."
+            )
+        if self.repeats is not None and not (isinstance(self.repeats, whole) and self.repeats > 0):
+            raise InputError(f"repeats must be a positive whole number, got {self.repeats!r}.")
+        if not self.tolerance >= 0:
+            raise InputError(f"tolerance must not be negative, got {self.tolerance!r}.")
         if np.count_nonzero(rows.counts) < 2:
             raise InputError(
                 f"all {rows.n:,} labels are {rows.classes[rows.labels[0]]!r}, but choosing a "
@@ -163,6 +170,8 @@ class AutoCalibrator(Calibrator):
     def _candidates(self, rows: Rows) -> list[Calibrator]:
         if self.candidates is None:
             return default_candidates(rows.n, rows.k)
+        if isinstance(self.candidates, str):
+            raise InputError(f"candidates must be a list, got {self.candidates!r}: put it in one.")
         named = [method_named(c)() if isinstance(c, str) else c for c in self.candidates]
         if any(isinstance(c, AutoCalibrator) for c in named):
             raise InputError("an AutoCalibrator cannot be a candidate of another: leave it out.")
@@ -186,10 +195,13 @@ class AutoCalibrator(Calibrator):
 
 def _settled_order(rows: Rows) -> NDArray[np.intp]:
     """Order rows by what is in them, so that the folds do not depend on the order of the file."""
-    logits = rows.canonical
-    if logits.ndim == 2:
-        logits = np.einsum("ij,j->i", logits, np.sin(np.arange(1.0, rows.k + 1.0)))
-    return np.lexsort((logits, rows.labels))
+    score = rows.canonical
+    if score.ndim == 2:
+        # Log-probabilities: a constant added to a row's logits is not in them, but for rounding.
+        score = np.einsum("ij,j->i", rows.log_probs, np.sin(np.arange(1.0, rows.k + 1.0)))
+        score = np.round(score, 9)
+    weights = np.zeros(rows.n) if rows.weights is None else rows.weights
+    return np.lexsort((weights, score, rows.labels))
 
 
 @dataclass(frozen=True)
@@ -271,8 +283,9 @@ def _candidate(trial: _Trial, identity: _Trial, rows: Rows, score: Score) -> Can
     loss, error = _gap(trial, identity, rows)
     log_probs = trial.log_probs
 
-    def mean(which: Score) -> float:
-        return float((rows.mass * _row_losses(log_probs, rows, which)).sum())
+    def mean(which: Score) -> float | None:
+        value = float((rows.mass * _row_losses(log_probs, rows, which)).sum())
+        return value if np.isfinite(value) else None
 
     return Candidate(
         method=name,

@@ -19,7 +19,7 @@ class Candidate:
     score : mean of the score that decides, over all rows
     gain : how much lower that is than without calibration
     gain_error : standard error of the gain
-    nll, brier, ece_em : figures of the out-of-fold probabilities
+    nll, brier, ece_em : figures of the out-of-fold probabilities; None where they are infinite
     why_not : why it was out of the question, or None
     """
 

@@ -41,8 +41,9 @@ class SplineCalibration(Calibrator):
     With two classes s is P(positive) and y the label. With more, s is the probability of the
     predicted class and y whether it was right; the other classes share 1 - s' as they shared 1 - s,
     but none gets more than s': what is above it goes to those below in proportion. s' itself stays
-    at or above 1/K, so with more than two classes no prediction changes. The map need not rise, so with two classes ranks and predictions can
-    change, and with more the order of rows by confidence can.
+    at or above 1/K, so with more than two classes no prediction changes. The map need not rise, so
+    with two classes ranks and predictions can change, and with more the order of rows by
+    confidence can.
 
     It calibrates the predicted class only: what it does to each single class is not controlled.
 

@@ -66,9 +66,13 @@ class StrictIsotonic(OneVsRestCalibrator):
         distinct, total, values = isotonic_steps(scores, events, weights, self.pseudo_count)
         step = np.cumsum(np.diff(values, prepend=values[0]) > 0)
         mass = np.bincount(step, weights=total)
-        centres = np.bincount(step, weights=total * distinct) / mass
         first = np.flatnonzero(np.diff(step, prepend=-1))
-        return {"scores": centres, "odds": log_odds_of(values[first])}
+        last = np.append(first[1:], len(distinct)) - 1
+        # Rounding must not carry a mean out of its step, nor a frequency to 0 or 1.
+        means = np.bincount(step, weights=total * distinct) / mass
+        centres = np.clip(means, distinct[first], distinct[last])
+        inside = np.clip(values[first], np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))
+        return {"scores": centres, "odds": log_odds_of(inside)}
 
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         points = learned["scores"]

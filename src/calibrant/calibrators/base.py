@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
+from calibrant.calibrators.blas import one_blas_thread
 from calibrant.calibrators.registry import method_named
 from calibrant.calibrators.rows import Array, Rows, calibration_rows
 from calibrant.errors import InputError, NotFitted
@@ -88,7 +89,8 @@ class Calibrator(BaseEstimator, ABC):
         """Learn from rows that were checked before."""
         self._check_rows(rows)
         self.classes_ = _class_array(rows.classes)
-        self._learn(rows)
+        with one_blas_thread():
+            self._learn(rows)
         return self
 
     def predict_proba(self, logits: Any) -> FloatArray:

@@ -11,7 +11,7 @@ __all__ = ["fit_logistic", "platt_targets"]
 
 _MOST_STEPS = 200
 _GAIN = 1e-15
-"""A step that promises less NLL than this is not taken."""
+"""A step that promises less NLL than this is the last one."""
 
 _LEVEL = 1e-13
 """A feature that varies by less than this share of its size is constant but for rounding."""
@@ -150,7 +150,9 @@ class _Logistic:
             step = _newton_step(self.curvature(theta)[np.ix_(free, free)], slope)
             promised = 0.5 * float(slope @ step)
             if promised < _GAIN:
-                return theta
+                last = theta.copy()
+                last[free] -= step
+                return last if self.value(last) <= value + _GAIN else theta
             share = 1.0
             while share > 1e-12:
                 there = theta.copy()

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import copy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin, MetaEstimatorMixin, clone
 from sklearn.exceptions import NotFittedError
-from sklearn.utils import Tags, get_tags, indexable
+from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
@@ -20,6 +20,9 @@ from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.model_scores import Answer, answer_of, read, take_rows, zero_as
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_weights
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
 
 __all__ = ["CalibratedModel"]
 
@@ -48,8 +51,9 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     Parameters
     ----------
     estimator : a fitted classifier or pipeline; a torch module, which is called in evaluation mode
-        with batches of X and returns logits; or a function from X to logits, (n,) or (n, K). With
-        `cross_fit`, a classifier, fitted or not.
+        with batches of X and returns logits; or a function from X to logits, (n,) or (n, K), such
+        as one that asks a booster for its raw margins. With `cross_fit`, a classifier, fitted or
+        not.
     calibrator : an unfitted calibrator, which is copied; None for `AutoCalibrator`, or, with fewer
         rows than that needs, for the model's own probabilities
     cross_fit : number of folds, at least 2; None for a fitted model
@@ -105,16 +109,21 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         labels = _as_labels(y)
         weights = as_weights(sample_weight, len(labels), name="sample_weight")
         if self.cross_fit is None:
-            self.estimator_ = self.estimator
-            logits = self._frozen_logits(X)
+            model, answer, logits = _frozen(self.estimator, X)
         else:
-            (X,) = indexable(X)  # noqa: N806
+            X, labels = indexable(X, labels)  # noqa: N806
             if weights is not None:  # a row of weight 0 is a row that is not there
                 there = np.flatnonzero(weights)
                 X, labels, weights = take_rows(X, there), labels[there], weights[there]  # noqa: N806
-            logits = self._cross_fitted_logits(X, labels, weights)
-        self._floor = zero_as(logits, self.answer_)
-        self._learn(np.maximum(logits, self._floor), labels, weights)
+            fold = _folds(labels, self.estimator, int(self.cross_fit), self.seed)
+            model, answer, logits = _cross_fitted(self.estimator, X, labels, weights, fold)
+        floor = zero_as(logits, answer)
+        calibrator = self._calibrator(labels, weights)
+        names = _class_names(model, labels)
+        calibrator.fit(np.maximum(logits, floor), labels, weights, classes=names)
+        self.estimator_, self.answer_, self._floor = model, answer, floor
+        self.calibrator_: Calibrator = calibrator
+        self.classes_ = calibrator.classes_ if names is None else np.asarray(model.classes_)
         self._take_over_features()
         return self
 
@@ -167,6 +176,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         return hasattr(self, "calibrator_")
 
     def __sklearn_tags__(self) -> Tags:
+        from sklearn.utils import get_tags  # with these tags, new in scikit-learn 1.6
+
         tags = super().__sklearn_tags__()
         if hasattr(self.estimator, "__sklearn_tags__"):
             inner = get_tags(self.estimator)
@@ -197,58 +208,19 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "train it yourself, and calibrate it on other rows without cross_fit."
             )
 
-    def _frozen_logits(self, X: Any) -> FloatArray:  # noqa: N803
-        try:
-            self.answer_: Answer = answer_of(self.estimator_, X)
-            return read(self.estimator_, X, self.answer_)
-        except NotFittedError:
-            raise Unfitted(
-                f"this {type(self.estimator).__name__} is not fitted: fit it on other rows first, "
-                "or set cross_fit."
-            ) from None
-
-    def _cross_fitted_logits(
-        self,
-        X: Any,  # noqa: N803
-        labels: NDArray[Any],
-        weights: FloatArray | None,
-    ) -> FloatArray:
-        """Fit the final model, and return logits of each row by a model that has not seen it."""
-        codes = _check_folds(labels, self.estimator)
-        folds = int(self.cross_fit or 0)
-        fold = stratified_folds(codes, folds, np.random.default_rng(self.seed))
-        self.estimator_ = _fitted_copy(self.estimator, X, labels, weights)
-        self.answer_ = answer_of(self.estimator_, X)
-        logits = np.empty((len(labels), int(codes.max()) + 1))
-        for f in np.unique(fold):
-            seen, held = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
-            part = None if weights is None else weights[seen]
-            model = _fitted_copy(self.estimator, take_rows(X, seen), labels[seen], part)
-            logits[held] = read(model, take_rows(X, held), self.answer_)
-        return logits
-
-    def _learn(self, logits: FloatArray, labels: NDArray[Any], weights: FloatArray | None) -> None:
-        names = getattr(self.estimator_, "classes_", None)
-        if names is not None:
-            names = np.asarray(names)
-            _check_known(labels, names)
-        calibrator = _default(labels, weights) if self.calibrator is None else self.calibrator
-        self.calibrator_: Calibrator = clone(calibrator).fit(
-            logits, labels, weights, classes=None if names is None else names.tolist()
-        )
-        self.classes_ = self.calibrator_.classes_ if names is None else names
+    def _calibrator(self, labels: NDArray[Any], weights: FloatArray | None) -> Calibrator:
+        """Copy the given calibrator, or choose automatically; with too few rows do no harm."""
+        if self.calibrator is not None:
+            copied: Calibrator = clone(self.calibrator)
+            return copied
+        rows = len(labels) if weights is None else np.count_nonzero(weights)
+        return AutoCalibrator() if rows >= AutoCalibrator.fewest_rows else Identity()
 
     def _take_over_features(self) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
-
-
-def _default(labels: NDArray[Any], weights: FloatArray | None) -> Calibrator:
-    """Choose automatically, or, with too few rows to choose, do no harm."""
-    rows = len(labels) if weights is None else np.count_nonzero(weights)
-    return AutoCalibrator() if rows >= AutoCalibrator.fewest_rows else Identity()
 
 
 def _as_labels(y: Any) -> NDArray[Any]:
@@ -263,9 +235,56 @@ def _as_labels(y: Any) -> NDArray[Any]:
     return np.asarray(labels)
 
 
-def _check_folds(labels: NDArray[Any], estimator: Any) -> NDArray[np.int64]:
-    """Refuse labels that cannot be spread over folds; return their positions in sorted order."""
-    if hasattr(estimator, "__sklearn_tags__") and get_tags(estimator).input_tags.pairwise:
+def _class_names(model: Any, labels: NDArray[Any]) -> list[Any] | None:
+    """Return the model's names of its columns; refuse labels that are not among them."""
+    if not hasattr(model, "classes_"):
+        return None
+    names: list[Any] = np.asarray(model.classes_).tolist()
+    if len(names) < 2:
+        raise InputError(f"the estimator knows one class only, {names}: train it on two or more.")
+    unknown = sorted(set(labels.tolist()) - set(names), key=str)
+    if unknown:
+        raise InputError(
+            f"y holds {unknown[0]!r}, which the estimator has never seen among its classes "
+            f"{names[:8]}: leave those rows out, or train the model with them."
+        )
+    return names
+
+
+def _frozen(model: Any, X: Any) -> tuple[Any, Answer, FloatArray]:  # noqa: N803
+    """Return the model, what is asked of it, and its logits."""
+    try:
+        answer = answer_of(model, X)
+        return model, answer, read(model, X, answer)
+    except NotFittedError:
+        raise Unfitted(
+            f"this {type(model).__name__} is not fitted: fit it on other rows first, or set "
+            "cross_fit."
+        ) from None
+
+
+def _cross_fitted(
+    estimator: Any,
+    X: Any,  # noqa: N803
+    labels: NDArray[Any],
+    weights: FloatArray | None,
+    fold: NDArray[np.int64],
+) -> tuple[Any, Answer, FloatArray]:
+    """Return the final model, and logits of each row by a model that has not seen it."""
+    final = _fitted_copy(estimator, X, labels, weights)
+    answer = answer_of(final, X)
+    logits = np.empty((len(labels), len(final.classes_)))
+    for f in np.unique(fold):
+        seen, held = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
+        part = None if weights is None else weights[seen]
+        model = _fitted_copy(estimator, take_rows(X, seen), labels[seen], part)
+        logits[held] = read(model, take_rows(X, held), answer)
+    return final, answer, logits
+
+
+def _folds(labels: NDArray[Any], estimator: Any, folds: int, seed: int) -> NDArray[np.int64]:
+    """Spread the rows over folds so that every class is seen by every model."""
+    if hasattr(estimator, "__sklearn_tags__") and estimator.__sklearn_tags__().input_tags.pairwise:
         raise InputError("cross_fit cannot split a matrix of pairs: give the features themselves.")
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(classes) < 2:
@@ -278,20 +297,7 @@ def _check_folds(labels: NDArray[Any], estimator: Any) -> NDArray[np.int64]:
             f"cross_fit needs at least 2 rows of each class, but {lonely!r} has 1: label more "
             "rows, or leave this one out."
         )
-    return codes.astype(np.int64)
-
-
-def _check_known(labels: NDArray[Any], classes: NDArray[Any]) -> None:
-    if len(classes) < 2:
-        raise InputError(
-            f"the estimator knows one class only, {classes.tolist()}: train it on two or more."
-        )
-    unknown = sorted(set(labels.tolist()) - set(classes.tolist()), key=str)
-    if unknown:
-        raise InputError(
-            f"y holds {unknown[0]!r}, which the estimator has never seen among its classes "
-            f"{classes.tolist()[:8]}: leave those rows out, or train the model with them."
-        )
+    return stratified_folds(codes.astype(np.int64), folds, np.random.default_rng(seed))
 
 
 def _fitted_copy(

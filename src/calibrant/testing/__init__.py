@@ -1,5 +1,6 @@
 """Public checks and synthetic worlds whose truth is known, for tests of metrics and methods."""
 
+from calibrant.testing.calibrator_checks import check_calibrator
 from calibrant.testing.checks import check_metric
 from calibrant.testing.worlds import (
     WORLDS,
@@ -10,4 +11,13 @@ from calibrant.testing.worlds import (
     true_ce,
 )
 
-__all__ = ["WORLDS", "Draw", "World", "check_metric", "posterior_error", "shifted", "true_ce"]
+__all__ = [
+    "WORLDS",
+    "Draw",
+    "World",
+    "check_calibrator",
+    "check_metric",
+    "posterior_error",
+    "shifted",
+    "true_ce",
+]

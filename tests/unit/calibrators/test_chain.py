@@ -32,10 +32,8 @@ def by_hand(steps, logits, labels, weights=None):
     for step in steps:
         fitted = clone(step).fit(logits, labels, weights)
         log_probs = fitted.predict_log_proba(logits)
-        if logits.ndim == 1:
-            logits = log_probs - np.log1p(-np.exp(log_probs))
-        else:
-            logits = log_probs
+        odds = log_probs - np.log1p(-np.exp(log_probs))
+        logits = odds if logits.ndim == 1 else log_probs
     return np.exp(log_probs)
 
 

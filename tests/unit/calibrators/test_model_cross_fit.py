@@ -91,3 +91,14 @@ def test_bad_rows_get_one_sentence():
         model.fit(X, None)
     with pytest.raises(InputError, match="sample_weight must have shape"):
         model.fit(X, y, np.ones(3))
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        model.fit(X[:-1], y)
+
+
+def test_a_failed_fit_leaves_the_last_one():
+    X, y = rows(n=120)
+    model = CalibratedModel(LogisticRegression(), TemperatureScaling(), cross_fit=3).fit(X, y)
+    before = model.predict_proba(X)
+    with pytest.raises(InputError, match="objective"):
+        model.set_params(calibrator__objective="none").fit(X[:60], y[:60])
+    assert np.array_equal(model.predict_proba(X), before)

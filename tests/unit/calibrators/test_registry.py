@@ -63,9 +63,9 @@ def test_registering_again_is_fine_but_not_another_class():
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():
-    with pytest.raises(InputError, match=r"no calibration method 'temprature' \(did you mean 'tem"):
-        registry.method_named("temprature")
-    with pytest.raises(InputError, match="'xyzzy': choose one of .*identity.*temperature"):
+    with pytest.raises(InputError, match=r"no calibration method 'tempera' \(did you mean 'tem"):
+        registry.method_named("tempera")
+    with pytest.raises(InputError, match=r"'xyzzy': choose one of .*identity.*temperature"):
         registry.method_named("xyzzy")
 
 

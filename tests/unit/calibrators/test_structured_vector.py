@@ -1,0 +1,161 @@
+"""Structured vector scaling: by hand, by search, where the truth is known, on real logits."""
+
+import json
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+from tests.data_sets import data_file
+
+from calibrant.calibrators import Calibrator, StructuredVectorScaling, TemperatureScaling
+from calibrant.errors import InputError
+from calibrant.metrics import nll
+from calibrant.testing import WORLDS
+
+
+def softmax(z):
+    e = np.exp(z - z.max(axis=-1, keepdims=True))
+    return e / e.sum(axis=-1, keepdims=True)
+
+
+def centred(logits):
+    return logits - logits.mean(axis=1, keepdims=True)
+
+
+def temperature(logits, y, weights=None):
+    return TemperatureScaling(smooth=True).fit(logits, y, weights).temperature_
+
+
+def drawn(n, seed, scale=(0.3, 0.5, 0.7), shift=(0.3, 0.0, -0.3)):
+    rng = np.random.default_rng(seed)
+    logits = 3.0 * rng.normal(size=(n, 3))
+    posterior = softmax(np.array(scale) * centred(logits) + shift)
+    return logits, (posterior.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), posterior
+
+
+def test_one_distinct_row_by_hand():
+    # Slopes cancel on a single row u: v = -N g u / (2 s K T) and b = -N g / (2 s K), where
+    # g = p - frequency.
+    u, weights, strength = np.array([1.0, 0.5, -1.5]), np.array([6.0, 9.0, 5.0]), 2.0
+    rows = np.tile(u, (3, 1)), [0, 1, 2], weights
+    calibrator = StructuredVectorScaling(strength=strength).fit(*rows)
+    t = temperature(*rows)
+    g = calibrator.predict_proba([u])[0] - weights / 20
+    share = 20 / (2 * strength * 3)
+    assert calibrator.weight_ * t - 1 == pytest.approx(-share * g * u / t, abs=1e-6)
+    assert calibrator.intercept_ == pytest.approx(-share * g, abs=1e-6)
+    assert np.abs(g).max() > 1e-3
+
+
+@pytest.mark.parametrize("strength", [0.1, 1.0, 20.0])
+@pytest.mark.parametrize("seed", range(2))
+def test_no_search_does_better_after_the_temperature(seed, strength):
+    logits, y, _ = drawn(80, seed)
+    t = temperature(logits, y)
+    x = centred(logits) / t
+
+    def objective(theta):
+        p = softmax((1 + theta[:3]) * x + theta[3:])
+        return -np.log(p[np.arange(80), y]).mean() + strength * 3 / 80 * (theta**2).sum()
+
+    calibrator = StructuredVectorScaling(strength=strength).fit(logits, y)
+    mine = objective(np.append(calibrator.weight_ * t - 1, calibrator.intercept_))
+    for start in (np.zeros(6), np.ones(6), np.array([-1.0, 1, 0, 1, 2, -3])):
+        assert mine <= minimize(objective, start, method="BFGS").fun + 1e-10
+
+
+def test_the_map_is_recovered():
+    logits, y, posterior = drawn(60_000, 2)
+    calibrator = StructuredVectorScaling().fit(logits, y)
+    assert calibrator.weight_ == pytest.approx((0.3, 0.5, 0.7), abs=0.03)
+    assert calibrator.intercept_ == pytest.approx((0.3, 0.0, -0.3), abs=0.04)
+    assert np.abs(calibrator.predict_proba(logits) - posterior).max() < 0.02
+
+
+def test_a_strong_penalty_leaves_temperature_scaling():
+    logits, y, _ = drawn(100, 3)
+    found = StructuredVectorScaling(strength=1e9).fit(logits, y).predict_proba(logits)
+    cooled = TemperatureScaling(smooth=True).fit(logits, y).predict_proba(logits)
+    assert found == pytest.approx(cooled, abs=1e-6)
+
+
+def test_few_rows_stay_near_temperature_scaling_and_many_leave_it():
+    far = []
+    for n in (30, 300, 3000):
+        logits, y, _ = drawn(n, 4)
+        found = StructuredVectorScaling().fit(logits, y).predict_proba(logits)
+        far.append(np.abs(found - softmax(logits / temperature(logits, y))).mean())
+    assert far[0] < far[1] < far[2]
+
+
+def test_where_a_temperature_is_true_few_rows_lose_little():
+    loss = []
+    for seed in range(20):
+        draw, fresh = WORLDS["multiclass"].draw(100, seed), WORLDS["multiclass"].draw(4000, 99)
+        found = StructuredVectorScaling().fit(np.log(draw.probs), draw.labels)
+        log_p = found.predict_log_proba(np.log(fresh.probs))
+        best = (fresh.posterior * np.log(fresh.posterior)).sum(axis=1).mean()
+        loss.append(best - (fresh.posterior * log_p).sum(axis=1).mean())
+    assert np.mean(loss) < 0.04
+
+
+def test_weights_are_repetitions_and_order_is_nothing():
+    logits, y, _ = drawn(90, 5)
+    times = np.random.default_rng(5).integers(1, 4, 90)
+    once = StructuredVectorScaling().fit(logits, y, times)
+    many = StructuredVectorScaling().fit(np.repeat(logits, times, axis=0), np.repeat(y, times))
+    assert many.weight_ == pytest.approx(once.weight_, abs=1e-5)
+    order = np.random.default_rng(6).permutation(90)
+    again = StructuredVectorScaling().fit(logits[order] - 5.0, y[order], times[order])
+    assert again.weight_ == pytest.approx(once.weight_, abs=1e-5)
+
+
+def test_two_classes_in_both_shapes():
+    rng = np.random.default_rng(7)
+    z = 3 * rng.normal(size=150)
+    y = (rng.random(150) < 1 / (1 + np.exp(-z / 2))).astype(int)
+    columns = np.column_stack([4 - z, np.full(150, 4.0)])
+    one = StructuredVectorScaling().fit(z, y).predict_proba(z)
+    two = StructuredVectorScaling().fit(columns, y).predict_proba(columns)
+    assert two[:, 1] == pytest.approx(one, abs=1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1.0, 1e4])
+def test_separated_labels_tiny_classes_and_extreme_logits_stay_sound(scale):
+    y = np.array([0] * 20 + [1] * 9 + [2])
+    logits = scale * np.eye(3)[y]
+    calibrator = StructuredVectorScaling().fit(logits, y)
+    found = calibrator.predict_proba(np.r_[logits, 1e4 * np.eye(3), np.zeros((1, 3))])
+    assert np.isfinite(calibrator.predict_log_proba(1e4 * np.eye(3))).all()
+    assert found.sum(axis=1) == pytest.approx(np.ones(34), abs=1e-12)
+    assert nll(y, found[:30]) < 1.1
+
+
+def test_labels_that_contradict_the_scores_are_survived():
+    logits, y, _ = drawn(300, 8)
+    found = StructuredVectorScaling().fit(-logits, y).predict_proba(-logits)
+    assert nll(y, found) <= np.log(3) + 0.01
+
+
+def test_saved_and_loaded_it_says_the_same_to_the_last_bit():
+    logits, y, _ = drawn(80, 9)
+    calibrator = StructuredVectorScaling(strength=0.5).fit(logits, y)
+    loaded = Calibrator.from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
+    assert loaded.strength == 0.5
+    assert (loaded.predict_log_proba(logits) == calibrator.predict_log_proba(logits)).all()
+
+
+@pytest.mark.parametrize("strength", [0.0, -1.0, np.inf, np.nan])
+def test_other_strengths_are_refused(strength):
+    with pytest.raises(InputError, match="strength"):
+        StructuredVectorScaling(strength=strength).fit(np.eye(3), [0, 1, 2])
+
+
+@pytest.mark.data
+def test_on_resnet110_it_reaches_vector_scalings_log_loss():
+    with np.load(data_file("logits_resnet110_c10", "resnet110_c10.npz")) as rows:
+        calibrator = StructuredVectorScaling().fit(rows["val_logits"], rows["val_labels"])
+        found = nll(rows["test_labels"], calibrator.predict_proba(rows["test_logits"]))
+    # 0.206 for vector scaling in Kull et al. 2019.
+    assert found <= 0.206 + 0.002
+    assert found == pytest.approx(0.2060, abs=3e-4)

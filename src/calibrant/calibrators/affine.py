@@ -75,7 +75,8 @@ def fit_affine(x: FloatArray, rows: Rows, penalty: Penalty) -> Affine:
     # A model that is certain of everything has no slope to follow: soften it while that helps.
     while objective(0.5 * start)[0] < 0.9 * objective(start)[0]:
         start = 0.5 * start
-    options = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS, "ftol": 1e-14, "gtol": 1e-8}
+    limits = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS}
+    options = {**limits, "ftol": 1e-14, "gtol": 1e-8, "maxcor": 30}
     found = unit * minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
     return Affine(found[:-k].reshape(identity.shape), found[-k:].copy())
 

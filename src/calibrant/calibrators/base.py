@@ -88,9 +88,14 @@ class Calibrator(BaseEstimator, ABC):
     def fit_rows(self, rows: Rows) -> Self:
         """Learn from rows that were checked before."""
         self._check_rows(rows)
-        self.classes_ = _class_array(rows.classes)
-        with one_blas_thread():
-            self._learn(rows)
+        before = dict(self.__dict__)
+        try:
+            self.classes_ = _class_array(rows.classes)
+            with one_blas_thread():
+                self._learn(rows)
+        except BaseException:
+            self.__dict__ = before  # a fit that fails leaves what was learned before
+            raise
         return self
 
     def predict_proba(self, logits: Any) -> FloatArray:
@@ -156,7 +161,8 @@ class Calibrator(BaseEstimator, ABC):
             made.classes_ = _class_array(classes)
             made._restore(params)
             made._check_fitted()
-            made._block_log_probs(np.zeros((1, len(classes)) if len(classes) > 2 else 1))
+            made._check_learned()
+            made._check_answers()
         except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
             raise InputError(
                 f"the saved calibrator of method {method!r} is incomplete or damaged "
@@ -181,11 +187,24 @@ class Calibrator(BaseEstimator, ABC):
     def _restore(self, params: Mapping[str, Any]) -> None:
         for name in self.learned:
             value = params[name]
-            if isinstance(value, list):
-                value = np.asarray(value, dtype=np.float64)
-            if not isinstance(value, str | bool) and not np.isfinite(value).all():
+            if isinstance(value, str | bool | Mapping) or value is None:
+                raise ValueError(f"{name} is not a number")
+            value = np.asarray(value, np.float64) if isinstance(value, list) else float(value)
+            if not np.isfinite(value).all():
                 raise ValueError(f"{name} is not finite")
             setattr(self, f"{name}_", value)
+
+    def _check_learned(self) -> None:
+        """Raise ValueError where a loaded number could not have been learned."""
+
+    def _check_answers(self) -> None:
+        """Raise ValueError where a loaded calibrator does not give probabilities."""
+        k = len(self.classes_)
+        logits = np.vstack([np.zeros(k), np.linspace(-1.0, 1.0, k), np.linspace(20.0, -20.0, k)])
+        with np.errstate(all="ignore"):
+            probs = np.exp(self._block_log_probs(logits))
+        if probs.shape != logits.shape or not np.allclose(probs.sum(axis=1), 1.0, atol=1e-6):
+            raise ValueError("its answers are not probabilities")
 
     def _settings(self) -> dict[str, Any]:
         """Return the constructor's arguments that differ from its defaults."""
@@ -280,14 +299,20 @@ def _checked_file(saved: Mapping[str, Any]) -> tuple[str, list[Any], Mapping[str
             f"of Calibrant reads formats up to {FORMAT}: upgrade calibrant, or save it again."
         )
     classes, params = saved.get("classes"), saved.get("params")
-    if not isinstance(classes, list) or len(classes) < 2 or len(set(map(str, classes))) < 2:
-        raise InputError("the saved calibrator has no list 'classes' of at least two names.")
+    names = classes if isinstance(classes, list) else []
+    if len(names) < 2 or len(set(map(str, names))) < len(names):
+        raise InputError(
+            "the saved calibrator has no list 'classes' of at least two names, all different: "
+            "fit and save it again."
+        )
     if not isinstance(params, Mapping):
         raise InputError("the saved calibrator has no 'params': fit and save it again.")
-    return str(saved["method"]), classes, params
+    return str(saved["method"]), names, params
 
 
 def _reason(error: Exception) -> str:
+    if isinstance(error, InputError):
+        return str(error).rstrip(".")
     text = str(error).strip().splitlines()
     shown = text[0][:120] if text else type(error).__name__
     return f"missing {shown}" if isinstance(error, KeyError) else shown

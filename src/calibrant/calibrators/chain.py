@@ -48,8 +48,6 @@ class Chain(Calibrator):
 
     method = "chain"
     learned = ("steps",)
-    needs_every_class = False  # its members ask for themselves
-    fewest_rows = 1
 
     def __init__(self, steps: Sequence[Calibrator] = ()) -> None:
         self.steps = steps
@@ -70,13 +68,30 @@ class Chain(Calibrator):
         return all(step.takes_weights for step in self.steps)
 
     @property
+    def needs_every_class(self) -> bool:  # type: ignore[override]
+        """Whether a member needs every class."""
+        return any(step.needs_every_class for step in self.steps)
+
+    @property
+    def fewest_rows(self) -> int:  # type: ignore[override]
+        """What the most demanding member needs."""
+        return max((step.fewest_rows for step in self.steps), default=1)
+
+    @property
     def steps_(self) -> list[Calibrator]:
         """The fitted members."""
         fitted: list[Calibrator] | None = self.__dict__.get("_fitted")
         if fitted is not None:
             return fitted
+        self._check_steps()
         for step in self.steps:
             step._check_fitted()
+        names = [step.classes_.tolist() for step in self.steps]
+        if any(other != names[0] for other in names):
+            raise InputError(
+                f"the steps of a chain must have the same classes, got {names[0]} and "
+                f"{next(other for other in names if other != names[0])}: fit them on the same rows."
+            )
         return list(self.steps)
 
     @property
@@ -86,15 +101,23 @@ class Chain(Calibrator):
 
     @classes_.setter
     def classes_(self, classes: np.typing.NDArray[Any]) -> None:
-        """Leave the names to the members."""
+        """Remember the names, which those of the members must equal."""
+        self._names = classes.tolist()
 
     def then(self, second: Calibrator) -> Chain:
         """Return a chain that is one step longer."""
         return Chain([*self.steps, second])
 
     def _check_rows(self, rows: Rows) -> None:
-        if not self.steps:
-            raise InputError("a chain needs at least one calibrator: write first.then(second).")
+        self._check_steps()
+        for step in self.steps:
+            step._check_rows(rows)
+
+    def _check_steps(self) -> None:
+        odd = [step for step in self.steps if not isinstance(step, Calibrator)]
+        if odd or not self.steps:
+            found = f"got {odd[0]!r}" if odd else "got none"
+            raise InputError(f"a chain needs calibrators, {found}: write first.then(second).")
 
     def _learn(self, rows: Rows) -> None:
         fitted: list[Calibrator] = []
@@ -115,7 +138,7 @@ class Chain(Calibrator):
 
     def _restore(self, params: Mapping[str, Any]) -> None:
         fitted = [Calibrator.from_dict(saved) for saved in params["steps"]]
-        if not fitted or any(len(s.classes_) != len(fitted[0].classes_) for s in fitted):
+        if not fitted or any(s.classes_.tolist() != self._names for s in fitted):
             raise ValueError("its steps do not have the same classes")
         self.steps = fitted
         self._fitted = fitted

@@ -74,14 +74,21 @@ class PriorCorrection(SoftmaxCalibrator):
         counts = rows.counts / rows.total
         self.target_ = counts if self.target is None else as_prior(self.target, rows.k, "target")
 
+    def _check_learned(self) -> None:
+        for name, prior in (("source", self.source_), ("target", self.target_)):
+            as_prior(prior, len(self.classes_), name)
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         old, new = (np.maximum(p, SMALLEST_PRIOR) for p in (self.source_, self.target_))
         return log_probs + np.log(new / old)
 
 
-def as_prior(prior: Sequence[float], k: int, name: str) -> FloatArray:
+def as_prior(prior: Sequence[float] | FloatArray, k: int, name: str) -> FloatArray:
     """Check a prior: K numbers, none negative; counts are scaled to sum to 1."""
-    array = np.asarray(prior, dtype=np.float64)
+    try:
+        array = np.asarray(prior, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise InputError(f"{name} must hold one number for each class, got {prior!r}.") from None
     if array.shape != (k,):
         raise InputError(
             f"{name} must have one number for each of the {k} classes, got {array.shape}."

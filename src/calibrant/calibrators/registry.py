@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import warnings
 from functools import cache
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, TypeVar
@@ -27,7 +28,7 @@ def register(calibrator: Class) -> Class:
     methods are first looked up, so that its calibrators can be saved, loaded and chosen by name.
     """
     other = _METHODS.setdefault(calibrator.method, calibrator)
-    if other is not calibrator and other.__qualname__ != calibrator.__qualname__:
+    if _origin(other) != _origin(calibrator):
         raise InputError(
             f"the method name {calibrator.method!r} is taken by {other.__name__}: choose another."
         )
@@ -65,4 +66,15 @@ def method_named(name: str) -> type[Calibrator]:
 @cache
 def _load_plugins() -> None:
     for plugin in entry_points(group=_PLUGINS):
-        plugin.load()
+        try:
+            plugin.load()
+        except Exception as error:  # another package's fault must not take ours down
+            warnings.warn(
+                f"the plugin {plugin.name!r} cannot be loaded ({error}): update or remove it.",
+                stacklevel=2,
+            )
+
+
+def _origin(calibrator: type[Calibrator]) -> tuple[str, str]:
+    # A module that is loaded again makes a new class of the same origin.
+    return calibrator.__module__, calibrator.__qualname__

@@ -121,22 +121,22 @@ class SplineCalibration(Calibrator):
 
 def _levelled(log_probs: FloatArray, most: FloatArray) -> FloatArray:
     """Lower what is above `most` to it, and scale the rest of the row up to the same sum."""
-    probs, high = np.exp(log_probs), np.exp(most)
-    total = probs.sum(axis=1)
-    crowded = np.flatnonzero(probs.max(axis=1) > high)
-    q, top, full = probs[crowded], high[crowded, None], np.zeros((len(crowded), 1))
-    at_top = np.zeros(q.shape, dtype=bool)
-    for _ in range(q.shape[1]):
-        at_top |= q > top
-        full = at_top.sum(axis=1, keepdims=True) * top
-        free = np.where(at_top, 0.0, q)
-        left = np.maximum(total[crowded, None] - full, 0.0)
-        spread = free * left / np.maximum(free.sum(axis=1, keepdims=True), 1e-300)
-        q = np.where(at_top, top, spread)
-        if not (spread > top).any():
+    crowded = np.flatnonzero(log_probs.max(axis=1) > most)
+    logs, top = log_probs[crowded], most[crowded, None]
+    total = np.exp(logs).sum(axis=1, keepdims=True)
+    at_top = np.zeros(logs.shape, dtype=bool)
+    new = logs
+    for _ in range(logs.shape[1]):
+        at_top |= new > top
+        left = total - at_top.sum(axis=1, keepdims=True) * np.exp(top)
+        # In logarithms: what is below may be too small to be a number, and still shares the rest.
+        free = np.where(at_top, -np.inf, logs)
+        free[np.isneginf(free).all(axis=1)] = 0.0  # all are level: nothing is left to share
+        share = log_probs_from_logits(free) + np.log(np.maximum(left, 1e-300))
+        new = np.where(at_top, top, share)
+        if not (new > top).any():
             break
-    with np.errstate(divide="ignore"):
-        log_probs[crowded] = np.log(q)
+    log_probs[crowded] = new
     return log_probs
 
 

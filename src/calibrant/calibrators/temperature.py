@@ -116,6 +116,10 @@ class TemperatureScaling(SoftmaxCalibrator):
                 f"objective must be 'nll', 'ece_mass' or 'ece_width', got {self.objective!r}."
             )
 
+    def _check_learned(self) -> None:
+        if not (isinstance(self.temperature_, float) and self.temperature_ > 0):
+            raise ValueError("temperature is not positive")
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return log_probs / self.temperature_
 

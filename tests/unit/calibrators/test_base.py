@@ -295,3 +295,25 @@ def test_plain_values():
     value = {"a": np.float32(0.5), 2: (np.int64(1), [np.array([True])]), "n": None}
     assert base.plain(value) == {"a": 0.5, "2": [1, [[True]]], "n": None}
     assert json.dumps(base.plain(value))
+
+
+@pytest.mark.parametrize("value", [-2.0, 0.0, True, [1.0, 2.0], [3.0], None, "2", {"t": 1}])
+def test_a_temperature_that_cannot_have_been_learned_is_refused(value):
+    saved = TemperatureScaling().fit([-1.0, 1.0, 2.0, -2.0], [0, 1, 0, 1]).to_dict()
+    saved["params"] = {"temperature": value}
+    with pytest.raises(InputError, match="incomplete or damaged"):
+        Calibrator.from_dict(saved)
+
+
+def test_a_fit_that_fails_leaves_what_was_learned():
+    class Fragile(TemperatureScaling):
+        def _learn(self, rows):
+            super()._learn(rows)
+            if rows.k == 3:
+                raise InputError("no")
+
+    calibrator = Fragile().fit([-1.0, 1.0, 2.0, -2.0], [0, 1, 0, 1])
+    before = calibrator.predict_proba([0.3])
+    with pytest.raises(InputError):
+        calibrator.fit(np.eye(3), [0, 1, 2])
+    assert calibrator.predict_proba([0.3]) == before

@@ -11,6 +11,7 @@ from calibrant.calibrators import (
     Chain,
     Identity,
     IsotonicCalibration,
+    PlattScaling,
     PriorCorrection,
     TemperatureScaling,
     from_dict,
@@ -163,7 +164,7 @@ def test_steps_of_other_classes_are_refused():
 
 
 def test_a_chain_of_nothing_is_refused():
-    with pytest.raises(InputError, match="at least one calibrator"):
+    with pytest.raises(InputError, match="a chain needs calibrators, got none"):
         Chain().fit([0.0, 1.0], [0, 1])
 
 
@@ -184,3 +185,24 @@ class Hard(Calibrator):
 def test_certainty_of_one_step_is_finite_for_the_next():
     chain = Hard().then(TemperatureScaling()).fit([-1.0, -2.0, 3.0, 1.0], [0, 1, 1, 1])
     assert np.isfinite(chain.predict_log_proba([-1.0, 1.0])).all()
+
+
+def test_fitted_steps_of_other_classes_are_refused():
+    two = TemperatureScaling().fit([-1.0, 1.0, 2.0, -2.0], [0, 1, 0, 1])
+    three = TemperatureScaling().fit(np.eye(3), [0, 1, 2])
+    with pytest.raises(InputError, match=r"same classes, got \[0, 1\] and \[0, 1, 2\]"):
+        two.then(three).predict_proba([0.5])
+
+
+def test_a_chain_asks_what_its_members_ask():
+    chain = TemperatureScaling().then(PlattScaling())
+    assert chain.needs_every_class
+    with pytest.raises(InputError, match="PlattScaling needs rows of every class"):
+        chain.fit([-1.0, 1.0], [1, 1])
+
+
+def test_what_is_no_calibrator_is_refused():
+    with pytest.raises(InputError, match="a chain needs calibrators, got 1"):
+        Chain([1]).fit([-1.0, 1.0], [0, 1])
+    with pytest.raises(InputError, match="a chain needs calibrators, got none"):
+        Chain().predict_proba([0.5])

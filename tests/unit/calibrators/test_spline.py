@@ -204,3 +204,11 @@ def test_the_published_figure_for_resnet110_is_near():
 def test_bad_settings_are_refused(knots):
     with pytest.raises(InputError, match="n_knots must be a whole number from 2 on"):
         SplineCalibration(knots).fit([0.0, 1.0], [0, 1])
+
+
+def test_classes_too_small_to_be_numbers_still_share_what_is_left():
+    draw = WORLDS["multiclass"].draw(300, 0)
+    calibrator = SplineCalibration().fit(np.log(draw.probs), draw.labels)
+    probs = calibrator.predict_proba([[0.0, -0.01, -2000.0, -3000.0, -4000.0]])
+    assert probs.sum() == pytest.approx(1.0, abs=1e-12)
+    assert probs.argmax() == 0

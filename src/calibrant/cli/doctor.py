@@ -25,6 +25,7 @@ CORE = (
     "numpy",
     "scipy",
     "scikit-learn",
+    "threadpoolctl",
     "pyarrow",
     "typer",
     "rich",

@@ -88,7 +88,8 @@ def _described(error: Exception, words: Sequence[str]) -> tuple[str, str, int]:
         command = " ".join(part for part in ("calibrant", known, "--help") if part)
         return "usage", f"{text}: see '{command}'.", BAD_INPUT
     if isinstance(error, MemoryError):
-        return "memory", "there is not enough memory for this: try --stream.", BAD_INPUT
+        remedy = "give fewer rows" if "calibrate" in words else "try --stream"
+        return "memory", f"there is not enough memory for this: {remedy}.", BAD_INPUT
     if isinstance(error, OSError):
         what = f" ({error.filename})" if error.filename else ""
         reason = error.strerror or _one_line(error)

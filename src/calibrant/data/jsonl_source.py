@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from calibrant.data.csv_source import lines_estimate
-from calibrant.data.score_columns import Ask, Place, reason_of
+from calibrant.data.score_columns import Ask, Place, is_score, reason_of
 from calibrant.errors import InputError
 
 __all__ = ["JsonlSource"]
@@ -28,6 +28,7 @@ class JsonlSource:
 
     called: tuple[tuple[str, str], ...] = ()
     pair: tuple[str, str] | None = None
+    left_out: tuple[str, ...] = ()
 
     def __init__(self, file: Path, ask: Ask) -> None:
         self.file = file
@@ -38,6 +39,9 @@ class JsonlSource:
         pairs = _parsed(first.removeprefix(_BOM), Place(file), 0)
         self.names = [name for name, _ in pairs]
         self._first = dict(pairs)
+        self._types = self._all_types() if ask.whole else {}
+        # A score that comes late stays unknown, so that its row is refused.
+        self.names += [n for n in self._types if n not in self._first and not is_score(n)]
         asked = {ask.label, ask.weight, ask.group, ask.ids} - {None}
         self._absent = asked - set(self.names)
         kinds = "|".join([r"(?:prob|logit)(?:_[^\"]*)?", *(re.escape(str(n)) for n in asked)])
@@ -68,6 +72,8 @@ class JsonlSource:
 
     def _kind(self, name: str) -> pa.DataType:
         """Return the type of a column of names: that of its first value which is not null."""
+        if name in self._types:
+            return self._types[name]
         value = self._first[name]
         if value is None:
             for i, line in enumerate(_lines(self._head)):
@@ -75,6 +81,40 @@ class JsonlSource:
                 if value is not None:
                     break
         return _TYPES.get(type(value), pa.string())
+
+    def _all_types(self) -> dict[str, pa.DataType]:
+        """Read the whole file once to find a type for each column that suits every row."""
+        schema, seen = pa.schema([]), 0
+        for block in self._blocks():
+            try:
+                table = pajson.read_json(
+                    pa.BufferReader(block),
+                    read_options=pajson.ReadOptions(block_size=len(block) + 1),
+                )
+                found = pa.schema([(f.name, _without_dates(f.type)) for f in table.schema])
+                schema = pa.unify_schemas([schema, found], promote_options="permissive")
+            except pa.ArrowException as error:
+                raise self._blame(block, [], seen) or self._mixed(error, seen) from None
+            seen += table.num_rows
+        return {field.name: field.type for field in schema}
+
+    def _mixed(self, error: Exception, seen: int) -> InputError:
+        """Name the column whose values have types that cannot stand in one column."""
+        found = re.search(r"Column\(/?(.+?)\) .* in row (\d+)", str(error))
+        if found and "twice" in str(error):
+            return InputError(
+                f"{Place(self.file, seen).row(int(found[2]))} has the column '{found[1]}' twice: "
+                "rename or drop one of them."
+            )
+        if found:
+            where = f"{Place(self.file, seen).row(int(found[2]))}, column '{found[1]}': the value"
+        else:
+            name = re.search(r"Field (\S+) has incompatible types", str(error))
+            where = f"{self.file}: column '{name[1]}'" if name else f"{self.file}: a column"
+        return InputError(
+            f"{where} has another type than in the rows before: write the same type on every line, "
+            "or leave the column out."
+        )
 
     def _refuse_late_keys(self, block: bytes, seen: int) -> None:
         """Refuse a column that the first line lacks: leaving it out would go unnoticed."""
@@ -169,6 +209,17 @@ def _read(block: bytes, fields: list[tuple[str, pa.DataType]]) -> pa.Table:
     )
 
 
+def _without_dates(kind: pa.DataType) -> pa.DataType:
+    """Leave text that looks like a date as text."""
+    if pa.types.is_timestamp(kind):
+        return pa.string()
+    if pa.types.is_list(kind):
+        return pa.list_(_without_dates(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([(field.name, _without_dates(field.type)) for field in kind])
+    return kind
+
+
 def _text(key: bytes) -> str:
     """Return a key as JSON means it, for it may be written with escapes."""
     try:
@@ -200,6 +251,8 @@ class _Pairs(list[tuple[str, Any]]):
 
 def _wrong(value: Any, kind: pa.DataType) -> str:
     """Say what is wrong with a value in a column of this type, or nothing."""
+    if pa.types.is_nested(kind) or pa.types.is_null(kind):
+        return ""
     if isinstance(value, list | dict):
         return "is not a single value: write a number, text, true or false"
     number = isinstance(value, int | float) and not isinstance(value, bool)

@@ -18,6 +18,8 @@ from calibrant.errors import InputError
 
 __all__ = ["NpzSource"]
 
+_SINGULAR = {"groups": "group", "ids": "id"}  # what a table calls such a column
+
 
 class NpzSource:
     """An npz archive, shown as the table that the other formats hold."""
@@ -45,7 +47,27 @@ class NpzSource:
             if name is not None and key in arrays:
                 columns[name] = (key, arrays[key])
         self._check_lengths(columns)
-        return columns
+        return columns | self._others(columns) if ask.whole else columns
+
+    def _others(
+        self, columns: Mapping[str, tuple[str, NDArray[Any]]]
+    ) -> dict[str, tuple[str, NDArray[Any]]]:
+        """Return the arrays that hold one more value for each row, as columns."""
+        used = {"classes", *(called.split("[")[0] for called, _ in columns.values())}
+        rows = len(next(iter(columns.values()))[1]) if columns else 0
+        found = {}
+        for key, values in self._arrays.items():
+            name = _SINGULAR.get(key, key)
+            if key in used or values.shape != (rows,):
+                continue
+            found[key if name in columns or name in self._arrays else name] = (key, values)
+        return found
+
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """Names of the arrays that are no columns."""
+        used = {called.split("[")[0] for called, _ in self._columns.values()}
+        return tuple(key for key in self._arrays if key not in used and key != "classes")
 
     def _check_lengths(self, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> None:
         rows = None

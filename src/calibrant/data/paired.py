@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.data.score_classes import are_truths
+from calibrant.data.score_labels import TRUTH
 from calibrant.data.scores import Scores
 from calibrant.errors import InputError
 
 __all__ = ["paired"]
 
 Ids = NDArray[np.str_]
-
-_TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
 
 
 def paired(a: Scores, b: Scores, *, files: tuple[str, str] = ("A", "B")) -> tuple[Scores, Scores]:
@@ -51,9 +51,9 @@ def paired(a: Scores, b: Scores, *, files: tuple[str, str] = ("A", "B")) -> tupl
 
 def _same_classes(a: Scores, b: Scores, files: tuple[str, str]) -> Scores:
     """Bring B's class columns into A's names, order and form."""
-    if set(a.classes) != set(b.classes) and _truths(a.classes) and _truths(b.classes):
-        called = {_TRUTH[name.lower()]: name for name in a.classes}
-        b = replace(b, classes=tuple(called[_TRUTH[name.lower()]] for name in b.classes))
+    if set(a.classes) != set(b.classes) and are_truths(a.classes) and are_truths(b.classes):
+        called = {TRUTH[name.lower()]: name for name in a.classes}
+        b = replace(b, classes=tuple(called[TRUTH[name.lower()]] for name in b.classes))
     if set(a.classes) != set(b.classes):
         odd = sorted(set(a.classes) ^ set(b.classes))[0]
         where = files[0] if odd in a.classes else files[1]
@@ -67,11 +67,6 @@ def _same_classes(a: Scores, b: Scores, files: tuple[str, str]) -> Scores:
     codes = np.argsort(order)[b.labels]
     probs = matrix[:, 1] if a.probs.ndim == 1 else matrix
     return replace(b, labels=codes, probs=probs, classes=a.classes)
-
-
-def _truths(classes: tuple[str, ...]) -> bool:
-    """Whether the classes are 0 and 1, or false and true, which mean the same."""
-    return sorted(_TRUTH.get(name.lower(), -1) for name in classes) == [0, 1]
 
 
 def _order(ids: Ids, other: Ids, files: tuple[str, str]) -> NDArray[np.intp]:

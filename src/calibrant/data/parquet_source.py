@@ -19,6 +19,7 @@ class ParquetSource:
 
     called: tuple[tuple[str, str], ...] = ()
     pair: tuple[str, str] | None = None
+    left_out: tuple[str, ...] = ()
 
     def __init__(self, file: Path, ask: Ask) -> None:
         self.file = file

@@ -9,24 +9,66 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from calibrant.convert import probs_from_logits
+from calibrant.convert import logits_from_probs, probs_from_logits
 from calibrant.data.score_columns import Layout, Place
 from calibrant.errors import InputError
 from calibrant.inputs import SUM_TOLERANCE, FloatArray, as_logits, as_probs
 
-__all__ = ["checked_probs", "checked_weights"]
+__all__ = [
+    "FLOOR",
+    "as_checked_probs",
+    "as_finite_logits",
+    "checked_scores",
+    "checked_weights",
+    "floor_note",
+]
+
+FLOOR = 1e-12
+"""No probability counts as smaller where its logit is needed: an exact 0 has none."""
+
+Floats = NDArray[np.floating[Any]]
 
 
-def checked_probs(batch: pa.RecordBatch, layout: Layout, place: Place) -> NDArray[np.floating[Any]]:
-    """Return the batch's probabilities, (n,) for a lone column and else (n, K)."""
+def checked_scores(batch: pa.RecordBatch, layout: Layout, place: Place) -> Floats:
+    """Return the batch's scores as they are, (n,) for a lone column and else (n, K)."""
     columns = [_numbers(batch.column(name), name, place) for name in layout.values]
     values = columns[0] if layout.lone else np.column_stack(columns)
     try:
-        if layout.kind == "prob":
-            return as_probs(values)
-        return probs_from_logits(as_logits(values).astype(np.float64, copy=False))
+        return as_probs(values) if layout.kind == "prob" else as_logits(values)
     except InputError as error:
         raise _blame(values, layout, place, error) from None
+
+
+def as_checked_probs(scores: Floats, layout: Layout) -> Floats:
+    """Turn checked scores into probabilities, which most of them are already."""
+    if layout.kind == "prob":
+        return scores
+    return probs_from_logits(scores.astype(np.float64, copy=False))
+
+
+def as_finite_logits(scores: Floats, layout: Layout) -> tuple[Floats, int]:
+    """Turn checked scores into logits; also count the probabilities that were raised to `FLOOR`."""
+    if layout.kind == "logit":
+        return scores, 0
+    low = int(np.count_nonzero(scores < FLOOR))
+    if layout.lone:  # the other class's probability is not in the file
+        low += int(np.count_nonzero(1.0 - scores < FLOOR))
+    return logits_from_probs(scores.astype(np.float64, copy=False), floor=FLOOR), low
+
+
+def floor_note(floored: int) -> str:
+    """Say what became of probabilities whose logits the file does not hold.
+
+    Examples
+    --------
+    >>> floor_note(3)
+    '3 probabilities are exactly 0 or 1, or nearer to it than 1e-12: each counts as 1e-12 away.'
+    """
+    many, each = (
+        (f"{floored:,} probabilities are", "each") if floored > 1 else ("1 probability is", "it")
+    )
+    near = f"exactly 0 or 1, or nearer to it than {FLOOR:g}"
+    return f"{many} {near}: {each} counts as {FLOOR:g} away."
 
 
 def checked_weights(column: pa.Array, name: str, place: Place) -> FloatArray:

@@ -16,6 +16,7 @@ __all__ = [
     "Layout",
     "Place",
     "Source",
+    "is_score",
     "layout_of",
     "reason_of",
     "same_layout",
@@ -24,13 +25,17 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Ask:
-    """What the user said about the columns."""
+    """What the user said about the columns.
+
+    `whole` asks for every column of the file, as it is, and does without labels.
+    """
 
     label: str = "label"
     weight: str = "weight"
     group: str | None = None
     positive: str | None = None
     ids: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,10 @@ class Source(Protocol):
     def pair(self) -> tuple[str, str] | None:
         """The two classes behind a lone column, where the file names them."""
 
+    @property
+    def left_out(self) -> tuple[str, ...]:
+        """What the file holds beside its columns."""
+
     def batches(
         self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
     ) -> Iterator[Any]:
@@ -116,7 +125,8 @@ def layout_of(source: Source, ask: Ask) -> Layout:
     """Give each column its part, or say in one sentence what is missing."""
     names, file = list(source.names), source.file
     _refuse_twice(names, file)
-    _require(ask.label, "label", "--label", names, file)
+    if not ask.whole:
+        _require(ask.label, "label", "--label", names, file)
     if ask.group is not None:
         _require(ask.group, "group", "--group", names, file)
     _refuse_scores(ask, names, file)
@@ -157,8 +167,8 @@ def reason_of(error: object) -> str:
 def _value_columns(
     free: list[str], names: list[str], file: Path
 ) -> tuple[Literal["prob", "logit"], tuple[str, ...]]:
-    probs = [n for n in free if _is_score(n, "prob")]
-    logits = [n for n in free if _is_score(n, "logit")]
+    probs = [n for n in free if is_score(n, "prob")]
+    logits = [n for n in free if is_score(n, "logit")]
     if probs and logits:
         raise InputError(
             f"{file} has both probabilities ('{probs[0]}') and logits ('{logits[0]}'): "
@@ -188,7 +198,9 @@ def _value_columns(
     return kind, found
 
 
-def _is_score(name: str, *kinds: str) -> bool:
+def is_score(name: str, *kinds: str) -> bool:
+    """Whether a column holds scores of one of these kinds, by its name; without any, of either."""
+    kinds = kinds or ("prob", "logit")
     return any(name == kind or name.startswith(f"{kind}_") for kind in kinds)
 
 
@@ -208,7 +220,7 @@ def _class_names(values: Sequence[str], file: Path) -> tuple[str, ...]:
 def _refuse_scores(ask: Ask, names: Sequence[str], file: Path) -> None:
     """Refuse a score column that is asked to play another part as well."""
     for flag, part, name in (("--label", "label", ask.label), ("--group", "group", ask.group)):
-        if name in names and _is_score(str(name), "prob", "logit"):
+        if name in names and is_score(str(name)):
             raise InputError(
                 f"{flag} {name}: the column '{name}' of {file} is a score column and cannot be the "
                 f"{part} column: name another one."

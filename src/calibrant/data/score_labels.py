@@ -16,9 +16,9 @@ from calibrant.data.score_columns import Ask, Layout, Place, Source
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["class_codes", "names_of", "settle_classes"]
+__all__ = ["TRUTH", "class_codes", "names_of", "settle_classes"]
 
-_TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
+TRUTH = {"false": 0, "true": 1, "0": 0, "1": 1}
 _GAPS = ("na", "n/a", "#n/a", "null", "none")  # no label, where no class is called so
 
 
@@ -126,8 +126,8 @@ def _position(value: Any, position: Mapping[str, int], *, truth: bool) -> int | 
     for spelling in _spellings(value):
         if spelling in position:
             return position[spelling]
-        if truth and spelling.lower() in _TRUTH:
-            return _TRUTH[spelling.lower()]
+        if truth and spelling.lower() in TRUTH:
+            return TRUTH[spelling.lower()]
     return None
 
 

@@ -11,7 +11,13 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.data.score_checks import checked_probs, checked_weights
+from calibrant.data.score_checks import (
+    as_checked_probs,
+    as_finite_logits,
+    checked_scores,
+    checked_weights,
+    floor_note,
+)
 from calibrant.data.score_columns import Ask, Layout, Place, Source, layout_of, same_layout
 from calibrant.data.score_files import Paths, open_source, score_files
 from calibrant.data.score_labels import class_codes, names_of, settle_classes
@@ -36,6 +42,8 @@ class Scores:
     groups : (n,) names, or None
     ids : (n,) names of the rows, or None
     notes : sentences that a report should repeat
+    logits : where they were asked for: (n,) log-odds of the second class, or (n, K)
+    floored : how many probabilities count as 1e-12 in `logits`, for 0 has no logarithm
     """
 
     labels: IntArray
@@ -45,6 +53,8 @@ class Scores:
     groups: NDArray[np.str_] | None = None
     ids: NDArray[np.str_] | None = None
     notes: tuple[str, ...] = ()
+    logits: NDArray[np.floating[Any]] | None = None
+    floored: int = 0
 
     @property
     def n(self) -> int:
@@ -60,6 +70,7 @@ def read_scores(
     label: str = "label",
     weight: str = "weight",
     ids: str | None = None,
+    logits: bool = False,
 ) -> Scores:
     r"""Read a score file, a folder or a glob of them into memory.
 
@@ -71,15 +82,18 @@ def read_scores(
     label : name of the label column
     weight : name of the weight column; rows count alike where there is none
     ids : name of a column that identifies rows, read where it exists
+    logits : also give the logits: those of the file, or the logarithms of its probabilities
 
     Examples
     --------
     >>> import tempfile
     >>> file = Path(tempfile.mkdtemp()) / "scores.csv"
     >>> _ = file.write_text("label,prob_cat,prob_dog\ncat,0.9,0.1\ndog,0.3,0.7\n")
-    >>> scores = read_scores(file)
+    >>> scores = read_scores(file, logits=True)
     >>> scores.classes, scores.labels
     (('cat', 'dog'), array([0, 1]))
+    >>> scores.logits[0].round(3)
+    array([-0.105, -2.303])
     """
     parts = list(
         scan_scores(
@@ -89,10 +103,13 @@ def read_scores(
             label=label,
             weight=weight,
             ids=ids,
+            logits=logits,
             batch_rows=1 << 20,
         )
     )
     whole = parts[0] if len(parts) == 1 else _joined(parts)
+    if whole.floored:
+        whole = replace(whole, notes=(*whole.notes, floor_note(whole.floored)))
     if whole.groups is not None:
         _check_groups(whole.groups, str(group))
     present = np.unique(whole.labels)
@@ -112,6 +129,7 @@ def scan_scores(
     label: str = "label",
     weight: str = "weight",
     ids: str | None = None,
+    logits: bool = False,
     batch_rows: int = 1 << 20,
 ) -> Iterator[Scores]:
     r"""Read score files batch by batch, in constant memory.
@@ -133,7 +151,8 @@ def scan_scores(
     layout = layout_of(first, ask)
     layout = settle_classes(layout, _opened(files, first, layout, ask), ask, first.pair)
     # Opened anew: what was looked at to settle the classes is read again with the rest.
-    return _batches(_opened(files, first, layout, ask), layout, files, batch_rows)
+    sources = _opened(files, first, layout, ask)
+    return _batches(sources, layout, files, batch_rows, logits=logits)
 
 
 def _opened(files: list[Path], first: Source, layout: Layout, ask: Ask) -> Iterator[Source]:
@@ -150,7 +169,12 @@ def _opened(files: list[Path], first: Source, layout: Layout, ask: Ask) -> Itera
 
 
 def _batches(
-    sources: Iterator[Source], layout: Layout, files: list[Path], batch_rows: int
+    sources: Iterator[Source],
+    layout: Layout,
+    files: list[Path],
+    batch_rows: int,
+    *,
+    logits: bool,
 ) -> Iterator[Scores]:
     n, mass = 0, 0.0
     for source in sources:
@@ -159,7 +183,7 @@ def _batches(
             if batch.num_rows == 0:
                 continue
             place = Place(source.file, first, source.called)
-            scores = _scores(batch, layout, place)
+            scores = _scores(batch, layout, place, logits=logits)
             first += scores.n
             mass += scores.n if scores.weights is None else float(scores.weights.sum())
             yield scores
@@ -174,15 +198,17 @@ def _batches(
         )
 
 
-def _scores(batch: pa.RecordBatch, layout: Layout, place: Place) -> Scores:
+def _scores(batch: pa.RecordBatch, layout: Layout, place: Place, *, logits: bool) -> Scores:
     """Check one batch."""
+    values = checked_scores(batch, layout, place)
+    found, floored = as_finite_logits(values, layout) if logits else (None, 0)
 
     def words(name: str | None) -> NDArray[np.str_] | None:
         return None if name is None else names_of(batch.column(name))
 
     return Scores(
         labels=class_codes(batch.column(layout.label), layout, place),
-        probs=checked_probs(batch, layout, place),
+        probs=as_checked_probs(values, layout),
         classes=layout.classes,
         weights=None
         if layout.weight is None
@@ -190,6 +216,8 @@ def _scores(batch: pa.RecordBatch, layout: Layout, place: Place) -> Scores:
         groups=words(layout.group),
         ids=words(layout.ids),
         notes=layout.notes,
+        logits=found,
+        floored=floored,
     )
 
 
@@ -198,9 +226,9 @@ def _joined(parts: list[Scores]) -> Scores:
         columns = [getattr(part, name) for part in parts]
         return None if columns[0] is None else np.concatenate(columns)
 
-    return replace(
-        parts[0], **{name: join(name) for name in ("labels", "probs", "weights", "groups", "ids")}
-    )
+    names = ("labels", "probs", "weights", "groups", "ids", "logits")
+    floored = sum(part.floored for part in parts)
+    return replace(parts[0], floored=floored, **{name: join(name) for name in names})
 
 
 def _check_groups(groups: NDArray[np.str_], name: str) -> None:

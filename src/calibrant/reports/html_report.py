@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from calibrant.data.whole_file import check_writable, whole_file
 from calibrant.reports.page_data import page_data
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-__all__ = ["html", "write_html"]
+__all__ = ["html", "rendered", "write_html", "write_page"]
 
 
 def html(
@@ -41,18 +42,7 @@ def html(
     >>> page[:15], "<h1>Four rows</h1>" in page
     ('<!doctype html>', True)
     """
-    from markupsafe import Markup
-    from plotly.offline import get_plotlyjs
-
-    data = page_data(evaluation)
-    return _template().render(
-        **{**data, "charts": Markup(data["charts"])},
-        title=title,
-        source=source,
-        css=Markup(_part("report.css")),
-        script=Markup(_part("report.js")),
-        plotly=Markup(get_plotlyjs()),
-    )
+    return rendered("report", page_data(evaluation), title=title, source=source)
 
 
 def write_html(
@@ -78,7 +68,28 @@ def write_html(
     ('report.html', True)
     """
     check_writable(path, name=name)  # before the page is made
-    page = html(evaluation, title=title, source=source)
+    return write_page(html(evaluation, title=title, source=source), path, name=name)
+
+
+def rendered(
+    template: str, data: Mapping[str, Any], *, title: str, source: str | None = None
+) -> str:
+    """Fill the page `template`; `data` holds its JSON for charts as the text `charts`."""
+    from markupsafe import Markup
+    from plotly.offline import get_plotlyjs
+
+    return _template(f"{template}.html.j2").render(
+        **{**data, "charts": Markup(data["charts"])},
+        title=title,
+        source=source,
+        css=Markup(_part("report.css")),
+        script=Markup(_part("charts.js") + _part(f"{template}.js")),
+        plotly=Markup(get_plotlyjs()),
+    )
+
+
+def write_page(page: str, path: str | os.PathLike[str], *, name: str = "path") -> Path:
+    """Write a page whole or not at all."""
     with whole_file(path, name=name) as draft:
         # A lone surrogate in a name has no UTF-8 form; as a reference it cannot stop the report.
         draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
@@ -99,14 +110,14 @@ def soft(name: str) -> Markup:
 
 
 @cache
-def _template() -> Template:
+def _template(name: str) -> Template:
     from jinja2 import Environment, StrictUndefined
 
     environment = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     )
     environment.filters["soft"] = soft
-    return environment.from_string(_part("report.html.j2"))
+    return environment.from_string(_part(name))
 
 
 @cache

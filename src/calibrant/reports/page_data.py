@@ -26,7 +26,7 @@ from calibrant.reports.words import (
 )
 from calibrant.results import Bins, CalibrationTest, Evaluation, Figure
 
-__all__ = ["page_data", "script_json"]
+__all__ = ["page_data", "reliability_data", "scheme_words", "script_json"]
 
 _MOST_CONFUSED = 30  # classes in the confusion matrix
 _MOST_LISTED = 500  # classes in the table
@@ -61,7 +61,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         "level": f"{100 * evaluation.confidence:g} %",
         "weighted": evaluation.weighted,
         "cards": list(_cards(evaluation)),
-        "schemes": _schemes(evaluation),
+        "schemes": scheme_words(evaluation),
         "bins": list(_bin_rows(evaluation)),
         "drawn": [_shown(entry["class"]) for entry in _drawn(evaluation)],
         "n_classes": len(evaluation.classes),
@@ -122,7 +122,8 @@ def _card_interval(figure: Figure, *, in_percent: bool) -> str:
     return f"{percent(figure.interval.low)} to {percent(figure.interval.high)}"
 
 
-def _schemes(evaluation: Evaluation) -> list[tuple[str, str]]:
+def scheme_words(evaluation: Evaluation) -> list[tuple[str, str]]:
+    """Return each scheme of bins with what people call it."""
     words = {"width": "equally wide", "mass": "equally filled"}
     return [(name, words.get(name, name)) for name in evaluation.bins]
 
@@ -223,17 +224,10 @@ def _group_row(name: str, group: Evaluation) -> dict[str, str]:
 
 def _charts(evaluation: Evaluation) -> dict[str, Any]:
     """Return the numbers that the page's script draws."""
-    right = evaluation.target == "top-label"
-    score, rate = with_gaps(evaluation.curves.get("smooth"))
     return {
         "n": evaluation.n,
         "weighted": evaluation.weighted,
-        "axes": {
-            "x": "mean predicted probability",
-            "y": "share predicted right" if right else "share of events",
-        },
-        "bins": {name: _bin_columns(bins) for name, bins in evaluation.bins.items()},
-        "smooth": {"score": _short(score), "rate": _short(rate)},
+        **reliability_data(evaluation),
         "classes": [
             {
                 "name": _shown(entry["class"]),
@@ -247,6 +241,20 @@ def _charts(evaluation: Evaluation) -> dict[str, Any]:
 
 _CURVE = ("threshold", "precision", "recall", "flagged")
 _HISTOGRAM = ("edges", "with_event", "without_event")
+
+
+def reliability_data(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the numbers behind a reliability diagram."""
+    right = evaluation.target == "top-label"
+    score, rate = with_gaps(evaluation.curves.get("smooth"))
+    return {
+        "axes": {
+            "x": "mean predicted probability",
+            "y": "share predicted right" if right else "share of events",
+        },
+        "bins": {name: _bin_columns(bins) for name, bins in evaluation.bins.items()},
+        "smooth": {"score": _short(score), "rate": _short(rate)},
+    }
 
 
 def _drawn(evaluation: Evaluation) -> list[Mapping[str, Any]]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from io import StringIO
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from calibrant.reports.text_cells import Words, shortened
+from calibrant.reports.text_cells import shortened
+from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.reports.words import (
     better_of,
     counted,
@@ -18,6 +18,8 @@ from calibrant.reports.words import (
     printable,
     rows_and_classes,
     sentence,
+    signed,
+    signed_interval,
     title_of,
 )
 from calibrant.results import Comparison, Difference, Evaluation
@@ -54,7 +56,7 @@ def render_text(evaluation: Evaluation, *, width: int = 100, color: bool = False
     1,000 rows, 5 classes. Judged: the probability of the predicted class.
     ...
     """
-    return _to_text(_evaluation_parts(evaluation), width, color)
+    return to_text(_evaluation_parts(evaluation), width, color)
 
 
 def render_comparison(comparison: Comparison, *, width: int = 100, color: bool = False) -> str:
@@ -70,26 +72,7 @@ def render_comparison(comparison: Comparison, *, width: int = 100, color: bool =
     ...
     NLL (log loss)  0.4100  0.3800  -0.0300  -0.0400 to -0.0200  0.001  new
     """
-    return _to_text(_comparison_parts(comparison, width), width, color)
-
-
-def _to_text(parts: Iterable[RenderableType], width: int, color: bool) -> str:
-    from rich.console import Console
-    from rich.text import Text
-
-    out = StringIO()
-    console = Console(
-        file=out,
-        width=width,
-        color_system="standard" if color else None,
-        force_terminal=color,
-        legacy_windows=False,
-    )
-    for part in parts:
-        if not isinstance(part, Text):
-            console.print()
-        console.print(part)
-    return "\n".join(line.rstrip() for line in out.getvalue().splitlines()).rstrip()
+    return to_text(_comparison_parts(comparison, width), width, color)
 
 
 def _evaluation_parts(evaluation: Evaluation) -> Iterator[RenderableType]:
@@ -114,9 +97,9 @@ def _evaluation_parts(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 def _metrics_table(evaluation: Evaluation) -> Table:
     interval = f"{100 * evaluation.confidence:g} % interval"
-    table = _table("Metric", "Value", interval, "Calibrated\nmodel gets")
+    table = table_of("Metric", "Value", interval, "Calibrated\nmodel gets")
     for name, figure in evaluation.figures.items():
-        _add(
+        add_row(
             table,
             title_of(name),
             number(figure.value),
@@ -138,9 +121,9 @@ def _remarks(evaluation: Evaluation) -> list[str]:
 
 
 def _class_table(evaluation: Evaluation) -> Table:
-    table = _table("Class", "Rows", "Predicted", "Precision", "Recall", "F1", "ECE")
+    table = table_of("Class", "Rows", "Predicted", "Precision", "Recall", "F1", "ECE")
     for row in evaluation.per_class:
-        _add(
+        add_row(
             table,
             shortened(row["class"], _LONGEST),
             f"{row['rows']:,}",
@@ -153,11 +136,11 @@ def _class_table(evaluation: Evaluation) -> Table:
 
 
 def _group_table(evaluation: Evaluation) -> Table:
-    table = _table("Group", "Rows", "ECE", "Verdict", words=(0, 3))
+    table = table_of("Group", "Rows", "ECE", "Verdict", words=(0, 3))
     for name, group in evaluation.groups.items():
         figure = group.figures.get("ece_ew")
         error = number(None if figure is None else figure.value)
-        _add(table, shortened(name, _LONGEST), f"{group.n:,}", error, headline(group))
+        add_row(table, shortened(name, _LONGEST), f"{group.n:,}", error, headline(group))
     return table
 
 
@@ -171,15 +154,15 @@ def _comparison_parts(comparison: Comparison, width: int) -> Iterator[Renderable
     if called != comparison.names:
         yield Text(printable("; ".join(map("{} is {}".format, called, comparison.names)) + "."))
     names = ("Metric", *called, "Difference", interval, "p", "Better")
-    table = _table(*names, words=(0, 6))
+    table = table_of(*names, words=(0, 6))
     for name, difference in comparison.differences.items():
-        _add(
+        add_row(
             table,
             title_of(name),
             number(difference.a),
             number(difference.b),
-            _signed(difference.value),
-            _signed_interval(difference),
+            signed(difference.value),
+            signed_interval(difference.interval),
             _p_value(difference.p_value),
             _better(difference, called),
         )
@@ -210,38 +193,7 @@ def _rate(rate: dict[str, Any]) -> str:
     return f"{number(rate['value'], 3)} ({number(rate['low'], 2)}–{number(rate['high'], 2)})"
 
 
-def _signed(value: float | None) -> str:
-    return number(value) if value is None else f"{value:+.4f}"
-
-
-def _signed_interval(difference: Difference) -> str:
-    interval = difference.interval
-    return "" if interval is None else f"{_signed(interval.low)} to {_signed(interval.high)}"
-
-
 def _p_value(value: float | None) -> str:
     if value is None:
         return ""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _table(*names: str, words: tuple[int, ...] = (0,)) -> Table:
-    """Make an empty table; the columns `words` hold words, the others numbers."""
-    from rich import box
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0), header_style="bold")
-    for i, name in enumerate(names):
-        justify: Any = "left" if i in words else "right"
-        lines = (printable(line) for line in name.splitlines())
-        header = Text("\n".join(lines), justify=justify)
-        table.add_column(header, justify=justify, overflow="fold", no_wrap=i not in words)
-    return table
-
-
-def _add(table: Table, *cells: Any) -> None:
-    from rich.text import Text
-
-    made = zip(table.columns, (printable(cell) for cell in cells), strict=True)
-    table.add_row(*(Text(cell) if column.no_wrap else Words(cell) for column, cell in made))

@@ -22,6 +22,8 @@ __all__ = [
     "quoted",
     "rows_and_classes",
     "sentence",
+    "signed",
+    "signed_interval",
     "title_of",
 ]
 
@@ -53,6 +55,17 @@ def number(value: float | None, digits: int = 4) -> str:
     return f"{value:.{digits}f}"
 
 
+def signed(value: float | None) -> str:
+    """Write a difference with its sign.
+
+    Examples
+    --------
+    >>> signed(0.0321), signed(None)
+    ('+0.0321', '–')
+    """
+    return number(value) if value is None else f"{value + 0.0:+.4f}"  # no -0.0000
+
+
 def percent(value: float | None) -> str:
     """Write a share in percent.
 
@@ -70,6 +83,11 @@ def percent(value: float | None) -> str:
 def interval_words(interval: Interval | None) -> str:
     """Write an interval as `low to high`."""
     return "" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
+
+
+def signed_interval(interval: Interval | None) -> str:
+    """Write the interval of a difference as `low to high`, with signs."""
+    return "" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"
 
 
 def floor_words(floor: Floor | None) -> str:

@@ -1,0 +1,254 @@
+"""`calibrant calibrate --apply`: the same rows with new probabilities, whatever the format."""
+
+import json
+import resource
+import signal
+import sys
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from calibrant.calibrators import TemperatureScaling
+from calibrant.data import read_scores, write_example
+from calibrant.data.table_files import write_tables
+
+CLASSES = ["cat", "dog", "elk"]
+
+
+def saved(folder, classes=CLASSES, temperature=2.0, name="c.json"):
+    content = {"format": 1, "method": "temperature", "classes": classes,
+               "params": {"temperature": temperature}}  # fmt: skip
+    (folder / name).write_text(json.dumps(content))
+    return folder / name
+
+
+@pytest.fixture
+def world(tmp_path):
+    rng = np.random.default_rng(0)
+    logits = rng.normal(0, 3, (50, 3))
+    columns = {
+        "id": [f"{i:03d}" for i in range(50)],
+        **{f"logit_{c}": logits[:, k] for k, c in enumerate(CLASSES)},
+        "label": np.array(CLASSES)[np.arange(50) % 3],
+        "weight": rng.uniform(1, 2, 50),
+        "place": ["north", "south"] * 25,
+    }
+    table = pa.table(columns)
+    expected = TemperatureScaling().fit(logits, np.arange(50) % 3)
+    expected.temperature_ = 2.0
+    return table, expected.predict_proba(logits)
+
+
+def write(table, path):
+    if path.suffix != ".npz":
+        write_tables(path, [table])
+        return path
+    logits = np.column_stack([table[f"logit_{c}"].to_numpy() for c in CLASSES])
+    names = {"labels": "label", "weights": "weight", "groups": "place", "ids": "id"}
+    others = {key: np.array(table[name].to_pylist()) for key, name in names.items()}
+    np.savez(path, logits=logits, classes=CLASSES, **others)
+    return path
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet", "npz"])
+@pytest.mark.parametrize("out", ["parquet", "csv", "jsonl", "csv.gz"])
+def test_every_format_into_every_format(cli, world, tmp_path, ending, out):
+    table, expected = world
+    file, new = write(table, tmp_path / f"s.{ending}"), tmp_path / f"new.{out}"
+    result = cli("calibrate", "--apply", saved(tmp_path), file, "-o", new)
+    assert result.exit_code == 0, result.output
+    assert result.stdout.startswith("50 rows calibrated with temperature.")
+    group = "group" if ending == "npz" else "place"
+    found = read_scores(new, group=group, ids="id")
+    np.testing.assert_allclose(found.probs, expected, rtol=1e-15)
+    assert found.classes == tuple(CLASSES)
+    assert found.ids.tolist() == table["id"].to_pylist()
+    assert found.groups.tolist() == table["place"].to_pylist()
+    np.testing.assert_array_equal(found.weights, table["weight"].to_numpy())
+    assert [found.classes[k] for k in found.labels] == table["label"].to_pylist()
+
+
+def test_what_comes_out_can_be_evaluated(cli, world, tmp_path):
+    file = write(world[0], tmp_path / "s.parquet")
+    cli("calibrate", "--apply", saved(tmp_path), file, "-o", tmp_path / "new.parquet")
+    result = cli("evaluate", tmp_path / "new.parquet", "--json", "--group", "place")
+    assert result.exit_code == 0
+    assert json.loads(result.stdout)["weighted"] is True
+
+
+def test_columns_are_matched_by_name_and_keep_their_places(cli, world, tmp_path):
+    table, expected = world
+    turned = table.select(["logit_elk", "id", "logit_cat", "logit_dog"])
+    file, new = write(turned, tmp_path / "s.csv"), tmp_path / "new.parquet"
+    assert cli("calibrate", "--apply", saved(tmp_path), file, "-o", new).exit_code == 0
+    found = pq.read_table(new)
+    assert found.column_names == ["prob_elk", "id", "prob_cat", "prob_dog"]
+    for k, name in enumerate(CLASSES):
+        np.testing.assert_allclose(found[f"prob_{name}"].to_numpy(), expected[:, k], rtol=1e-15)
+
+
+def test_a_folder_of_parts(cli, world, tmp_path):
+    folder, new = tmp_path / "parts", tmp_path / "new.parquet"
+    folder.mkdir()
+    for i in range(5):
+        write(world[0].slice(10 * i, 10), folder / f"{i}.parquet")
+    for path in (folder, f"{folder}/*.parquet"):
+        assert cli("calibrate", "--apply", saved(tmp_path), path, "-o", new).exit_code == 0
+        assert pq.read_table(new)["id"].to_pylist() == world[0]["id"].to_pylist()
+
+
+def test_fit_then_apply_gives_what_the_library_gives(cli, tmp_path):
+    train = write_example(tmp_path / "a.csv", n=400)
+    other = write_example(tmp_path / "b.csv", n=300, seed=4)
+    for method in ("auto", "isotonic", "vector"):
+        cli("calibrate", train, "-o", tmp_path / "c.json", "--method", method)
+        new = tmp_path / "new.parquet"
+        done = cli("calibrate", "--apply", tmp_path / "c.json", other, "-o", new, "--json")
+        found = json.loads(done.stdout)
+        assert (found["n"], found["out"]) == (300, str(new))
+        from calibrant.calibrators import from_dict
+
+        calibrator = from_dict(json.loads((tmp_path / "c.json").read_text()))
+        direct = calibrator.predict_proba(read_scores(other, logits=True).logits)
+        np.testing.assert_allclose(read_scores(new).probs, direct, rtol=1e-12)
+
+
+def test_a_lone_column_of_class_1(cli, scores, tmp_path):
+    cli("calibrate", scores, "-o", tmp_path / "c.json", "--method", "temperature:lowest=1.5")
+    new = tmp_path / "new.csv"
+    assert cli("calibrate", "--apply", tmp_path / "c.json", scores, "-o", new).exit_code == 0
+    assert new.read_text().splitlines()[0] == '"label","prob","place"'
+    before, after = read_scores(scores).probs, read_scores(new).probs
+    assert ((after - 0.5) * (before - 0.5) >= 0).all()
+    assert cli("evaluate", new).exit_code == 0
+
+
+@pytest.mark.parametrize("positive", ["spam", "ham"])
+def test_a_lone_column_of_a_named_class(cli, tmp_path, positive):
+    file, new = tmp_path / "s.csv", tmp_path / "new.csv"
+    file.write_text("label,logit\nspam,2.0\nham,-4.0\n")
+    calibrator = saved(tmp_path, ["ham", "spam"])
+    words = ("calibrate", "--apply", calibrator, file, "-o", new, "--positive", positive)
+    assert cli(*words).exit_code == 0
+    found = read_scores(new, positive=positive)
+    np.testing.assert_allclose(found.probs, 1 / (1 + np.exp([-1.0, 2.0])))
+
+
+def test_probabilities_of_exactly_zero_are_said(cli, tmp_path):
+    (tmp_path / "s.csv").write_text("prob\n0\n1\n0.5\n")
+    calibrator = saved(tmp_path, ["0", "1"], 1.0)
+    words = ("calibrate", "--apply", calibrator, tmp_path / "s.csv", "-o", tmp_path / "n.csv")
+    assert "2 probabilities are exactly 0 or 1" in cli(*words).stdout
+    assert json.loads(cli(*words, "--json").stdout)["notes"]
+    np.testing.assert_allclose(
+        np.loadtxt(tmp_path / "n.csv", skiprows=1), [1e-12, 1, 0.5], rtol=1e-3
+    )
+
+
+SLOW = """
+import sys, time
+import calibrant.data.score_tables as tables
+real = tables.ScoreTable.batches
+def slow(self):
+    for batch in real(self):
+        yield batch
+        print("one batch", file=sys.stderr, flush=True)
+        time.sleep(60)
+tables.ScoreTable.batches = slow
+from calibrant.cli.main import run
+sys.argv = ["calibrant", *sys.argv[1:]]
+run()
+"""
+
+
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+@pytest.mark.parametrize(
+    ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")]
+)
+def test_an_interruption_leaves_nothing(spawn, scores, tmp_path, ending, sign, code, says):
+    calibrator, new = saved(tmp_path, ["0", "1"]), tmp_path / f"new.{ending}"
+    new.write_text("old")
+    process = spawn("calibrate", "--apply", calibrator, scores, "-o", new, code=SLOW)
+    assert process.stderr.readline() == "one batch\n"
+    process.send_signal(sign)
+    out, err = process.communicate(timeout=30)
+    assert (process.returncode, out, err) == (code, "", says)
+    assert new.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.json", "in", new.name]
+
+
+def test_a_process_that_is_shot_leaves_the_old_file(spawn, scores, tmp_path):
+    calibrator, new = saved(tmp_path, ["0", "1"]), tmp_path / "new.csv"
+    new.write_text("old")
+    process = spawn("calibrate", "--apply", calibrator, scores, "-o", new, code=SLOW)
+    process.stderr.readline()
+    process.kill()
+    process.communicate(timeout=30)
+    assert new.read_text() == "old"
+
+
+def small_disk():
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
+@pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
+def test_a_disk_that_fills_up_leaves_the_old_file(spawn, tmp_path, ending):
+    rng = np.random.default_rng(0)
+    folder = tmp_path / "in"
+    folder.mkdir()
+    file = folder / "s.parquet"
+    pq.write_table(pa.table({"logit": rng.normal(size=20_000)}), file)
+    calibrator, new = saved(tmp_path, ["0", "1"]), tmp_path / f"new.{ending}"
+    new.write_text("old")
+    words = ("calibrate", "--apply", calibrator, file, "-o", new)
+    process = spawn(*words, preexec_fn=small_disk, env={"PYTHONDONTWRITEBYTECODE": "1"})
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 2, err
+    assert out == ""
+    assert err.count("\n") == 1
+    assert "cannot be written" in err
+    assert new.read_text() == "old"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.json", "in", new.name]
+
+
+def test_a_bad_row_far_into_the_file_leaves_nothing(cli, tmp_path):
+    logits = np.zeros(900_000)
+    logits[899_998] = np.nan
+    (tmp_path / "in").mkdir()
+    pq.write_table(pa.table({"logit": logits}), tmp_path / "in" / "s.parquet")
+    calibrator = saved(tmp_path, ["0", "1"])
+    words = ("calibrate", "--apply", calibrator, tmp_path / "in", "-o", tmp_path / "new.parquet")
+    result = cli(*words)
+    assert result.exit_code == 2
+    assert "data row 899,999, column 'logit'" in result.stderr
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["c.json", "in"]
+
+
+PEAK = """
+import resource, sys
+from calibrant.cli.main import app
+from typer.testing import CliRunner
+result = CliRunner().invoke(app, sys.argv[1:])
+assert result.exit_code == 0, result.output
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+def test_memory_does_not_grow_with_the_file(spawn, tmp_path):
+    """Six million rows more, which would need 150 MB if they were kept."""
+    rng = np.random.default_rng(0)
+    calibrator, peaks = saved(tmp_path, ["0", "1"]), []
+    block = pa.table({"id": np.arange(100_000), "logit": rng.normal(size=100_000)})
+    for n in (20, 80):
+        file = tmp_path / f"{n}.parquet"
+        with pq.ParquetWriter(file, block.schema) as writer:
+            for _ in range(n):
+                writer.write_table(block)
+        words = ("calibrate", "--apply", calibrator, file, "-o", tmp_path / "new.parquet")
+        printed, err = spawn(*words, code=PEAK).communicate(timeout=120)
+        peaks.append(int(printed or err) / 1024)
+    assert peaks[1] - peaks[0] < 60

@@ -87,7 +87,8 @@ class AutoCalibrator(Calibrator):
     folds : parts of each split
     repeats : splits; None for 5 below 1,000 rows and 2 above
     tolerance : :math:`\tau`, in standard errors
-    seed : of the splits
+    most_rows : of more rows, so many are drawn to choose by; the choice is fitted on all
+    seed : of the draw and the splits
 
     Attributes
     ----------
@@ -119,6 +120,7 @@ class AutoCalibrator(Calibrator):
         folds: int = 5,
         repeats: int | None = None,
         tolerance: float = 1.0,
+        most_rows: int = 100_000,
         seed: int = 0,
     ) -> None:
         self.score = score
@@ -126,6 +128,7 @@ class AutoCalibrator(Calibrator):
         self.folds = folds
         self.repeats = repeats
         self.tolerance = tolerance
+        self.most_rows = most_rows
         self.seed = seed
 
     def _check_rows(self, rows: Rows) -> None:
@@ -139,6 +142,10 @@ class AutoCalibrator(Calibrator):
             )
         if self.repeats is not None and not (isinstance(self.repeats, whole) and self.repeats > 0):
             raise InputError(f"repeats must be a positive whole number, got {self.repeats!r}.")
+        if not self.most_rows >= self.fewest_rows:
+            raise InputError(
+                f"most_rows must be at least {self.fewest_rows}, got {self.most_rows!r}."
+            )
         if not self.tolerance >= 0:
             raise InputError(f"tolerance must not be negative, got {self.tolerance!r}.")
         if np.count_nonzero(rows.counts) < 2:
@@ -148,24 +155,32 @@ class AutoCalibrator(Calibrator):
             )
 
     def _learn(self, rows: Rows) -> None:
-        repeats = self.repeats or (5 if rows.n < 1000 else 2)
-        order = _settled_order(rows)
-        folds = [np.empty(rows.n, dtype=np.int64) for _ in range(repeats)]
-        for r, fold in enumerate(folds):
-            rng = np.random.default_rng([self.seed, r])
-            fold[order] = stratified_folds(rows.labels[order], self.folds, rng)
-        trials = [_try(c, rows, folds, self.score) for c in self._candidates(rows)]
-        pick, why = _pick(trials, rows, self.tolerance)
+        some = rows.take(self._sample(rows))
+        repeats = self.repeats or (5 if some.n < 1000 else 2)
+        folds = [
+            stratified_folds(some.labels, self.folds, np.random.default_rng([self.seed, r]))
+            for r in range(repeats)
+        ]
+        trials = [_try(c, some, folds, self.score) for c in self._candidates(rows)]
+        pick, why = _pick(trials, some, self.tolerance)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
             chosen=trials[pick].calibrator.method,
             why=why,
             score=self.score,
-            n=rows.n,
+            n=some.n,
             folds=self.folds,
             repeats=repeats,
-            candidates=tuple(_candidate(t, trials[0], rows, self.score) for t in trials),
+            candidates=tuple(_candidate(t, trials[0], some, self.score) for t in trials),
         )
+
+    def _sample(self, rows: Rows) -> NDArray[np.intp]:
+        """Return the rows to choose by, in an order that does not depend on that of the file."""
+        order = _settled_order(rows)
+        if rows.n <= self.most_rows:
+            return order
+        rng = np.random.default_rng([self.seed, rows.n])
+        return order[np.sort(rng.choice(rows.n, self.most_rows, replace=False))]
 
     def _candidates(self, rows: Rows) -> list[Calibrator]:
         if self.candidates is None:

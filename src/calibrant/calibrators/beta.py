@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.logistic import fit_logistic, platt_targets
+from calibrant.calibrators.logistic import Shrink, fit_logistic, strength_of, targets_of
 from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap, log_sigmoid
 from calibrant.calibrators.platt import LEAST_SLOPE
 from calibrant.calibrators.registry import register
@@ -33,7 +33,7 @@ class BetaCalibration(OneVsRestCalibrator):
     Parameters
     ----------
     parameters : 'abm' fits all three; 'am' sets a = b; 'ab' sets c so that 1/2 stays 1/2
-    smooth : use Platt's targets, as in `PlattScaling`
+    shrink : what keeps few rows in bounds, as in `PlattScaling`
 
     Attributes
     ----------
@@ -42,7 +42,7 @@ class BetaCalibration(OneVsRestCalibrator):
     Examples
     --------
     >>> logits, labels = [-1.0] * 4 + [1.0] * 4, [1, 0, 0, 0, 1, 1, 0, 0]
-    >>> calibrator = BetaCalibration(parameters="am", smooth=False).fit(logits, labels)
+    >>> calibrator = BetaCalibration(parameters="am", shrink=None).fit(logits, labels)
     >>> calibrator.predict_proba([-1.0, 1.0]).round(4)
     array([0.25, 0.5 ])
 
@@ -54,14 +54,14 @@ class BetaCalibration(OneVsRestCalibrator):
     method = "beta"
     keeps_ranking = True
 
-    def __init__(self, parameters: Parameters = "abm", *, smooth: bool = True) -> None:
+    def __init__(self, parameters: Parameters = "abm", *, shrink: Shrink = "identity") -> None:
         self.parameters = parameters
-        self.smooth = smooth
+        self.shrink = shrink
 
     def _learn_map(
         self, scores: FloatArray, events: NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
-        targets = platt_targets(events, weights, smooth=self.smooth)
+        targets = targets_of(events, weights, self.shrink)
         one = np.ones(len(scores))
         low, high = log_sigmoid(scores), -log_sigmoid(-scores)
 
@@ -73,6 +73,7 @@ class BetaCalibration(OneVsRestCalibrator):
                 weights,
                 start=np.array(start),
                 lowest=np.array(lowest),
+                strength=strength_of(self.shrink),
             )
             return [float(value) for value in found]
 

@@ -42,7 +42,7 @@ class Choice:
     chosen : name of the method that was chosen
     why : one sentence
     score : 'nll' or 'brier'
-    n : number of rows
+    n : number of rows that were chosen by
     folds, repeats : how the rows were split
     candidates : one entry for each method
     """

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from typing import Literal
+
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["fit_logistic", "platt_targets"]
+__all__ = ["Shrink", "fit_logistic", "platt_targets", "strength_of", "targets_of"]
+
+Shrink = Literal["identity", "platt"] | None
+"""What keeps a fit on few rows in bounds: see `PlattScaling`."""
 
 _MOST_STEPS = 200
 _GAIN = 1e-15
@@ -18,6 +24,18 @@ _LEVEL = 1e-13
 
 _SINGULAR = 1e-12
 """Directions with less than this share of the curvature are left alone: nothing decides there."""
+
+
+def strength_of(shrink: Shrink) -> float:
+    """Return the strength of the pull towards the identity."""
+    if shrink not in ("identity", "platt", None):
+        raise InputError(f"shrink must be 'identity', 'platt' or None, got {shrink!r}.")
+    return 1.0 if shrink == "identity" else 0.0
+
+
+def targets_of(events: NDArray[np.bool_], weights: FloatArray | None, shrink: Shrink) -> FloatArray:
+    """Return Platt's targets where they are asked for, else 1 and 0."""
+    return platt_targets(events, weights, smooth=shrink == "platt")
 
 
 def platt_targets(
@@ -45,8 +63,12 @@ def fit_logistic(
     *,
     start: FloatArray,
     lowest: FloatArray,
+    strength: float = 0.0,
 ) -> FloatArray:
     r"""Minimise the NLL of :math:`\sigma(\Phi \theta)` subject to :math:`\theta \geq` `lowest`.
+
+    With a `strength`, the NLL plus `strength` / N times the squared distance from `start`, N the
+    number of rows (the sum of the weights).
 
     Newton's method on the free coefficients, from the map that gives all rows the same answer: it
     bends there, which a map that is certain of everything does not. The problem is convex with few
@@ -61,8 +83,10 @@ def fit_logistic(
     weights : (n,) or None
     start : (d,) the coefficients of the identity map
     lowest : (d,) lower bounds, -inf where there is none
+    strength : of the pull towards `start`
     """
     problem = _Logistic(features, targets, weights)
+    problem.pull_towards(start, strength)
     bounds = lowest * problem.size
     level = problem.level(problem.scaled(start))
     free = np.ones(len(level), dtype=bool)
@@ -88,7 +112,8 @@ class _Logistic:
         self, features: FloatArray, targets: FloatArray, weights: FloatArray | None
     ) -> None:
         each = np.ones(len(features)) if weights is None else weights
-        self.mass = each / each.sum()
+        self.total = float(each.sum())
+        self.mass = each / self.total
         self.targets = targets
         size = np.abs(features).max(axis=0)
         self.centre = np.zeros(len(size))
@@ -103,6 +128,11 @@ class _Logistic:
         self.x[:, level] = 0.0
         self.size[level] = 1.0
         self.x /= self.size
+
+    def pull_towards(self, start: FloatArray, strength: float) -> None:
+        """Add a penalty on the distance of the features' coefficients from `start`."""
+        self.start, self.pull = start, strength / self.total
+        self.back = np.column_stack([self.unscaled(row) for row in np.eye(len(start))])
 
     def scaled(self, theta: FloatArray) -> FloatArray:
         """Turn coefficients of the features into those of `x`."""
@@ -130,15 +160,18 @@ class _Logistic:
         eta = self.x @ theta
         # log(1 + e^eta) - t eta, in a form that neither overflows nor cancels.
         loss = np.logaddexp(0.0, -np.abs(eta)) + np.maximum(eta, 0.0) - self.targets * eta
-        return float((self.mass * loss).sum())
+        away = self.back @ theta - self.start
+        return float((self.mass * loss).sum() + self.pull * (away @ away))
 
     def slope(self, theta: FloatArray) -> FloatArray:
         slack = self.mass * (_sigmoid(self.x @ theta) - self.targets)
-        return np.asarray(self.x.T @ slack)
+        away = self.back @ theta - self.start
+        return np.asarray(self.x.T @ slack + 2.0 * self.pull * (self.back.T @ away))
 
     def curvature(self, theta: FloatArray) -> FloatArray:
         p = _sigmoid(self.x @ theta)
-        return np.asarray((self.x * (self.mass * p * (1.0 - p))[:, None]).T @ self.x)
+        bent: FloatArray = (self.x * (self.mass * p * (1.0 - p))[:, None]).T @ self.x
+        return bent + 2.0 * self.pull * (self.back.T @ self.back)
 
     def minimise(self, theta: FloatArray, free: NDArray[np.bool_]) -> FloatArray:
         """Take Newton steps in the free coefficients, halved until they help."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.logistic import fit_logistic, platt_targets
+from calibrant.calibrators.logistic import Shrink, fit_logistic, strength_of, targets_of
 from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.registry import register
 from calibrant.inputs import FloatArray
@@ -30,8 +30,11 @@ class PlattScaling(OneVsRestCalibrator):
 
     Parameters
     ----------
-    smooth : use Platt's targets :math:`(N_+ + 1)/(N_+ + 2)` and :math:`1/(N_- + 2)` instead of 1
-        and 0, which keeps separated labels finite
+    shrink : what keeps the fit in bounds when there are few rows or labels are separated.
+        'identity' adds :math:`((a - 1)^2 + b^2) / N` to the NLL, N the number of rows (the sum of
+        the weights), which is hardly felt by many rows. 'platt' uses Platt's targets
+        :math:`(N_+ + 1)/(N_+ + 2)` and :math:`1/(N_- + 2)` instead of 1 and 0; where events are
+        rare it does more harm than good. None does nothing.
 
     Attributes
     ----------
@@ -43,7 +46,7 @@ class PlattScaling(OneVsRestCalibrator):
     (-1, -log 3) and (1, 0) has slope and intercept of log(3)/2 = 0.549:
 
     >>> logits, labels = [-1.0] * 4 + [1.0] * 4, [1, 0, 0, 0, 1, 1, 0, 0]
-    >>> calibrator = PlattScaling(smooth=False).fit(logits, labels)
+    >>> calibrator = PlattScaling(shrink=None).fit(logits, labels)
     >>> calibrator.predict_proba([-1.0, 1.0]).round(4)
     array([0.25, 0.5 ])
     >>> round(calibrator.maps_[0]["slope"], 3), round(calibrator.maps_[0]["intercept"], 3)
@@ -57,18 +60,19 @@ class PlattScaling(OneVsRestCalibrator):
     method = "platt"
     keeps_ranking = True
 
-    def __init__(self, *, smooth: bool = True) -> None:
-        self.smooth = smooth
+    def __init__(self, *, shrink: Shrink = "identity") -> None:
+        self.shrink = shrink
 
     def _learn_map(
         self, scores: FloatArray, events: NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
         slope, intercept = fit_logistic(
             np.column_stack([scores, np.ones(len(scores))]),
-            platt_targets(events, weights, smooth=self.smooth),
+            targets_of(events, weights, self.shrink),
             weights,
             start=np.array([1.0, 0.0]),
             lowest=np.array([LEAST_SLOPE, -np.inf]),
+            strength=strength_of(self.shrink),
         )
         return {"slope": float(slope), "intercept": float(intercept)}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.logistic import fit_logistic, platt_targets
+from calibrant.calibrators.logistic import Shrink, fit_logistic, strength_of, targets_of
 from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.registry import register
 from calibrant.inputs import FloatArray
@@ -26,7 +26,7 @@ class QuadraticScaling(OneVsRestCalibrator):
 
     Parameters
     ----------
-    smooth : use Platt's targets, as in `PlattScaling`
+    shrink : what keeps few rows in bounds, as in `PlattScaling`
 
     Attributes
     ----------
@@ -38,7 +38,7 @@ class QuadraticScaling(OneVsRestCalibrator):
 
     >>> logits = [-1.0] * 4 + [0.0] * 4 + [1.0] * 4
     >>> labels = [1, 0, 0, 0, 1, 0, 0, 0, 1, 1, 1, 0]
-    >>> calibrator = QuadraticScaling(smooth=False).fit(logits, labels)
+    >>> calibrator = QuadraticScaling(shrink=None).fit(logits, labels)
     >>> calibrator.predict_proba([-1.0, 0.0, 1.0]).round(4)
     array([0.25, 0.25, 0.75])
 
@@ -50,18 +50,19 @@ class QuadraticScaling(OneVsRestCalibrator):
 
     method = "quadratic"
 
-    def __init__(self, *, smooth: bool = True) -> None:
-        self.smooth = smooth
+    def __init__(self, *, shrink: Shrink = "identity") -> None:
+        self.shrink = shrink
 
     def _learn_map(
         self, scores: FloatArray, events: NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
         bend, slope, intercept = fit_logistic(
             np.column_stack([scores * scores, scores, np.ones(len(scores))]),
-            platt_targets(events, weights, smooth=self.smooth),
+            targets_of(events, weights, self.shrink),
             weights,
             start=np.array([0.0, 1.0, 0.0]),
             lowest=np.full(3, -np.inf),
+            strength=strength_of(self.shrink),
         )
         return {
             "bend": float(bend),

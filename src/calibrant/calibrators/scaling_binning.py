@@ -6,7 +6,7 @@ import numpy as np
 from scipy.special import expit
 
 from calibrant.calibrators.histogram import StepCalibrator, mass_starts, step_map
-from calibrant.calibrators.logistic import fit_logistic, platt_targets
+from calibrant.calibrators.logistic import Shrink, fit_logistic, strength_of, targets_of
 from calibrant.calibrators.one_vs_rest import ScoreMap
 from calibrant.calibrators.platt import LEAST_SLOPE
 from calibrant.calibrators.registry import register
@@ -26,9 +26,10 @@ class ScalingBinning(StepCalibrator):
 
     s is the log-odds of a class, a and b are Platt's intercept and slope, B(s) is the bin of s
     among bins with equal shares of the rows, tied scores kept together, and w are the weights.
-    a and b minimise the log loss with Platt's targets, as in `PlattScaling`, and b is kept
-    positive. There are only so many answers, so the calibration error that is left can be measured;
-    and since each is a mean of the curve and not of labels, it varies less than a histogram's.
+    a and b are those of `PlattScaling`: they minimise the log loss plus a slight pull towards the
+    identity, and b is kept positive. There are only so many answers, so the calibration error that
+    is left can be measured; and since each is a mean of the curve and not of labels, it varies less
+    than a histogram's.
 
     It is only as good as the logistic curve it starts from, and many rows share one answer. The
     theorem of the paper asks for separate rows for each of the three steps (curve, bins, means);
@@ -37,6 +38,7 @@ class ScalingBinning(StepCalibrator):
     Parameters
     ----------
     n_bins : number of bins asked for; there are fewer where rows or ties demand it
+    shrink : what keeps the curve in bounds, as in `PlattScaling`
 
     Attributes
     ----------
@@ -45,25 +47,26 @@ class ScalingBinning(StepCalibrator):
 
     Examples
     --------
-    With three of four right at both scores, Platt's targets 5/6 and 1/6 make the curve
-    (3 x 5/6 + 1/6) / 4 = 2/3 at the upper score; one bin has the mean of 1/3 and 2/3:
+    Half of the rows at both scores: the curve of `PlattScaling` answers at its two bins, and one
+    bin has the mean of the two.
 
-    >>> logits, labels = [-1.0] * 4 + [1.0] * 4, [0, 0, 0, 1, 1, 1, 1, 0]
-    >>> ScalingBinning(2).fit(logits, labels).predict_proba([-1.0, 1.0]).round(6)
-    array([0.333333, 0.666667])
+    >>> logits, labels = [-1.0] * 400 + [1.0] * 400, ([0] * 300 + [1] * 100) * 2
+    >>> labels[400:] = [1] * 300 + [0] * 100
+    >>> ScalingBinning(2).fit(logits, labels).predict_proba([-1.0, 1.0]).round(3)
+    array([0.25, 0.75])
     >>> ScalingBinning(1).fit(logits, labels).predict_proba([-1.0, 1.0]).round(6)
     array([0.5, 0.5])
 
     References
     ----------
-    Kumar, Liang and Ma, Verified uncertainty calibration, NeurIPS 2019, section 4. Platt,
-    Probabilistic outputs for support vector machines, 1999, section 2.2, for the targets.
+    Kumar, Liang and Ma, Verified uncertainty calibration, NeurIPS 2019, section 4.
     """
 
     method = "scaling_binning"
 
-    def __init__(self, n_bins: int = 10) -> None:
+    def __init__(self, n_bins: int = 10, *, shrink: Shrink = "identity") -> None:
         self.n_bins = n_bins
+        self.shrink = shrink
 
     def _learn_map(
         self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
@@ -71,10 +74,11 @@ class ScalingBinning(StepCalibrator):
         check_bins(self.n_bins, "mass", 1)
         slope, intercept = fit_logistic(
             np.column_stack([scores, np.ones(len(scores))]),
-            platt_targets(events, weights, smooth=True),
+            targets_of(events, weights, self.shrink),
             weights,
             start=np.array([1.0, 0.0]),
             lowest=np.array([LEAST_SLOPE, -np.inf]),
+            strength=strength_of(self.shrink),
         )
         tally, _ = tally_and_places(scores, events, weights)
         starts = mass_starts(np.cumsum(tally.mass), self.n_bins)

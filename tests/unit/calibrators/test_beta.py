@@ -58,7 +58,7 @@ def test_three_scores_by_hand():
     # Three scores, three frequencies, three coefficients: the curve goes through all points.
     p, rate = np.array([0.2, 0.5, 0.8]), np.array([0.1, 0.4, 0.8])
     labels = np.concatenate([np.arange(10) < 10 * r for r in rate]).astype(int)
-    calibrator = BetaCalibration(smooth=False).fit(np.repeat(logit(p), 10), labels)
+    calibrator = BetaCalibration(shrink=None).fit(np.repeat(logit(p), 10), labels)
     expected = np.linalg.solve(
         np.column_stack([np.log(p), -np.log(1 - p), np.ones(3)]), logit(rate)
     )
@@ -69,8 +69,8 @@ def test_three_scores_by_hand():
 def test_with_one_slope_it_is_platt_scaling():
     p, y = of_two_betas(300, 0)
     for smooth in (True, False):
-        one = BetaCalibration("am", smooth=smooth).fit(logit(p), y)
-        line = PlattScaling(smooth=smooth).fit(logit(p), y).maps_[0]
+        one = BetaCalibration("am", shrink="platt" if smooth else None).fit(logit(p), y)
+        line = PlattScaling(shrink="platt" if smooth else None).fit(logit(p), y).maps_[0]
         a, b, c = learned(one)
         assert a == b
         assert (a, c) == pytest.approx((line["slope"], line["intercept"]), rel=1e-9)
@@ -78,12 +78,12 @@ def test_with_one_slope_it_is_platt_scaling():
 
 def test_with_two_slopes_alone_one_half_stays_one_half():
     p, y = of_two_betas(300, 1)
-    calibrator = BetaCalibration("ab").fit(logit(p), y)
+    calibrator = BetaCalibration("ab", shrink="platt").fit(logit(p), y)
     assert calibrator.predict_proba([0.0]) == pytest.approx([0.5], abs=1e-12)
     # By hand: frequencies 1/4 at 0.2 and 3/4 at 0.9 give a and b, one equation each in log 2.
     x = np.array([[np.log(0.4), -np.log(1.6)], [np.log(1.8), -np.log(0.2)]])
     a, b = np.linalg.solve(x, [-np.log(3), np.log(3)])
-    hand = BetaCalibration("ab", smooth=False)
+    hand = BetaCalibration("ab", shrink=None)
     hand.fit(np.repeat(logit(np.array([0.2, 0.9])), 4), [1, 0, 0, 0, 1, 1, 1, 0])
     assert min(a, b) > 0
     assert learned(hand) == pytest.approx((a, b, (a - b) * np.log(2)), abs=1e-7)
@@ -97,7 +97,7 @@ def test_no_bounded_search_does_better(seed, smooth):
     odds = [2.0, 0.5, -1.0, 0.2, 1.0][seed] * logit(p) + [0, 1, 0, 2, -2][seed] * logit(p) ** 2
     y = (rng.random(80) < 1 / (1 + np.exp(-odds))).astype(int)
     targets = platt_targets(y == 1, None, smooth=smooth)
-    found = learned(BetaCalibration(smooth=smooth).fit(logit(p), y))
+    found = learned(BetaCalibration(shrink="platt" if smooth else None).fit(logit(p), y))
     assert min(found[:2]) >= LEAST_SLOPE
     assert loss(found, p, targets) <= searched(p, targets).fun * (1 + 1e-9)
 
@@ -106,7 +106,7 @@ def test_at_a_bound_both_edges_and_the_corner_are_worse():
     rng = np.random.default_rng(2)
     p = rng.uniform(0.05, 0.95, 400)
     y = (rng.random(400) < np.where(p < 0.5, p, 1.0 - p)).astype(int)  # falls above one half
-    found = learned(BetaCalibration(smooth=False).fit(logit(p), y))
+    found = learned(BetaCalibration(shrink=None).fit(logit(p), y))
     assert found[1] == LEAST_SLOPE < found[0]
     mine = loss(found, p, y)
     for a in np.r_[LEAST_SLOPE, np.linspace(0.02, 2, 25)]:
@@ -118,7 +118,7 @@ def test_at_a_bound_both_edges_and_the_corner_are_worse():
 def test_the_ratio_of_two_beta_densities_is_recovered():
     up, down, share = (3.0, 1.5), (1.2, 4.0), 0.4
     p, y = of_two_betas(200_000, 3, up, down, share)
-    a, b, c = learned(BetaCalibration().fit(logit(p), y))
+    a, b, c = learned(BetaCalibration(shrink="platt").fit(logit(p), y))
     # Standard errors are 0.04, 0.05 and 0.07.
     assert a == pytest.approx(up[0] - down[0], abs=0.13)
     assert b == pytest.approx(down[1] - up[1], abs=0.16)
@@ -129,14 +129,14 @@ def test_the_ratio_of_two_beta_densities_is_recovered():
 def test_a_calibrated_model_keeps_its_map():
     draw = WORLDS["calibrated"].draw(200_000, 4)
     p = np.clip(draw.probs, 1e-9, 1 - 1e-9)
-    found = BetaCalibration().fit(logit(p), draw.labels).predict_proba(logit(p))
+    found = BetaCalibration(shrink="platt").fit(logit(p), draw.labels).predict_proba(logit(p))
     assert np.abs(found - p).max() < 0.02
 
 
 @pytest.mark.parametrize("shape", SHAPES)
 def test_labels_that_contradict_the_scores_leave_the_order_alone(shape):
     p, y = of_two_betas(300, 5)
-    calibrator = BetaCalibration(shape).fit(logit(p), 1 - y)
+    calibrator = BetaCalibration(shape, shrink="platt").fit(logit(p), 1 - y)
     a, b, _ = learned(calibrator)
     assert a == b == LEAST_SLOPE
     assert auroc(y, calibrator.predict_proba(logit(p))) == auroc(y, p)
@@ -145,16 +145,16 @@ def test_labels_that_contradict_the_scores_leave_the_order_alone(shape):
 @pytest.mark.parametrize("shape", SHAPES)
 def test_separated_labels_and_extreme_logits_stay_sound(shape):
     z, y = [-1e4] * 3 + [1e4] * 8, [0] * 3 + [1] * 8
-    found = BetaCalibration(shape).fit(z, y).predict_proba([-1e4, 1e4])
+    found = BetaCalibration(shape, shrink="platt").fit(z, y).predict_proba([-1e4, 1e4])
     assert found == pytest.approx([1 / 5, 9 / 10], abs=1e-9)
-    sure = BetaCalibration(shape, smooth=False).fit(z, y)
+    sure = BetaCalibration(shape, shrink=None).fit(z, y)
     assert np.isfinite(learned(sure)).all()
     assert sure.predict_proba([-1e4, 1e4]) == pytest.approx([0.0, 1.0], abs=1e-9)
 
 
 @pytest.mark.parametrize("at", [0.0, 2.0, -1e4])
 def test_one_distinct_score_gets_the_frequency(at):
-    calibrator = BetaCalibration(smooth=False).fit([at] * 8, [1] * 2 + [0] * 6)
+    calibrator = BetaCalibration(shrink=None).fit([at] * 8, [1] * 2 + [0] * 6)
     assert calibrator.predict_proba([at]) == pytest.approx([0.25], abs=1e-9)
 
 
@@ -163,8 +163,8 @@ def test_scores_near_one_half_are_fitted_like_a_line(scale):
     rng = np.random.default_rng(6)
     z = rng.normal(size=400)
     y = (rng.random(400) < 1 / (1 + np.exp(-2 * z))).astype(int)
-    curve = BetaCalibration().fit(scale * z, y).predict_proba(scale * z)
-    line = PlattScaling().fit(scale * z, y).predict_proba(scale * z)
+    curve = BetaCalibration(shrink="platt").fit(scale * z, y).predict_proba(scale * z)
+    line = PlattScaling(shrink="platt").fit(scale * z, y).predict_proba(scale * z)
     assert np.abs(curve - line).max() < 0.01
 
 
@@ -172,33 +172,40 @@ def test_scores_near_one_half_are_fitted_like_a_line(scale):
 def test_weights_are_repetitions_and_order_is_nothing(shape):
     p, y = of_two_betas(150, 7)
     times = np.random.default_rng(7).integers(1, 4, 150)
-    once = BetaCalibration(shape).fit(logit(p), y, times)
-    many = BetaCalibration(shape).fit(np.repeat(logit(p), times), np.repeat(y, times))
+    once = BetaCalibration(shape, shrink="platt").fit(logit(p), y, times)
+    many = BetaCalibration(shape, shrink="platt").fit(
+        np.repeat(logit(p), times), np.repeat(y, times)
+    )
     assert learned(many) == pytest.approx(learned(once), rel=1e-6)
     order = np.random.default_rng(8).permutation(150)
-    again = BetaCalibration(shape).fit(logit(p)[order], y[order], times[order])
+    again = BetaCalibration(shape, shrink="platt").fit(logit(p)[order], y[order], times[order])
     assert learned(again) == pytest.approx(learned(once), rel=1e-6)
 
 
 def test_swapping_the_classes_swaps_the_slopes():
     p, y = of_two_betas(300, 9)
-    a, b, c = learned(BetaCalibration().fit(logit(p), y))
-    mirrored = learned(BetaCalibration().fit(-logit(p), 1 - y))
+    a, b, c = learned(BetaCalibration(shrink="platt").fit(logit(p), y))
+    mirrored = learned(BetaCalibration(shrink="platt").fit(-logit(p), 1 - y))
     assert mirrored == pytest.approx((b, a, -c), rel=1e-6)
 
 
 def test_two_columns_and_more_classes():
     p, y = of_two_betas(200, 10)
     columns = np.log(np.column_stack([1 - p, p]))
-    one, two = BetaCalibration().fit(logit(p), y), BetaCalibration().fit(columns, y)
+    one, two = (
+        BetaCalibration(shrink="platt").fit(logit(p), y),
+        BetaCalibration(shrink="platt").fit(columns, y),
+    )
     assert two.predict_proba(columns)[:, 1] == pytest.approx(one.predict_proba(logit(p)), abs=1e-9)
     draw = WORLDS["long_tailed"].draw(800, 11)
     logits = np.log(draw.probs)
-    calibrator = BetaCalibration().fit(logits, draw.labels)
+    calibrator = BetaCalibration(shrink="platt").fit(logits, draw.labels)
     odds = log_odds_from_logits(logits)
     alone = np.column_stack(
         [
-            BetaCalibration().fit(odds[:, k], draw.labels == k).predict_proba(odds[:, k])
+            BetaCalibration(shrink="platt")
+            .fit(odds[:, k], draw.labels == k)
+            .predict_proba(odds[:, k])
             for k in range(20)
         ]
     )
@@ -209,7 +216,7 @@ def test_two_columns_and_more_classes():
 @pytest.mark.parametrize("shape", SHAPES)
 def test_saved_and_loaded_it_says_the_same_to_the_last_bit(shape):
     p, y = of_two_betas(100, 12)
-    calibrator = BetaCalibration(shape).fit(logit(p), y)
+    calibrator = BetaCalibration(shape, shrink="platt").fit(logit(p), y)
     loaded = Calibrator.from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
     assert loaded.parameters == shape
     assert (loaded.predict_log_proba(logit(p)) == calibrator.predict_log_proba(logit(p))).all()
@@ -217,4 +224,4 @@ def test_saved_and_loaded_it_says_the_same_to_the_last_bit(shape):
 
 def test_another_shape_is_refused():
     with pytest.raises(InputError, match="'abm', 'am' or 'ab'"):
-        BetaCalibration("abc").fit([0.0, 1.0], [0, 1])
+        BetaCalibration("abc", shrink="platt").fit([0.0, 1.0], [0, 1])

@@ -71,7 +71,7 @@ def test_no_search_does_better(seed, strength):
 
 
 def test_the_ratio_of_dirichlet_densities_is_recovered():
-    log_p, y, _ = of_dirichlets(100_000, 2)
+    log_p, y, _ = of_dirichlets(40_000, 2)
     calibrator = DirichletCalibration(strength=1e-3).fit(log_p, y)
     fresh, labels, posterior = of_dirichlets(20_000, 3)
     found = calibrator.predict_proba(fresh)
@@ -79,7 +79,7 @@ def test_the_ratio_of_dirichlet_densities_is_recovered():
     assert nll(labels, found) < nll(labels, posterior) + 0.001
     # Softmax ignores a constant, so each column of W is felt as its differences.
     flat = np.eye(3) - 1 / 3
-    assert flat @ calibrator.weight_ == pytest.approx(flat @ ALPHA, abs=0.08)
+    assert flat @ calibrator.weight_ == pytest.approx(flat @ ALPHA, abs=0.12)
     # Mixing without the normaliser of the row cannot say the same.
     mixed = MatrixScaling(strength=1e-3).fit(log_p, y).predict_proba(fresh)
     assert nll(labels, mixed) > nll(labels, found) + 0.001
@@ -90,7 +90,7 @@ def test_with_two_classes_and_no_penalty_to_speak_of_it_is_beta_calibration():
     y = (rng.random(3000) < 0.4).astype(int)
     p = np.where(y == 1, rng.beta(3.0, 1.5, 3000), rng.beta(1.2, 4.0, 3000))
     z = np.log(p) - np.log1p(-p)
-    curve = BetaCalibration(smooth=False).fit(z, y).predict_proba(z)
+    curve = BetaCalibration(shrink=None).fit(z, y).predict_proba(z)
     # The diagonal keeps its 1/N: not felt with so many rows.
     found = DirichletCalibration(strength=1e-7).fit(z, y).predict_proba(z)
     assert found == pytest.approx(curve, abs=5e-3)

@@ -81,7 +81,7 @@ def test_the_matrix_is_recovered_as_far_as_it_is_felt():
     flat = np.eye(3) - 1 / 3
     assert flat @ calibrator.weight_ @ flat == pytest.approx(flat @ TRUE_WEIGHT @ flat, abs=0.03)
     assert calibrator.intercept_ == pytest.approx(TRUE_SHIFT, abs=0.03)
-    assert np.abs(calibrator.predict_proba(logits) - posterior).max() < 0.02
+    assert np.abs(calibrator.predict_proba(logits) - posterior).mean() < 0.005
 
 
 def test_swapped_columns_are_put_right():
@@ -95,7 +95,8 @@ def test_swapped_columns_are_put_right():
 
 def test_a_calibrated_model_is_left_alone():
     logits, y, posterior = drawn(60_000, 4, np.eye(3), np.zeros(3))
-    assert np.abs(MatrixScaling().fit(logits, y).predict_proba(logits) - posterior).max() < 0.02
+    found = MatrixScaling().fit(logits, y).predict_proba(logits)
+    assert np.abs(found - posterior).mean() < 0.005
 
 
 def test_a_strong_penalty_leaves_only_the_scales():

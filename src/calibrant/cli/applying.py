@@ -33,8 +33,8 @@ def apply_file(
     if out is None:
         raise InputError("-o is missing: name the file for the new scores, like -o out.parquet.")
     check_table_file(out, name="-o")
-    calibrator = read_calibrator(path)
-    table = ScoreTable(scores, **columns)
+    calibrator, floor = read_calibrator(path)
+    table = ScoreTable(scores, zero_as=floor, **columns)
     if out.resolve() in {file.resolve() for file in (path, *table.files)}:
         raise InputError(f"-o {out} is a file that is read: choose another name.")
     classes = [str(name) for name in calibrator.classes_.tolist()]
@@ -50,7 +50,7 @@ def apply_file(
                 interruption.check()
 
         rows = write_tables(out, counted(), name="-o")
-    notes = (*table.notes, *([floor_note(sum(floored))] if sum(floored) else []))
+    notes = (*table.notes, *([floor_note(sum(floored), floor)] if sum(floored) else []))
     _tell(calibrator, classes, rows, path, out, notes, json=json)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import replace
 from enum import StrEnum
 from pathlib import Path
 from shlex import quote
@@ -133,7 +134,7 @@ def fit_files(
         chosen: Calibrator = calibrator.chosen_ if hasattr(calibrator, "chosen_") else calibrator
         judgement, why_not = _judged(calibrator, chosen, rows, judges, others, seed)
     return CalibrationResult(
-        saved=chosen.to_dict(),
+        saved={**chosen.to_dict(), "zero_as": rows.zero_as} if rows.floored else chosen.to_dict(),
         asked=calibrator.method,
         n=rows.n,
         score=score,
@@ -185,6 +186,7 @@ def _judges(
     """Read the rows that judge, with their classes in the order of the fitted ones."""
     from calibrant.cli.judging import counting_rows
     from calibrant.data import read_scores
+    from calibrant.data.score_checks import raised
     from calibrant.data.score_classes import in_order_of
     from calibrant.inputs import check_two_classes
 
@@ -192,6 +194,8 @@ def _judges(
         return None
     names = (str(others[0]), str(files[0]))
     read = counting_rows(read_scores(others, logits=True, **columns))
+    if rows.floored and read.logits is not None:  # what 0 means was settled by the fitted rows
+        read = replace(read, logits=raised(read.logits, rows.zero_as))
     found = in_order_of(read, rows.classes, files=names)
     check_two_classes(_class_counts(found), found.classes)
     return found

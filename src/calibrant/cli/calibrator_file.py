@@ -24,8 +24,8 @@ def write_calibrator(saved: Mapping[str, Any], path: Path, *, name: str = "-o") 
         draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 
 
-def read_calibrator(path: Path) -> Calibrator:
-    """Load a calibrator of any method."""
+def read_calibrator(path: Path) -> tuple[Calibrator, float]:
+    """Load a calibrator of any method, and what a probability of 0 counts as for it."""
     import numpy as np
 
     from calibrant.calibrators import from_dict
@@ -33,13 +33,22 @@ def read_calibrator(path: Path) -> Calibrator:
     saved = _read(path)
     try:
         with np.errstate(all="ignore"):  # what a damaged one computes is judged, not warned about
-            return from_dict(saved)
+            return from_dict(saved), _zero_as(saved, path)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is a damaged calibrator ({type(error).__name__}): fit and save it again."
         ) from error
+
+
+def _zero_as(saved: Mapping[str, Any], path: Path) -> float:
+    from calibrant.data.score_checks import FLOOR
+
+    value = saved.get("zero_as", FLOOR)
+    if isinstance(value, bool) or not isinstance(value, int | float) or not FLOOR <= value < 0.5:
+        raise InputError(f"'zero_as' must be a small probability, got {value!r}: fit it again.")
+    return float(value)
 
 
 def _read(path: Path) -> Any:

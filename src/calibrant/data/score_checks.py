@@ -21,6 +21,8 @@ __all__ = [
     "checked_scores",
     "checked_weights",
     "floor_note",
+    "raised",
+    "zero_as",
 ]
 
 FLOOR = 1e-12
@@ -56,17 +58,47 @@ def as_finite_logits(scores: Floats, layout: Layout) -> tuple[Floats, int]:
     return logits_from_probs(scores.astype(np.float64, copy=False), floor=FLOOR), low
 
 
-def floor_note(floored: int) -> str:
+def zero_as(probs: Floats) -> float:
+    """Return what a probability of exactly 0 stands for in these rows: half of the least other one.
+
+    A forest's votes and a file's rounded digits say 0 where they mean "less than one vote" or "less
+    than half a digit"; taking that for 1e-12 would make a certainty of it. Never below 1e-12, which
+    it also is where all are 0 or 1.
+
+    Examples
+    --------
+    >>> zero_as(np.array([[0.0, 1.0], [0.02, 0.98]]))
+    0.01
+    """
+    both = probs if probs.ndim == 2 else np.column_stack([probs, 1.0 - probs])
+    least = float(np.min(both, where=both > 0, initial=1.0))
+    return max(least / 2.0, FLOOR) if least < 1.0 and (both == 0).any() else FLOOR
+
+
+def raised(logits: Floats, floor: float) -> Floats:
+    """Raise logits of probabilities to that of `floor`; log-odds (n,) are bounded on both sides."""
+    if logits.ndim == 1:
+        most = -float(np.log(floor / (1.0 - floor)))
+        return np.clip(logits, -most, most)
+    return np.maximum(logits, np.log(floor))
+
+
+def floor_note(floored: int, floor: float = FLOOR) -> str:
     """Say what became of probabilities whose logits the file does not hold.
 
     Examples
     --------
     >>> floor_note(3)
     '3 probabilities are exactly 0 or 1, or nearer to it than 1e-12: each counts as 1e-12 away.'
+    >>> floor_note(1, 0.005)
+    '1 probability is exactly 0 or 1: it counts as 0.005 away, half of the least other one.'
     """
     many, each = (
         (f"{floored:,} probabilities are", "each") if floored > 1 else ("1 probability is", "it")
     )
+    if floor > FLOOR:
+        half = "half of the least other one"
+        return f"{many} exactly 0 or 1: {each} counts as {floor:.3g} away, {half}."
     near = f"exactly 0 or 1, or nearer to it than {FLOOR:g}"
     return f"{many} {near}: {each} counts as {FLOOR:g} away."
 

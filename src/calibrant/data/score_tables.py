@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.data.score_checks import as_finite_logits, checked_scores
+from calibrant.data.score_checks import FLOOR, as_finite_logits, checked_scores, raised
 from calibrant.data.score_classes import are_truths, class_order
 from calibrant.data.score_columns import Ask, Layout, Place, Source, layout_of, same_layout
 from calibrant.data.score_files import Paths, open_source, score_files
@@ -41,6 +41,7 @@ class ScoreTable:
     path : score files, as `read_scores` takes them; labels need not be there
     positive : for a lone `prob` or `logit`, the class it is of; by default 1 or true
     label, weight : names of those columns, where there are any
+    zero_as : no probability counts as smaller where its logit is needed
 
     Examples
     --------
@@ -62,7 +63,9 @@ class ScoreTable:
         positive: str | None = None,
         label: str = "label",
         weight: str = "weight",
+        zero_as: float = FLOOR,
     ) -> None:
+        self._zero_as = zero_as
         self.files = score_files(path)
         self._ask = Ask(label=label, weight=weight, positive=positive, whole=True)
         self._first = open_source(self.files[0], self._ask)
@@ -187,7 +190,10 @@ class ScoreTable:
 
     def _logits(self, batch: pa.RecordBatch, place: Place) -> tuple[NDArray[np.floating[Any]], int]:
         layout: Layout = self._layout
-        logits, floored = as_finite_logits(checked_scores(batch, layout, place), layout)
+        scores = checked_scores(batch, layout, place)
+        logits, floored = as_finite_logits(scores, layout)
+        if layout.kind == "prob":
+            logits = raised(logits, self._zero_as)
         if layout.lone:
             logits = np.column_stack([-0.5 * logits, 0.5 * logits])
         return logits, floored

@@ -12,11 +12,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.data.score_checks import (
+    FLOOR,
     as_checked_probs,
     as_finite_logits,
     checked_scores,
     checked_weights,
     floor_note,
+    raised,
+    zero_as,
 )
 from calibrant.data.score_columns import Ask, Layout, Place, Source, layout_of, same_layout
 from calibrant.data.score_files import Paths, open_source, score_files
@@ -43,7 +46,8 @@ class Scores:
     ids : (n,) names of the rows, or None
     notes : sentences that a report should repeat
     logits : where they were asked for: (n,) log-odds of the second class, or (n, K)
-    floored : how many probabilities count as 1e-12 in `logits`, for 0 has no logarithm
+    floored : how many probabilities count as `zero_as` in `logits`, for 0 has no logarithm
+    zero_as : the least that a probability counts as in `logits`
     """
 
     labels: IntArray
@@ -55,6 +59,7 @@ class Scores:
     notes: tuple[str, ...] = ()
     logits: NDArray[np.floating[Any]] | None = None
     floored: int = 0
+    zero_as: float = FLOOR
 
     @property
     def n(self) -> int:
@@ -108,8 +113,10 @@ def read_scores(
         )
     )
     whole = parts[0] if len(parts) == 1 else _joined(parts)
-    if whole.floored:
-        whole = replace(whole, notes=(*whole.notes, floor_note(whole.floored)))
+    if whole.floored and whole.logits is not None:
+        floor = zero_as(whole.probs)
+        notes = (*whole.notes, floor_note(whole.floored, floor))
+        whole = replace(whole, logits=raised(whole.logits, floor), zero_as=floor, notes=notes)
     if whole.groups is not None:
         _check_groups(whole.groups, str(group))
     present = np.unique(whole.labels)

@@ -252,3 +252,32 @@ def test_memory_does_not_grow_with_the_file(spawn, tmp_path):
         printed, err = spawn(*words, code=PEAK).communicate(timeout=120)
         peaks.append(int(printed or err) / 1024)
     assert peaks[1] - peaks[0] < 60
+
+
+def test_zero_means_the_same_when_it_is_applied(cli, tmp_path):
+    rng = np.random.default_rng(0)
+    votes = rng.binomial(20, rng.beta(1, 1, 400)) / 20
+    labels = (rng.random(400) < votes * 0.9).astype(int)
+    table = pa.table({"label": labels, "prob": votes})
+    file = write(table, tmp_path / "forest.csv")
+    c = tmp_path / "c.json"
+    assert cli("calibrate", file, "--method", "platt", "-o", c).returncode == 0
+    assert json.loads(c.read_text())["zero_as"] == 0.025
+    # The same rows without the smallest vote: by themselves their zero would mean something else.
+    few = write(table.filter(pa.array((votes == 0) | (votes > 0.3))), tmp_path / "few.csv")
+    new = tmp_path / "new.csv"
+    assert cli("calibrate", "--apply", c, few, "-o", new).returncode == 0
+    learned = json.loads(c.read_text())["params"]["maps"][0]
+    at_zero = 1 / (1 + np.exp(-(learned["slope"] * np.log(0.025 / 0.975) + learned["intercept"])))
+    scores = read_scores(new).probs
+    assert scores.min() == pytest.approx(at_zero, rel=1e-9)
+
+
+@pytest.mark.parametrize("value", [0, -1, 0.7, True, "small", None])
+def test_a_zero_that_makes_no_sense_is_refused(cli, world, tmp_path, value):
+    file = write(world[0], tmp_path / "s.csv")
+    path = saved(tmp_path)
+    path.write_text(json.dumps({**json.loads(path.read_text()), "zero_as": value}))
+    result = cli("calibrate", "--apply", path, file, "-o", tmp_path / "new.csv")
+    assert result.returncode == 2
+    assert "'zero_as' must be a small probability" in result.stderr

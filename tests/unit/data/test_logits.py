@@ -127,3 +127,18 @@ def test_rows_turned_to_another_order_mean_the_same():
         assert scores.classes[before] == turned.classes[after]
     np.testing.assert_array_equal(turned.probs[:, 1], probs[:, 0])
     np.testing.assert_array_equal(turned.logits[:, 0], np.log(probs[:, 2]))
+
+
+def test_a_zero_stands_for_half_of_the_least_vote(tmp_path):
+    file = text(tmp_path, "label,prob_a,prob_b\na,1.0,0.0\nb,0.98,0.02\nb,0.3,0.7\n")
+    scores = read_scores(file, logits=True)
+    np.testing.assert_allclose(scores.logits[0], np.log([1.0, 0.01]))
+    assert (scores.zero_as, scores.floored) == (0.01, 1)
+    assert "it counts as 0.01 away, half of the least other one" in scores.notes[-1]
+    lone = text(tmp_path, "label,prob\n1,1.0\n0,0.02\n1,0.7\n")
+    np.testing.assert_allclose(read_scores(lone, logits=True).logits[0], np.log(0.99 / 0.01))
+
+
+def test_nothing_but_zeros_and_ones_says_nothing_about_a_vote(tmp_path):
+    file = text(tmp_path, "label,prob\n1,1\n0,0\n")
+    assert read_scores(file, logits=True).zero_as == 1e-12

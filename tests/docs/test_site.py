@@ -14,11 +14,12 @@ from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
 from docs import blocks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-GENERATED = {"guarantees.md", "benchmarks.md"}
+GENERATED = {"guarantees.md", "benchmarks.md", "calibrator-figures.md"}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)
 PAGES += sorted((DOCS / "verbs").glob("*.md"))
 PACKAGES = (
     "calibrant",
+    "calibrant.calibrators",
     "calibrant.metrics",
     "calibrant.reports",
     "calibrant.data",

@@ -129,28 +129,44 @@ def test_the_penalty_of_a_shift_by_hand():
         assert (found.weight == (np.ones(3) if off == np.inf else np.eye(3))).all()
 
 
-@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e2, 1e4])
-@PENALTIES
-def test_the_optimum_is_found_whatever_the_scale_of_the_logits(penalty, scale):
-    x, y = drawn(200, 5, 5, scale)
-    rows = calibration_rows(x, y)
-    found = fit_affine(x, rows, penalty)
-    full = np.isfinite(penalty.off_diagonal)
-    theta = np.append(found.weight, found.intercept)
-    mine = quick_objective(theta, x, rows, penalty, full)[0]
-    # Searched in logits of size 1, where the penalty is the one that is scaled.
-    k, unit = 5, np.append(np.full(len(theta) - 5, 1 / scale), np.ones(5))
+def searched_in_size_one(x, rows, penalty, scale, starts):
+    """Search in logits of size 1, where the penalty is the one that is scaled."""
+    full, k = np.isfinite(penalty.off_diagonal), rows.k
+    unit = np.append(np.full(k * k if full else k, 1 / scale), np.ones(k))
 
     def scaled(t):
         value, slope = quick_objective(unit * t, x, rows, penalty, full)
         return value, unit * slope
 
     options = {"maxiter": 20_000, "maxfun": 40_000, "ftol": 1e-16, "gtol": 1e-12, "maxcor": 40}
-    starts = [np.zeros(len(theta)), theta / unit, np.full(len(theta), 1.0 / k)]
-    best = min(
-        minimize(scaled, s, jac=True, method="L-BFGS-B", options=options).fun for s in starts
+    return min(
+        minimize(scaled, start / unit, jac=True, method="L-BFGS-B", options=options).fun
+        for start in starts
     )
-    assert mine <= best * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e-3, 1.0, 1e2, 1e4])
+@PENALTIES
+def test_the_optimum_is_found_whatever_the_scale_of_the_logits(penalty, scale):
+    x, y = drawn(200, 5, 5, scale)
+    rows = calibration_rows(x, y)
+    found = fit_affine(x, rows, penalty)
+    theta = np.append(found.weight, found.intercept)
+    mine = quick_objective(theta, x, rows, penalty, np.isfinite(penalty.off_diagonal))[0]
+    starts = [np.zeros(len(theta)), theta, np.full(len(theta), 0.2 / scale)]
+    assert mine <= searched_in_size_one(x, rows, penalty, scale, starts) * (1 + 1e-6)
+
+
+@pytest.mark.parametrize("scale", [1e-6, 1e4])
+def test_the_optimum_is_found_with_many_classes_and_few_rows_at_any_scale(scale):
+    x, y = drawn(120, 40, 9, scale)
+    rows = calibration_rows(x, y)
+    penalty = Penalty(diagonal=1 / 120, off_diagonal=3 * 40 * 39 / 120, intercept=3 * 40 / 120)
+    found = fit_affine(x, rows, penalty)
+    theta = np.append(found.weight, found.intercept)
+    mine = quick_objective(theta, x, rows, penalty, full=True)[0]
+    starts = [np.append(np.eye(40) * min(1.0, 1 / scale), np.zeros(40)), theta]
+    assert mine <= searched_in_size_one(x, rows, penalty, scale, starts) * (1 + 1e-6)
 
 
 def test_many_classes_rare_classes_and_weights_of_very_different_size():

@@ -225,3 +225,43 @@ def test_saved_and_loaded_it_says_the_same_to_the_last_bit(shape):
 def test_another_shape_is_refused():
     with pytest.raises(InputError, match="'abm', 'am' or 'ab'"):
         BetaCalibration("abc", shrink="platt").fit([0.0, 1.0], [0, 1])
+
+
+def test_the_pull_towards_the_identity_by_hand():
+    # One score: with g = p' - frequency, a = 1 - N g log(p) / 2, b = 1 + N g log(1 - p) / 2 and
+    # c = -N g / 2.
+    p, g, n = 0.8, -0.02, 20.0
+    a, b, c = 1 - n * g * np.log(p) / 2, 1 + n * g * np.log(1 - p) / 2, -n * g / 2
+    new = 1 / (1 + np.exp(-(a * np.log(p) - b * np.log(1 - p) + c)))
+    weights = n * np.array([new - g, 1 - new + g])
+    calibrator = BetaCalibration().fit([logit(p)] * 2, [1, 0], weights)
+    assert learned(calibrator) == pytest.approx((a, b, c), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_bounded_search_does_better_against_the_pull(seed):
+    p, y = of_two_betas(70, seed)
+    p = np.clip(p, 0.01, 0.99)
+
+    def objective(abc):
+        away = np.array(abc) - [1.0, 1.0, 0.0]
+        return loss(abc, p, y) + away @ away / 70
+
+    bounds = [(LEAST_SLOPE, None), (LEAST_SLOPE, None), (None, None)]
+    mine = objective(learned(BetaCalibration().fit(logit(p), y)))
+    for start in ((1, 1, 0), (0.1, 3, 1), (3, 0.1, -1)):
+        other = minimize(objective, start, bounds=bounds, options={"ftol": 1e-14})
+        assert mine <= other.fun + 1e-10
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_with_the_pull_weights_are_repetitions_and_separated_labels_stay_near(shape):
+    p, y = of_two_betas(60, 13)
+    times = np.random.default_rng(13).integers(1, 4, 60)
+    once = learned(BetaCalibration(shape).fit(logit(p), y, times))
+    many = learned(BetaCalibration(shape).fit(np.repeat(logit(p), times), np.repeat(y, times)))
+    assert many == pytest.approx(once, rel=1e-6, abs=1e-9)
+    a, b, _ = learned(BetaCalibration(shape).fit([-2.0, -1.0, 1.0, 2.0], [0, 0, 1, 1]))
+    assert 1.0 < min(a, b) <= max(a, b) < 3.0
+    fallen = BetaCalibration(shape).fit(logit(p), 1 - y)
+    assert auroc(y, fallen.predict_proba(logit(p))) == auroc(y, p)

@@ -183,3 +183,37 @@ def test_the_truth_is_recovered():
     truth = np.array([-0.4, 0.8, 0.3])
     y = (rng.random(len(z)) < 1 / (1 + np.exp(-parabola(z) @ truth))).astype(float)
     assert fitted(parabola(z), y) == pytest.approx(truth, abs=0.03)
+
+
+def test_a_pull_on_one_distinct_score_by_hand():
+    # With g = p - frequency the slopes cancel where a - 1 = -N g s / (2 c) and b = -N g / (2 c).
+    s, g, n, c = 2.0, -0.02, 20.0, 2.0
+    a, b = 1 - n * g * s / (2 * c), -n * g / (2 * c)
+    p = 1 / (1 + np.exp(-(a * s + b)))
+    found = fit_logistic(
+        line(np.full(2, s)),
+        np.array([1.0, 0.0]),
+        n * np.array([p - g, 1 - p + g]),
+        start=np.array([1.0, 0.0]),
+        lowest=np.full(2, NO_BOUND),
+        strength=c,
+    )
+    assert found == pytest.approx([a, b], abs=1e-9)
+
+
+@pytest.mark.parametrize("strength", [1e-3, 1.0, 50.0])
+@pytest.mark.parametrize("odd", ODD.values(), ids=ODD.keys())
+def test_no_search_does_better_against_a_pull_whatever_the_scale(odd, strength):
+    z, y = drawn(120, 2)
+    features, start, lowest = line(odd(z)), np.array([1.0, 0.0]), np.array([1e-6, NO_BOUND])
+    size = np.abs(features).max(axis=0)
+
+    def objective(theta):
+        away = theta / size - start
+        return loss(features / size, y, None, theta) + strength / 120 * away @ away
+
+    found = fit_logistic(features, y, None, start=start, lowest=lowest, strength=strength) * size
+    bounds = [(1e-6 * size[0], None), (None, None)]
+    for at in (start * size, np.array([1.0, 0.0]), found):
+        other = minimize(objective, at, method="L-BFGS-B", bounds=bounds, options={"ftol": 1e-15})
+        assert objective(found) <= other.fun * (1 + 1e-6) + 1e-12

@@ -207,3 +207,33 @@ def test_the_pull_keeps_separated_labels_near_the_model():
 def test_an_unknown_way_to_shrink_is_refused():
     with pytest.raises(InputError, match="shrink must be 'identity', 'platt' or None, got 'l2'"):
         PlattScaling(shrink="l2").fit([-1.0, 1.0], [0, 1])
+
+
+def test_the_pull_on_one_distinct_score_by_hand():
+    # With g = p - frequency, the slopes cancel where a = 1 - N g s / 2 and b = -N g / 2.
+    s, g, n = 2.0, -0.02, 20.0
+    a, b = 1 - n * g * s / 2, -n * g / 2
+    p = sigmoid(a * s + b)
+    calibrator = PlattScaling().fit([s, s], [1, 0], n * np.array([p - g, 1 - p + g]))
+    assert line(calibrator) == pytest.approx((a, b), abs=1e-9)
+
+
+def test_with_the_pull_weights_are_repetitions_and_many_rows_do_not_feel_it():
+    z, y = drawn(150, 11)
+    times = np.random.default_rng(11).integers(1, 4, 150)
+    once = line(PlattScaling().fit(z, y, times))
+    many = line(PlattScaling().fit(np.repeat(z, times), np.repeat(y, times)))
+    assert many == pytest.approx(once, abs=1e-9)
+    z, y = drawn(100_000, 12)
+    free = line(PlattScaling(shrink=None).fit(z, y))
+    assert line(PlattScaling().fit(z, y)) == pytest.approx(free, abs=2e-4)
+
+
+def test_with_the_pull_the_slope_stays_positive_and_extremes_stay_sound():
+    z, y = drawn(300, 13, slope=-1.0)
+    assert line(PlattScaling().fit(z, y))[0] == LEAST_SLOPE
+    for scale in (1e-6, 1e4):
+        calibrator = PlattScaling().fit(scale * z, 1 - y)
+        found = calibrator.predict_proba([[0.0, 1e4], [1e4, 0.0], [0.0, 0.0]])
+        assert np.isfinite(found).all()
+        assert found.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)

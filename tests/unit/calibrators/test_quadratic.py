@@ -162,3 +162,40 @@ def test_saved_and_loaded_it_says_the_same_to_the_last_bit(smooth):
     loaded = Calibrator.from_dict(json.loads(json.dumps(calibrator.to_dict(), allow_nan=False)))
     asked = np.r_[z, -50.0, 50.0]
     assert (loaded.predict_log_proba(asked) == calibrator.predict_log_proba(asked)).all()
+
+
+def test_the_pull_towards_the_identity_by_hand():
+    # One score s: with g = p - frequency, bend = -N g s^2 / 2, slope = 1 - N g s / 2 and
+    # intercept = -N g / 2.
+    s, g, n = 1.5, -0.02, 20.0
+    bend, slope, intercept = -n * g * s * s / 2, 1 - n * g * s / 2, -n * g / 2
+    p = 1 / (1 + np.exp(-(bend * s * s + slope * s + intercept)))
+    calibrator = QuadraticScaling().fit([s, s], [1, 0], n * np.array([p - g, 1 - p + g]))
+    assert learned(calibrator) == pytest.approx((bend, slope, intercept), abs=1e-8)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_no_search_does_better_against_the_pull(seed):
+    z, y = of_two_normals(70, seed)
+
+    def objective(theta):
+        odds = theta[0] * z * z + theta[1] * z + theta[2]
+        away = np.array(theta) - [0.0, 1.0, 0.0]
+        return float(np.mean(np.logaddexp(0.0, odds) - y * odds)) + away @ away / 70
+
+    mine = objective(learned(QuadraticScaling().fit(z, y)))
+    for start in ((0, 1, 0), (1, 0, 0), (-1, -1, 2)):
+        assert mine <= minimize(objective, start, method="BFGS").fun + 1e-10
+
+
+def test_with_the_pull_weights_are_repetitions_and_extremes_stay_sound():
+    z, y = of_two_normals(60, 15)
+    times = np.random.default_rng(15).integers(1, 4, 60)
+    once = learned(QuadraticScaling().fit(z, y, times))
+    many = learned(QuadraticScaling().fit(np.repeat(z, times), np.repeat(y, times)))
+    assert many == pytest.approx(once, abs=1e-8)
+    for scale in (1e-6, 1.0, 1e4):
+        calibrator = QuadraticScaling().fit(scale * z, y)
+        found = calibrator.predict_proba([[0.0, scale], [1e4, 0.0], [0.0, 1e4]])
+        assert np.isfinite(found).all()
+        assert found.sum(axis=1) == pytest.approx(np.ones(3), abs=1e-12)

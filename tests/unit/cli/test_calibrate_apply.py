@@ -207,7 +207,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(spawn, tmp_path, ending):
     words = ("calibrate", "--apply", calibrator, file, "-o", new)
     process = spawn(*words, preexec_fn=small_disk, env={"PYTHONDONTWRITEBYTECODE": "1"})
     out, err = process.communicate(timeout=60)
-    assert process.returncode == 2, err
+    assert process.exit_code == 2, err
     assert out == ""
     assert err.count("\n") == 1
     assert "cannot be written" in err
@@ -261,12 +261,12 @@ def test_zero_means_the_same_when_it_is_applied(cli, tmp_path):
     table = pa.table({"label": labels, "prob": votes})
     file = write(table, tmp_path / "forest.csv")
     c = tmp_path / "c.json"
-    assert cli("calibrate", file, "--method", "platt", "-o", c).returncode == 0
+    assert cli("calibrate", file, "--method", "platt", "-o", c).exit_code == 0
     assert json.loads(c.read_text())["zero_as"] == 0.025
     # The same rows without the smallest vote: by themselves their zero would mean something else.
     few = write(table.filter(pa.array((votes == 0) | (votes > 0.3))), tmp_path / "few.csv")
     new = tmp_path / "new.csv"
-    assert cli("calibrate", "--apply", c, few, "-o", new).returncode == 0
+    assert cli("calibrate", "--apply", c, few, "-o", new).exit_code == 0
     learned = json.loads(c.read_text())["params"]["maps"][0]
     at_zero = 1 / (1 + np.exp(-(learned["slope"] * np.log(0.025 / 0.975) + learned["intercept"])))
     scores = read_scores(new).probs
@@ -279,5 +279,5 @@ def test_a_zero_that_makes_no_sense_is_refused(cli, world, tmp_path, value):
     path = saved(tmp_path)
     path.write_text(json.dumps({**json.loads(path.read_text()), "zero_as": value}))
     result = cli("calibrate", "--apply", path, file, "-o", tmp_path / "new.csv")
-    assert result.returncode == 2
-    assert "'zero_as' must be a small probability" in result.stderr
+    assert result.exit_code == 2
+    assert "'zero_as' must be a small probability" in result.output + result.stderr

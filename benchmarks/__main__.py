@@ -30,6 +30,7 @@ BENCHMARKS = (
     "evaluate_parquet",
     "temperature",
     "auto_choice",
+    "calibrator_table",
     "start_up",
 )
 

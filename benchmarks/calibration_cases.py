@@ -17,6 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from benchmarks.harness import Size
+from calibrant.convert import probs_from_logits
+from calibrant.data.score_checks import raised, zero_as
 
 __all__ = ["Case", "Split", "cases", "data_folder", "scored_rows"]
 
@@ -124,9 +126,20 @@ def _pool(name: str, kind: Kind, logits: np.ndarray, labels: np.ndarray) -> Case
         fit, rest = order[:n], order[n:]
         if logits.ndim == 1 and np.bincount(labels[fit], minlength=2).min() < 2:
             return None
-        return Split(logits[fit], labels[fit], logits[rest], labels[rest])
+        floor = _zero_as(logits[fit])
+        return Split(
+            raised(logits[fit], floor), labels[fit], raised(logits[rest], floor), labels[rest]
+        )
 
     return Case(name, kind, len(labels) - LEAST_JUDGED, split)
+
+
+def _zero_as(logits: np.ndarray) -> float:
+    """Return what a probability of 0 counts as for these rows, by the rule of `calibrate`."""
+    lost = np.abs(logits) >= -np.log(FLOOR) * (1 - 1e-12)
+    if not lost.any():
+        return FLOOR
+    return zero_as(np.where(lost, logits > 0, probs_from_logits(logits)) * 1.0)
 
 
 # Tables -------------------------------------------------------------------------------------------

@@ -8,6 +8,7 @@ and become SVG in the finished page. What mathtext cannot draw is shown as monos
 from __future__ import annotations
 
 import html
+import itertools
 import re
 from functools import cache
 from typing import Any
@@ -29,6 +30,7 @@ _FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 _PARAMETER = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)$")
 _SPELLINGS = {
     r"\tfrac12": r"\frac{1}{2}",
+    r"\tfrac{": r"\frac{",
     r"\le ": r"\leq ",
     r"\ge ": r"\geq ",
     **{rf"\{size}{mark}": rf"\left{mark}" for size in ("big", "Big") for mark in "(["},
@@ -104,8 +106,8 @@ def _mathtext(latex: str) -> str:
     """Spell out what mathtext does not know."""
     for theirs, ours in _SPELLINGS.items():
         latex = latex.replace(theirs, ours)
-    sides = iter(range(latex.count(r"\Big|")))
-    return re.sub(r"\\Big\|", lambda _: r"\right|" if next(sides) % 2 else r"\left|", latex)
+    sides = itertools.cycle((r"\left", r"\right"))
+    return re.sub(r"\\Big(\\?\|)", lambda bar: next(sides) + bar[1], latex)
 
 
 def _svg(latex: str, label: str) -> str:

@@ -2,7 +2,8 @@
 
 - cli/<verb>.md: the words of verbs/<verb>.md and the verb's real --help;
 - guarantees.md from guarantees.json, which `make guarantees` writes;
-- benchmarks.md from benchmarks/results/*.json, which `make bench` writes.
+- benchmarks.md and calibrator-figures.md from benchmarks/results/*.json, which `make bench` writes;
+- the table of methods within calibrators.md from the methods themselves.
 
 With --refresh, the outputs shown on hand-written pages are also run again and replaced.
 """
@@ -23,7 +24,9 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
-from docs import blocks  # noqa: E402  (the folder above must be known first)
+from docs.tables import table  # noqa: E402
+
+from docs import blocks, calibrator_figures, calibrator_pages  # noqa: E402
 
 WHAT = {
     "coverage": "How often an interval held the true value; *nominal* is what it promises.",
@@ -41,8 +44,16 @@ def main() -> None:
     (DOCS / "guarantees.md").write_text(
         guarantees_page(_read(DOCS / "guarantees.json")), encoding="utf-8"
     )
-    results = [_read(path) for path in sorted((ROOT / "benchmarks/results").glob("*.json"))]
+    folder = ROOT / "benchmarks/results"
+    results = [_read(path) for path in sorted(folder.glob("*.json"))]
     (DOCS / "benchmarks.md").write_text(benchmarks_page(results), encoding="utf-8")
+    figures = calibrator_figures.figures_page(
+        _read(folder / "calibrator_table.json"), _read(folder / "auto_choice.json")
+    )
+    (DOCS / "calibrator-figures.md").write_text(figures, encoding="utf-8")
+    guide = DOCS / "calibrators.md"
+    made = calibrator_pages.with_methods(guide.read_text(encoding="utf-8"))
+    guide.write_text(made, encoding="utf-8")
 
 
 def verbs() -> list[str]:
@@ -98,7 +109,7 @@ def guarantees_page(found: Mapping[str, Any] | None) -> str:
             (t["what"], t["world"], f"{t['n']:,}", f"{t['nominal']:.1%}", f"{t['rate']:.1%}")
             for t in tests
         )
-        parts.append(_table(("test", "world", "n", "nominal", "rate"), rows))
+        parts.append(table(("test", "world", "n", "nominal", "rate"), rows))
     return "".join(parts)
 
 
@@ -113,7 +124,7 @@ def _coverage_table(what: str, cells: list[Mapping[str, Any]]) -> str:
         nominal = f"{same[0]['nominal']:.0%}"
         rows.append((same[0]["world"], shown, nominal, *(of.get(n, "") for n in sizes)))
     head = ("world", "truth", "nominal", *(f"n = {n:,}" for n in sizes))
-    return f"\n### {what[:1].upper()}{what[1:]}\n\n{_table(head, rows)}"
+    return f"\n### {what[:1].upper()}{what[1:]}\n\n{table(head, rows)}"
 
 
 def _measured(found: Mapping[str, Any]) -> str:
@@ -129,9 +140,10 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
     """Show every goal beside its measurement; a missed one stays."""
     kept = [one for one in results if one and one.get("goals")]
     head = (
-        "# Benchmarks\n\nSpeed is measured against goals that were set beforehand. A ratio to "
-        "another library comes from one process, in alternating turns on the same cores; times are "
-        "medians. A missed goal stays in the table.\n\n"
+        "# Benchmarks\n\nSpeed, memory and fit are measured against goals that were set "
+        "beforehand. A ratio of times to another library comes from one process, in alternating "
+        "turns on the same cores; times are medians. A missed goal stays in the table. What each "
+        "calibrator gains stands on [a page of its own](calibrator-figures.md).\n\n"
     )
     if not kept:
         return head + "There are no results on this copy: `make bench` writes them.\n"
@@ -144,9 +156,9 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
     count = f"{len(rows)} goals, {len(rows) - missed} met, {missed} missed.\n\n"
     notes = dict.fromkeys(_machine(one) for one in kept)
     measured = "".join(f"- {note}\n" for note in notes)
-    table = _table(("goal", "measured", "limit", ""), rows)
+    goals = table(("goal", "measured", "limit", ""), rows)
     return (
-        f"{head}{count}{table}\nMeasured on:\n\n{measured}\n"
+        f"{head}{count}{goals}\nMeasured on:\n\n{measured}\n"
         "Run them yourself with `make bench` (or `make bench SIZE=toy` for a quick look).\n"
     )
 
@@ -210,14 +222,6 @@ def _by(rows: Iterable[Any], *keys: str) -> Iterable[tuple[Any, list[Any]]]:
         found = tuple(row.get(key) for key in keys)
         groups[found[0] if len(found) == 1 else found].append(row)
     return groups.items()
-
-
-def _table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
-    names = list(head)
-    lines = [names, ["---"] * len(names), *(list(map(str, row)) for row in rows)]
-    return "".join(
-        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines
-    )
 
 
 if __name__ == "__main__":

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class AffineCalibrator(SoftmaxCalibrator):
     Subclasses say what x is and how strong the penalties are.
     """
 
-    learned = ("weight", "intercept")
+    learned: ClassVar[tuple[str, ...]] = ("weight", "intercept")
     weight_: FloatArray
     intercept_: FloatArray
 

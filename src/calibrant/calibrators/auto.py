@@ -55,7 +55,7 @@ def default_candidates(n: int, k: int) -> list[Calibrator]:
         return [*simple, BetaCalibration(), QuadraticScaling(), StrictIsotonic()]
     return [
         *simple,
-        EnsembleTemperatureScaling(),
+        EnsembleTemperatureScaling(smooth=True),
         StructuredVectorScaling(),
         StructuredMatrixScaling(),
     ]

@@ -21,8 +21,9 @@ class QuadraticScaling(OneVsRestCalibrator):
 
     s are the log-odds of a class against the rest; a, b and c minimise the NLL. A parabola turns
     round somewhere, so the map need not be monotone, and beyond the scores it was fitted on it
-    would run away: there its tangent continues it. With more than two classes each has its own map
-    and the answers are normalised.
+    would run away: there a straight line continues it, with the slope of its tangent but at least 0
+    and at most 1, for what was not seen should not be sharper than the model. With more than two
+    classes each has its own map and the answers are normalised.
 
     Parameters
     ----------
@@ -75,5 +76,5 @@ class QuadraticScaling(OneVsRestCalibrator):
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         inside = np.clip(scores, learned["low"], learned["high"])
         curve = (learned["bend"] * inside + learned["slope"]) * inside + learned["intercept"]
-        tangent = 2.0 * learned["bend"] * inside + learned["slope"]
+        tangent = np.clip(2.0 * learned["bend"] * inside + learned["slope"], 0.0, 1.0)
         return np.asarray(curve + tangent * (scores - inside))

@@ -15,11 +15,11 @@ __all__ = ["StructuredMatrixScaling"]
 class StructuredMatrixScaling(StructuredVectorScaling):
     r"""Temperature scaling, then a penalised matrix (SMS).
 
-    .. math:: p = \mathrm{softmax}\big((I + M)\, x / T + b\big)
+    .. math:: p = \mathrm{softmax}\big((I + M) (x - \bar x) + b\big)
 
-    x are the logits less the mean of their row. T is fitted first, by
-    `TemperatureScaling(smooth=True)`; M and b then minimise the NLL plus
-    :math:`\frac{s K}{N} (\sum_k M_{kk}^2 + \|b\|^2) +
+    x are the logarithms of the cooled probabilities with a little doubt mixed in, as in
+    `StructuredVectorScaling`, and :math:`\bar x` is their mean in the row. M and b minimise the
+    NLL plus :math:`\frac{s K}{N} (\sum_k M_{kk}^2 + \|b\|^2) +
     \frac{s K (K - 1)}{N} \sum_{j \neq k} M_{jk}^2`, N the number of rows (the sum of the weights).
     It can change predictions.
 
@@ -29,7 +29,8 @@ class StructuredMatrixScaling(StructuredVectorScaling):
 
     Attributes
     ----------
-    weight_ : (I + M) / T
+    temperature_, doubt_ : as in `StructuredVectorScaling`
+    weight_ : I + M
     intercept_ : b
 
     Examples

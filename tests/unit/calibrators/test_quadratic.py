@@ -34,13 +34,12 @@ def test_three_scores_by_hand():
     assert calibrator.predict_proba(scores) == pytest.approx(rate, abs=1e-9)
 
 
-def test_beyond_the_fitted_scores_the_tangent_goes_on():
+def test_beyond_the_fitted_scores_a_line_goes_on_that_is_no_sharper_than_the_model():
     scores, rate = np.array([-1.0, 0.0, 2.0]), np.array([0.2, 0.5, 0.2])
     labels = np.concatenate([np.arange(10) < 10 * r for r in rate]).astype(int)
     calibrator = QuadraticScaling(shrink=None).fit(np.repeat(scores, 10), labels)
-    half = np.log(4) / 2
-    # The parabola is half (s - s^2): it has slope 3 half at -1, and -3 half at 2.
-    odds = [-np.log(4) - 3 * half * 2, -np.log(4) - 3 * half * 5]
+    # The parabola is log(4) / 2 (s - s^2): it has slope 2.1 at -1, and -2.1 at 2.
+    odds = [-np.log(4) - 2, -np.log(4)]
     found = calibrator.predict_proba([-3.0, 7.0])
     assert found == pytest.approx(1 / (1 + np.exp(-np.array(odds))), rel=1e-7)
     far = calibrator.predict_log_proba([[0.0, 1e4], [1e4, 0.0]])

@@ -1,0 +1,14 @@
+"""Markdown tables for the pages that are made from facts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+
+def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a markdown table; a bar within a cell is written as an entity."""
+    names = list(head)
+    lines = [names, ["---"] * len(names), *(list(map(str, row)) for row in rows)]
+    return "".join(
+        f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines
+    )

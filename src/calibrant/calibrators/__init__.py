@@ -20,7 +20,12 @@ from calibrant.calibrators.model import CalibratedModel
 from calibrant.calibrators.platt import PlattScaling
 from calibrant.calibrators.pooled_isotonic import PooledIsotonic
 from calibrant.calibrators.prior import PriorCorrection
-from calibrant.calibrators.prior_shift import PriorEstimate, PriorShift, estimate_prior
+from calibrant.calibrators.prior_shift import (
+    PriorEstimate,
+    PriorShift,
+    confusion_matrix,
+    estimate_prior,
+)
 from calibrant.calibrators.quadratic import QuadraticScaling
 from calibrant.calibrators.registry import methods, register
 from calibrant.calibrators.scaling_binning import ScalingBinning
@@ -65,6 +70,7 @@ __all__ = [
     "TemperatureScaling",
     "VectorScaling",
     "VennAbers",
+    "confusion_matrix",
     "default_candidates",
     "estimate_prior",
     "from_dict",

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, Literal
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,9 @@ from sklearn.base import clone
 
 from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.beta import BetaCalibration
-from calibrant.calibrators.choice import Candidate, Choice
+from calibrant.calibrators.choice import Choice
 from calibrant.calibrators.ensemble_temperature import EnsembleTemperatureScaling
-from calibrant.calibrators.folds import stratified_folds
+from calibrant.calibrators.folds import random_folds
 from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.platt import PlattScaling
 from calibrant.calibrators.quadratic import QuadraticScaling
@@ -24,20 +24,25 @@ from calibrant.calibrators.strict_isotonic import StrictIsotonic
 from calibrant.calibrators.structured_matrix import StructuredMatrixScaling
 from calibrant.calibrators.structured_vector import StructuredVectorScaling
 from calibrant.calibrators.temperature import TemperatureScaling
+from calibrant.calibrators.trial import Score, Trial, gap, judged, names_of, try_out
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.metrics import ece
 
 __all__ = ["AutoCalibrator", "default_candidates"]
-
-Score = Literal["nll", "brier"]
 
 FEW_ROWS = 500
 """Below this many rows only methods with one or two parameters are tried."""
 
 
-def default_candidates(n: int, k: int) -> list[Calibrator]:
+ROWS_PER_EVENT = 25
+"""With two classes a row of the rarer one counts as so many rows: 20 events are 500 rows."""
+
+
+def default_candidates(n: float, k: int) -> list[Calibrator]:
     """Return what is tried on n rows of k classes, from the simplest to the most complex.
+
+    `AutoCalibrator` does not count rows that say little: n is at most 25 times the rows of the
+    rarer of two classes, and the effective number of weighted rows.
 
     Examples
     --------
@@ -142,11 +147,13 @@ class AutoCalibrator(Calibrator):
             )
         if self.repeats is not None and not (isinstance(self.repeats, whole) and self.repeats > 0):
             raise InputError(f"repeats must be a positive whole number, got {self.repeats!r}.")
-        if not self.most_rows >= self.fewest_rows:
+        if not (isinstance(self.seed, whole) and self.seed >= 0):
+            raise InputError(f"seed must be a whole number from 0 on, got {self.seed!r}.")
+        if not (isinstance(self.most_rows, whole) and self.most_rows >= self.fewest_rows):
             raise InputError(
                 f"most_rows must be at least {self.fewest_rows}, got {self.most_rows!r}."
             )
-        if not self.tolerance >= 0:
+        if not (isinstance(self.tolerance, whole | float) and self.tolerance >= 0):
             raise InputError(f"tolerance must not be negative, got {self.tolerance!r}.")
         if np.count_nonzero(rows.counts) < 2:
             raise InputError(
@@ -155,41 +162,62 @@ class AutoCalibrator(Calibrator):
             )
 
     def _learn(self, rows: Rows) -> None:
-        some = rows.take(self._sample(rows))
+        some = self._sample(rows)
         repeats = self.repeats or (5 if some.n < 1000 else 2)
         folds = [
-            stratified_folds(some.labels, self.folds, np.random.default_rng([self.seed, r]))
+            random_folds(some.labels, self.folds, np.random.default_rng([self.seed, r]))
             for r in range(repeats)
         ]
-        trials = [_try(c, some, folds, self.score) for c in self._candidates(rows)]
+        candidates = self._candidates(rows)
+        trials = [
+            try_out(candidate, name, some, folds, self.score)
+            for candidate, name in zip(candidates, names_of(candidates), strict=True)
+        ]
         pick, why = _pick(trials, some, self.tolerance)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
-            chosen=trials[pick].calibrator.method,
+            chosen=trials[pick].name,
             why=why,
             score=self.score,
             n=some.n,
             folds=self.folds,
             repeats=repeats,
-            candidates=tuple(_candidate(t, trials[0], some, self.score) for t in trials),
+            candidates=tuple(judged(t, trials[0], some, self.score) for t in trials),
         )
 
-    def _sample(self, rows: Rows) -> NDArray[np.intp]:
-        """Return the rows to choose by, in an order that does not depend on that of the file."""
-        order = _settled_order(rows)
+    def _sample(self, rows: Rows) -> Rows:
+        """Return the rows to choose by, in an order that does not depend on that of the file.
+
+        Of too many rows each class gives its share, and a rare one more; weights make up for it.
+        """
+        ordered = rows.take(_settled_order(rows))
         if rows.n <= self.most_rows:
-            return order
+            return ordered
         rng = np.random.default_rng([self.seed, rows.n])
-        return order[np.sort(rng.choice(rows.n, self.most_rows, replace=False))]
+        there = np.bincount(ordered.labels, minlength=rows.k)
+        least = np.minimum(there, self.most_rows // (4 * rows.k))
+        wanted = np.maximum(there * self.most_rows // rows.n, least)
+        taken = [
+            rng.choice(np.flatnonzero(ordered.labels == k), wanted[k], replace=False)
+            for k in np.flatnonzero(there)
+        ]
+        some = ordered.take(np.sort(np.concatenate(taken)))
+        share = (wanted / np.maximum(there, 1))[some.labels]
+        weights = np.ones(some.n) if some.weights is None else some.weights
+        return replace(some, weights=weights / share)
 
     def _candidates(self, rows: Rows) -> list[Calibrator]:
         if self.candidates is None:
-            return default_candidates(rows.n, rows.k)
-        if isinstance(self.candidates, str):
+            return default_candidates(_telling_rows(rows), rows.k)
+        if isinstance(self.candidates, str | Calibrator):
             raise InputError(f"candidates must be a list, got {self.candidates!r}: put it in one.")
         named = [method_named(c)() if isinstance(c, str) else c for c in self.candidates]
-        if any(isinstance(c, AutoCalibrator) for c in named):
-            raise InputError("an AutoCalibrator cannot be a candidate of another: leave it out.")
+        odd = [c for c in named if not isinstance(c, Calibrator) or isinstance(c, AutoCalibrator)]
+        if odd:
+            raise InputError(
+                f"candidates must be calibrators or names of methods other than 'auto', got "
+                f"{odd[0]!r}: write for example TemperatureScaling()."
+            )
         return [Identity(), *(c for c in named if not isinstance(c, Identity))]
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
@@ -201,11 +229,20 @@ class AutoCalibrator(Calibrator):
     def _restore(self, params: Mapping[str, Any]) -> None:
         self.chosen_ = Calibrator.from_dict(params["chosen"])
         self.comparison_ = None
-        if len(self.chosen_.classes_) != len(self.classes_):
+        if self.chosen_.classes_.tolist() != self.classes_.tolist():
             raise ValueError("the chosen calibrator has other classes")
 
     def _settings(self) -> dict[str, Any]:
         return {}
+
+
+def _telling_rows(rows: Rows) -> float:
+    """Return how many rows there are as far as they tell something."""
+    weights = rows.weights
+    n = float(rows.n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))
+    if rows.k > 2:
+        return n
+    return min(n, ROWS_PER_EVENT * float(np.bincount(rows.labels, minlength=2).min()))
 
 
 def _settled_order(rows: Rows) -> NDArray[np.intp]:
@@ -219,54 +256,15 @@ def _settled_order(rows: Rows) -> NDArray[np.intp]:
     return np.lexsort((weights, score, rows.labels))
 
 
-@dataclass(frozen=True)
-class _Trial:
-    """A candidate, its out-of-fold log-probabilities (first repeat) and the loss of each row."""
-
-    calibrator: Calibrator
-    log_probs: FloatArray | None = None
-    losses: FloatArray | None = None
-    why_not: str | None = None
-
-
-def _try(calibrator: Calibrator, rows: Rows, folds: list[NDArray[Any]], score: Score) -> _Trial:
-    """Fit and judge a candidate on every fold."""
-    first: FloatArray | None = None
-    losses = np.zeros(rows.n)
-    logits = rows.canonical
-    for fold in folds:
-        out = np.empty((rows.n, rows.k))
-        for f in range(int(fold.max()) + 1):
-            held = fold == f
-            try:
-                fitted = clone(calibrator).fit_rows(rows.take(~held))
-            except InputError as error:
-                return _Trial(calibrator, why_not=str(error))
-            if getattr(fitted, "hit_bound_", False):
-                return _Trial(calibrator, why_not="it ended at a bound, so nothing fits")
-            out[held] = fitted._log_probs(logits[held])
-        losses += _row_losses(out, rows, score) / len(folds)
-        first = out if first is None else first
-    if not np.isfinite(losses).all():
-        return _Trial(calibrator, why_not="it gave a row's true class a probability of 0")
-    return _Trial(calibrator, first, losses)
-
-
-def _row_losses(log_probs: FloatArray, rows: Rows, score: Score) -> FloatArray:
-    given = log_probs[np.arange(rows.n), rows.labels]
-    if score == "nll":
-        return np.asarray(-given)
-    probs = np.exp(log_probs)
-    squares = np.einsum("ij,ij->i", probs, probs) + 1.0 - 2.0 * np.exp(given)
-    return np.asarray(squares / 2.0 if rows.k == 2 else squares)
-
-
-def _pick(trials: list[_Trial], rows: Rows, tolerance: float) -> tuple[int, str]:
+def _pick(trials: list[Trial], rows: Rows, tolerance: float) -> tuple[int, str]:
     """Return the simplest candidate that is not clearly worse than the best."""
     means = [np.inf if t.losses is None else float((rows.mass * t.losses).sum()) for t in trials]
     best = int(np.argmin(means))
-    i = next(i for i, t in enumerate(trials) if _near(t, trials[best], rows, tolerance))
-    name, top = trials[i].calibrator.method, trials[best].calibrator.method
+    near = [t for t in range(best) if _near(trials[t], trials[best], rows, tolerance)]
+    i = near[0] if near else best
+    name, top = trials[i].name, trials[best].name
+    if len([t for t in trials if t.losses is not None]) == 1 and len(trials) > 1:
+        return i, "The model stays as it is: every method had to be left out."
     if i == 0 and best == 0:
         return i, "No method has a better score than the model as it is."
     if i == 0:
@@ -276,38 +274,6 @@ def _pick(trials: list[_Trial], rows: Rows, tolerance: float) -> tuple[int, str]
     return i, f"{name} is the simplest method that is not clearly worse than the best ({top})."
 
 
-def _near(trial: _Trial, best: _Trial, rows: Rows, tolerance: float) -> bool:
-    gap, error = _gap(trial, best, rows)
-    return gap is not None and error is not None and gap <= tolerance * error
-
-
-def _gap(trial: _Trial, other: _Trial, rows: Rows) -> tuple[float | None, float | None]:
-    """Return the mean of paired differences and its standard error."""
-    if trial.losses is None or other.losses is None:
-        return None, None
-    difference = trial.losses - other.losses
-    mass = rows.mass
-    mean = float((mass * difference).sum())
-    return mean, float(np.sqrt((mass * mass * (difference - mean) ** 2).sum()))
-
-
-def _candidate(trial: _Trial, identity: _Trial, rows: Rows, score: Score) -> Candidate:
-    name = trial.calibrator.method
-    if trial.losses is None or trial.log_probs is None:
-        return Candidate(name, why_not=trial.why_not)
-    loss, error = _gap(trial, identity, rows)
-    log_probs = trial.log_probs
-
-    def mean(which: Score) -> float | None:
-        value = float((rows.mass * _row_losses(log_probs, rows, which)).sum())
-        return value if np.isfinite(value) else None
-
-    return Candidate(
-        method=name,
-        score=float((rows.mass * trial.losses).sum()),
-        gain=None if loss is None else 0.0 - loss,
-        gain_error=error,
-        nll=mean("nll"),
-        brier=mean("brier"),
-        ece_em=ece(rows.labels, np.exp(log_probs), scheme="mass", weights=rows.weights),
-    )
+def _near(trial: Trial, best: Trial, rows: Rows, tolerance: float) -> bool:
+    compared = gap(trial, best, rows)
+    return compared is not None and compared[0] <= tolerance * compared[1]

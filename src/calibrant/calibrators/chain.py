@@ -105,8 +105,8 @@ class Chain(Calibrator):
         self._names = classes.tolist()
 
     def then(self, second: Calibrator) -> Chain:
-        """Return a chain that is one step longer."""
-        return Chain([*self.steps, second])
+        """Return a chain that is one step longer; of fitted members it is a fitted one."""
+        return Chain([*self.__dict__.get("_fitted", self.steps), second])
 
     def _check_rows(self, rows: Rows) -> None:
         self._check_steps()

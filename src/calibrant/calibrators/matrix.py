@@ -17,9 +17,10 @@ class MatrixScaling(AffineCalibrator):
     .. math:: p = \mathrm{softmax}(W x + b)
 
     x are the logits less the mean of their row, W is K by K. With K² + K parameters it needs the
-    off-diagonal and intercept regularisation (ODIR) of Kull et al.: the NLL plus
-    :math:`\lambda_o \sum_{j \neq k} W_{jk}^2 + \lambda_b \|b\|^2`, where the default strengths
-    grow with what they hold back and fall with the number of rows N,
+    kind of regularisation that Kull et al. named ODIR, off the diagonal and on the shifts: the NLL
+    plus
+    :math:`\lambda_o \sum_{j \neq k} W_{jk}^2 + \lambda_b \|b\|^2`, whose strengths, which
+    are ours, grow with what they hold back and fall with the number of rows N,
     :math:`\lambda_o = s K (K - 1) / N` and :math:`\lambda_b = s K / N`. The diagonal is left
     nearly free (:math:`1 / N`, to keep separated labels finite). It can change predictions.
 

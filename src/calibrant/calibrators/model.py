@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -15,9 +16,10 @@ from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
 from calibrant.calibrators.auto import AutoCalibrator
 from calibrant.calibrators.base import Calibrator, Unfitted
-from calibrant.calibrators.folds import stratified_folds
+from calibrant.calibrators.folds import random_folds
 from calibrant.calibrators.identity import Identity
 from calibrant.calibrators.model_scores import Answer, answer_of, read, take_rows, zero_as
+from calibrant.convert import log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_weights
 
@@ -35,7 +37,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     `decision_function` where the softmax of it is `predict_proba` or where there is nothing else
     (support vector machines), otherwise from `predict_log_proba` or `predict_proba`, from a torch
     module's output, or from a function's result. Probabilities of exactly 0, such as a forest's,
-    count as half of the least positive one among the calibration rows.
+    count as a little less than the least positive one among the calibration rows.
 
     With `cross_fit` the estimator need not be fitted, and no rows are set aside: copies of it learn
     from all folds but one each, the calibrator learns from their answers for the fold that they did
@@ -46,7 +48,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     It is not a way to train: give rows held out from training, or set `cross_fit`. A model that
     never saw a label cannot predict it. Weights are handed to the calibrator, and with `cross_fit`
-    to an estimator whose `fit` names `sample_weight` (a Pipeline's does not).
+    to an estimator whose `fit` names `sample_weight` (a Pipeline's does not); weights that sum to
+    less than the number of rows are scaled up to it.
 
     Parameters
     ----------
@@ -56,6 +59,8 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         not.
     calibrator : an unfitted calibrator, which is copied; None for `AutoCalibrator`, or, with fewer
         rows than that needs, for the model's own probabilities
+    classes : the names behind the columns of a torch module or a function, in their order; a
+        classifier names its own
     cross_fit : number of folds, at least 2; None for a fitted model
     seed : of the folds
 
@@ -88,11 +93,13 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         estimator: Any = None,
         calibrator: Calibrator | None = None,
         *,
+        classes: Sequence[Any] | None = None,
         cross_fit: int | None = None,
         seed: int = 0,
     ) -> None:
         self.estimator = estimator
         self.calibrator = calibrator
+        self.classes = classes
         self.cross_fit = cross_fit
         self.seed = seed
 
@@ -107,7 +114,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """
         self._check_settings()
         labels = _as_labels(y)
-        weights = as_weights(sample_weight, len(labels), name="sample_weight")
+        weights = _counting(as_weights(sample_weight, len(labels), name="sample_weight"))
         if self.cross_fit is None:
             model, answer, logits = _frozen(self.estimator, X)
         else:
@@ -119,11 +126,11 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
             model, answer, logits = _cross_fitted(self.estimator, X, labels, weights, fold)
         floor = zero_as(logits, answer)
         calibrator = self._calibrator(labels, weights)
-        names = _class_names(model, labels)
+        names = _class_names(model, labels, self.classes)
         calibrator.fit(np.maximum(logits, floor), labels, weights, classes=names)
         self.estimator_, self.answer_, self._floor = model, answer, floor
         self.calibrator_: Calibrator = calibrator
-        self.classes_ = calibrator.classes_ if names is None else np.asarray(model.classes_)
+        self.classes_ = np.asarray(getattr(model, "classes_", calibrator.classes_))
         self._take_over_features()
         return self
 
@@ -135,8 +142,10 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         """Return the logarithm of `predict_proba`."""
         if not hasattr(self, "calibrator_"):
             raise Unfitted("this CalibratedModel has not learned anything yet: call fit first.")
-        logits = np.maximum(read(self.estimator_, X, self.answer_), self._floor)
-        return self.calibrator_.predict_log_proba(logits)
+        logits = read(self.estimator_, X, self.answer_)
+        if isinstance(self.calibrator_, Identity):  # what changes nothing leaves a 0 a 0
+            return log_probs_from_logits(logits)
+        return self.calibrator_.predict_log_proba(np.maximum(logits, self._floor))
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
         """Return the class that is most probable after calibration."""
@@ -223,6 +232,17 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 setattr(self, name, getattr(self.estimator_, name))
 
 
+def _counting(weights: FloatArray | None) -> FloatArray | None:
+    """Scale weights that sum to less than the number of rows, as normalised ones do, up to it.
+
+    A calibrator takes them for numbers of rows and would think that it has next to none.
+    """
+    if weights is None:
+        return None
+    rows = np.count_nonzero(weights)
+    return weights * max(1.0, rows / float(weights.sum()))
+
+
 def _as_labels(y: Any) -> NDArray[Any]:
     if y is None:
         raise InputError(
@@ -235,11 +255,14 @@ def _as_labels(y: Any) -> NDArray[Any]:
     return np.asarray(labels)
 
 
-def _class_names(model: Any, labels: NDArray[Any]) -> list[Any] | None:
-    """Return the model's names of its columns; refuse labels that are not among them."""
-    if not hasattr(model, "classes_"):
-        return None
-    names: list[Any] = np.asarray(model.classes_).tolist()
+def _class_names(
+    model: Any, labels: NDArray[Any], classes: Sequence[Any] | None
+) -> list[Any] | None:
+    """Return the names of the model's columns; refuse labels that are not among them."""
+    given = getattr(model, "classes_", classes)
+    if given is None:
+        return [False, True] if labels.dtype == bool else None
+    names: list[Any] = np.asarray(given).tolist()
     if len(names) < 2:
         raise InputError(f"the estimator knows one class only, {names}: train it on two or more.")
     unknown = sorted(set(labels.tolist()) - set(names), key=str)
@@ -297,7 +320,7 @@ def _folds(labels: NDArray[Any], estimator: Any, folds: int, seed: int) -> NDArr
             f"cross_fit needs at least 2 rows of each class, but {lonely!r} has 1: label more "
             "rows, or leave this one out."
         )
-    return stratified_folds(codes.astype(np.int64), folds, np.random.default_rng(seed))
+    return random_folds(codes.astype(np.int64), folds, np.random.default_rng(seed))
 
 
 def _fitted_copy(

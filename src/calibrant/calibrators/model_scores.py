@@ -73,14 +73,17 @@ def zero_as(logits: FloatArray, answer: Answer) -> float:
     """Return what stands for the logarithm of 0, which is also the least that any logit may be.
 
     Where the rows have probabilities of exactly 0 (a forest's votes, neighbours, rounding), it is
-    that of half the least positive one among them: no vote of m is less than one vote, yet not by
-    orders of magnitude. Where they have none, it is far below all.
+    that of half the least positive one among them, shared among all classes but one: no vote of m
+    is less than one vote, yet not by orders of magnitude. Where they have none, it is far below
+    all.
     """
     if answer not in ("predict_log_proba", "predict_proba"):
         return -np.inf
     finite = np.isfinite(logits)
     least = float(logits[finite].min())
-    return min(least, _FAR_BELOW) if finite.all() else least - float(np.log(2.0))
+    if finite.all():
+        return min(least, _FAR_BELOW)
+    return max(least - float(np.log(2.0 * (logits.shape[1] - 1))), _FAR_BELOW)
 
 
 def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803

@@ -71,6 +71,11 @@ class PriorCorrection(SoftmaxCalibrator):
     def _learn(self, rows: Rows) -> None:
         uniform = np.full(rows.k, 1.0 / rows.k)
         self.source_ = uniform if self.source is None else as_prior(self.source, rows.k, "source")
+        if not self.source_.all():
+            raise InputError(
+                f"source must be positive for every class, got {self.source_.tolist()}: a class "
+                "that the model never saw has no evidence to carry over."
+            )
         counts = rows.counts / rows.total
         self.target_ = counts if self.target is None else as_prior(self.target, rows.k, "target")
 

@@ -254,6 +254,7 @@ class PriorShift(BaseEstimator):
             )
         self.first_ = clone(self.first or TemperatureScaling()).fit_rows(rows)
         self._classes = rows.classes
+        self.__dict__.pop("estimate_", None)  # of rows that an earlier fit was about
         self.source_ = rows.counts / rows.total
         probs = self.first_.predict_proba(two_columns(rows.canonical))
         self._mean = rows.mass @ probs

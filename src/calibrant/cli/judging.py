@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.folds import stratified_folds
+from calibrant.calibrators.folds import random_folds
 from calibrant.calibrators.rows import Rows
 from calibrant.cli import interruption
 from calibrant.errors import InputError
@@ -89,7 +89,7 @@ def _folds(rows: Rows, calibrator: Calibrator, seed: int) -> NDArray[np.int64]:
     rng = np.random.default_rng(seed)
     if rows.n > MOST_JUDGED:
         return np.where(rng.random(rows.n) < 0.5 * MOST_JUDGED / rows.n, 0, -1)
-    fold = stratified_folds(rows.labels, min(FOLDS, rows.n), rng)
+    fold = random_folds(rows.labels, min(FOLDS, rows.n), rng)
     if calibrator.needs_every_class:  # the only row of a class is needed by every fit
         alone = np.bincount(rows.labels, minlength=rows.k) == 1
         fold[alone[rows.labels]] = -1

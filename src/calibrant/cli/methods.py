@@ -60,7 +60,7 @@ def _check_setting(name: str, key: str, value: Any, known: Mapping[str, inspect.
         has = f"it has {', '.join(known)}" if known else "it has none"
         raise InputError(f"--method {name} has no setting '{key}'{_near(key, list(known))}: {has}.")
     types, words = _KINDS.get(type(known[key].default), ((), ""))
-    if types and type(value) not in types:
+    if value is not None and types and type(value) not in types:
         raise InputError(f"--method {name}: {key} must be {words}, got {value!r}.")
 
 

@@ -59,11 +59,13 @@ def as_finite_logits(scores: Floats, layout: Layout) -> tuple[Floats, int]:
 
 
 def zero_as(probs: Floats) -> float:
-    """Return what a probability of exactly 0 stands for in these rows: half of the least other one.
+    """Return what a probability of exactly 0 stands for in these rows.
 
-    A forest's votes and a file's rounded digits say 0 where they mean "less than one vote" or "less
-    than half a digit"; taking that for 1e-12 would make a certainty of it. Never below 1e-12, which
-    it also is where all are 0 or 1.
+    It is half of the least other one, shared among all classes but one. A forest's votes and a
+    file's rounded digits say 0 where they mean "less than one vote" or "less than half a digit";
+    taking that for 1e-12 would make a certainty of it, and giving half a vote to each of many
+    classes would take much from the others. Never below 1e-12, which it also is where all are 0
+    or 1.
 
     Examples
     --------
@@ -72,7 +74,8 @@ def zero_as(probs: Floats) -> float:
     """
     both = probs if probs.ndim == 2 else np.column_stack([probs, 1.0 - probs])
     least = float(np.min(both, where=both > 0, initial=1.0))
-    return max(least / 2.0, FLOOR) if least < 1.0 and (both == 0).any() else FLOOR
+    part = least / (2.0 * (both.shape[1] - 1))
+    return max(part, FLOOR) if least < 1.0 and (both == 0).any() else FLOOR
 
 
 def raised(logits: Floats, floor: float) -> Floats:
@@ -91,14 +94,14 @@ def floor_note(floored: int, floor: float = FLOOR) -> str:
     >>> floor_note(3)
     '3 probabilities are exactly 0 or 1, or nearer to it than 1e-12: each counts as 1e-12 away.'
     >>> floor_note(1, 0.005)
-    '1 probability is exactly 0 or 1: it counts as 0.005 away, half of the least other one.'
+    '1 probability is exactly 0 or 1: it counts as 0.005 away, which is below the least other one.'
     """
     many, each = (
         (f"{floored:,} probabilities are", "each") if floored > 1 else ("1 probability is", "it")
     )
     if floor > FLOOR:
-        half = "half of the least other one"
-        return f"{many} exactly 0 or 1: {each} counts as {floor:.3g} away, {half}."
+        below = "which is below the least other one"
+        return f"{many} exactly 0 or 1: {each} counts as {floor:.3g} away, {below}."
     near = f"exactly 0 or 1, or nearer to it than {FLOOR:g}"
     return f"{many} {near}: {each} counts as {FLOOR:g} away."
 

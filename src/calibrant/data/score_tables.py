@@ -26,11 +26,15 @@ _ENTRIES = 1 << 21
 
 @dataclass(frozen=True)
 class TableBatch:
-    """Some rows: their logits (n, K), one column for each class, and all columns of the file."""
+    """Some rows: their logits (n, K), one column for each class, and all columns of the file.
+
+    `probs` are the file's own probabilities (n, K), where it holds probabilities.
+    """
 
     logits: NDArray[np.floating[Any]]
     table: pa.Table
     floored: int = 0
+    probs: NDArray[np.floating[Any]] | None = None
 
 
 class ScoreTable:
@@ -118,8 +122,10 @@ class ScoreTable:
                 table = pa.Table.from_batches([batch]).select(self._names)
                 schema = schema or table.schema
                 place = Place(source.file, seen, source.called)
-                logits, floored = self._logits(batch, place)
-                yield TableBatch(logits, _as(schema, table, source.file), floored)
+                scores = checked_scores(batch, self._layout, place)
+                logits, floored = self._logits(scores)
+                whole = _as(schema, table, source.file)
+                yield TableBatch(logits, whole, floored, self._probs(scores))
                 seen += batch.num_rows
         if schema is None:
             raise InputError(
@@ -188,9 +194,13 @@ class ScoreTable:
                 )
             yield source
 
-    def _logits(self, batch: pa.RecordBatch, place: Place) -> tuple[NDArray[np.floating[Any]], int]:
+    def _probs(self, scores: NDArray[np.floating[Any]]) -> NDArray[np.floating[Any]] | None:
+        if self._layout.kind != "prob":
+            return None
+        return np.column_stack([1.0 - scores, scores]) if self._layout.lone else scores
+
+    def _logits(self, scores: NDArray[np.floating[Any]]) -> tuple[NDArray[np.floating[Any]], int]:
         layout: Layout = self._layout
-        scores = checked_scores(batch, layout, place)
         logits, floored = as_finite_logits(scores, layout)
         if layout.kind == "prob":
             logits = raised(logits, self._zero_as)

@@ -280,3 +280,33 @@ def test_bad_settings_get_one_sentence(model, message):
     with pytest.raises(InputError, match=message) as caught:
         model.fit(X[:, :1], y)
     assert "\n" not in str(caught.value)
+
+
+def test_a_function_is_told_the_order_of_its_classes():
+    rng = np.random.default_rng(0)
+    logits = 2.0 * rng.normal(size=(400, 3))
+    order = np.array(["returns", "billing", "other"])  # not sorted, as a network's head
+    y = order[(logits + rng.gumbel(size=(400, 3))).argmax(axis=1)]
+    model = CalibratedModel(lambda x: x, TemperatureScaling(), classes=order.tolist())
+    model.fit(logits, y)
+    assert model.classes_.tolist() == order.tolist()
+    assert 0.7 < model.calibrator_.temperature_ < 1.4
+    two = CalibratedModel(lambda x: x, TemperatureScaling(), classes=order.tolist())
+    assert two.fit(logits[y != "other"], y[y != "other"]).classes_.tolist() == order.tolist()
+
+
+def test_truths_stay_truths():
+    z = np.linspace(-3, 3, 60)
+    model = CalibratedModel(lambda x: x, TemperatureScaling()).fit(z, np.sin(5 * z) + z > 0)
+    assert model.predict(z).dtype == bool
+
+
+def test_normalised_weights_are_numbers_of_rows_again():
+    rng = np.random.default_rng(1)
+    z = 3.0 * rng.normal(size=500)
+    y = (rng.random(500) < 1 / (1 + np.exp(-z / 3))).astype(int)
+    weights = rng.uniform(0.5, 1.5, 500)
+    weights /= weights.mean()
+    plain = CalibratedModel(lambda x: x, PlattScaling()).fit(z, y, weights)
+    scaled = CalibratedModel(lambda x: x, PlattScaling()).fit(z, y, weights / 500)
+    assert scaled.predict_proba(z) == pytest.approx(plain.predict_proba(z), abs=1e-9)

@@ -9,7 +9,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.unit.calibrators.model_rows import rows
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.calibrators.folds import stratified_folds
+from calibrant.calibrators.folds import random_folds
 from calibrant.calibrators.model import CalibratedModel
 from calibrant.errors import InputError
 from calibrant.metrics import nll
@@ -25,7 +25,7 @@ def test_cross_fit_by_hand(weighted):
     model.fit(X, names, sample_weight=weights)
 
     _, codes = np.unique(names, return_inverse=True)
-    fold = stratified_folds(codes, 4, np.random.default_rng(7))
+    fold = random_folds(codes, 4, np.random.default_rng(7))
     logits = np.empty((300, 3))
     for f in range(4):
         seen, held = fold != f, fold == f

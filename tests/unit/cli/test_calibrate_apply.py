@@ -207,7 +207,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(spawn, tmp_path, ending):
     words = ("calibrate", "--apply", calibrator, file, "-o", new)
     process = spawn(*words, preexec_fn=small_disk, env={"PYTHONDONTWRITEBYTECODE": "1"})
     out, err = process.communicate(timeout=60)
-    assert process.exit_code == 2, err
+    assert process.returncode == 2, err
     assert out == ""
     assert err.count("\n") == 1
     assert "cannot be written" in err

@@ -134,7 +134,9 @@ def test_a_zero_stands_for_half_of_the_least_vote(tmp_path):
     scores = read_scores(file, logits=True)
     np.testing.assert_allclose(scores.logits[0], np.log([1.0, 0.01]))
     assert (scores.zero_as, scores.floored) == (0.01, 1)
-    assert "it counts as 0.01 away, half of the least other one" in scores.notes[-1]
+    assert "it counts as 0.01 away, which is below the least other one" in scores.notes[-1]
+    three = text(tmp_path, "label,prob_a,prob_b,prob_c\na,1.0,0,0\nb,0.9,0.02,0.08\n")
+    assert read_scores(three, logits=True).zero_as == 0.005
     lone = text(tmp_path, "label,prob\n1,1.0\n0,0.02\n1,0.7\n")
     np.testing.assert_allclose(read_scores(lone, logits=True).logits[0], np.log(0.99 / 0.01))
 

@@ -70,7 +70,9 @@ def default_candidates(n: float, k: int) -> list[Calibrator]:
 class AutoCalibrator(Calibrator):
     r"""Choose a calibrator by cross-validation, and none unless it clearly helps.
 
-    Every candidate is fitted and judged on repeated stratified folds by a proper score. The
+    Every candidate is fitted and judged on repeated folds by a proper score. The folds are random;
+    only rare classes are spread evenly over them, for folds with exactly the class frequencies of
+    the sample would flatter methods that learn a shift for each class. The
     simplest candidate is chosen whose score is within one standard error of the best one:
 
     .. math:: \bar d_c \leq \tau \cdot \mathrm{se}(d_c), \qquad

@@ -14,7 +14,7 @@ from sklearn.exceptions import NotFittedError
 
 from calibrant.calibrators.blas import one_blas_thread
 from calibrant.calibrators.registry import method_named
-from calibrant.calibrators.rows import Array, Rows, calibration_rows
+from calibrant.calibrators.rows import Array, Rows, calibration_rows, logit_columns
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray, as_logits
 
@@ -28,6 +28,12 @@ FORMAT = 1
 
 _ENTRIES = 1 << 22
 """Numbers handled at a time when predicting, so that a large input is not copied whole."""
+
+
+_DAMAGE = (
+    ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,
+)  # fmt: skip
+"""What a damaged file may raise while it is put together."""
 
 
 class Unfitted(NotFitted, NotFittedError):
@@ -163,7 +169,7 @@ class Calibrator(BaseEstimator, ABC):
             made._check_fitted()
             made._check_learned()
             made._check_answers()
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except _DAMAGE as error:
             raise InputError(
                 f"the saved calibrator of method {method!r} is incomplete or damaged "
                 f"({_reason(error)}): fit and save it again."
@@ -186,13 +192,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def _restore(self, params: Mapping[str, Any]) -> None:
         for name in self.learned:
-            value = params[name]
-            if isinstance(value, str | bool | Mapping) or value is None:
-                raise ValueError(f"{name} is not a number")
-            value = np.asarray(value, np.float64) if isinstance(value, list) else float(value)
-            if not np.isfinite(value).all():
-                raise ValueError(f"{name} is not finite")
-            setattr(self, f"{name}_", value)
+            setattr(self, f"{name}_", loaded_numbers(params[name], name))
 
     def _check_learned(self) -> None:
         """Raise ValueError where a loaded number could not have been learned."""
@@ -252,7 +252,19 @@ class Calibrator(BaseEstimator, ABC):
                 f"this {type(self).__name__} was fitted on {len(self.classes_)} classes, but the "
                 f"logits of shape {array.shape} have {k}: give the scores of the same classes."
             )
-        return array
+        return array[:, self._column_order(logits)] if array.ndim == 2 else array
+
+    def _column_order(self, logits: Any) -> slice | list[int]:
+        """Return where the classes stand in a table with columns called after them."""
+        columns, names = logit_columns(logits), [str(c) for c in self.classes_.tolist()]
+        if columns is None or columns == names or not isinstance(self.classes_[0], str):
+            return slice(None)
+        if sorted(columns) != sorted(names):
+            raise InputError(
+                f"this {type(self).__name__} was fitted on the classes {names[:8]}, but the "
+                f"columns are of {columns[:8]}: give the scores of the same classes."
+            )
+        return [columns.index(name) for name in names]
 
     def _block_log_probs(self, logits: FloatArray) -> FloatArray:
         """Return log-probabilities in the shape that came in."""
@@ -261,6 +273,17 @@ class Calibrator(BaseEstimator, ABC):
             logits = logits[:, 1] - logits[:, 0]
         out = self._log_probs(logits)
         return out[:, 1] if given == 1 else out
+
+
+def loaded_numbers(value: Any, name: str) -> Any:
+    """Return a saved number as a float and saved lists as an array; refuse anything else."""
+    array = np.asarray(value)
+    if array.dtype.kind not in "if" or isinstance(value, bool):
+        raise ValueError(f"{name} is not a number")
+    wide = array.astype(np.float64)
+    if not np.isfinite(wide).all():
+        raise ValueError(f"{name} is not finite")
+    return wide if isinstance(value, list) else float(wide)
 
 
 def plain(value: Any) -> Any:
@@ -300,6 +323,8 @@ def _checked_file(saved: Mapping[str, Any]) -> tuple[str, list[Any], Mapping[str
         )
     classes, params = saved.get("classes"), saved.get("params")
     names = classes if isinstance(classes, list) else []
+    if not all(isinstance(c, str | int | float) and c == c for c in names):
+        names = []
     if len(names) < 2 or len(set(map(str, names))) < len(names):
         raise InputError(
             "the saved calibrator has no list 'classes' of at least two names, all different: "

@@ -65,6 +65,12 @@ class IsotonicCalibration(OneVsRestCalibrator):
         ends = left | right
         return {"scores": distinct[ends], "probs": values[ends]}
 
+    def _check_learned(self) -> None:
+        for learned in self.maps_:
+            probs, scores = learned["probs"], learned["scores"]
+            if probs.min() < 0 or probs.max() > 1 or (np.diff(scores) <= 0).any():
+                raise ValueError("the steps are not probabilities at rising scores")
+
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         return log_odds_of(np.interp(scores, learned["scores"], learned["probs"]))
 

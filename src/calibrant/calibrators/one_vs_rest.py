@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.calibrators.base import Calibrator, plain
+from calibrant.calibrators.base import Calibrator, loaded_numbers, plain
 from calibrant.calibrators.rows import Rows
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.inputs import FloatArray
@@ -70,13 +70,10 @@ class OneVsRestCalibrator(Calibrator):
 
     def _restore(self, params: Mapping[str, Any]) -> None:
         self.maps_ = [
-            {k: np.asarray(v, np.float64) if isinstance(v, list) else v for k, v in learned.items()}
-            for learned in params["maps"]
+            {k: loaded_numbers(v, k) for k, v in learned.items()} for learned in params["maps"]
         ]
         if len(self.maps_) != (1 if len(self.classes_) == 2 else len(self.classes_)):
             raise ValueError(f"{len(self.maps_)} maps for {len(self.classes_)} classes")
-        if not all(np.isfinite(v).all() for learned in self.maps_ for v in learned.values()):
-            raise ValueError("a number is not finite")
 
 
 def log_odds_of(probs: FloatArray) -> FloatArray:

@@ -90,7 +90,8 @@ def calibration_rows(
     """Check logits, labels and weights together; rows of weight 0 are rows that are not there."""
     checked = as_logits(logits)
     k = 2 if checked.ndim == 1 else checked.shape[1]
-    codes, names = as_labels(labels, n_classes=k, classes=class_names(labels, k, classes))
+    named = class_names(labels, k, classes, logit_columns(logits))
+    codes, names = as_labels(labels, n_classes=k, classes=named)
     if len(codes) != len(checked):
         raise InputError(
             f"labels and logits must have the same length, got {len(codes)} labels and "
@@ -102,17 +103,37 @@ def calibration_rows(
     return rows
 
 
-def class_names(labels: Any, k: int, classes: Sequence[Any] | None) -> Sequence[Any] | None:
-    """Return the names of the columns; without `classes`, names follow scikit-learn's rule.
+def logit_columns(logits: Any) -> list[str] | None:
+    """Return the classes that a table's columns are called after: `logit_<class>`, all of them."""
+    names = getattr(logits, "column_names", getattr(logits, "columns", ()))
+    found = [n[6:] for n in names if isinstance(n, str) and n.startswith("logit_")]
+    return found if found and len(found) == len(names) else None
 
-    There the columns of a classifier stand in sorted order of its class names. The rule holds only
-    if all K names occur; otherwise nothing says which column is missing, and `as_labels` asks.
+
+def class_names(
+    labels: Any, k: int, classes: Sequence[Any] | None, columns: list[str] | None = None
+) -> Sequence[Any] | None:
+    """Return the names of the columns, from `classes` or from a table's own columns.
+
+    Without them names follow scikit-learn's rule: columns stand in sorted order of the class
+    names. It holds only if all K names occur; otherwise nothing says which column is missing, and
+    `as_labels` asks.
     """
     if classes is not None:
+        if columns is not None and [str(c) for c in classes] != columns:
+            raise InputError(
+                f"classes {list(classes)[:8]} contradict the names of the columns, {columns[:8]}: "
+                "put both into the same order."
+            )
         return classes
-    array = np.asarray(labels.to_numpy() if hasattr(labels, "to_numpy") else labels)
-    if array.dtype.kind not in "OU" or array.ndim != 1:
+    try:
+        array = np.asarray(labels.to_pylist() if hasattr(labels, "to_pylist") else labels)
+    except (TypeError, ValueError):
+        return None  # `as_labels` says what is wrong
+    if array.dtype.kind not in "OUT" or array.ndim != 1:
         return None
+    if columns is not None:
+        return columns
     found = {str(v) for v in array.tolist() if isinstance(v, str)}
     return sorted(found) if len(found) == k else None
 

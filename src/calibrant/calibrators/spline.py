@@ -99,6 +99,11 @@ class SplineCalibration(Calibrator):
         kept = np.unique(np.rint(np.linspace(0, len(distinct) - 1, _MOST_POINTS)).astype(np.int64))
         self.scores_, self.values_ = distinct[kept], np.clip(values, end, 1.0 - end)[kept]
 
+    def _check_learned(self) -> None:
+        rising = (np.diff(self.scores_) > 0).all()
+        if self.values_.min() < 0 or self.values_.max() > 1 or not rising:
+            raise ValueError("the values are not probabilities at rising scores")
+
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         if logits.ndim == 1:
             odds = self._new_odds(probs_from_logits(logits))

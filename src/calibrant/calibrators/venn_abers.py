@@ -170,4 +170,6 @@ class _Tangent:
             corners.pop()
 
     def _slope_to(self, point: int) -> float:
-        return (self.y[point] + 1.0 - self.start[1]) / (self.x[point] + 1.0 - self.start[0])
+        # Weights of very different size round to no distance at all.
+        run = max(self.x[point] + 1.0 - self.start[0], 1e-300)
+        return (self.y[point] + 1.0 - self.start[1]) / run

@@ -1,6 +1,7 @@
 """What all calibrators share: shapes, names, errors, and the saved form."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pandas as pd
@@ -10,13 +11,17 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from threadpoolctl import threadpool_info
 
 from calibrant import calibrators
 from calibrant.calibrators import (
     Calibrator,
     Identity,
+    IsotonicCalibration,
+    MatrixScaling,
     PlattScaling,
     PriorCorrection,
+    SplineCalibration,
     TemperatureScaling,
     base,
     from_dict,
@@ -317,3 +322,38 @@ def test_a_fit_that_fails_leaves_what_was_learned():
     with pytest.raises(InputError):
         calibrator.fit(np.eye(3), [0, 1, 2])
     assert calibrator.predict_proba([0.3]) == before
+
+
+@pytest.mark.parametrize(
+    ("method", "change"),
+    [
+        (TemperatureScaling, {"temperature": 10**400}),
+        (IsotonicCalibration, {"maps": [{"scores": [0.0, 1.0], "probs": [5.0, -1.0]}]}),
+        (PlattScaling, {"maps": [{"slope": ["1"], "intercept": 0.0}]}),
+        (PlattScaling, {"maps": [{"slope": True, "intercept": 0.0}]}),
+        (SplineCalibration, {"scores": [0.1, 0.9], "values": [-3.0, 7.0]}),
+    ],
+)
+def test_numbers_that_cannot_have_been_learned_are_refused(method, change):
+    saved = method().fit([-1.0, 1.0, 2.0, -2.0], [0, 1, 0, 1]).to_dict()
+    saved["params"] = change
+    with pytest.raises(InputError, match="incomplete or damaged"):
+        Calibrator.from_dict(saved)
+
+
+def test_a_file_nested_without_end_is_refused():
+    saved = TemperatureScaling().fit([-1.0, 1.0, 2.0, -2.0], [0, 1, 0, 1]).to_dict()
+    for _ in range(3000):
+        saved = {**saved, "method": "chain", "params": {"steps": [saved]}}
+    with pytest.raises(InputError, match="incomplete or damaged"):
+        Calibrator.from_dict(saved)
+
+
+def test_fits_in_threads_leave_the_number_of_blas_threads():
+    before = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+    rng = np.random.default_rng(0)
+    logits, labels = rng.normal(size=(400, 5)), rng.integers(0, 5, 400)
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda _: MatrixScaling().fit(logits, labels), range(12)))
+    after = [lib["num_threads"] for lib in threadpool_info() if lib["user_api"] == "blas"]
+    assert after == before

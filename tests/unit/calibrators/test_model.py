@@ -80,10 +80,13 @@ def test_naive_bayes_keeps_what_rounds_to_zero():
 def test_zero_votes_count_as_half_of_the_least():
     model, X, y = fitted_on_half(KNeighborsClassifier(5))
     assert (model.predict_proba(X) == 0).any()
-    calibrated = CalibratedModel(model, Identity()).fit(X, y)
     none = model.predict_proba(X)[:, 1] == 0
+    calibrated = CalibratedModel(model, TemperatureScaling()).fit(X, y)
+    calibrated.calibrator_.temperature_ = 1.0
     # No vote of 5 counts as a half against 5.
     assert calibrated.predict_proba(X)[none, 1] == pytest.approx(0.5 / 5.5)
+    untouched = CalibratedModel(model, Identity()).fit(X, y)
+    assert untouched.predict_proba(X) == pytest.approx(model.predict_proba(X), abs=1e-12)
 
 
 def test_pairwise_scores_are_refused():

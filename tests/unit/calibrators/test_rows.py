@@ -2,8 +2,10 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
+from calibrant.calibrators import TemperatureScaling
 from calibrant.calibrators.rows import calibration_rows, class_names, two_columns
 from calibrant.errors import InputError
 
@@ -119,3 +121,27 @@ def test_bad_rows_get_one_sentence(logits, labels, weights, message):
     with pytest.raises(InputError, match=message) as caught:
         calibration_rows(logits, labels, weights)
     assert "\n" not in str(caught.value)
+
+
+def test_the_columns_of_a_table_name_the_classes():
+    rng = np.random.default_rng(0)
+    z = rng.normal(size=300)
+    y = np.where(rng.random(300) < 1 / (1 + np.exp(-z)), "yes", "no")
+    table = pd.DataFrame({"logit_yes": z / 2, "logit_no": -z / 2})
+    calibrator = TemperatureScaling().fit(table, y)
+    assert calibrator.classes_.tolist() == ["yes", "no"]
+    assert 0.5 < calibrator.temperature_ < 2
+    turned = calibrator.predict_proba(table[["logit_no", "logit_yes"]])
+    assert turned == pytest.approx(calibrator.predict_proba(table))
+    with pytest.raises(InputError, match="contradict the names of the columns"):
+        TemperatureScaling().fit(table, y, classes=["no", "yes"])
+    with pytest.raises(InputError, match="the columns are of"):
+        calibrator.predict_proba(table.rename(columns={"logit_no": "logit_maybe"}))
+
+
+def test_arrow_names_are_taken():
+    labels = pa.array(["no", "yes", "no", "yes"])
+    assert TemperatureScaling().fit([-1.0, 1.0, 0.5, 2.0], labels).classes_.tolist() == [
+        "no",
+        "yes",
+    ]

@@ -165,8 +165,8 @@ def as_logits(logits: Any, *, name: str = "logits") -> NDArray[np.floating[Any]]
         raise InputError(f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
-    if not (array.min() > -1e100 and array.max() < 1e100):  # beyond, their squares are no numbers
-        where = _first(~(np.abs(array) < 1e100))
+    if not (float(array.min()) > -1e100 and float(array.max()) < 1e100):  # squares must be numbers
+        where = _first(~(np.abs(array.astype(np.float64)) < 1e100))
         found = f"{array[where]} in {_place(where)}"
         raise InputError(f"{name} must be finite, got {found}: drop or repair that row.")
     return array

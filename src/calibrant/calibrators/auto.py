@@ -72,8 +72,8 @@ class AutoCalibrator(Calibrator):
 
     Every candidate is fitted and judged on repeated folds by a proper score. The folds are random;
     only rare classes are spread evenly over them, for folds with exactly the class frequencies of
-    the sample would flatter methods that learn a shift for each class. The
-    simplest candidate is chosen whose score is within one standard error of the best one:
+    the sample would flatter methods that learn a shift for each class. The simplest candidate is
+    chosen whose score is within one standard error of the best one (half of one from 500 rows on):
 
     .. math:: \bar d_c \leq \tau \cdot \mathrm{se}(d_c), \qquad
               d_{ic} = \ell_{ic} - \ell_{i, \mathrm{best}}
@@ -93,7 +93,8 @@ class AutoCalibrator(Calibrator):
         `default_candidates` gives. `Identity` is put first where it is missing.
     folds : parts of each split
     repeats : splits; None for 5 below 1,000 rows and 2 above
-    tolerance : :math:`\tau`, in standard errors
+    tolerance : :math:`\tau`, in standard errors; None for 1 below 500 rows and 1/2 from there on,
+        where caution costs more than it saves
     most_rows : of more rows, so many are drawn to choose by; the choice is fitted on all
     seed : of the draw and the splits
 
@@ -126,7 +127,7 @@ class AutoCalibrator(Calibrator):
         candidates: Sequence[Calibrator | str] | None = None,
         folds: int = 5,
         repeats: int | None = None,
-        tolerance: float = 1.0,
+        tolerance: float | None = None,
         most_rows: int = 100_000,
         seed: int = 0,
     ) -> None:
@@ -155,7 +156,8 @@ class AutoCalibrator(Calibrator):
             raise InputError(
                 f"most_rows must be at least {self.fewest_rows}, got {self.most_rows!r}."
             )
-        if not (isinstance(self.tolerance, whole | float) and self.tolerance >= 0):
+        tolerance = 0 if self.tolerance is None else self.tolerance
+        if not (isinstance(tolerance, whole | float) and tolerance >= 0):
             raise InputError(f"tolerance must not be negative, got {self.tolerance!r}.")
         if np.count_nonzero(rows.counts) < 2:
             raise InputError(
@@ -175,7 +177,8 @@ class AutoCalibrator(Calibrator):
             try_out(candidate, name, some, folds, self.score)
             for candidate, name in zip(candidates, names_of(candidates), strict=True)
         ]
-        pick, why = _pick(trials, some, self.tolerance)
+        usual = 1.0 if rows.n < FEW_ROWS else 0.5
+        pick, why = _pick(trials, some, usual if self.tolerance is None else self.tolerance)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
             chosen=trials[pick].name,

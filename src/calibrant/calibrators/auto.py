@@ -73,7 +73,8 @@ class AutoCalibrator(Calibrator):
     Every candidate is fitted and judged on repeated folds by a proper score. The folds are random;
     only rare classes are spread evenly over them, for folds with exactly the class frequencies of
     the sample would flatter methods that learn a shift for each class. The simplest candidate is
-    chosen whose score is within one standard error of the best one (half of one from 500 rows on):
+    chosen whose score is within one standard error of the best one (half of one from 500 rows of
+    two classes on):
 
     .. math:: \bar d_c \leq \tau \cdot \mathrm{se}(d_c), \qquad
               d_{ic} = \ell_{ic} - \ell_{i, \mathrm{best}}
@@ -93,8 +94,8 @@ class AutoCalibrator(Calibrator):
         `default_candidates` gives. `Identity` is put first where it is missing.
     folds : parts of each split
     repeats : splits; None for 5 below 1,000 rows and 2 above
-    tolerance : :math:`\tau`, in standard errors; None for 1 below 500 rows and 1/2 from there on,
-        where caution costs more than it saves
+    tolerance : :math:`\tau`, in standard errors; None for 1, and for 1/2 from 500 rows of two
+        classes on, where caution was measured to cost more than it saves
     most_rows : of more rows, so many are drawn to choose by; the choice is fitted on all
     seed : of the draw and the splits
 
@@ -177,7 +178,7 @@ class AutoCalibrator(Calibrator):
             try_out(candidate, name, some, folds, self.score)
             for candidate, name in zip(candidates, names_of(candidates), strict=True)
         ]
-        usual = 1.0 if rows.n < FEW_ROWS else 0.5
+        usual = 0.5 if rows.k == 2 and rows.n >= FEW_ROWS else 1.0
         pick, why = _pick(trials, some, usual if self.tolerance is None else self.tolerance)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
@@ -275,7 +276,7 @@ def _pick(trials: list[Trial], rows: Rows, tolerance: float) -> tuple[int, str]:
     if i == 0:
         return i, f"Even the best method ({top}) is not clearly better than the model as it is."
     if i == best:
-        return i, f"{name} has the best score, and nothing simpler comes near it."
+        return i, f"{name} has the best score, and nothing simpler comes near enough."
     return i, f"{name} is the simplest method that is not clearly worse than the best ({top})."
 
 

@@ -23,6 +23,8 @@ _MOST_STEPS = 200
 _ENTRIES = 1 << 15
 """Logits handled at a time: in float64 they and two temporaries stay in the processor's cache."""
 
+_BLOCKS = 32
+
 _SAMPLE = 1 << 20
 """Inputs with more logits than this start from the optimum of some of their rows."""
 
@@ -80,15 +82,21 @@ def _derivatives(rows: Rows, beta: float, smoothing: float) -> tuple[float, floa
     """Return L' and L'' at beta."""
     columns = 2 if rows.logits.ndim == 1 else rows.logits.shape[1]
 
-    def work(block: slice) -> tuple[float, float]:
-        part = rows.take(block)
-        mean, variance = _block_moments(part, beta, smoothing)
-        if part.weights is None:
-            return float(mean.sum()), float(variance.sum())
-        return float((part.weights * mean).sum()), float((part.weights * variance).sum())
-
     size = max(1, _ENTRIES // columns)
-    sums = in_threads(work, rows.n, costly=rows.logits.size > 1 << 19, size=size)
+
+    def work(many: slice) -> list[float]:
+        sums = [0.0, 0.0]
+        for start in range(many.start, many.stop, size):
+            part = rows.take(slice(start, min(start + size, many.stop)))
+            mean, variance = _block_moments(part, beta, smoothing)
+            weights = 1.0 if part.weights is None else part.weights
+            sums[0] += float((weights * mean).sum())
+            sums[1] += float((weights * variance).sum())
+        return sums
+
+    # A thread takes many blocks at a time: handing over each of them would cost as much as it.
+    costly = rows.logits.size > 1 << 19
+    sums = in_threads(work, rows.n, costly=costly, size=_BLOCKS * size)
     slope, curvature = np.sum(sums, axis=0) / rows.total
     return float(slope), float(curvature)
 

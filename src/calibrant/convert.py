@@ -7,7 +7,9 @@ from numpy.typing import NDArray
 
 __all__ = [
     "log_odds_from_logits",
+    "log_odds_of",
     "log_probs_from_logits",
+    "log_sigmoid",
     "logits_from_probs",
     "probs_from_logits",
 ]
@@ -33,7 +35,7 @@ def probs_from_logits(logits: FloatArray) -> FloatArray:
 def log_probs_from_logits(logits: FloatArray) -> FloatArray:
     """Log-probabilities without forming the probabilities: nothing overflows or becomes 0."""
     if logits.ndim == 1:
-        return -np.logaddexp(0.0, -logits)
+        return log_sigmoid(logits)
     shifted = logits - logits.max(axis=1, keepdims=True)
     out: FloatArray = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
     return out
@@ -89,3 +91,26 @@ def logits_from_probs(probs: FloatArray, *, floor: float = 0.0) -> FloatArray:
             odds = np.log(np.maximum(probs, floor)) - np.log(np.maximum(1.0 - probs, floor))
             return np.asarray(odds)
         return np.asarray(np.log(np.maximum(probs, floor)))
+
+
+def log_sigmoid(odds: FloatArray) -> FloatArray:
+    """Return log(1 / (1 + exp(-odds))) of each number, whatever the shape, infinite ones included.
+
+    Examples
+    --------
+    >>> log_sigmoid(np.array([-800.0, np.inf]))
+    array([-800.,   -0.])
+    """
+    return np.asarray(-np.logaddexp(0.0, -odds))
+
+
+def log_odds_of(probs: FloatArray) -> FloatArray:
+    """Return the log-odds of each number, whatever the shape; infinite for exactly 0 and 1.
+
+    Examples
+    --------
+    >>> log_odds_of(np.array([[0.5, 1.0]]))
+    array([[ 0., inf]])
+    """
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.log(probs) - np.log1p(-probs))

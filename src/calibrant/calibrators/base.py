@@ -21,14 +21,13 @@ from calibrant.inputs import FloatArray, as_logits
 if TYPE_CHECKING:
     from calibrant.calibrators.chain import Chain
 
-__all__ = ["FORMAT", "Calibrator", "Unfitted"]
+__all__ = ["FORMAT", "Calibrator", "Unfitted", "loaded_numbers", "plain"]
 
 FORMAT = 1
 """Version of the JSON that `to_dict` writes; a newer one is refused, older ones load for ever."""
 
 _ENTRIES = 1 << 22
 """Numbers handled at a time when predicting, so that a large input is not copied whole."""
-
 
 _DAMAGE = (
     ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,

@@ -8,9 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.logistic import Shrink, fit_logistic, strength_of, targets_of
-from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap, log_sigmoid
+from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.platt import LEAST_SLOPE
 from calibrant.calibrators.registry import register
+from calibrant.convert import log_sigmoid
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 

@@ -11,8 +11,9 @@ from scipy.special import xlog1py, xlogy
 
 from calibrant.calibrators.histogram import check_pseudo_count
 from calibrant.calibrators.near_isotonic import NearIsotonicPath, near_isotonic_path
-from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap, log_odds_of
+from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.registry import register
+from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import tally_and_places
 

@@ -7,6 +7,7 @@ from typing import Literal
 
 import numpy as np
 
+from calibrant.calibrators.inverse_temperature import check_bounds
 from calibrant.calibrators.mixture import least_squares_shares, likeliest_shares
 from calibrant.calibrators.registry import register
 from calibrant.calibrators.rows import Rows
@@ -114,6 +115,7 @@ class EnsembleTemperatureScaling(SoftmaxCalibrator):
     def _learn(self, rows: Rows) -> None:
         if self.objective not in ("nll", "mse"):
             raise InputError(f"objective must be 'nll' or 'mse', got {self.objective!r}.")
+        check_bounds(self.lowest, self.highest)
         log_probs, mass = rows.log_probs, rows.mass
         if self.objective == "nll":
             alone = TemperatureScaling(

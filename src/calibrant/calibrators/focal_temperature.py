@@ -5,13 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.calibrators.focal_recovery import checked_gamma, log_recovered
-from calibrant.calibrators.inverse_temperature import best_inverse_temperature
+from calibrant.calibrators.inverse_temperature import best_inverse_temperature, check_bounds
 from calibrant.calibrators.registry import register
 from calibrant.calibrators.rows import Rows, two_columns
 from calibrant.calibrators.scalar_search import lowest_point, thinned
 from calibrant.calibrators.softmax import SoftmaxCalibrator
 from calibrant.convert import log_probs_from_logits
-from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import in_threads
 
@@ -93,11 +92,7 @@ class FocalTemperatureScaling(SoftmaxCalibrator):
         return not self.lowest < self.temperature_ < self.highest
 
     def _learn(self, rows: Rows) -> None:
-        if not 0 < self.lowest < self.highest < np.inf:
-            raise InputError(
-                "lowest and highest must be positive and in this order, "
-                f"got {self.lowest} and {self.highest}."
-            )
+        check_bounds(self.lowest, self.highest)
         gammas = GAMMAS if self.gamma is None else (checked_gamma(self.gamma),)
         tried = [(*self._temperature(rows, gamma), gamma) for gamma in gammas]
         _, self.temperature_, self.gamma_ = min(tried, key=lambda found: found[0])

@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from scipy.special import expit
 
 from calibrant.calibrators.rows import Rows
+from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import in_threads
 
-__all__ = ["best_inverse_temperature"]
+__all__ = ["best_inverse_temperature", "check_bounds"]
 
 _GAIN = 1e-13
 """A Newton step that promises less NLL than this is the last one."""
@@ -27,6 +29,14 @@ _BLOCKS = 32
 
 _SAMPLE = 1 << 20
 """Inputs with more logits than this start from the optimum of some of their rows."""
+
+
+def check_bounds(lowest: float, highest: float) -> None:
+    """Refuse bounds between which there is no temperature."""
+    if not 0 < lowest < highest < math.inf:
+        raise InputError(
+            f"lowest and highest must be positive and in this order, got {lowest} and {highest}."
+        )
 
 
 def best_inverse_temperature(
@@ -105,7 +115,7 @@ def _block_moments(block: Rows, beta: float, smoothing: float) -> tuple[FloatArr
     """Return E[s] less its target, and Var[s], of each row under softmax(beta s)."""
     if block.logits.ndim == 1:
         s = block.logits.astype(np.float64, copy=False)
-        p = 1.0 / (1.0 + np.exp(np.clip(-beta * s, -700.0, 700.0)))
+        p = expit(beta * s)
         target = (1.0 - smoothing) * block.labels + 0.5 * smoothing
         return s * (p - target), s * s * p * (1.0 - p)
     shifted = block.logits.astype(np.float64)

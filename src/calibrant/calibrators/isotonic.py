@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap, log_odds_of
+from calibrant.calibrators.histogram import check_pseudo_count
+from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.registry import register
-from calibrant.errors import InputError
+from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray
+from calibrant.metrics.tally import tally_and_places
 
-__all__ = ["IsotonicCalibration", "Steps", "isotonic_steps"]
+__all__ = ["IsotonicCalibration", "Steps", "check_points", "isotonic_steps", "step_ends"]
 
 Steps = tuple[FloatArray, FloatArray, FloatArray]
 """Distinct scores, their weights, and the isotonic value of each."""
@@ -60,16 +62,12 @@ class IsotonicCalibration(OneVsRestCalibrator):
         self, scores: FloatArray, events: NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
         distinct, _, values = isotonic_steps(scores, events, weights, self.pseudo_count)
-        # Within a step only its two ends matter.
-        left, right = np.diff(values, prepend=-1.0) != 0, np.diff(values, append=2.0) != 0
-        ends = left | right
+        ends = step_ends(values)
         return {"scores": distinct[ends], "probs": values[ends]}
 
     def _check_learned(self) -> None:
         for learned in self.maps_:
-            probs, scores = learned["probs"], learned["scores"]
-            if probs.min() < 0 or probs.max() > 1 or (np.diff(scores) <= 0).any():
-                raise ValueError("the steps are not probabilities at rising scores")
+            check_points(learned["scores"], learned["probs"])
 
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         return log_odds_of(np.interp(scores, learned["scores"], learned["probs"]))
@@ -84,14 +82,23 @@ def isotonic_steps(
     """Fit isotonic values to the distinct scores, with the two extra rows at the ends."""
     from scipy.optimize import isotonic_regression
 
-    if not 0 <= pseudo_count < np.inf:
-        raise InputError(f"pseudo_count must not be negative, got {pseudo_count!r}.")
-    distinct, place = np.unique(scores, return_inverse=True)
-    each = np.ones(len(scores)) if weights is None else weights
-    total: FloatArray = np.bincount(place, weights=each).astype(np.float64)
-    up = np.bincount(place, weights=each * events)
-    up[0] += pseudo_count
-    total[0] += pseudo_count
-    total[-1] += pseudo_count
-    values = isotonic_regression(up / total, weights=total).x
-    return distinct, total, np.clip(values, 0.0, 1.0)
+    c = check_pseudo_count(pseudo_count)
+    tally, _ = tally_and_places(scores, events, weights)
+    total, hits = tally.mass.copy(), tally.hits.copy()
+    hits[0] += c
+    total[0] += c
+    total[-1] += c
+    values = isotonic_regression(hits / total, weights=total).x
+    return tally.score, total, np.clip(values, 0.0, 1.0)
+
+
+def step_ends(values: FloatArray) -> NDArray[np.bool_]:
+    """Say which points begin or end a step of equal values: all that interpolation needs."""
+    return np.asarray((np.diff(values, prepend=-1.0) != 0) | (np.diff(values, append=2.0) != 0))
+
+
+def check_points(scores: FloatArray, probs: FloatArray) -> None:
+    """Raise ValueError where loaded points are not probabilities at rising scores."""
+    rising = scores.shape == probs.shape and (np.diff(scores) > 0).all()
+    if not rising or probs.min() < 0 or probs.max() > 1:
+        raise ValueError("its points are not probabilities at rising scores")

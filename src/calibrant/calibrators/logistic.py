@@ -6,6 +6,7 @@ from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import expit
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -164,12 +165,12 @@ class _Logistic:
         return float((self.mass * loss).sum() + self.pull * (away @ away))
 
     def slope(self, theta: FloatArray) -> FloatArray:
-        slack = self.mass * (_sigmoid(self.x @ theta) - self.targets)
+        slack = self.mass * (expit(self.x @ theta) - self.targets)
         away = self.back @ theta - self.start
         return np.asarray(self.x.T @ slack + 2.0 * self.pull * (self.back.T @ away))
 
     def curvature(self, theta: FloatArray) -> FloatArray:
-        p = _sigmoid(self.x @ theta)
+        p = expit(self.x @ theta)
         bent: FloatArray = (self.x * (self.mass * p * (1.0 - p))[:, None]).T @ self.x
         return bent + 2.0 * self.pull * (self.back.T @ self.back)
 
@@ -208,8 +209,3 @@ def _newton_step(curvature: FloatArray, slope: FloatArray) -> FloatArray:
     decided = values > _SINGULAR
     along = (vectors[:, decided].T @ (slope / unit)) / values[decided]
     return np.asarray((vectors[:, decided] @ along) / unit)
-
-
-def _sigmoid(eta: FloatArray) -> FloatArray:
-    e = np.exp(-np.abs(eta))
-    return np.where(eta >= 0, 1.0, e) / (1.0 + e)

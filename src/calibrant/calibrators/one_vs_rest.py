@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.calibrators.base import Calibrator, loaded_numbers, plain
 from calibrant.calibrators.rows import Rows
-from calibrant.convert import log_odds_from_logits, log_probs_from_logits
+from calibrant.convert import log_odds_from_logits, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
-__all__ = ["OneVsRestCalibrator", "ScoreMap", "log_odds_of"]
+__all__ = ["OneVsRestCalibrator", "ScoreMap"]
 
 ScoreMap = dict[str, Any]
 """What one map learned: floats and arrays by name."""
@@ -74,14 +74,3 @@ class OneVsRestCalibrator(Calibrator):
         ]
         if len(self.maps_) != (1 if len(self.classes_) == 2 else len(self.classes_)):
             raise ValueError(f"{len(self.maps_)} maps for {len(self.classes_)} classes")
-
-
-def log_odds_of(probs: FloatArray) -> FloatArray:
-    """Return log-odds of probabilities, infinite for exactly 0 and 1."""
-    with np.errstate(divide="ignore"):
-        return np.asarray(np.log(probs) - np.log1p(-probs))
-
-
-def log_sigmoid(odds: FloatArray) -> FloatArray:
-    """Return log(1 / (1 + exp(-odds))) for any odds, infinite ones included."""
-    return np.asarray(-np.logaddexp(0.0, -odds))

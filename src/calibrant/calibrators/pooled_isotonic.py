@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.isotonic import isotonic_steps
-from calibrant.calibrators.one_vs_rest import log_odds_of, log_sigmoid
+from calibrant.calibrators.isotonic import check_points, isotonic_steps, step_ends
 from calibrant.calibrators.registry import register
 from calibrant.calibrators.rows import Rows
-from calibrant.convert import log_odds_from_logits, log_probs_from_logits
+from calibrant.convert import log_odds_from_logits, log_odds_of, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
 __all__ = ["PooledIsotonic"]
@@ -94,9 +93,11 @@ class PooledIsotonic(Calibrator):
         distinct, _, values = isotonic_steps(
             scores.ravel(), events.ravel(), each, self.pseudo_count
         )
-        # Within a step only its two ends matter.
-        ends = (np.diff(values, prepend=-1.0) != 0) | (np.diff(values, append=2.0) != 0)
+        ends = step_ends(values)
         self.scores_, self.probs_ = distinct[ends], values[ends]
+
+    def _check_learned(self) -> None:
+        check_points(self.scores_, self.probs_)
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         scores = log_odds_from_logits(logits)

@@ -13,7 +13,7 @@ from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weights
 
-__all__ = ["Rows", "calibration_rows", "class_names"]
+__all__ = ["Array", "Rows", "calibration_rows", "class_names", "logit_columns", "two_columns"]
 
 Array = NDArray[np.floating[Any]]
 

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.one_vs_rest import log_odds_of, log_sigmoid
+from calibrant.calibrators.isotonic import check_points
 from calibrant.calibrators.registry import register
 from calibrant.calibrators.rows import Rows
-from calibrant.convert import log_probs_from_logits, probs_from_logits
+from calibrant.convert import log_odds_of, log_probs_from_logits, log_sigmoid, probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
@@ -100,9 +100,7 @@ class SplineCalibration(Calibrator):
         self.scores_, self.values_ = distinct[kept], np.clip(values, end, 1.0 - end)[kept]
 
     def _check_learned(self) -> None:
-        rising = (np.diff(self.scores_) > 0).all()
-        if self.values_.min() < 0 or self.values_.max() > 1 or not rising:
-            raise ValueError("the values are not probabilities at rising scores")
+        check_points(self.scores_, self.values_)
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         if logits.ndim == 1:

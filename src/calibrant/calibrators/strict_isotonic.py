@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators.isotonic import isotonic_steps
-from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap, log_odds_of
+from calibrant.calibrators.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.registry import register
+from calibrant.convert import log_odds_of
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 

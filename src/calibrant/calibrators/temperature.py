@@ -6,7 +6,7 @@ from typing import Literal
 
 import numpy as np
 
-from calibrant.calibrators.inverse_temperature import best_inverse_temperature
+from calibrant.calibrators.inverse_temperature import best_inverse_temperature, check_bounds
 from calibrant.calibrators.registry import register
 from calibrant.calibrators.rows import Rows
 from calibrant.calibrators.softmax import SoftmaxCalibrator
@@ -99,11 +99,7 @@ class TemperatureScaling(SoftmaxCalibrator):
         return not low < self.temperature_ < high
 
     def _learn(self, rows: Rows) -> None:
-        if not 0 < self.lowest < self.highest < np.inf:
-            raise InputError(
-                "lowest and highest must be positive and in this order, "
-                f"got {self.lowest} and {self.highest}."
-            )
+        check_bounds(self.lowest, self.highest)
         if self.objective == "nll":
             bounds = (1.0 / self.highest, 1.0 / self.lowest)
             smoothing = 1.0 / (rows.total + 1.0) if self.smooth else 0.0

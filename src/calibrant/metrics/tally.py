@@ -138,6 +138,8 @@ def tally_rows(
 ) -> Tally:
     """Sort rows by score and merge those with equal scores.
 
+    Scores are probabilities: none may be negative. For log-odds take `tally_and_places`.
+
     Examples
     --------
     >>> tally = tally_rows(np.array([0.8, 0.2, 0.8]), np.array([True, False, False]))

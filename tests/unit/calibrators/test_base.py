@@ -20,6 +20,7 @@ from calibrant.calibrators import (
     IsotonicCalibration,
     MatrixScaling,
     PlattScaling,
+    PooledIsotonic,
     PriorCorrection,
     SplineCalibration,
     TemperatureScaling,
@@ -332,6 +333,7 @@ def test_a_fit_that_fails_leaves_what_was_learned():
         (PlattScaling, {"maps": [{"slope": ["1"], "intercept": 0.0}]}),
         (PlattScaling, {"maps": [{"slope": True, "intercept": 0.0}]}),
         (SplineCalibration, {"scores": [0.1, 0.9], "values": [-3.0, 7.0]}),
+        (PooledIsotonic, {"scores": [-1.0, 1.0], "probs": [5.0, 9.0]}),
     ],
 )
 def test_numbers_that_cannot_have_been_learned_are_refused(method, change):

@@ -140,3 +140,9 @@ def test_bad_settings_are_refused():
         EnsembleTemperatureScaling("ece").fit([0.0, 1.0], [0, 1])
     with pytest.raises(InputError, match="lowest and highest"):
         EnsembleTemperatureScaling(lowest=2.0, highest=1.0).fit([0.0, 1.0], [0, 1])
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_bounds_without_a_temperature_between_are_refused(objective):
+    with pytest.raises(InputError, match="lowest and highest must be positive and in this order"):
+        EnsembleTemperatureScaling(objective, lowest=2.0, highest=1.0).fit([-1.0, 1.0], [0, 1])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 __all__ = [
     "BundleError",
     "CalibrantError",
@@ -33,9 +36,107 @@ class NotFitted(CalibrantError):
 
 
 class TargetUnreachable(CalibrantError):
-    """No threshold keeps the promise that was asked for."""
+    """No threshold keeps the promise that was asked for; says how near it came and what is missing.
+
+    Parameters
+    ----------
+    hold : the targets as text, like "precision>=0.85"
+    n, positives : labelled rows, and how many of them are positive (or predicted rightly)
+    confidence : of the promise; None where only estimates were asked for
+    of : the class that was to be acted on; None where predictions of any class are accepted
+    best : the best bound that these rows prove for the target; None where they prove nothing
+    threshold : where that bound is reached
+    labels_needed, positives_needed : labelled rows, and positives among them, with which the
+        promise can be made 4 times in 5; None where no number of rows is expected to do
+    why : what stands in the way, without a full stop
+
+    Examples
+    --------
+    >>> print(TargetUnreachable(hold=["recall>=0.9"], n=40, positives=9, labels_needed=129,
+    ...     positives_needed=29, why="9 positives cannot prove it"))
+    no threshold can promise recall>=0.9 with 95 % confidence on 40 labelled rows (9 positive): 9
+    positives cannot prove it; about 129 labelled rows with 29 positives would do 4 times in 5.
+    """
 
     kind = "target_unreachable"
+
+    def __init__(
+        self,
+        *,
+        hold: str | list[str] | tuple[str, ...],
+        n: int,
+        positives: int,
+        confidence: float | None = 0.95,
+        of: Any = None,
+        best: float | None = None,
+        threshold: float | None = None,
+        labels_needed: int | None = None,
+        positives_needed: int | None = None,
+        why: str = "",
+    ) -> None:
+        self.hold = (hold,) if isinstance(hold, str) else tuple(hold)
+        self.n, self.positives = n, positives
+        self.confidence, self.of = confidence, of
+        self.best, self.threshold = best, threshold
+        self.labels_needed, self.positives_needed = labels_needed, positives_needed
+        self.why = why
+        super().__init__(self._sentence())
+
+    @property
+    def target(self) -> str:
+        """What was to be held, as one text."""
+        return " and ".join(self.hold)
+
+    def _sentence(self) -> str:
+        what = f"for class {self.of!r} " if self.of is not None else ""
+        sure = "" if self.confidence is None else f"with {self.confidence * 100:.6g} % confidence "
+        verb = "meets" if self.confidence is None else "can promise"
+        text = (
+            f"no threshold {verb} {self.target} {what}{sure}on {self.n:,} labelled rows "
+            f"({self.positives:,} positive)"
+        )
+        parts = [self.why] if self.why else []
+        if self.best is not None:
+            where = "" if self.threshold is None else f" at threshold {self.threshold:.6g}"
+            parts.append(f"the best that these rows prove is {self.best:.4g}{where}")
+        if self.labels_needed is not None:
+            of_them = self.positives_needed
+            among = "" if of_them is None else f" with {of_them:,} positives"
+            parts.append(f"about {self.labels_needed:,} labelled rows{among} would do 4 times in 5")
+        return text + (": " + "; ".join(parts) if parts else "") + "."
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be copied and pickled by keyword, which a plain exception cannot."""
+        names = ["hold", "n", "positives", "confidence", "of", "best", "threshold"]
+        names += ["labels_needed", "positives_needed", "why"]
+        return _unreachable, ({name: getattr(self, name) for name in names},)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        return {
+            "reached": False,
+            "best": self.best,
+            "threshold": self.threshold,
+            "labels_needed": self.labels_needed,
+            "positives_needed": self.positives_needed,
+            "why": self.why or str(self),
+            "hold": list(self.hold),
+            "class": self.of,
+            "confidence": self.confidence,
+            "n": self.n,
+            "positives": self.positives,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> TargetUnreachable:
+        """Rebuild from `to_dict`."""
+        same = ("hold", "n", "positives", "confidence", "best", "threshold", "why")
+        state = {name: saved[name] for name in (*same, "labels_needed", "positives_needed")}
+        return cls(of=saved["class"], **state)
+
+
+def _unreachable(state: dict[str, Any]) -> TargetUnreachable:
+    return TargetUnreachable(**state)
 
 
 class SplitMisuse(CalibrantError):

@@ -1,7 +1,17 @@
 """Statistics the product stands on: proportions, influence intervals, resampling, multiplicity."""
 
+from calibrant.stats.betting import log_evidence, mean_upper_bound, running_log_evidence
 from calibrant.stats.multiplicity import holm
 from calibrant.stats.proportions import clopper_pearson, mcnemar, wilson
 from calibrant.stats.wald import wald_interval
 
-__all__ = ["clopper_pearson", "holm", "mcnemar", "wald_interval", "wilson"]
+__all__ = [
+    "clopper_pearson",
+    "holm",
+    "log_evidence",
+    "mcnemar",
+    "mean_upper_bound",
+    "running_log_evidence",
+    "wald_interval",
+    "wilson",
+]

@@ -2,6 +2,8 @@
 
 from calibrant.testing.calibrator_checks import check_calibrator
 from calibrant.testing.checks import check_metric
+from calibrant.testing.threshold_laws import ThresholdDraw
+from calibrant.testing.threshold_worlds import THRESHOLD_WORLDS, ThresholdWorld
 from calibrant.testing.worlds import (
     WORLDS,
     Draw,
@@ -12,8 +14,11 @@ from calibrant.testing.worlds import (
 )
 
 __all__ = [
+    "THRESHOLD_WORLDS",
     "WORLDS",
     "Draw",
+    "ThresholdDraw",
+    "ThresholdWorld",
     "World",
     "check_calibrator",
     "check_metric",

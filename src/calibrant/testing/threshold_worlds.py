@@ -1,0 +1,320 @@
+"""Binary worlds for thresholds: every rate at every threshold is known without a sample.
+
+Ordinary worlds show what users meet. Least-favourable ones are built to break promises: their
+precision stays just below the target over long stretches, so that whoever claims too easily is
+caught. A wrong method breaks few promises in ordinary worlds, whatever it does wrong.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.testing.threshold_laws import (
+    Atoms,
+    Clouds,
+    Law,
+    On,
+    Rng,
+    Shares,
+    Steps,
+    Strata,
+    ThresholdDraw,
+    stepped_atoms,
+)
+from calibrant.thresholds.rates import Cost, Rate, rate_named
+
+__all__ = [
+    "THRESHOLD_WORLDS",
+    "ThresholdWorld",
+    "constant_rate",
+    "crossing",
+    "hugging",
+    "sawtooth",
+    "straddling",
+]
+
+Kind = Literal["ordinary", "weighted", "least favourable"]
+
+TARGET = 0.85
+HARD: Kind = "least favourable"
+
+
+@dataclass(frozen=True)
+class ThresholdWorld:
+    """A named way to draw labels and scores whose rates are known at every threshold.
+
+    Parameters
+    ----------
+    name : the key under which `THRESHOLD_WORLDS` lists it
+    description : one sentence
+    law : how labels and scores fall
+    target : the precision it is meant to be held to
+    kind : `least favourable` worlds were built to break promises, `weighted` ones are sampled
+        unequally
+    """
+
+    name: str
+    description: str
+    law: Law = field(repr=False)
+    target: float = TARGET
+    kind: Kind = "ordinary"
+
+    @property
+    def prevalence(self) -> float:
+        """P(positive) in the population."""
+        return self.law.prevalence
+
+    def draw(self, n: int, rng: int | Rng) -> ThresholdDraw:
+        """Draw n rows.
+
+        Parameters
+        ----------
+        n : number of rows, at least 1
+        rng : a seed, or a generator that is advanced
+
+        Examples
+        --------
+        >>> draw = THRESHOLD_WORLDS["overlapping"].draw(50, 0)
+        >>> draw.labels.shape, draw.probs.shape, draw.weights
+        ((50,), (50,), None)
+        """
+        if n < 1:
+            raise InputError(f"n must be at least 1, got {n}: ask for one row or more.")
+        return self.law.draw(n, np.random.default_rng(rng))
+
+    def rescore(self, labels: NDArray[np.int64], rng: int | Rng) -> ThresholdDraw:
+        """Draw other scores for the same labels, as another model of the same worth would give.
+
+        Parameters
+        ----------
+        labels : of rows drawn from this world
+        rng : a seed, or a generator that is advanced
+        """
+        return self.law.given(labels, np.random.default_rng(rng))
+
+    def truth(
+        self, rate: Rate | Cost | str, threshold: float, *, on: On = "probs", top: bool = False
+    ) -> float:
+        r"""Give the value that a rate has in the population when rows from a score on are acted on.
+
+        .. math:: P(event \mid given), \quad \text{acted on when } s \ge t
+
+        s is the score of a row and t the threshold. Nothing is drawn.
+
+        Parameters
+        ----------
+        rate : a rate or its name, or a cost
+        threshold : t; rows that reach it are acted on
+        on : whether t is a probability or log-odds
+        top : score rows by the confidence in the predicted class, whatever it is (as `accuracy`
+            always does); `positive` then means that the prediction is right
+
+        Examples
+        --------
+        >>> world = THRESHOLD_WORLDS["constant_rate"]
+        >>> round(world.truth("precision", 0.3), 4), round(world.truth("coverage", 0.3), 4)
+        (0.849, 0.7)
+        """
+        rate = rate_named(rate) if isinstance(rate, str) else rate
+        top = top or (isinstance(rate, Rate) and rate.of == "top-label")
+        (pos, neg), (all_pos, all_neg) = self._acted_on(threshold, on, top)
+        joint = {
+            ("act", "positive"): pos,
+            ("act", "negative"): neg,
+            ("pass", "positive"): all_pos - pos,
+            ("pass", "negative"): all_neg - neg,
+        }
+        if isinstance(rate, Cost):
+            fp, fn, tp, tn = rate.matrix
+            return tp * pos + fp * neg + fn * (all_pos - pos) + tn * (all_neg - neg)
+        given = {k: v for k, v in joint.items() if rate.given in k or rate.given == "all"}
+        whole = sum(given.values())
+        return sum(v for k, v in given.items() if rate.event in k) / whole if whole else math.nan
+
+    def _acted_on(self, threshold: float, on: On, top: bool) -> tuple[Shares, Shares]:
+        """Shares of positives and negatives acted on, and of all of them."""
+        reach = self.law.reaching
+        if not top:
+            return reach(threshold, on, flipped=False), (self.prevalence, 1.0 - self.prevalence)
+        middle = 0.5 if on == "probs" else 0.0
+        # Rows exactly in the middle are predicted negative: predicted positive is strictly above.
+        above = math.nextafter(middle, math.inf)
+        (pos, false), (miss, neg) = (
+            reach(max(threshold, least), on, flipped=flipped)
+            for least, flipped in ((above, False), (middle, True))
+        )
+        (all_pos, _), (_, all_neg) = (
+            reach(above, on, flipped=False),
+            reach(middle, on, flipped=True),
+        )
+        right = all_pos + all_neg
+        return (pos + neg, miss + false), (right, 1.0 - right)
+
+
+def constant_rate(target: float = TARGET, gap: float = 0.001) -> ThresholdWorld:
+    """Scores that know nothing, and a label rate just below the target: any promise is broken.
+
+    Parameters
+    ----------
+    target : precision to be held
+    gap : how far below it the label rate is
+    """
+    law = Steps((1.0,), (target - gap,))
+    text = "Scores know nothing and the label rate is just below the target."
+    return ThresholdWorld("constant_rate", text, law, target, HARD)
+
+
+def hugging(
+    target: float = TARGET, gap: float = 1e-4, lead: float = 0.1, cells: int = 0
+) -> ThresholdWorld:
+    """Precision above the target at first, then just below it over more than half of the ranks.
+
+    Parameters
+    ----------
+    target : precision to be held
+    gap : how far below the target precision is where it first crosses; it creeps back later
+    lead : share of the rows in which precision is above the target
+    cells : round scores to so many values; 0 keeps them apart
+    """
+    # Up by as much as the second part takes back, and a little more.
+    high = target + 0.6 * (1 - target)
+    low = target - 0.6 * (1 - target) - 2 * gap
+    steps = Steps((lead / 2, lead / 2, 0.7 - lead, 0.3), (high, low, target, target / 3))
+    law: Law = stepped_atoms(steps, cells) if cells else steps
+    name = "hugging_ties" if cells else "hugging"
+    text = "Precision hugs the target from below over more than half of the ranks."
+    return ThresholdWorld(name, f"{text[:-1]}, with ties." if cells else text, law, target, HARD)
+
+
+def sawtooth(
+    target: float = TARGET, teeth: int = 40, *, rising: bool = True, gap: float = 1e-4
+) -> ThresholdWorld:
+    """Label rates of 0 and 1 in turn, so that precision ends each tooth just below the target.
+
+    Parameters
+    ----------
+    target : precision to be held
+    teeth : how many
+    rising : zeros first within each tooth, so that precision is below the target everywhere; else
+        ones first, and precision crosses the target in every tooth
+    gap : how far below the target precision is at the end of each tooth
+    """
+    share = target - gap
+    tooth = [((1 - share) / teeth, 0.0), (share / teeth, 1.0)]
+    pairs = (tooth if rising else tooth[::-1]) * teeth
+    law = Steps(tuple(w for w, _ in pairs), tuple(r for _, r in pairs))
+    name = "sawtooth" if rising else "sawtooth_crossing"
+    where = "stays just below the target" if rising else "crosses the target in every tooth"
+    text = f"Label rates of 0 and 1 in turn, so that precision {where}."
+    return ThresholdWorld(name, text, law, target, HARD)
+
+
+def crossing(target: float = TARGET, swing: float = 0.6, gap: float = 1e-3) -> ThresholdWorld:
+    """Precision that crosses the target in every doubling of the ranks.
+
+    Parameters
+    ----------
+    target : precision to be held
+    swing : how far the label rate swings, as a share of 1 - target
+    gap : how far below the target precision is at the end of each doubling
+    """
+    octaves = 12
+    size = swing * (1 - target)
+    widths, rates = [0.5**octaves], [target - gap]
+    for k in range(octaves, 0, -1):
+        width = 0.5**k  # the ranks from 0.5^k to 0.5^(k-1)
+        widths += [width / 2, width / 2]
+        rates += [target + size, target - size - 2 * gap]
+    law = Steps(tuple(widths), tuple(rates))
+    text = "Precision crosses the target in every doubling of the ranks."
+    return ThresholdWorld("crossing", text, law, target, HARD)
+
+
+def straddling(target: float = TARGET, *, kept: bool = False) -> ThresholdWorld:
+    """A large tie: rows above it keep the promise and with it they do not, or the other way.
+
+    Parameters
+    ----------
+    target : precision to be held
+    kept : precision reaches the target with the tie, and not above it; else above it alone
+    """
+    step = 0.4 * (1 - target)
+    up = (target - step, target + 2 * step) if kept else (target + step, target - step - 2e-3)
+    law = Atoms((0.95, 0.9, 0.6, 0.3), (0.1, 0.1, 0.4, 0.4), (up[0], up[0], up[1], target / 4))
+    if not kept:  # just below the target with the tie: its rate balances the rows above it
+        tie = target - 0.5 * step - 1e-4
+        law = Atoms(law.values, law.shares, (up[0], up[0], tie, target / 4))
+    name = "straddling_kept" if kept else "straddling"
+    order = "only with it" if kept else "only without it"
+    text = f"A tie of 40 % of the rows; the promise is kept {order}."
+    return ThresholdWorld(name, text, law, target, HARD)
+
+
+def _rounded(law: Clouds, cells: int) -> Atoms:
+    """Round probabilities to multiples of 1 / cells, keeping the exact shares."""
+    values, shares, rates = [], [], []
+    above: Shares = (0.0, 0.0)
+    for k in range(cells, -1, -1):
+        edge = (k - 0.5) / cells
+        now = law.reaching(edge, "probs", flipped=False)
+        pos, neg = now[0] - above[0], now[1] - above[1]
+        values.append(k / cells)
+        shares.append(pos + neg)
+        rates.append(pos / (pos + neg))
+        above = now
+    return Atoms(tuple(values), tuple(shares), tuple(rates))
+
+
+def _over_sampled(easy: float, hard: float, inclusion: tuple[float, float]) -> Strata:
+    """Mix easy and hard rows at all scores; the share of positives falls with the score."""
+
+    def part(rate: float) -> Steps:
+        return Steps((0.2, 0.3, 0.5), (rate, rate - 0.01, 0.1))
+
+    return Strata((0.5, 0.5), inclusion, (part(easy), part(hard)))
+
+
+_OVERLAP = Clouds(0.3, ((1.0, 1.5, 1.0),), slope=1.5, offset=-1.8)
+
+_ORDINARY = (
+    ThresholdWorld("separable", "30 % positive, hardly any overlap.",
+                   Clouds(0.3, ((1.0, 6.0, 0.7),), ((1.0, 0.0, 0.7),), 2.0, -6.0)),
+    ThresholdWorld("overlapping", "30 % positive, the classes overlap.", _OVERLAP),
+    ThresholdWorld("rare", "One row in a hundred is positive.",
+                   Clouds(0.01, ((1.0, 4.0, 1.0),), slope=3.0, offset=-11.0)),
+    ThresholdWorld("very_rare", "One row in a thousand is positive.",
+                   Clouds(0.001, ((1.0, 5.0, 1.0),), slope=3.0, offset=-15.0)),
+    ThresholdWorld("bimodal", "Easy positives and hard ones.",
+                   Clouds(0.2, ((0.6, 5.0, 1.0), (0.4, 0.5, 1.0)), slope=1.0, offset=-2.0)),
+    ThresholdWorld("heavy_tailed", "Student's t with 2 degrees: the top is never pure.",
+                   Clouds(0.15, ((1.0, 3.0, 1.0),), slope=0.25, offset=-0.5, degrees=2.0)),
+    ThresholdWorld("ties", "Overlapping scores, rounded to 0.1.", _rounded(_OVERLAP, 10)),
+    ThresholdWorld("saturated", "Many float32 scores are exactly 1; log-odds tell them apart.",
+                   Clouds(0.3, ((1.0, 1.8, 1.0),), slope=12.0, offset=-10.0, single=True)),
+    ThresholdWorld("non_monotone", "The highest scores are poor and the next ones good.",
+                   Steps((0.03, 0.22, 0.25, 0.5), (0.6, 0.97, 0.5, 0.05))),
+    ThresholdWorld("weighted", "Easy rows are nine times as likely to be sampled as hard ones.",
+                   _over_sampled(0.98, 0.8, (0.9, 0.1)), kind="weighted"),
+)  # fmt: skip
+
+_HARD = (
+    constant_rate(),
+    hugging(),
+    hugging(cells=20),
+    sawtooth(),
+    sawtooth(rising=False),
+    crossing(),
+    straddling(),
+    straddling(kept=True),
+    ThresholdWorld("weighted_hugging", "Over-sampled easy rows; precision is below the target.",
+                   _over_sampled(0.979, 0.72, (0.9, 0.1)), kind="weighted"),
+)  # fmt: skip
+
+THRESHOLD_WORLDS: dict[str, ThresholdWorld] = {world.name: world for world in (*_ORDINARY, *_HARD)}
+"""Every threshold world at its own target, by name."""

@@ -1,0 +1,198 @@
+"""Two thresholds for two classes: act above, clear below, hand the rows between to a person."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs import IntArray
+from calibrant.thresholds.candidates import Candidates, candidates_at_ends
+from calibrant.thresholds.certify import claim_of
+from calibrant.thresholds.chosen import Chosen
+from calibrant.thresholds.keeping import kept_candidates
+from calibrant.thresholds.operating_point import OperatingPoint
+from calibrant.thresholds.question import Question, check_design, put_question
+from calibrant.thresholds.rates import Cost, Target
+from calibrant.thresholds.saved_point import FORMAT
+from calibrant.thresholds.seen import NOTHING_SEEN, Seen
+from calibrant.thresholds.select import check_confidence
+from calibrant.thresholds.unreachable import unreachable
+
+__all__ = ["Band", "select_band"]
+
+
+@dataclass(frozen=True)
+class Band:
+    """Act at or above `upper`, clear below `lower`, and let a person decide between them.
+
+    Parameters
+    ----------
+    upper : the point whose rows are acted on, with the promise about them
+    lower : the point below which rows are cleared, with the promise about those
+    confidence : of both promises together; None where nothing is promised
+    automated : share of the labelled rows that no person has to see
+    """
+
+    upper: OperatingPoint
+    lower: OperatingPoint
+    confidence: float | None
+    automated: float
+
+    @property
+    def guarantee(self) -> str | None:
+        """Both promises as a sentence, or None."""
+        if self.upper.guarantee is None or self.lower.guarantee is None:
+            return None
+        above, below = (p.hold[0].words for p in (self.upper, self.lower))
+        return (
+            f"Above the band {above}, and below it {below}, both together with "
+            f"{(self.confidence or 0) * 100:.6g} % confidence, on new rows drawn like these "
+            f"{self.upper.n:,}."
+        )
+
+    @property
+    def why(self) -> str | None:
+        """Why there is no promise, where there is none."""
+        return self.upper.why
+
+    def decide(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.str_]:
+        """Say for each row `act`, `person` or `clear`."""
+        act = self.upper.act(probs, logits=logits)
+        keep = self.lower.act(probs, logits=logits)
+        return np.where(act, "act", np.where(keep, "person", "clear"))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        return {
+            "format": FORMAT,
+            "reached": True,
+            "confidence": self.confidence,
+            "guarantee": self.guarantee,
+            "why": self.why,
+            "automated": self.automated,
+            "upper": self.upper.to_dict(),
+            "lower": self.lower.to_dict(),
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Band:
+        """Rebuild from `to_dict`."""
+        try:
+            upper, lower = (OperatingPoint.from_dict(saved[side]) for side in ("upper", "lower"))
+            return cls(upper, lower, saved["confidence"], float(saved["automated"]))
+        except (KeyError, TypeError) as error:
+            raise InputError(f"the saved band is damaged: {error} is missing.") from None
+
+    def __str__(self) -> str:
+        return "\n".join(
+            [
+                self.guarantee or f"No promise: {self.why}.",
+                f"Act at {self.upper.threshold:.6g} and above, clear below "
+                f"{self.lower.threshold:.6g}: {self.automated:.1%} of the rows need no person.",
+            ]
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def select_band(
+    labels: Any,
+    probs: Any = None,
+    *,
+    act: Target,
+    clear: Target,
+    confidence: float | None = 0.95,
+    weights: Any = None,
+    logits: Any = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    seen: Seen = NOTHING_SEEN,
+    rng: int | np.random.Generator = 0,
+) -> Band:
+    """Choose two thresholds so that both automatic decisions keep a promise.
+
+    Each side gets half of the allowed error. Among the pairs that are certified, the one is taken
+    that leaves the fewest rows to a person; where the sides meet, the one with most right.
+
+    Parameters
+    ----------
+    act : the target of rows acted on, like `precision >= 0.9`
+    clear : the target of rows cleared, like `npv >= 0.99`
+    labels, probs, confidence, weights, logits, classes, positive, seen, rng : as in `select`
+
+    Examples
+    --------
+    >>> from calibrant.testing import THRESHOLD_WORLDS
+    >>> from calibrant.thresholds import npv, precision
+    >>> draw = THRESHOLD_WORLDS["overlapping"].draw(5000, 0)
+    >>> band = select_band(draw.labels, draw.probs, act=precision >= 0.8, clear=npv >= 0.95)
+    >>> print(band)
+    Above the band precision is at least 80 %, and below it negative predictive value is at least
+    95 %, both together with 95 % confidence, on new rows drawn like these 5,000.
+    Act at 0.705734 and above, clear below 0.0909165: 40.4% of the rows need no person.
+    """
+    check_confidence(confidence)
+    for target, side, like in ((act, "act", "precision >= 0.9"), (clear, "pass", "npv >= 0.99")):
+        if isinstance(target.rate, Cost) or claim_of(target).among != side:
+            raise InputError(f"{target} is not about the rows on that side: give {like}.")
+    question = put_question(
+        labels, probs, logits, [act.rate, clear.rate], weights=weights, classes=classes,
+        positive=positive, rng=rng,
+    )  # fmt: skip
+    if confidence is not None and question.rows.weight is not None:
+        check_design(question.rows.weight)
+    delta = None if confidence is None else (1 - confidence) / 2 / seen.candidates
+    found = candidates_at_ends(question)
+    upper, lower = _widest(question, *(
+        _sides(question, found, target, confidence, delta) for target in (act, clear)
+    ))  # fmt: skip
+    made = [
+        Chosen(question, found, place, (target,), objective, None).point(
+            confidence=confidence, delta=delta, seen=seen
+        )
+        for place, target, objective in (
+            (upper, act, "maximise coverage"),
+            (lower, clear, "minimise coverage"),
+        )
+    ]
+    between = made[1].rates["coverage"].value or 0.0, made[0].rates["coverage"].value or 0.0
+    return Band(made[0], made[1], made[0].confidence, 1 - (between[0] - between[1]))
+
+
+def _sides(
+    question: Question,
+    found: Candidates,
+    target: Target,
+    confidence: float | None,
+    delta: float | None,
+) -> IntArray:
+    """Return the places at which one side keeps its target."""
+    kept = kept_candidates(question.rows, found, (target,), delta)
+    if not kept.any():
+        raise unreachable(question, found, (target,), confidence=confidence, delta=delta)
+    return np.flatnonzero(kept)
+
+
+def _widest(question: Question, acting: IntArray, clearing: IntArray) -> tuple[int, int]:
+    """Return the pair of places, the first not after the second, that decides most rows."""
+    ends, hits, n = question.rows.ends, question.rows.hits, question.rows.n
+    before = np.searchsorted(acting, clearing, side="right") - 1
+    possible = before >= 0
+    if not possible.any():  # every certified act lies below every certified clear: they cannot meet
+        raise InputError(
+            "rows to act on and rows to clear would overlap at every certified pair: ask for a "
+            "stricter target on one side."
+        )
+    uppers, lowers = acting[before[possible]], clearing[possible]
+    decided = ends[uppers] + (n - ends[lowers])
+    cleared = n - ends[lowers]
+    right = hits[ends[uppers] - 1] + cleared - (question.rows.positives - hits[ends[lowers] - 1])
+    best = np.lexsort((right, decided))[-1]
+    return int(uppers[best]), int(lowers[best])

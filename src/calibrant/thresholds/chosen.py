@@ -1,0 +1,136 @@
+"""From a chosen position to an operating point: the promise in words, and every rate there."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from calibrant.thresholds.candidates import Candidates
+from calibrant.thresholds.expected_cost import cost_bound, cost_value
+from calibrant.thresholds.measures import Measures
+from calibrant.thresholds.operating_point import OperatingPoint
+from calibrant.thresholds.question import Question
+from calibrant.thresholds.rate_value import RateValue
+from calibrant.thresholds.rates import RATES, Cost, Target
+from calibrant.thresholds.seen import Seen
+
+__all__ = ["Chosen"]
+
+_USUAL = 0.95
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """A position that was chosen, and what for.
+
+    Parameters
+    ----------
+    question : the rows and what they were asked
+    found : the candidates
+    place : which of them was chosen
+    targets, objective, cost : what was to be held and made best
+    """
+
+    question: Question
+    found: Candidates
+    place: int
+    targets: tuple[Target, ...]
+    objective: str
+    cost: Cost | None
+
+    @property
+    def position(self) -> int:
+        """Rows acted on."""
+        return int(self.found.positions[self.place])
+
+    def point(self, *, confidence: float | None, delta: float | None, seen: Seen) -> OperatingPoint:
+        """Put everything together."""
+        question = self.question
+        why = _why_no_promise(question, confidence, seen)
+        hold = self.targets or self._limit_of_cost(delta)
+        threshold, logit = self.found.threshold(question, self.place)
+        return OperatingPoint(
+            threshold=threshold,
+            logit=logit,
+            on=question.on,
+            of=question.of,
+            classes=question.classes,
+            hold=hold,
+            objective=self.objective,
+            confidence=confidence if why is None else None,
+            guarantee=None if why or confidence is None else self._promise(hold, confidence, seen),
+            why=why,
+            rates=self._rates(confidence or _USUAL),
+            n=question.rows.n,
+            positives=question.rows.positives,
+            method=self._method(confidence),
+            weighted=question.rows.weight is not None,
+            candidates=seen.candidates,
+            baseline=self._baseline(),
+        )
+
+    def _rates(self, confidence: float) -> dict[str, RateValue]:
+        rows, top = self.question.rows, self.question.top_label
+        here = Measures(rows, np.array([self.position]))
+        kind = "top-label" if top else "class"
+        rates = {
+            name: here.value(rate, confidence)
+            for name, rate in RATES.items()
+            if rate.of in (kind, "any")
+        }
+        if self.cost is not None:
+            rates["cost"] = cost_value(rows, self.cost, self.position, confidence)
+        return rates
+
+    def _limit_of_cost(self, delta: float | None) -> tuple[Target, ...]:
+        """Return the limit that the cost is certain to stay under, where only that was asked."""
+        assert self.cost is not None
+        if delta is None:
+            return ()
+        level = delta / len(self.found.positions)
+        bound = cost_bound(self.question.rows, self.cost, self.position, level)
+        bound = _rounded_up(bound)  # a limit to be quoted, and no less safe
+        return (self.cost <= bound,) if bound < max(self.cost.matrix) else ()
+
+    def _promise(self, hold: tuple[Target, ...], confidence: float, seen: Seen) -> str | None:
+        if not hold:
+            return None
+        held = " and ".join(target.words for target in hold)
+        about = "" if self.question.top_label else f" for class {str(self.question.of)!r}"
+        among = f", chosen among {seen.candidates} models" if seen.candidates > 1 else ""
+        sentence = f"{held}{about}, with {confidence * 100:.6g} % confidence{among}"
+        drawn = f"on new rows drawn like these {self.question.rows.n:,}"
+        return f"{sentence[0].upper()}{sentence[1:]}, {drawn}."
+
+    def _method(self, confidence: float | None) -> str:
+        if confidence is None:
+            return "estimates alone"
+        if self.question.rows.weight is not None:
+            return "bets on weighted rows"
+        if any(isinstance(target.rate, Cost) for target in self.targets) or not self.targets:
+            return "bets at thresholds fixed beforehand"
+        return "exact binomial tests along the ranks"
+
+    def _baseline(self) -> dict[str, float] | None:
+        if self.cost is None:
+            return None
+        place = self.question.position_of(self.cost.baseline)
+        value = Measures(self.question.rows, np.array([place])).estimate(self.cost)[0]
+        return {"threshold": self.cost.baseline, "cost": float(value)}
+
+
+def _why_no_promise(question: Question, confidence: float | None, seen: Seen) -> str | None:
+    if confidence is None:
+        return (
+            "this is the plain empirical choice: it met the target on these rows and promises "
+            "nothing about others"
+        )
+    return seen.why_no_promise(top_label=question.top_label, n_classes=len(question.classes))
+
+
+def _rounded_up(value: float) -> float:
+    """Return the value with three digits, never smaller."""
+    digits = 2 - math.floor(math.log10(value))
+    return round(math.ceil(value * 10**digits) / 10**digits, max(0, digits))

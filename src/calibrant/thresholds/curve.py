@@ -1,0 +1,329 @@
+"""What every threshold would do: each rate with its band."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.convert import log_odds_of, probs_from_logits
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.results import Interval
+from calibrant.thresholds.measures import Measures
+from calibrant.thresholds.question import Question, put_question
+from calibrant.thresholds.ranked import Ranked
+from calibrant.thresholds.rate_value import RateValue
+from calibrant.thresholds.rates import RATES, Cost, Rate, coverage, precision
+from calibrant.thresholds.scores import On
+
+__all__ = ["POINTS", "OperatingCurve", "RateCurve", "curve_of", "operating_curve"]
+
+POINTS = 2000
+"""Thresholds that a curve keeps unless it is told otherwise: a page needs no more."""
+
+EXACT = "exact (Clopper-Pearson)"
+ROUGH = "Wilson at the effective number of rows, approximate"
+
+
+@dataclass(frozen=True)
+class RateCurve:
+    """One rate at every threshold of a curve.
+
+    The band holds at each threshold alone, as if that one had been fixed beforehand. A threshold
+    picked because the band looks good there is not covered by it: that is what `select` is for.
+
+    Parameters
+    ----------
+    value : the estimate; NaN where no row meets the rate's condition
+    low, high : the band: exact (Clopper-Pearson), or with weights Wilson's from the effective
+        number of rows, which is approximate
+    n : rows that meet the condition; with weights their effective number (sum w)^2 / sum w^2
+    """
+
+    value: FloatArray
+    low: FloatArray
+    high: FloatArray
+    n: FloatArray
+
+
+@dataclass(frozen=True)
+class OperatingCurve:
+    """Every rate when the rows whose score reaches the threshold are acted on.
+
+    Parameters
+    ----------
+    threshold : (C,) rising probabilities; each acts on the rows that reach it
+    logit : (C,) the same as log-odds, which stay apart where probabilities round to 1
+    rates : a curve for each rate, by name
+    acted : (C,) rows that are acted on
+    hits : (C,) how many of those are positive (or predicted rightly)
+    n, positives : all rows, and how many of them are positive (or predicted rightly)
+    on : what was compared, `probs` or `logits`
+    of : the class that is acted on; None where predictions of any class are accepted
+    classes : names of all classes
+    confidence : of each band, at each threshold
+    weighted : whether rows had weights; rates are then of the weight, `acted` and `hits` still rows
+    """
+
+    threshold: FloatArray
+    logit: FloatArray
+    rates: Mapping[str, RateCurve]
+    acted: IntArray
+    hits: IntArray
+    n: int
+    positives: int
+    on: On
+    of: Any
+    classes: tuple[Any, ...]
+    confidence: float = 0.95
+    weighted: bool = False
+
+    def __getitem__(self, name: str) -> RateCurve:
+        return self.rates[name]
+
+    def place(self, threshold: float) -> int:
+        """Return where the curve tells what `threshold` does; C where it acts on no row.
+
+        `threshold` is a probability; where the curve was made from logits, it is log-odds.
+        """
+        scale = self.logit if self.on == "logits" else self.threshold
+        return int(np.searchsorted(scale, threshold, side="left"))
+
+    def at(self, threshold: float) -> dict[str, RateValue]:
+        """Read every rate at the first threshold of the curve that is at least `threshold`.
+
+        Examples
+        --------
+        >>> curve = operating_curve([0, 0, 1, 1], [0.2, 0.6, 0.6, 0.9])
+        >>> found = curve.at(0.5)["precision"]
+        >>> round(found.value, 3), round(found.interval.low, 3), found.n
+        (0.667, 0.094, 3.0)
+        """
+        return self.values_at(self.place(threshold))
+
+    def values_at(self, place: int) -> dict[str, RateValue]:
+        """Return every rate at one place of the curve; C stands for acting on no row."""
+        if place == len(self.threshold):
+            return dict.fromkeys(self.rates, RateValue(None, None, 0.0))
+        return {name: self._value(rate, place) for name, rate in self.rates.items()}
+
+    def cost(self, cost: Cost) -> FloatArray:
+        """Return the expected cost of a row at every threshold.
+
+        Examples
+        --------
+        >>> curve = operating_curve([0, 1, 0, 1], [0.1, 0.4, 0.6, 0.8])
+        >>> curve.cost(Cost(false_positive=1, false_negative=4))
+        array([0.5 , 0.25, 1.25, 1.  ])
+        """
+        if self.of is None:
+            raise InputError("a cost needs a class that is acted on: give positive=NAME.")
+        acted = self["coverage"].value
+        true_positive = acted * self["precision"].value
+        positive = true_positive[0]  # at the lowest threshold every row is acted on
+        shares = (
+            acted - true_positive,
+            positive - true_positive,
+            true_positive,
+            1.0 - acted - positive + true_positive,
+        )
+        return np.asarray(sum(c * share for c, share in zip(cost.matrix, shares, strict=True)))
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain lists; NaN and infinite values become None."""
+        return {
+            "n": self.n,
+            "positives": self.positives,
+            "class": self.of,
+            "confidence": self.confidence,
+            "weighted": self.weighted,
+            "threshold": self.threshold.tolist(),
+            "logit": _plain(self.logit),
+            "acted": self.acted.tolist(),
+            "hits": self.hits.tolist(),
+            "rates": {
+                name: {part: _plain(values) for part, values in vars(rate).items()}
+                for name, rate in self.rates.items()
+            },
+        }
+
+    def _value(self, rate: RateCurve, k: int) -> RateValue:
+        if rate.n[k] == 0:
+            return RateValue(None, None, 0.0)
+        method = ROUGH if self.weighted else EXACT
+        span = Interval(float(rate.low[k]), float(rate.high[k]), self.confidence, method)
+        return RateValue(float(rate.value[k]), span, float(rate.n[k]))
+
+
+def operating_curve(
+    labels: Any,
+    probs: Any = None,
+    *,
+    logits: Any = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    weights: Any = None,
+    confidence: float = 0.95,
+    points: int | None = POINTS,
+) -> OperatingCurve:
+    r"""Compute every rate, with an exact band, at every distinct score.
+
+    .. math:: [B(\alpha/2;\, h,\, m-h+1),\; B(1-\alpha/2;\, h+1,\, m-h)]
+
+    is the band of a rate with :math:`h` events among the :math:`m` rows of its condition, with
+    :math:`B` the quantile of the beta distribution and :math:`1-\alpha` the confidence. With
+    weights it is Wilson's, from the effective number of rows :math:`(\sum w)^2 / \sum w^2`:
+    approximate, no longer exact.
+
+    The band holds at each threshold alone, not at all of them at once, and promises nothing about
+    a threshold that was chosen by looking at it.
+
+    Parameters
+    ----------
+    labels : n labels
+    probs : (n,) P(second class) or (n, K); or give `logits`
+    logits : (n,) or (n, K); rows stay apart whose probabilities round to 1
+    classes : names behind the columns, when labels are names
+    positive : the class that is acted on; of two classes by default the second, and of more any
+        predicted class that is sure enough (accuracy and coverage)
+    weights : inverse inclusion probabilities
+    confidence : of each band
+    points : thresholds to keep at most, evenly in rank, in positives and in score; None keeps all
+
+    Examples
+    --------
+    >>> curve = operating_curve([0, 0, 1, 1], [0.2, 0.6, 0.6, 0.9])
+    >>> curve.threshold, curve.acted, curve.hits
+    (array([0.2, 0.6, 0.9]), array([4, 3, 1]), array([2, 2, 1]))
+    >>> curve["precision"].value.round(3), curve["precision"].low.round(3)
+    (array([0.5  , 0.667, 1.   ]), array([0.068, 0.094, 0.025]))
+
+    References
+    ----------
+    Clopper & Pearson (1934), Biometrika 26.
+    """
+    asked = coverage if positive is None else precision  # of more than two classes: of any
+    question = put_question(
+        labels, probs, logits, [asked], weights=weights, classes=classes, positive=positive
+    )
+    return curve_of(question, confidence=confidence, points=points)
+
+
+def curve_of(
+    question: Question,
+    *,
+    confidence: float = 0.95,
+    points: int | None = POINTS,
+    keep: Iterable[float] = (),
+) -> OperatingCurve:
+    """Compute the curve of rows that are already in order.
+
+    Parameters
+    ----------
+    question : the rows, as `put_question` gives them
+    confidence, points : as for `operating_curve`
+    keep : thresholds that the curve must tell exactly, on the scale of the scores
+
+    Examples
+    --------
+    >>> question = put_question([0, 1, 1], None, [-3.0, 40.0, 60.0], [RATES["accuracy"]])
+    >>> curve = curve_of(question)
+    >>> curve.threshold, curve.logit, curve["accuracy"].value
+    (array([0.9525..., 1. , 1. ]), array([ 3., 40., 60.]), array([1., 1., 1.]))
+    """
+    if not 0 < confidence < 1:
+        raise InputError(f"confidence must lie between 0 and 1, got {confidence}: 0.95 is usual.")
+    rows = question.rows
+    positions = _kept(rows, points, keep)[::-1]
+    score = rows.score[positions - 1].astype(np.float64)
+    logits = question.on == "logits"
+    measures = Measures(rows, positions)
+    kind = "top-label" if question.top_label else "class"
+    return OperatingCurve(
+        threshold=probs_from_logits(score) if logits else score,
+        logit=score if logits else log_odds_of(score),
+        rates={
+            rate.name: _rate_curve(rate, measures, confidence)
+            for rate in RATES.values()
+            if rate.of in (kind, "any")
+        },
+        acted=positions,
+        hits=rows.hits[positions - 1],
+        n=rows.n,
+        positives=rows.positives,
+        on=question.on,
+        of=question.of,
+        classes=question.classes,
+        confidence=confidence,
+        weighted=rows.weight is not None,
+    )
+
+
+def _kept(rows: Ranked, points: int | None, keep: Iterable[float]) -> IntArray:
+    """Return the positions to keep: evenly in rank, down from the top, in positives, in score."""
+    ends = rows.ends
+    if points is None or len(ends) <= points:
+        return ends
+    each = max(2, points // 4)
+    score = rows.score[ends - 1].astype(np.float64)
+    told = np.array([_acted_on(rows, threshold) for threshold in keep], dtype=np.int64)
+    wanted = np.concatenate(
+        [
+            np.searchsorted(ends, np.linspace(1, rows.n, each)),
+            np.searchsorted(ends, np.geomspace(1, rows.n, each)),
+            np.searchsorted(rows.hits[ends - 1], np.linspace(0, rows.positives, each)),
+            np.searchsorted(-score, -np.linspace(score[-1], score[0], each), side="right") - 1,
+            np.searchsorted(ends, told[told > 0]),
+            [0, len(ends) - 1],
+        ]
+    )
+    return np.asarray(ends[np.unique(wanted)])
+
+
+def _acted_on(rows: Ranked, threshold: float) -> int:
+    """Return how many rows reach a score."""
+    return int(np.searchsorted(-rows.score, -threshold, side="right"))
+
+
+def _rate_curve(rate: Rate, measures: Measures, confidence: float) -> RateCurve:
+    part, whole = measures.parts(rate, power=1)
+    there = whole > 0
+    safe = np.where(there, whole, 1.0)
+    value = np.where(there, np.clip(part / safe, 0.0, 1.0), np.nan)
+    if measures.rows.weight is None:
+        n = whole
+        low, high = _exact(part, n, confidence)
+    else:
+        square = measures.parts(rate, power=2)[1]
+        n = np.where(there, whole**2 / np.where(there, square, 1.0), 0.0)
+        low, high = _wilson(np.where(there, value, 0.5), np.where(there, n, 1.0), confidence)
+    low, high = (np.where(there, end, np.nan) for end in (low, high))
+    return RateCurve(value, low, high, np.asarray(n))
+
+
+def _exact(hits: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Clopper and Pearson's interval of many proportions at once."""
+    from scipy.special import betaincinv
+
+    tail = (1.0 - confidence) / 2
+    some, not_all = hits > 0, hits < n  # an open end has parameters that are no numbers
+    low = betaincinv(np.where(some, hits, 1.0), n - hits + 1.0, tail)
+    high = betaincinv(hits + 1.0, np.where(not_all, n - hits, 1.0), 1.0 - tail)
+    return np.where(some, low, 0.0), np.where(not_all, high, 1.0)
+
+
+def _wilson(share: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
+    """Wilson's interval of many proportions at once."""
+    from scipy.special import ndtri
+
+    z = float(ndtri(0.5 + confidence / 2))
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    centre, scale = share + z * z / (2 * n), 1 + z * z / n
+    return np.maximum(0.0, (centre - half) / scale), np.minimum(1.0, (centre + half) / scale)
+
+
+def _plain(values: FloatArray) -> list[float | None]:
+    return [value if np.isfinite(value) else None for value in values.tolist()]

@@ -1,0 +1,170 @@
+"""An operating point: a threshold, what it promises, and what was measured there."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.convert import probs_from_logits
+from calibrant.errors import InputError
+from calibrant.inputs import as_logits, as_probs
+from calibrant.thresholds.rate_value import RateValue
+from calibrant.thresholds.rates import Cost, Target
+from calibrant.thresholds.saved_point import FORMAT, saved_fields
+from calibrant.thresholds.scores import On, row_scores
+
+__all__ = ["OperatingPoint"]
+
+
+@dataclass(frozen=True)
+class OperatingPoint:
+    """A threshold that was chosen to keep a promise.
+
+    A row is acted on when its probability is at least `threshold`. Where the point was chosen on
+    logits, log-odds are compared with `logit`: probabilities may have rounded to 1.
+
+    `guarantee` is the promise as a sentence, or None; `why` then says why there is none.
+
+    Parameters
+    ----------
+    threshold : a probability
+    logit : the same threshold as log-odds
+    on : what was compared when it was chosen, `probs` or `logits`
+    of : the class that is acted on; None where predictions of any class are accepted
+    classes : names of all classes, in the order of the columns
+    hold : what was to be held
+    objective : what was made as large or small as possible, like "maximise recall"
+    confidence : of the promise; None where the choice promises nothing
+    guarantee, why : the promise in words, or why there is none
+    rates : every rate at this threshold, by name
+    n, positives : labelled rows used, and how many of them were positive (or predicted rightly)
+    method : how the promise was proved
+    weighted : whether rows had weights
+    candidates : among how many models the scores were chosen on the same rows
+    baseline : of a cost: the threshold of the calibrated rule, and the cost there
+    notes : what else should be known
+    """
+
+    threshold: float
+    logit: float
+    on: On
+    of: Any
+    classes: tuple[Any, ...]
+    hold: tuple[Target, ...]
+    objective: str
+    confidence: float | None
+    guarantee: str | None
+    why: str | None
+    rates: Mapping[str, RateValue]
+    n: int
+    positives: int
+    method: str
+    weighted: bool = False
+    candidates: int = 1
+    baseline: Mapping[str, float] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> RateValue:
+        return self.rates[name]
+
+    @property
+    def told_by_probs(self) -> bool:
+        """Whether probabilities in float64 can tell the threshold from its neighbours."""
+        return self.on == "probs" or 1e-300 < self.threshold < 1 - 1e-12
+
+    def act(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.bool_]:
+        """Say for each row whether it is acted on (or its predicted class accepted).
+
+        Parameters
+        ----------
+        probs : (n,) P(second class) or (n, K), of the model the point was chosen for
+        logits : the same as logits; needed where the threshold's probability rounds to 1
+
+        Examples
+        --------
+        >>> from calibrant.thresholds import precision, recall, select
+        >>> labels, probs = [0] * 50 + [1] * 50, np.linspace(0, 1, 100)
+        >>> point = select(labels, probs, hold=precision >= 0.8, maximise=recall)
+        >>> point.act([0.2, 0.9])
+        array([False,  True])
+        """
+        if (probs is None) == (logits is None):
+            raise InputError("give either probs or logits of the rows to decide on.")
+        if logits is not None and self.on == "logits":
+            scores = row_scores(as_logits(logits), on="logits", of=self.of, classes=self.classes)
+            return np.asarray(scores >= self.logit)
+        if logits is not None:
+            probs = probs_from_logits(as_logits(logits).astype(np.float64))
+        elif not self.told_by_probs:
+            raise InputError(
+                f"the threshold was chosen on logits ({self.logit:.6g}), and its probability is "
+                "too close to 0 or 1 to be told from its neighbours: give logits."
+            )
+        scores = row_scores(as_probs(probs), on="probs", of=self.of, classes=self.classes)
+        return np.asarray(scores >= self.threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        return {
+            "format": FORMAT,
+            "reached": True,
+            "class": self.of,
+            "classes": list(self.classes),
+            "threshold": self.threshold,
+            "logit": self.logit if math.isfinite(self.logit) else None,
+            "on": self.on,
+            "confidence": self.confidence,
+            "interval_confidence": self._interval_confidence,
+            "hold": [str(target) for target in self.hold],
+            "costs": next(
+                (list(t.rate.matrix) for t in self.hold if isinstance(t.rate, Cost)), None
+            ),
+            "objective": self.objective,
+            "guarantee": self.guarantee,
+            "why": self.why,
+            "rates": {name: value.to_dict() for name, value in self.rates.items()},
+            "n": self.n,
+            "positives": self.positives,
+            "method": self.method,
+            "weighted": self.weighted,
+            "candidates": self.candidates,
+            "baseline": None if self.baseline is None else dict(self.baseline),
+            "notes": list(self.notes),
+        }
+
+    @property
+    def _interval_confidence(self) -> float | None:
+        spans = (rate.interval for rate in self.rates.values() if rate.interval is not None)
+        return next((span.confidence for span in spans), None)
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> OperatingPoint:
+        """Rebuild a point from `to_dict`; what is damaged or newer is refused in one sentence.
+
+        Examples
+        --------
+        >>> from calibrant.thresholds import precision, select
+        >>> point = select([0] * 50 + [1] * 50, np.linspace(0, 1, 100), hold=precision >= 0.8)
+        >>> OperatingPoint.from_dict(point.to_dict()) == point
+        True
+        """
+        return cls(**saved_fields(saved))
+
+    def __str__(self) -> str:
+        promise = self.guarantee or f"No promise: {self.why}."
+        lines = [f"{promise} Threshold {self.threshold:.6g}."]
+        for name, rate in self.rates.items():
+            if rate.value is None or rate.interval is None:
+                continue
+            ends = f"[{rate.interval.low:.4f}, {rate.interval.high:.4f}]"
+            lines.append(f"{name}: {rate.value:.4f} {ends} (n={rate.n:,.0f})")
+        return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"

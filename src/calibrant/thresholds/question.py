@@ -1,0 +1,151 @@
+"""The question that is put to labelled rows: whose threshold, on which scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.convert import log_odds_of, probs_from_logits
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray, as_labels, as_weights
+from calibrant.thresholds.ranked import Ranked, rank_rows
+from calibrant.thresholds.rates import Cost, Rate
+from calibrant.thresholds.scores import On, as_scores, row_scores
+
+__all__ = ["Question", "check_design", "put_question"]
+
+
+@dataclass(frozen=True)
+class Question:
+    """Labelled rows by falling score, and what the scores are about.
+
+    Parameters
+    ----------
+    rows : the rows
+    on : whether the scores are probabilities or log-odds
+    of : the class that is acted on; None: predictions of any class are accepted
+    classes : names of all classes
+    """
+
+    rows: Ranked
+    on: On
+    of: Any
+    classes: tuple[Any, ...]
+
+    @property
+    def top_label(self) -> bool:
+        """Whether the scores are confidences in the predicted class."""
+        return self.of is None
+
+    def threshold_at(self, position: int) -> tuple[float, float]:
+        """Return the threshold at a position, as a probability and as log-odds."""
+        found = self.rows.threshold_at(position)
+        if self.on == "probs":
+            found = max(found, 0.0)
+            return found, float(log_odds_of(np.array(found)))
+        return float(probs_from_logits(np.array([found]))[0]), found
+
+    def position_of(self, threshold: float) -> int:
+        """Return how many rows reach a probability."""
+        least = float(log_odds_of(np.array(threshold))) if self.on == "logits" else threshold
+        return int(np.searchsorted(-self.rows.score, -least, side="right"))
+
+    @property
+    def called(self) -> str:
+        """What is acted on, in words."""
+        return "accepted predictions" if self.top_label else f"class {self.of!r}"
+
+
+def put_question(
+    labels: Any,
+    probs: Any,
+    logits: Any,
+    rates: Iterable[Rate | Cost],
+    *,
+    weights: Any = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    rng: int | np.random.Generator = 0,
+    needs_both: bool = True,
+) -> Question:
+    """Check the input and sort the rows for the question that the rates ask.
+
+    With `needs_both`, rows with and without the class that is acted on must be there.
+    """
+    array, on = as_scores(probs, logits)
+    n_classes = 2 if array.ndim == 1 else array.shape[1]
+    codes, names = as_labels(labels, n_classes=n_classes, classes=classes)
+    if len(codes) != len(array):
+        raise InputError(
+            f"labels and {on} must have the same length, got {len(codes)} and {len(array)}."
+        )
+    of = _asked_for(list(rates), names, positive)
+    scores = row_scores(array, on=on, of=of, classes=names)
+    event = codes == _predicted(array, on) if of is None else codes == names.index(of)
+    heavy = as_weights(weights, len(codes))
+    if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
+        there = heavy > 0
+        scores, event, heavy = scores[there], event[there], heavy[there]
+    if heavy is not None and heavy.min() == heavy.max():
+        heavy = None  # all rows were as likely to be picked
+    rows = rank_rows(scores, event, heavy, rng=rng)
+    if needs_both and of is not None:
+        _check_labels(rows, of)
+    return Question(rows, on, of, names)
+
+
+def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) -> Any:
+    """Return the class that the rates are about; None for the predicted class."""
+    kinds = {"class" if isinstance(rate, Cost) else rate.of for rate in rates} - {"any"}
+    if kinds == {"class", "top-label"}:
+        raise InputError(
+            "accuracy judges accepted predictions of any class, the other rates judge one class: "
+            "ask for them in two calls."
+        )
+    if kinds == {"top-label"} or (not kinds and positive is None and len(names) > 2):
+        if positive is not None:
+            raise InputError("accuracy is about predictions of any class: leave positive out.")
+        return None
+    if positive is None and len(names) > 2:
+        raise InputError(
+            f"there are {len(names)} classes: say which one is acted on with positive=..., take "
+            "select_each for all of them, or hold accuracy to accept predictions of any class."
+        )
+    if positive is not None and positive not in names:
+        raise InputError(f"positive is {positive!r}, which is not among the classes {names}.")
+    return names[1] if positive is None else positive
+
+
+def _predicted(array: NDArray[np.floating[Any]], on: On) -> IntArray:
+    """Return the most probable class of each row."""
+    if array.ndim == 2:
+        return np.asarray(array.argmax(axis=1))
+    return np.asarray(array > (0.5 if on == "probs" else 0.0)).astype(np.int64)
+
+
+def _check_labels(rows: Ranked, of: Any) -> None:
+    if rows.positives in (0, rows.n):
+        found = "none of the rows has" if rows.positives == 0 else "all rows have"
+        raise InputError(
+            f"{found} the label {of!r}, so nothing can be said about a threshold for it: rows with "
+            "and without it are needed."
+        )
+
+
+def check_design(weights: FloatArray) -> None:
+    """Refuse weights that cannot be inverse inclusion probabilities, or that one row dominates."""
+    least, most = float(weights.min()), float(weights.max())
+    if least < 1:
+        raise InputError(
+            f"weights must be inverse inclusion probabilities, so none can be below 1, got "
+            f"{least:.6g}: if they are known up to a factor only, divide them by the smallest one."
+        )
+    if most > 0.1 * float(weights.sum()) and len(weights) > 10:
+        raise InputError(
+            f"one row carries {most / weights.sum():.0%} of all weight, too much for any promise: "
+            "limit how rarely a row may be picked, or label more of such rows."
+        )

@@ -1,0 +1,110 @@
+"""Rows by falling score: the order that thresholds are looked for in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs import FloatArray, IntArray
+
+__all__ = ["Ranked", "rank_rows"]
+
+
+@dataclass(frozen=True)
+class Ranked:
+    """Labelled rows by falling score.
+
+    Position k stands for "the first k rows are acted on". A threshold can only lie where a tie
+    ends: those positions are `ends`.
+
+    Parameters
+    ----------
+    score : (n,) falling
+    event : (n,) whether the row is positive; tied rows stand in random order
+    weight : (n,) or None
+    """
+
+    score: NDArray[np.floating[Any]]
+    event: NDArray[np.bool_]
+    weight: FloatArray | None = None
+
+    @property
+    def n(self) -> int:
+        """Rows."""
+        return len(self.score)
+
+    @cached_property
+    def positives(self) -> int:
+        """Rows that are positive."""
+        return int(self.event.sum())
+
+    @cached_property
+    def hits(self) -> IntArray:
+        """Positives among the first 1, 2, ... n rows."""
+        return np.cumsum(self.event)
+
+    @cached_property
+    def ends(self) -> IntArray:
+        """Positions between two distinct scores, and n, where every row is acted on."""
+        return np.append(np.flatnonzero(self.score[1:] < self.score[:-1]) + 1, self.n)
+
+    def threshold_at(self, position: int) -> float:
+        """Return the threshold that acts on exactly the first `position` rows.
+
+        It is the next number of the scores' own type above the first score left out, so that
+        `score >= threshold` and `score > that score` are the same, also in float32.
+        """
+        if position >= self.n:
+            return -np.inf
+        kind = self.score.dtype.type
+        return float(np.nextafter(self.score[position], kind(np.inf)))
+
+
+def rank_rows(
+    scores: NDArray[np.floating[Any]],
+    events: NDArray[np.bool_],
+    weights: FloatArray | None = None,
+    *,
+    rng: int | np.random.Generator = 0,
+) -> Ranked:
+    """Sort rows by falling score and put tied rows into random order.
+
+    The result depends on the rows alone, not on the order they come in.
+
+    Examples
+    --------
+    >>> rows = rank_rows(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]))
+    >>> rows.score, rows.hits, rows.ends
+    (array([0.9, 0.9, 0.1]), array([1, 2, 2]), array([2, 3]))
+    """
+    order = np.argsort(-scores)
+    score, event = scores[order], events[order]
+    weight = None if weights is None else weights[order]
+    same = score[1:] == score[:-1]
+    if same.any():
+        shuffled = _mix_ties(same, event, weight, np.random.default_rng(rng))
+        event = event[shuffled]
+        weight = None if weight is None else weight[shuffled]
+    return Ranked(score, event, weight)
+
+
+def _mix_ties(
+    same: NDArray[np.bool_],
+    event: NDArray[np.bool_],
+    weight: FloatArray | None,
+    rng: np.random.Generator,
+) -> IntArray:
+    """Return where each row comes from after tied rows were shuffled."""
+    n = len(event)
+    tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
+    block = np.cumsum(np.append(True, ~same))[tied]
+    # First into an order that the rows' own values give, so that the incoming order plays no part.
+    keys = (event[tied], block) if weight is None else (weight[tied], event[tied], block)
+    canonical = tied[np.lexsort(keys)]
+    out = np.arange(n)
+    out[tied] = canonical[np.lexsort((rng.random(len(tied)), block))]
+    return out

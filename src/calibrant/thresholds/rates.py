@@ -1,0 +1,283 @@
+"""Rates: what a threshold is held to, each an event given a condition."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar, Literal
+
+from calibrant.errors import InputError
+
+__all__ = [
+    "RATES",
+    "Cost",
+    "Rate",
+    "Sense",
+    "Target",
+    "abstention",
+    "accuracy",
+    "coverage",
+    "false_discovery",
+    "fpr",
+    "npv",
+    "parse_target",
+    "precision",
+    "rate_named",
+    "recall",
+    "specificity",
+]
+
+Event = Literal["positive", "negative", "act", "pass"]
+Given = Literal["positive", "negative", "act", "pass", "all"]
+Sense = Literal[">=", "<="]
+
+
+@dataclass(frozen=True)
+class Rate:
+    """A share of rows: how often the event happens among the rows that meet the condition.
+
+    A row is acted on when its score reaches the threshold, and passed over otherwise. Where the
+    score is the confidence in the predicted class, `positive` means that the prediction is right.
+
+    `precision >= 0.85` makes a `Target`.
+
+    Parameters
+    ----------
+    name : as in files and on the command line
+    event, given : the share is P(event | given)
+    words : the share in words
+    of : the scores it is about: those of one `class`, the `top-label` ones, or `any`
+
+    Examples
+    --------
+    >>> precision >= 0.85
+    Target('precision>=0.85')
+    >>> print(recall.words)
+    share of the positive rows that is acted on
+    """
+
+    name: str
+    event: Event
+    given: Given
+    words: str
+    of: Literal["class", "top-label", "any"] = "class"
+
+    def __ge__(self, value: float) -> Target:
+        return Target(self, ">=", value)
+
+    def __le__(self, value: float) -> Target:
+        return Target(self, "<=", value)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def title(self) -> str:
+        """The name as people say it."""
+        return _TITLES.get(self.name, self.name)
+
+    def check(self, sense: Sense, value: float) -> None:
+        """Refuse a value that no sample can prove."""
+        if not 0 < value < 1:
+            raise InputError(
+                f"the target {self.name}{sense}{value:g} must lie strictly between 0 and 1: "
+                "85 percent is 0.85, and no sample can prove 0 or 1."
+            )
+
+    @property
+    def follows_threshold(self) -> bool:
+        """Whether it can only rise, or only fall, when the threshold is lowered."""
+        return self.given in ("positive", "negative", "all")
+
+    @property
+    def good_when_high(self) -> bool:
+        """Whether people want more of it: of errors and of handed-over rows they want less."""
+        return self.name not in ("false_discovery", "fpr", "abstention")
+
+
+@dataclass(frozen=True)
+class Cost:
+    r"""What each kind of decision costs; its expectation is a bounded mean, not a share.
+
+    .. math:: E[c] = c_{fp} P(A, N) + c_{fn} P(\bar A, P) + c_{tp} P(A, P) + c_{tn} P(\bar A, N)
+
+    with A acted on, P positive and N not.
+
+    With calibrated probabilities, acting pays where
+    :math:`p \ge (c_{fp} - c_{tn}) / (c_{fp} - c_{tn} + c_{fn} - c_{tp})`: the `baseline`.
+
+    Parameters
+    ----------
+    false_positive : of acting on a row that is not positive
+    false_negative : of passing over a positive row
+    true_positive, true_negative : of the right decisions, usually 0
+
+    Examples
+    --------
+    >>> cost = Cost(false_positive=1, false_negative=9)
+    >>> cost.baseline
+    0.1
+    >>> cost <= 0.05
+    Target('cost<=0.05')
+    """
+
+    false_positive: float
+    false_negative: float
+    true_positive: float = 0.0
+    true_negative: float = 0.0
+    name: ClassVar[str] = "cost"
+    words: ClassVar[str] = "expected cost of a row"
+
+    def __post_init__(self) -> None:
+        if not all(math.isfinite(c) and c >= 0 for c in self.matrix):
+            raise InputError(f"costs must be finite and not negative, got {self.matrix}.")
+        if self.false_positive <= self.true_negative or self.false_negative <= self.true_positive:
+            raise InputError(
+                "a wrong decision must cost more than the right one: false_positive more than "
+                f"true_negative and false_negative more than true_positive, got {self.matrix}."
+            )
+
+    def __le__(self, value: float) -> Target:
+        return Target(self, "<=", value)
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def matrix(self) -> tuple[float, float, float, float]:
+        """False positive, false negative, true positive, true negative."""
+        return (self.false_positive, self.false_negative, self.true_positive, self.true_negative)
+
+    @property
+    def baseline(self) -> float:
+        """The threshold that is best if the probabilities are calibrated."""
+        acting = self.false_positive - self.true_negative
+        return acting / (acting + self.false_negative - self.true_positive)
+
+    def check(self, sense: Sense, value: float) -> None:
+        """Refuse a limit that every decision, or none, stays under."""
+        if sense != "<=" or not min(self.matrix) < value < max(self.matrix):
+            raise InputError(
+                f"the target cost{sense}{value:g} must be an upper limit between the smallest and "
+                f"the largest cost, {min(self.matrix):g} and {max(self.matrix):g}."
+            )
+
+
+@dataclass(frozen=True, repr=False)
+class Target:
+    """A rate or an expected cost, and the value that it must reach or must not exceed.
+
+    Parameters
+    ----------
+    rate : the `Rate`, or the `Cost`
+    sense : ">=" or "<="
+    value : of a rate strictly between 0 and 1
+    """
+
+    rate: Rate | Cost
+    sense: Sense
+    value: float
+
+    def __post_init__(self) -> None:
+        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+            raise InputError(f"a target's value must be a number, got {self.value!r}.")
+        self.rate.check(self.sense, self.value)
+        object.__setattr__(self, "value", float(self.value))
+
+    def __bool__(self) -> bool:
+        """Refuse the truth value that Python asks for in a chain of comparisons."""
+        raise InputError(
+            "a target is no condition: instead of a chain like 0.8 <= recall <= 0.9 give two "
+            "targets, [recall >= 0.8, recall <= 0.9]."
+        )
+
+    def met_by(self, value: float) -> bool:
+        """Whether a value of the rate meets the target."""
+        return value >= self.value if self.sense == ">=" else value <= self.value
+
+    @property
+    def words(self) -> str:
+        """The target in words: "precision is at least 85 %"."""
+        bound = "at least" if self.sense == ">=" else "at most"
+        if isinstance(self.rate, Cost):
+            return f"the expected cost is {bound} {self.value:.6g} a row"
+        return f"{self.rate.title} is {bound} {self.value * 100:.6g} %"
+
+    def __str__(self) -> str:
+        return f"{self.rate.name}{self.sense}{self.value!r}"
+
+    def __repr__(self) -> str:
+        return f"Target({str(self)!r})"
+
+
+precision = Rate("precision", "positive", "act", "share of the rows acted on that is positive")
+false_discovery = Rate(
+    "false_discovery", "negative", "act", "share of the rows acted on that is not positive"
+)
+npv = Rate("npv", "negative", "pass", "share of the rows passed over that is not positive")
+recall = Rate("recall", "act", "positive", "share of the positive rows that is acted on")
+specificity = Rate("specificity", "pass", "negative", "share of the other rows that is passed over")
+fpr = Rate("fpr", "act", "negative", "share of the other rows that is acted on")
+coverage = Rate("coverage", "act", "all", "share of all rows that is acted on", "any")
+abstention = Rate("abstention", "pass", "all", "share of all rows that is handed over", "any")
+accuracy = Rate(
+    "accuracy", "positive", "act", "share of the accepted predictions that is right", "top-label"
+)
+
+RATES: Mapping[str, Rate] = {
+    rate.name: rate
+    for rate in (
+        precision, recall, specificity, fpr, npv, false_discovery, accuracy, coverage, abstention,
+    )
+}  # fmt: skip
+
+_TITLES = {
+    "fpr": "false positive rate",
+    "npv": "negative predictive value",
+    "false_discovery": "false discovery rate",
+}
+
+_TARGET = re.compile(
+    r"\s*(?:(?P<of>.*\S)\s*:)?\s*(?P<rate>[A-Za-z_]+)\s*(?P<sense>>=|<=)\s*(?P<value>\S+)\s*"
+)
+
+
+def rate_named(name: str) -> Rate:
+    """Find a rate by its name.
+
+    Examples
+    --------
+    >>> rate_named("npv").given
+    'pass'
+    """
+    if name not in RATES:
+        raise InputError(f"there is no rate {name!r}: choose among {', '.join(RATES)}.")
+    return RATES[name]
+
+
+def parse_target(text: str) -> tuple[str | None, Target]:
+    """Read `class: rate>=value`, or `rate>=value` for the positive class.
+
+    Examples
+    --------
+    >>> parse_target("item_defective: precision>=0.85")
+    ('item_defective', Target('precision>=0.85'))
+    >>> parse_target("fpr <= 0.01")
+    (None, Target('fpr<=0.01'))
+    """
+    found = _TARGET.fullmatch(text)
+    if found is None:
+        raise InputError(
+            f"{text!r} is not a target: write it like 'precision>=0.85' or "
+            "'item_defective: precision>=0.85'."
+        )
+    rate = rate_named(found["rate"].lower())
+    try:
+        value = float(found["value"])
+    except ValueError:
+        raise InputError(
+            f"{text!r}: {found['value']!r} is no number: 85 percent is written 0.85."
+        ) from None
+    return found["of"] or None, Target(rate, ">=" if found["sense"] == ">=" else "<=", value)

@@ -1,0 +1,105 @@
+"""Reading a saved operating point: what is damaged or newer is refused in one sentence."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from calibrant.errors import InputError
+from calibrant.thresholds.rate_value import RateValue
+from calibrant.thresholds.rates import Cost, Target, parse_target
+
+__all__ = ["FORMAT", "saved_fields"]
+
+FORMAT = 1
+"""Version of the JSON that `to_dict` writes; a newer one is refused, older ones load for ever."""
+
+_USUAL = 0.95
+_DAMAGE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
+
+
+def saved_fields(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an `OperatingPoint` from its JSON."""
+    if not isinstance(saved, Mapping) or "format" not in saved or "threshold" not in saved:
+        raise InputError("this is no saved operating point: it has no format and no threshold.")
+    if saved["format"] != FORMAT:
+        raise InputError(
+            f"the operating point has format {saved['format']!r}, but this version reads "
+            f"{FORMAT}: update calibrant."
+        )
+    try:
+        fields = _fields(saved)
+    except InputError:
+        raise
+    except _DAMAGE as error:
+        raise InputError(f"the saved operating point is damaged: {_first(error)}.") from None
+    _check(fields)
+    return fields
+
+
+def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
+    threshold, confidence = float(saved["threshold"]), saved["confidence"]
+    costs = saved.get("costs")
+    logit = saved["logit"]
+    at_the_end = math.inf if threshold >= 1 else -math.inf
+    return {
+        "threshold": threshold,
+        "logit": at_the_end if logit is None else float(logit),
+        "on": saved["on"],
+        "of": saved["class"],
+        "classes": tuple(saved["classes"]),
+        "hold": tuple(_target(text, costs) for text in saved["hold"]),
+        "objective": str(saved["objective"]),
+        "confidence": None if confidence is None else float(confidence),
+        "guarantee": saved["guarantee"],
+        "why": saved["why"],
+        "rates": {
+            name: RateValue.from_dict(rate, _of_intervals(saved))
+            for name, rate in saved["rates"].items()
+        },
+        "n": int(saved["n"]),
+        "positives": int(saved["positives"]),
+        "method": str(saved["method"]),
+        "weighted": bool(saved["weighted"]),
+        "candidates": int(saved["candidates"]),
+        "baseline": saved["baseline"],
+        "notes": tuple(saved["notes"]),
+    }
+
+
+def _of_intervals(saved: Mapping[str, Any]) -> float:
+    return float(saved.get("interval_confidence") or saved["confidence"] or _USUAL)
+
+
+def _target(text: str, costs: list[float] | None) -> Target:
+    if costs is not None and text.startswith("cost<="):
+        return Cost(*costs) <= float(text.removeprefix("cost<="))
+    of, target = parse_target(text)
+    if of is not None:
+        raise InputError(f"the saved operating point is damaged: {text!r} is no target.")
+    return target
+
+
+def _check(fields: Mapping[str, Any]) -> None:
+    """Refuse numbers that no operating point can have."""
+    wrong = None
+    if not 0 <= fields["threshold"] <= 1:
+        wrong = f"its threshold is {fields['threshold']}"
+    elif fields["on"] not in ("probs", "logits"):
+        wrong = f"it was chosen on {fields['on']!r}"
+    elif len(fields["classes"]) < 2 or len(set(fields["classes"])) != len(fields["classes"]):
+        wrong = f"its classes are {fields['classes']}"
+    elif fields["of"] is not None and fields["of"] not in fields["classes"]:
+        wrong = f"its class {fields['of']!r} is not among its classes"
+    elif fields["confidence"] is not None and not 0 < fields["confidence"] < 1:
+        wrong = f"its confidence is {fields['confidence']}"
+    elif math.isnan(fields["logit"]):
+        wrong = "its logit is no number"
+    if wrong is not None:
+        raise InputError(f"the saved operating point is damaged: {wrong}.")
+
+
+def _first(error: Exception) -> str:
+    found = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"{found} is missing" if isinstance(error, KeyError) else found

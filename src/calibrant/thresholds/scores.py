@@ -1,0 +1,71 @@
+"""The one number of each row that a threshold is compared with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.convert import log_odds_from_logits
+from calibrant.errors import InputError
+from calibrant.inputs import as_logits, as_probs
+
+__all__ = ["On", "as_scores", "row_scores"]
+
+On = Literal["probs", "logits"]
+Scores = NDArray[np.floating[Any]]
+
+
+def as_scores(probs: Any, logits: Any) -> tuple[Scores, On]:
+    """Check the one of the two that is given, and say which it is."""
+    if (probs is None) == (logits is None):
+        raise InputError("give either probs or logits (logits where they are at hand).")
+    return (as_probs(probs), "probs") if logits is None else (as_logits(logits), "logits")
+
+
+def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Scores:
+    """Return the score of each row: of class `of`, or of the predicted class where `of` is None.
+
+    Probabilities stay as they are. Logits become log-odds against the rest, which keep apart rows
+    whose probabilities have rounded to 1.
+
+    Parameters
+    ----------
+    array : (n,) of the second of two classes, or (n, K)
+    on : what `array` holds
+    of : a class name, or None for the confidence in the predicted class
+    classes : the names of all classes, in the order of the columns
+
+    Examples
+    --------
+    >>> probs = np.array([[0.1, 0.7, 0.2]])
+    >>> row_scores(probs, on="probs", of="b", classes="abc")
+    array([0.7])
+    >>> row_scores(np.array([40.0, -60.0]), on="logits", of=None, classes="ab")
+    array([40., 60.])
+    """
+    shape = array.shape
+    if on == "logits":
+        array = log_odds_from_logits(array.astype(np.float64))
+    columns = 2 if len(shape) == 1 else shape[1]
+    if columns != len(classes):
+        raise InputError(
+            f"the classes are {len(classes)}, but the scores have shape {shape}: give one column "
+            "for each class (for two classes, one column of the second will do)."
+        )
+    if of is None:
+        return _of_predicted(array, on)
+    place = list(classes).index(of)
+    if array.ndim == 2:
+        return np.asarray(array[:, place])
+    if place == 1:
+        return array
+    return np.asarray(-array if on == "logits" else 1 - array)
+
+
+def _of_predicted(array: Scores, on: On) -> Scores:
+    if array.ndim == 2:
+        return np.asarray(array.max(axis=1))
+    return np.asarray(np.abs(array) if on == "logits" else np.maximum(array, 1 - array))

@@ -1,0 +1,67 @@
+"""What a ranking has seen of the labels that it is certified on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from calibrant.errors import InputError
+
+if TYPE_CHECKING:
+    from calibrant.calibrators import Calibrator
+
+__all__ = ["NOTHING_SEEN", "Seen"]
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the scores' ranking has seen of these labels; by default nothing.
+
+    A promise is issued only for a ranking that used none of the labels it is certified on. Chosen
+    among m models by these labels, each of them would have been certified, so each gets 1/m of the
+    allowed error. Fitted on them, there is no such price, and the promise is withheld; a calibrator
+    that cannot change the order of rows (two classes, `keeps_ranking`) does no harm.
+
+    Bare arrays cannot tell what they were made from: this is taken on trust.
+
+    Parameters
+    ----------
+    candidates : among how many models these scores were chosen by these labels
+    calibrator : the calibrator that made the scores and was fitted on these rows
+    training : whether the model itself was trained, or stopped, by these labels
+
+    Examples
+    --------
+    >>> Seen(training=True).why_no_promise(top_label=False, n_classes=2)
+    'the model was trained on these very rows: certify on others'
+    """
+
+    candidates: int = 1
+    calibrator: Calibrator | None = None
+    training: bool = False
+
+    def __post_init__(self) -> None:
+        if isinstance(self.candidates, bool) or not isinstance(self.candidates, int):
+            raise InputError(f"candidates must be a whole number, got {self.candidates!r}.")
+        if self.candidates < 1:
+            raise InputError(f"candidates must be at least 1, got {self.candidates}.")
+
+    def why_no_promise(self, *, top_label: bool, n_classes: int) -> str | None:
+        """Say why no promise can be made for such a ranking, or None where one can."""
+        if self.training:
+            return "the model was trained on these very rows: certify on others"
+        if self.calibrator is None:
+            return None
+        fitted: Any = getattr(self.calibrator, "chosen_", self.calibrator)
+        if fitted.method == "identity":
+            return None
+        if n_classes == 2 and not top_label and fitted.keeps_ranking:
+            return None
+        return (
+            f"the calibrator {fitted.method} was fitted on these very rows and can change "
+            "their order: fit it on other rows, or take the threshold on the model's own scores"
+        )
+
+
+NOTHING_SEEN = Seen()
+"""A ranking that was made without any of the labels."""

@@ -1,0 +1,141 @@
+"""Choosing a threshold that keeps a promise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.thresholds.candidates import candidates_at_ends, fixed_candidates
+from calibrant.thresholds.chosen import Chosen
+from calibrant.thresholds.keeping import kept_candidates
+from calibrant.thresholds.measures import Measures
+from calibrant.thresholds.objective import as_targets, objective_of
+from calibrant.thresholds.operating_point import OperatingPoint
+from calibrant.thresholds.question import Question, check_design, put_question
+from calibrant.thresholds.rates import Cost, Rate, Target
+from calibrant.thresholds.seen import NOTHING_SEEN, Seen
+from calibrant.thresholds.unreachable import unreachable
+
+__all__ = ["answer", "check_confidence", "select"]
+
+
+def select(
+    labels: Any,
+    probs: Any = None,
+    *,
+    hold: Target | Iterable[Target] = (),
+    maximise: Rate | None = None,
+    minimise: Rate | Cost | None = None,
+    confidence: float | None = 0.95,
+    weights: Any = None,
+    logits: Any = None,
+    classes: Sequence[Any] | None = None,
+    positive: Any = None,
+    seen: Seen = NOTHING_SEEN,
+    rng: int | np.random.Generator = 0,
+) -> OperatingPoint:
+    r"""Choose the threshold that keeps its targets on new rows, with the stated confidence.
+
+    Rows whose probability is at least the threshold are acted on. For a target such as precision
+    :math:`P(Y=1 \mid S \ge t) \ge \tau`, walk down the ranks and test at each position k, with
+    :math:`h_k` positives among the first k rows, whether
+
+    .. math:: P(\mathrm{Bin}(k, \tau) \ge h_k) \le \alpha_k
+
+    where the levels :math:`\alpha_k` are laid out by n, :math:`\tau` and the confidence alone (see
+    `walk`). With probability at least `confidence` every position that is certified keeps the
+    target, for any distribution of scores and labels, at any n, ties included; among them the one
+    is taken that is best for `maximise` or `minimise`. Recall, specificity, false positive rate
+    and coverage only move one way with the threshold, and need one exact test.
+
+    It is not a promise about drifted data (see `check_transfer`), nor for scores that were made
+    with the help of these labels (see `Seen`).
+
+    Parameters
+    ----------
+    labels : n labels
+    probs : (n,) P(second class), or (n, K)
+    hold : targets such as `precision >= 0.85`; several are held together
+    maximise, minimise : what to make best among thresholds that hold. By default recall where
+        precision is held, precision where recall is held, coverage where accuracy is held
+    confidence : of the promise; None for the plain empirical choice, which promises nothing
+    weights : inverse inclusion probabilities of the rows, at least 1
+    logits : instead of probs; rows whose probability has rounded to 1 stay apart
+    classes : names behind the columns, when labels are names
+    positive : the class that is acted on; by default the second of two
+    seen : what the ranking has seen of these labels
+    rng : seed of the random order of tied rows
+
+    Raises
+    ------
+    TargetUnreachable
+        where no threshold can be certified: what is missing, and how many labels would do.
+
+    Examples
+    --------
+    >>> from calibrant.testing import THRESHOLD_WORLDS
+    >>> from calibrant.thresholds import precision, recall
+    >>> draw = THRESHOLD_WORLDS["bimodal"].draw(2000, 0)
+    >>> point = select(draw.labels, draw.probs, hold=precision >= 0.85, maximise=recall)
+    >>> print(point.guarantee)
+    Precision is at least 85 % for class '1', with 95 % confidence, on new rows drawn like these
+    2,000.
+    >>> round(point.threshold, 3), round(point["recall"].value, 3)
+    (0.532, 0.589)
+
+    References
+    ----------
+    Wiens (2003), A fixed sequence Bonferroni procedure (levels that are carried along);
+    Angelopoulos et al. (2021), Learn then Test (thresholds as hypotheses).
+    """
+    targets = as_targets(hold)
+    objective, sign = objective_of(targets, maximise, minimise)
+    check_confidence(confidence)
+    asked = [target.rate for target in targets] + [objective]
+    question = put_question(
+        labels, probs, logits, asked, weights=weights, classes=classes, positive=positive, rng=rng
+    )
+    if confidence is not None and question.rows.weight is not None:
+        check_design(question.rows.weight)
+    return answer(question, targets, objective, sign, confidence=confidence, seen=seen)
+
+
+def answer(
+    question: Question,
+    targets: tuple[Target, ...],
+    objective: Rate | Cost,
+    sign: int,
+    *,
+    confidence: float | None,
+    seen: Seen = NOTHING_SEEN,
+    share: float = 1.0,
+) -> OperatingPoint:
+    """Choose the threshold for a question; `share` of the allowed error may be spent on it."""
+    cost = next((r for r in (*(t.rate for t in targets), objective) if isinstance(r, Cost)), None)
+    delta = None if confidence is None else share * (1 - confidence) / seen.candidates
+    if cost is not None and (not targets or any(t.rate is cost for t in targets)):
+        found = fixed_candidates(question, cost)
+    else:
+        found = candidates_at_ends(question)
+    kept = kept_candidates(question.rows, found, targets, delta)
+    if not kept.any():
+        raise unreachable(question, found, targets, confidence=confidence, delta=delta)
+    values = sign * Measures(question.rows, found.positions[kept]).estimate(objective)
+    values = np.where(np.isnan(values), -np.inf, values)
+    best = np.flatnonzero(values == values.max())[-1]  # of equals the one that acts on most rows
+    chosen = int(np.flatnonzero(kept)[best])
+    verb = "maximise" if sign > 0 else "minimise"
+    made = Chosen(question, found, chosen, targets, f"{verb} {objective.name}", cost)
+    return made.point(confidence=confidence, delta=delta, seen=seen)
+
+
+def check_confidence(confidence: float | None) -> None:
+    """Refuse a confidence outside (0, 1)."""
+    if confidence is not None and not 0 < confidence < 1:
+        raise InputError(
+            f"confidence must lie between 0 and 1, got {confidence}: 0.95 is usual, and None gives "
+            "the plain empirical choice."
+        )

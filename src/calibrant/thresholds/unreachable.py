@@ -1,0 +1,125 @@
+"""When no threshold keeps the promise: how far one got, and how many labels are missing."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from calibrant.errors import TargetUnreachable
+from calibrant.thresholds.candidates import Candidates
+from calibrant.thresholds.certify import claim_of
+from calibrant.thresholds.keeping import estimates_meet, kept_candidates
+from calibrant.thresholds.measures import Measures
+
+try:
+    from calibrant.thresholds.power import labels_needed
+except ImportError:
+    labels_needed = lambda *a, **k: None
+from calibrant.thresholds.question import Question
+from calibrant.thresholds.rates import Cost, Target
+from calibrant.thresholds.walk import fewest_rows
+
+__all__ = ["unreachable"]
+
+_HALVINGS = 14
+
+
+def unreachable(
+    question: Question,
+    found: Candidates,
+    targets: tuple[Target, ...],
+    *,
+    confidence: float | None,
+    delta: float | None,
+) -> TargetUnreachable:
+    """Make the error that says what is missing."""
+    rows = question.rows
+    hardest = _hardest(question, found, targets, delta)
+    best, place = _best(question, found, targets, hardest, delta)
+    needed = None if delta is None else labels_needed(rows, targets, delta)
+    return TargetUnreachable(
+        hold=[str(target) for target in targets],
+        n=rows.n,
+        positives=rows.positives,
+        confidence=confidence,
+        of=question.of,
+        best=best,
+        threshold=None if place is None else found.threshold(question, place)[0],
+        labels_needed=None if needed is None else needed.rows,
+        positives_needed=None if needed is None else needed.positives,
+        why=_why(question, found, targets, hardest, delta),
+    )
+
+
+def _hardest(
+    question: Question, found: Candidates, targets: tuple[Target, ...], delta: float | None
+) -> int:
+    """Return which target fails on its own; the first where all of them fail together only."""
+    share = None if delta is None else delta / len(targets)
+    for place, target in enumerate(targets):
+        if not kept_candidates(question.rows, found, (target,), share).any():
+            return place
+    return 0
+
+
+def _best(
+    question: Question,
+    found: Candidates,
+    targets: tuple[Target, ...],
+    hardest: int,
+    delta: float | None,
+) -> tuple[float | None, int | None]:
+    """Return the best value of the hardest target that could have been kept, and where.
+
+    Found by halving: what these rows would have proved, had that been asked for.
+    """
+    target = targets[hardest]
+    if isinstance(target.rate, Cost):
+        easy = max(target.rate.matrix)
+    else:
+        easy = 0.0 if target.sense == ">=" else 1.0
+    hard, value, place = target.value, None, None
+    for _ in range(_HALVINGS):
+        middle = (easy + hard) / 2
+        tried = (*targets[:hardest], replace(target, value=middle), *targets[hardest + 1 :])
+        kept = kept_candidates(question.rows, found, tried, delta)
+        if kept.any():
+            easy, value, place = middle, middle, int(np.flatnonzero(kept)[-1])
+        else:
+            hard = middle
+    return value, place
+
+
+def _why(
+    question: Question,
+    found: Candidates,
+    targets: tuple[Target, ...],
+    hardest: int,
+    delta: float | None,
+) -> str:
+    """Say what stands in the way, in a clause."""
+    rows = question.rows
+    met = np.ones(len(found.positions), dtype=bool)
+    for target in targets:
+        met &= estimates_meet(rows, found, target)
+    target = targets[hardest]
+    if not met.any() and len(targets) > 1:
+        return "no threshold meets all of them even by its estimates"
+    if not met.any():
+        return f"no threshold's estimate of the {target.rate.name} meets it"
+    if delta is not None and not isinstance(target.rate, Cost):
+        claim = claim_of(target)
+        least = fewest_rows(claim.least, delta / len(targets))
+        group = {"positive": rows.positives, "negative": rows.n - rows.positives}
+        size = group.get(claim.among, rows.n)
+        if size < least:
+            kind = {"positive": "positive rows", "negative": "other rows"}.get(claim.among, "rows")
+            return f"{size:,} {kind} are too few, as even {least:,} without a miss are needed"
+    place = int(np.flatnonzero(met)[-1])
+    value = float(Measures(rows, found.positions[place : place + 1]).estimate(target.rate)[0])
+    return (
+        f"the estimates meet it (lowest at {found.threshold(question, place)[0]:.6g}, where "
+        f"{int(found.positions[place]):,} rows give {target.rate.name} {value:.4g}), but so few "
+        "rows do not prove it"
+    )

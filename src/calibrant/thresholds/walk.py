@@ -1,0 +1,164 @@
+"""The walk down the ranks: at which positions a share of positives is certain enough.
+
+The proof that it keeps its promise, ties included, is in docs/threshold-proof.md.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.inputs import FloatArray, IntArray
+
+__all__ = ["binomial_passes", "fewest_rows", "plan", "walk"]
+
+Passes = Callable[[IntArray, float], NDArray[np.bool_]]
+
+RATIO = 2.0
+"""Starts lie this factor apart: close enough to find a stretch of good precision anywhere."""
+
+FADE = 0.8
+"""Each start gets this much of the share of the one before: early ranks need it most."""
+
+_FIRST_LOOK = 256
+
+
+def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
+    r"""Lay out the starts of the walk, from n, target and delta alone.
+
+    The first start is where straight hits alone can pass at its share,
+    :math:`\tau^k \le \alpha_1`; the next ones lie twice as far down each.
+
+    Parameters
+    ----------
+    n : rows
+    target : the share :math:`\tau` to be reached
+    delta : the chance of a broken promise that is allowed in all
+
+    Returns
+    -------
+    Positions of the starts (none where n is too small), and the share of delta of each.
+
+    Examples
+    --------
+    >>> starts, shares = plan(300, 0.85, 0.05)
+    >>> starts, shares.round(4)
+    (array([ 26,  52, 104, 208]), array([0.0169, 0.0136, 0.0108, 0.0087]))
+    >>> float(shares.sum().round(12))
+    0.05
+    """
+    found: tuple[IntArray, FloatArray] = (np.empty(0, dtype=np.int64), np.empty(0))
+    for number in range(1, 1100):
+        shares = delta * FADE ** np.arange(number) * (1 - FADE) / (1 - FADE**number)
+        starts = fewest_rows(target, float(shares[0])) * RATIO ** np.arange(number)
+        if starts[-1] > n:
+            break
+        found = starts.astype(np.int64), np.asarray(shares)
+    return found
+
+
+def fewest_rows(target: float, level: float) -> int:
+    """Return how many rows, all of them hits, prove a share of `target` at this level.
+
+    Examples
+    --------
+    >>> fewest_rows(0.85, 0.05)
+    19
+    """
+    return max(1, math.ceil(math.log(level) / math.log(target) - 1e-12))
+
+
+def walk(n: int, target: float, delta: float, passes: Passes) -> list[tuple[int, int]]:
+    """Walk down the ranks and return the stretches of positions that are certified.
+
+    A level is alive while every position passes; it is lost where one fails, and every start adds
+    its share. With probability 1 - delta no certified position misses the target.
+
+    Parameters
+    ----------
+    n, target, delta : as in `plan`
+    passes : says of each position whether its p-value is at most the level
+
+    Returns
+    -------
+    Pairs (first, last), both included, in rising order.
+
+    Examples
+    --------
+    Forty rows that are all positive, then forty that are not:
+
+    >>> hits = np.minimum(np.arange(1, 81), 40)
+    >>> walk(80, 0.8, 0.05, binomial_passes(hits, 0.8))
+    [(18, 43)]
+    """
+    starts, shares = plan(n, target, delta)
+    found: list[tuple[int, int]] = []
+    alive = 0.0
+    for start, stop, share in zip(starts, np.append(starts, n + 1)[1:], shares, strict=True):
+        alive += share
+        last = _last_passing(int(start), int(stop), alive, passes)
+        if last >= start and found and found[-1][1] == start - 1:
+            found[-1] = (found[-1][0], last)
+        elif last >= start:
+            found.append((int(start), last))
+        if last < stop - 1:
+            alive = 0.0
+    return found
+
+
+def binomial_passes(hits: NDArray[Any], target: float) -> Passes:
+    r"""Return the exact test of each position: :math:`P(Bin(k, \tau) \ge h_k) \le` level.
+
+    Most positions are decided by a bound from either side (Chernoff's, and what is left of it
+    after Stirling's formula); the exact tail is computed only where those do not tell.
+
+    Parameters
+    ----------
+    hits : positives among the first 1, 2, ... rows
+    target : the share tau
+    """
+
+    def passes(positions: IntArray, level: float) -> NDArray[np.bool_]:
+        k = positions.astype(np.float64)
+        h = hits[positions - 1].astype(np.float64)
+        exponent = _chernoff(h, k, target)
+        sure = exponent >= -math.log(level)
+        # P >= exp(-exponent) / sqrt(8 h (1 - h/k)), and at least exp(-exponent) where h = k.
+        slack = 0.5 * np.log(np.maximum(8.0 * h * (1.0 - h / k), 1.0))
+        unsure = ~sure & (exponent + slack >= -math.log(level)) & (h > target * k)
+        if unsure.any():
+            sure[unsure] = _upper_tail(h[unsure], k[unsure], target) <= level
+        return sure
+
+    return passes
+
+
+def _last_passing(start: int, stop: int, level: float, passes: Passes) -> int:
+    """Return the last position before `stop` up to which all pass; start - 1 where none does."""
+    look = _FIRST_LOOK
+    while start < stop:
+        end = min(stop, start + look)
+        found = passes(np.arange(start, end), level)
+        if not found.all():
+            return start + int(np.argmin(found)) - 1
+        start, look = end, 2 * look
+    return stop - 1
+
+
+def _chernoff(h: FloatArray, k: FloatArray, target: float) -> FloatArray:
+    """Return k KL(h/k, target), and 0 where no more hits came than expected."""
+    from scipy.special import xlogy
+
+    share = h / k
+    distance = xlogy(share, share / target) + xlogy(1 - share, (1 - share) / (1 - target))
+    return np.where(share > target, k * distance, 0.0)
+
+
+def _upper_tail(h: FloatArray, k: FloatArray, target: float) -> FloatArray:
+    from scipy.special import betainc
+
+    return np.asarray(betainc(h, k - h + 1.0, target))

@@ -1,0 +1,95 @@
+"""Saving and loading operating points."""
+
+import copy
+import json
+
+import numpy as np
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.thresholds import (
+    Band,
+    Cost,
+    OperatingPoint,
+    OperatingPoints,
+    npv,
+    precision,
+    select,
+    select_band,
+    select_each,
+)
+
+
+@pytest.fixture(scope="module")
+def rows():
+    rng = np.random.default_rng(0)
+    labels = (rng.random(2000) < 0.3).astype(int)
+    return labels, 1 / (1 + np.exp(-rng.normal(3 * labels - 2, 1)))
+
+
+def through_json(saved):
+    return json.loads(json.dumps(saved, allow_nan=False))
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"hold": precision >= 0.85},
+        {"hold": precision >= 0.25},  # every row is acted on: log-odds minus infinity
+        {"hold": precision >= 0.85, "confidence": None},
+        {"minimise": Cost(1, 5)},
+        {"hold": [precision >= 0.7, Cost(1, 5) <= 0.9]},
+    ],
+)
+def test_a_point_survives_strict_json(rows, options):
+    point = select(*rows, **options)
+    loaded = OperatingPoint.from_dict(through_json(point.to_dict()))
+    assert loaded == point
+    assert np.array_equal(loaded.act(rows[1]), point.act(rows[1]))
+    assert str(loaded) == str(point)
+
+
+def test_points_and_bands_survive_strict_json(rows):
+    labels, probs = rows
+    each = select_each(labels, np.column_stack([1 - probs, probs]), hold=precision >= 0.97)
+    assert OperatingPoints.from_dict(through_json(each.to_dict())).to_dict() == each.to_dict()
+    band = select_band(labels, probs, act=precision >= 0.9, clear=npv >= 0.95)
+    assert Band.from_dict(through_json(band.to_dict())) == band
+
+
+def test_a_newer_format_and_a_foreign_file_are_refused(rows):
+    saved = select(*rows, hold=precision >= 0.85).to_dict()
+    with pytest.raises(InputError, match="update calibrant"):
+        OperatingPoint.from_dict({**saved, "format": 2})
+    for foreign in ({}, {"method": "temperature"}, [], None):
+        with pytest.raises(InputError, match="no saved operating point"):
+            OperatingPoint.from_dict(foreign)
+
+
+def test_damage_anywhere_is_refused_in_one_sentence(rows):
+    saved = select(*rows, hold=precision >= 0.85).to_dict()
+    needed = set(saved) - {"format", "reached", "costs", "interval_confidence"}
+    for name in needed - {"threshold"}:
+        broken = {key: value for key, value in saved.items() if key != name}
+        with pytest.raises(InputError, match="damaged"):
+            OperatingPoint.from_dict(broken)
+    for name, value in (
+        ("threshold", 1.5), ("threshold", "x"), ("on", "scores"), ("classes", [1]), ("classes", 3),
+        ("classes", [1, 1]), ("class", "x"), ("confidence", 2), ("hold", ["precision"]),
+        ("hold", ["no: precision>=0.5"]), ("rates", []), ("n", None), ("logit", float("nan")),
+        ("rates", {"precision": {"value": 0.5}}),
+    ):  # fmt: skip
+        broken = copy.deepcopy(saved)
+        broken[name] = value
+        with pytest.raises(InputError):
+            OperatingPoint.from_dict(broken)
+
+
+@pytest.mark.parametrize("shape", [(5, 3), (5,)])
+def test_scores_of_other_classes_are_refused(rows, shape):
+    labels, probs = rows
+    three = np.column_stack([probs, (1 - probs) / 2, (1 - probs) / 2])
+    point = select(labels, three, hold=precision >= 0.3, positive=0) if shape == (5,) else None
+    point = point or select(labels, probs, hold=precision >= 0.85)
+    with pytest.raises(InputError, match="classes are"):
+        point.act(np.full(shape, 1 / 3))

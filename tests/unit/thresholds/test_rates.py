@@ -1,0 +1,83 @@
+"""Rates, targets and costs as data."""
+
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.thresholds import RATES, Cost, Target, parse_target, precision, recall
+from calibrant.thresholds.certify import claim_of
+
+
+def test_a_comparison_makes_a_target():
+    target = precision >= 0.85
+    assert isinstance(target, Target)
+    assert (target.rate, target.sense, target.value) == (precision, ">=", 0.85)
+    assert (precision <= 0.85) != target
+    assert str(target) == "precision>=0.85"
+    assert target.words == "precision is at least 85 %"
+
+
+@pytest.mark.parametrize("name", RATES)
+@pytest.mark.parametrize("sense", [">=", "<="])
+def test_a_target_survives_its_text(name, sense):
+    target = Target(RATES[name], sense, 0.123456789)
+    assert parse_target(f"some: class : {target}") == ("some: class", target)
+    assert parse_target(str(target)) == (None, target)
+
+
+@pytest.mark.parametrize("value", [0, 1, -0.2, 85, float("nan"), True, "0.85", None])
+def test_a_target_outside_0_and_1_is_refused(value):
+    with pytest.raises(InputError, match=r"0 and 1|number"):
+        _ = precision >= value
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ("precision", "is not a target"),
+        ("precision>0.8", "is not a target"),
+        ("precison>=0.8", "there is no rate 'precison'"),
+        ("precision>=85%", "is no number"),
+        ("precision>=85", "between 0 and 1"),
+        ("", "is not a target"),
+    ],
+)
+def test_a_target_that_cannot_be_read_says_why(text, found):
+    with pytest.raises(InputError, match=found):
+        parse_target(text)
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_at_most_is_at_least_of_the_opposite(name):
+    rate = RATES[name]
+    high, low = claim_of(rate >= 0.3), claim_of(rate <= 0.3)
+    assert high.among == low.among == rate.given
+    assert {high.event, low.event} in ({"positive", "negative"}, {"act", "pass"})
+    assert (high.least, low.least) == (0.3, 0.7)
+
+
+def test_false_discovery_and_precision_say_the_same():
+    assert claim_of(RATES["false_discovery"] <= 0.15) == claim_of(precision >= 0.85)
+    assert claim_of(RATES["fpr"] <= 0.01) == claim_of(RATES["specificity"] >= 0.99)
+
+
+def test_the_baseline_of_a_cost_by_hand():
+    assert Cost(1, 9).baseline == pytest.approx(0.1)
+    # Acting on a negative costs 3 more than passing, passing over a positive 5 more than acting.
+    assert Cost(4, 7, true_positive=2, true_negative=1).baseline == pytest.approx(3 / 8)
+
+
+@pytest.mark.parametrize("costs", [(-1, 1), (1, float("inf")), (0, 1), (1, 0), (1, 1, 2)])
+def test_costs_that_make_no_sense_are_refused(costs):
+    with pytest.raises(InputError, match="cost"):
+        Cost(*costs)
+
+
+@pytest.mark.parametrize("limit", [0, 5, 6, -1])
+def test_a_limit_that_every_decision_or_none_stays_under_is_refused(limit):
+    with pytest.raises(InputError, match="upper limit"):
+        _ = Cost(1, 5) <= limit
+
+
+def test_a_chain_of_comparisons_is_refused_instead_of_losing_its_first_half():
+    with pytest.raises(InputError, match="two targets"):
+        _ = 0.8 <= recall <= 0.9

@@ -14,9 +14,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant import calibrators, metrics, reports, testing
+    from calibrant import calibrators, metrics, reports, testing, thresholds
+    from calibrant.bundle import load_bundle
     from calibrant.calibrators import AutoCalibrator, CalibratedModel, TemperatureScaling
-    from calibrant.errors import CalibrantError, InputError
+    from calibrant.errors import CalibrantError, InputError, TargetUnreachable
     from calibrant.metrics import compare, ece, evaluate, measure
     from calibrant.metrics.streaming import StreamingEvaluation
     from calibrant.reports import (
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         ThresholdDisplay,
     )
     from calibrant.results import Comparison, Evaluation
+    from calibrant.thresholds import OperatingPoint, select
 
 __all__ = [
     "AutoCalibrator",
@@ -35,9 +37,11 @@ __all__ = [
     "ConfidenceHistogramDisplay",
     "Evaluation",
     "InputError",
+    "OperatingPoint",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
     "StreamingEvaluation",
+    "TargetUnreachable",
     "TemperatureScaling",
     "ThresholdDisplay",
     "__version__",
@@ -45,10 +49,13 @@ __all__ = [
     "compare",
     "ece",
     "evaluate",
+    "load_bundle",
     "measure",
     "metrics",
     "reports",
+    "select",
     "testing",
+    "thresholds",
 ]
 
 _HOME = {
@@ -59,17 +66,21 @@ _HOME = {
     "ConfidenceHistogramDisplay": "calibrant.reports",
     "Evaluation": "calibrant.results",
     "InputError": "calibrant.errors",
+    "OperatingPoint": "calibrant.thresholds",
     "PrecisionRecallDisplay": "calibrant.reports",
     "ReliabilityDisplay": "calibrant.reports",
     "StreamingEvaluation": "calibrant.metrics.streaming",
+    "TargetUnreachable": "calibrant.errors",
     "TemperatureScaling": "calibrant.calibrators",
     "ThresholdDisplay": "calibrant.reports",
     "compare": "calibrant.metrics",
     "ece": "calibrant.metrics",
     "evaluate": "calibrant.metrics",
+    "load_bundle": "calibrant.bundle",
     "measure": "calibrant.metrics",
+    "select": "calibrant.thresholds",
 }
-_FOLDERS = ("calibrators", "metrics", "reports", "testing")
+_FOLDERS = ("calibrators", "metrics", "reports", "testing", "thresholds")
 
 
 def __getattr__(name: str) -> Any:

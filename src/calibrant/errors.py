@@ -52,10 +52,11 @@ class TargetUnreachable(CalibrantError):
 
     Examples
     --------
-    >>> print(TargetUnreachable(hold=["recall>=0.9"], n=40, positives=9, labels_needed=129,
-    ...     positives_needed=29, why="9 positives cannot prove it"))
-    no threshold can promise recall>=0.9 with 95 % confidence on 40 labelled rows (9 positive): 9
-    positives cannot prove it; about 129 labelled rows with 29 positives would do 4 times in 5.
+    >>> print(TargetUnreachable(hold="recall>=0.9", of="defect", n=40, positives=9,
+    ...     labels_needed=129, positives_needed=29, why="9 positives cannot prove it"))
+    no threshold can promise recall>=0.9 for class 'defect' with 95 % confidence on 40 labelled rows
+    (9 positive): 9 positives cannot prove it; about 129 labelled rows with 29 positives would do 4
+    times in 5.
     """
 
     kind = "target_unreachable"
@@ -93,7 +94,7 @@ class TargetUnreachable(CalibrantError):
         verb = "meets" if self.confidence is None else "can promise"
         text = (
             f"no threshold {verb} {self.target} {what}{sure}on {self.n:,} labelled rows "
-            f"({self.positives:,} positive)"
+            f"({self.positives:,} {'predicted rightly' if self.of is None else 'positive'})"
         )
         parts = [self.why] if self.why else []
         if self.best is not None:

@@ -57,7 +57,13 @@ def log_evidence(gains: FloatArray, worst: float) -> float:
 
 
 def mean_upper_bound(
-    values: FloatArray, low: float, high: float, *, delta: float, weights: FloatArray | None = None
+    values: FloatArray,
+    low: float,
+    high: float,
+    *,
+    delta: float,
+    weights: FloatArray | None = None,
+    largest_weight: float = 1.0,
 ) -> float:
     r"""Return an upper bound of a (weighted) mean that holds with probability 1 - delta.
 
@@ -68,7 +74,8 @@ def mean_upper_bound(
     values : (n,) numbers within [low, high]
     low, high : the range they are known to stay in
     delta : the chance of a bound that is too small
-    weights : inverse inclusion probabilities, at most as large as the largest given
+    weights : inverse inclusion probabilities
+    largest_weight : the most that any row could weigh, in this sample or another
 
     Examples
     --------
@@ -77,11 +84,10 @@ def mean_upper_bound(
     0.058
     """
     heavy = np.ones(len(values)) if weights is None else weights
-    largest = float(heavy.max())
 
     def believed(mean: float) -> bool:
         gains = heavy * (mean - values)
-        return log_evidence(gains, largest * (mean - high)) >= -math.log(delta)
+        return log_evidence(gains, largest_weight * (mean - high)) >= -math.log(delta)
 
     below, above = low, high
     for _ in range(40):

@@ -23,7 +23,7 @@ from calibrant.thresholds.rates import (
     specificity,
 )
 from calibrant.thresholds.seen import Seen
-from calibrant.thresholds.select import select
+from calibrant.thresholds.selection import select
 
 __all__ = [
     "RATES",

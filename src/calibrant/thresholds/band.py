@@ -21,7 +21,7 @@ from calibrant.thresholds.question import Question, check_design, put_question
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
-from calibrant.thresholds.select import check_confidence
+from calibrant.thresholds.selection import check_confidence
 from calibrant.thresholds.unreachable import unreachable
 
 __all__ = ["Band", "select_band"]
@@ -110,6 +110,7 @@ def select_band(
     clear: Target,
     confidence: float | None = 0.95,
     weights: Any = None,
+    largest_weight: float | None = None,
     logits: Any = None,
     classes: Sequence[Any] | None = None,
     positive: Any = None,
@@ -125,7 +126,8 @@ def select_band(
     ----------
     act : the target of rows acted on, like `precision >= 0.9`
     clear : the target of rows cleared, like `npv >= 0.99`
-    labels, probs, confidence, weights, logits, classes, positive, seen, rng : as in `select`
+    labels, probs, confidence, weights, largest_weight : as in `select`
+    logits, classes, positive, seen, rng : as in `select`
 
     Examples
     --------
@@ -143,11 +145,12 @@ def select_band(
         if isinstance(target.rate, Cost) or claim_of(target).among != side:
             raise InputError(f"{target} is not about the rows on that side: give {like}.")
     question = put_question(
-        labels, probs, logits, [act.rate, clear.rate], weights=weights, classes=classes,
+        labels, probs, logits, [act.rate, clear.rate], weights=weights,
+        largest_weight=largest_weight, classes=classes,
         positive=positive, rng=rng,
     )  # fmt: skip
-    if confidence is not None and question.rows.weight is not None:
-        check_design(question.rows.weight)
+    if confidence is not None:
+        check_design(question.rows)
     delta = None if confidence is None else (1 - confidence) / 2 / seen.candidates
     found = candidates_at_ends(question)
     upper, lower = _widest(question, *(

@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs import FloatArray, IntArray
+from calibrant.inputs import IntArray
 from calibrant.stats import running_log_evidence
 from calibrant.thresholds.ranked import Ranked
 from calibrant.thresholds.rates import Rate, Target
@@ -87,7 +87,9 @@ def certified(rows: Ranked, target: Target, delta: float) -> Mask:
     if weight is None:
         passes = binomial_passes(np.cumsum(event), claim.least)
     else:
-        evidence = _side_evidence(event, weight, claim.least)
+        evidence = running_log_evidence(
+            weight * (event - claim.least), -claim.least * rows.largest_weight
+        )
 
         def passes(positions: IntArray, level: float) -> Mask:
             return np.asarray(evidence[positions - 1] >= -np.log(level))
@@ -97,11 +99,6 @@ def certified(rows: Ranked, target: Target, delta: float) -> Mask:
     for first, last in walk(rows.n, claim.least, delta, passes):
         found |= (taken >= first) & (taken <= last)
     return found
-
-
-def _side_evidence(event: Mask, weight: FloatArray, least: float) -> FloatArray:
-    """Return the log evidence for a weighted share of events above `least`, at each position."""
-    return running_log_evidence(weight * (event - least), -least * float(weight.max()))
 
 
 def _shares_of_group(rows: Ranked, claim: Claim, delta: float) -> Mask:
@@ -138,7 +135,7 @@ def _weighted_shares(rows: Ranked, inside: Mask, claim: Claim, delta: float) -> 
 
     assert rows.weight is not None  # the caller looked
     heavy = np.where(inside, rows.weight, 0.0)
-    worst = claim.least * float(rows.weight.max())
+    worst = claim.least * rows.largest_weight
     total = np.full(len(rows.ends), -np.inf)
     for bet in BETS / worst:
         hit, miss = np.log1p(bet * heavy * (1 - claim.least)), np.log1p(-bet * heavy * claim.least)

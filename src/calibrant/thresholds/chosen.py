@@ -133,4 +133,4 @@ def _why_no_promise(question: Question, confidence: float | None, seen: Seen) ->
 def _rounded_up(value: float) -> float:
     """Return the value with three digits, never smaller."""
     digits = 2 - math.floor(math.log10(value))
-    return round(math.ceil(value * 10**digits) / 10**digits, max(0, digits))
+    return float(round(math.ceil(value * 10.0**digits) / 10.0**digits, max(0, digits)))

@@ -19,7 +19,7 @@ from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import as_scores
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
-from calibrant.thresholds.select import answer, check_confidence
+from calibrant.thresholds.selection import answer, check_confidence
 
 __all__ = ["OperatingPoints", "select_each"]
 
@@ -96,6 +96,7 @@ def select_each(
     minimise: Rate | Cost | None = None,
     confidence: float | None = 0.95,
     weights: Any = None,
+    largest_weight: float | None = None,
     logits: Any = None,
     classes: Sequence[Any] | None = None,
     seen: Seen = NOTHING_SEEN,
@@ -109,7 +110,7 @@ def select_each(
 
     Parameters
     ----------
-    labels, probs, logits, weights, classes, seen, rng : as in `select`
+    labels, probs, logits, weights, largest_weight, classes, seen, rng : as in `select`
     hold : targets for every class, or for the classes named: {"defective": precision >= 0.85}
     maximise, minimise : as in `select`, for every class
     confidence : of all promises together
@@ -134,28 +135,43 @@ def select_each(
     flags = np.zeros(len(array), dtype=np.int64)
     for name, targets in wanted.items():
         objective, sign = objective_of(targets, maximise, minimise)
+        asked = [*(target.rate for target in targets), objective]
         question = put_question(
-            labels, probs, logits, [*(t.rate for t in targets), objective], weights=weights,
-            classes=classes, positive=name, rng=rng, needs_both=False,
-        )  # fmt: skip
-        if confidence is not None and question.rows.weight is not None:
-            check_design(question.rows.weight)
+            labels,
+            probs,
+            logits,
+            asked,
+            weights=weights,
+            largest_weight=largest_weight,
+            classes=classes,
+            positive=name,
+            rng=rng,
+            needs_both=False,
+        )
+        if confidence is not None:
+            check_design(question.rows)
         try:
             points[name] = answer(
-                question, targets, objective, sign,
-                confidence=confidence, seen=seen, share=1 / len(wanted),
-            )  # fmt: skip
+                question,
+                targets,
+                objective,
+                sign,
+                confidence=confidence,
+                seen=seen,
+                share=1 / len(wanted),
+            )
         except TargetUnreachable as error:
             failed[name] = error
             continue
         flags += points[name].act(**{on: array})
-    return OperatingPoints(points, failed, confidence, int((flags > 1).sum()))
+    promised = all(point.guarantee is not None for point in points.values())
+    return OperatingPoints(points, failed, confidence if promised else None, int((flags > 1).sum()))
 
 
 def _for_each(hold: Any, names: tuple[Any, ...]) -> dict[Any, tuple[Target, ...]]:
     """Return the targets of each class that has some."""
     if not isinstance(hold, Mapping):
-        hold = dict.fromkeys(names, hold if isinstance(hold, Target) else tuple(hold))
+        hold = dict.fromkeys(names, as_targets(hold))
     unknown = [name for name in hold if name not in names]
     if unknown:
         raise InputError(f"hold names {unknown[0]!r}, which is not among the classes {names}.")

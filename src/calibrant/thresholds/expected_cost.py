@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,7 +38,9 @@ def cost_bound(rows: Ranked, cost: Cost, position: int, delta: float) -> float:
     """Return an upper bound of the expected cost at a threshold that was fixed beforehand."""
     values, weights = _costs_of_rows(rows, cost, position)
     low, high = min(cost.matrix), max(cost.matrix)
-    return mean_upper_bound(values, low, high, delta=delta, weights=weights)
+    return mean_upper_bound(
+        values, low, high, delta=delta, weights=weights, largest_weight=rows.largest_weight
+    )
 
 
 def cost_value(rows: Ranked, cost: Cost, position: int, confidence: float) -> RateValue:
@@ -45,8 +48,9 @@ def cost_value(rows: Ranked, cost: Cost, position: int, confidence: float) -> Ra
     half = (1 - confidence) / 2
     values, weights = _costs_of_rows(rows, cost, position)
     low, high = min(cost.matrix), max(cost.matrix)
-    above = mean_upper_bound(values, low, high, delta=half, weights=weights)
-    below = -mean_upper_bound(-values, -high, -low, delta=half, weights=weights)
+    heavy: dict[str, Any] = {"weights": weights, "largest_weight": rows.largest_weight}
+    above = mean_upper_bound(values, low, high, delta=half, **heavy)
+    below = -mean_upper_bound(-values, -high, -low, delta=half, **heavy)
     mean = float(Measures(rows, np.array([position])).estimate(cost)[0])
     n = rows.n if rows.weight is None else rows.weight.sum() ** 2 / (rows.weight**2).sum()
     return RateValue(mean, Interval(below, above, confidence, "bets on both sides"), float(n))
@@ -63,7 +67,7 @@ def _cost_evidence(rows: Ranked, found: Candidates, cost: Cost, limit: float) ->
     """Return the log evidence that the mean cost is below the limit, at each position."""
     fp, fn, tp, tn = cost.matrix
     heavy = np.ones(rows.n) if rows.weight is None else rows.weight
-    worst = float(heavy.max()) * (max(cost.matrix) - limit)
+    worst = rows.largest_weight * (max(cost.matrix) - limit)
     total = np.full(len(found.positions), -np.inf)
     for bet in BETS / worst:
         acted = np.log1p(bet * heavy * (limit - np.where(rows.event, tp, fp)))

@@ -98,7 +98,7 @@ class OperatingPoint:
             raise InputError("give either probs or logits of the rows to decide on.")
         if logits is not None and self.on == "logits":
             scores = row_scores(as_logits(logits), on="logits", of=self.of, classes=self.classes)
-            return np.asarray(scores >= self.logit)
+            return np.asarray(scores >= np.float64(self.logit))
         if logits is not None:
             probs = probs_from_logits(as_logits(logits).astype(np.float64))
         elif not self.told_by_probs:
@@ -107,7 +107,8 @@ class OperatingPoint:
                 "too close to 0 or 1 to be told from its neighbours: give logits."
             )
         scores = row_scores(as_probs(probs), on="probs", of=self.of, classes=self.classes)
-        return np.asarray(scores >= self.threshold)
+        # As float64, or float32 scores would be compared with a threshold rounded to float32.
+        return np.asarray(scores >= np.float64(self.threshold))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, IntArray, as_labels, as_weights
+from calibrant.inputs import IntArray, as_labels, as_weights
 from calibrant.thresholds.ranked import Ranked, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.thresholds.scores import On, as_scores, row_scores
@@ -54,11 +54,6 @@ class Question:
         least = float(log_odds_of(np.array(threshold))) if self.on == "logits" else threshold
         return int(np.searchsorted(-self.rows.score, -least, side="right"))
 
-    @property
-    def called(self) -> str:
-        """What is acted on, in words."""
-        return "accepted predictions" if self.top_label else f"class {self.of!r}"
-
 
 def put_question(
     labels: Any,
@@ -67,6 +62,7 @@ def put_question(
     rates: Iterable[Rate | Cost],
     *,
     weights: Any = None,
+    largest_weight: float | None = None,
     classes: Sequence[Any] | None = None,
     positive: Any = None,
     rng: int | np.random.Generator = 0,
@@ -90,9 +86,9 @@ def put_question(
     if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
         there = heavy > 0
         scores, event, heavy = scores[there], event[there], heavy[there]
-    if heavy is not None and heavy.min() == heavy.max():
+    if heavy is not None and largest_weight is None and heavy.min() == heavy.max():
         heavy = None  # all rows were as likely to be picked
-    rows = rank_rows(scores, event, heavy, rng=rng)
+    rows = rank_rows(scores, event, heavy, largest_weight=largest_weight, rng=rng)
     if needs_both and of is not None:
         _check_labels(rows, of)
     return Question(rows, on, of, names)
@@ -136,9 +132,17 @@ def _check_labels(rows: Ranked, of: Any) -> None:
         )
 
 
-def check_design(weights: FloatArray) -> None:
+def check_design(rows: Ranked) -> None:
     """Refuse weights that cannot be inverse inclusion probabilities, or that one row dominates."""
+    weights = rows.weight
+    if weights is None:
+        return
     least, most = float(weights.min()), float(weights.max())
+    if not most <= rows.largest_weight < np.inf:
+        raise InputError(
+            f"largest_weight must be finite and no smaller than any weight, got "
+            f"{rows.largest_weight:.6g} where a row weighs {most:.6g}."
+        )
     if least < 1:
         raise InputError(
             f"weights must be inverse inclusion probabilities, so none can be below 1, got "

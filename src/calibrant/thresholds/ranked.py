@@ -26,11 +26,13 @@ class Ranked:
     score : (n,) falling
     event : (n,) whether the row is positive; tied rows stand in random order
     weight : (n,) or None
+    largest_weight : the most that any row could weigh, in this sample or another
     """
 
     score: NDArray[np.floating[Any]]
     event: NDArray[np.bool_]
     weight: FloatArray | None = None
+    largest_weight: float = 1.0
 
     @property
     def n(self) -> int:
@@ -69,6 +71,7 @@ def rank_rows(
     events: NDArray[np.bool_],
     weights: FloatArray | None = None,
     *,
+    largest_weight: float | None = None,
     rng: int | np.random.Generator = 0,
 ) -> Ranked:
     """Sort rows by falling score and put tied rows into random order.
@@ -89,7 +92,9 @@ def rank_rows(
         shuffled = _mix_ties(same, event, weight, np.random.default_rng(rng))
         event = event[shuffled]
         weight = None if weight is None else weight[shuffled]
-    return Ranked(score, event, weight)
+    if weight is None:
+        return Ranked(score, event)
+    return Ranked(score, event, weight, largest_weight or float(weight.max()))
 
 
 def _mix_ties(

@@ -113,7 +113,7 @@ def check_share(target: Target, hits: int, n: int, level: float) -> TargetCheck:
     >>> from calibrant.thresholds.rates import precision
     >>> found = check_share(precision >= 0.85, 384, 485, 0.05)
     >>> found.verdict, round(found.p_broken, 5)
-    ('broken', 0.00038)
+    ('broken', 0.00036)
     """
     if n == 0:
         return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
@@ -149,8 +149,9 @@ def check_mean(
     value = float(np.average(values, weights=weights))
     toward = good if target.met_by(value) else bad
     more = toward.further_rows(len(values), level) if verdict == "undecidable" else None
-    below = -mean_upper_bound(-values, -high, -low, delta=level / 2, weights=weights)
-    above = mean_upper_bound(values, low, high, delta=level / 2, weights=weights)
+    heavy: dict[str, Any] = {"weights": weights, "largest_weight": largest, "delta": level / 2}
+    below = -mean_upper_bound(-values, -high, -low, **heavy)
+    above = mean_upper_bound(values, low, high, **heavy)
     span = Interval(below, above, 1 - level, "bets on the mean")
     return TargetCheck(target, verdict, value, span, len(values), good.p_value, bad.p_value, more)
 

@@ -75,6 +75,7 @@ def check_transfer(
     *,
     logits: Any = None,
     weights: Any = None,
+    largest_weight: float | None = None,
     confidence: float = 0.95,
 ) -> Transfer:
     r"""Judge the promises of an operating point by later labelled rows.
@@ -96,6 +97,7 @@ def check_transfer(
     labels : later labels, named as the point's classes
     probs, logits : scores of the same rows, one of the two
     weights : inverse inclusion probabilities, or None
+    largest_weight : the most that any row could weigh; by default the largest weight given
     confidence : that all verdicts are right
 
     Examples
@@ -120,7 +122,13 @@ def check_transfer(
     heavy = as_weights(weights, len(codes))
     if heavy is not None:  # a row of weight 0 is a row that is not there
         positive, acted, heavy = positive[heavy > 0], acted[heavy > 0], heavy[heavy > 0]
-    checks = tuple(_check(target, positive, acted, heavy, level) for target in point.hold)
+    largest = 1.0 if heavy is None else largest_weight or float(heavy.max())
+    if heavy is not None and not float(heavy.max()) <= largest < np.inf:
+        raise InputError(
+            f"largest_weight must be finite and no smaller than any weight, got {largest:.6g} "
+            f"where a row weighs {heavy.max():.6g}."
+        )
+    checks = tuple(_check(target, positive, acted, heavy, largest, level) for target in point.hold)
     return Transfer(_overall(checks), checks, confidence, len(acted))
 
 
@@ -176,18 +184,23 @@ def _overall(checks: tuple[TargetCheck, ...]) -> TransferVerdict:
 
 
 def _check(
-    target: Target, positive: Mask, acted: Mask, weights: FloatArray | None, level: float
+    target: Target,
+    positive: Mask,
+    acted: Mask,
+    weights: FloatArray | None,
+    largest: float,
+    level: float,
 ) -> TargetCheck:
     if isinstance(target.rate, Cost):
         fp, fn, tp, tn = target.rate.matrix
         costs = np.where(acted, np.where(positive, tp, fp), np.where(positive, fn, tn))
         heavy = np.ones(len(costs)) if weights is None else weights
-        return check_mean(target, costs, heavy, float(heavy.max()), level)
+        return check_mean(target, costs, heavy, largest, level)
     inside, event = _rows_of(target.rate, positive, acted)
     if weights is None:
         return check_share(target, int((inside & event).sum()), int(inside.sum()), level)
     seen = event[inside].astype(np.float64)
-    return check_mean(target, seen, weights[inside], float(weights.max()), level)
+    return check_mean(target, seen, weights[inside], largest, level)
 
 
 def _rows_of(rate: Rate, positive: Mask, acted: Mask) -> tuple[Mask, Mask]:

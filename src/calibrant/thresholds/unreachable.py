@@ -11,11 +11,7 @@ from calibrant.thresholds.candidates import Candidates
 from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.keeping import estimates_meet, kept_candidates
 from calibrant.thresholds.measures import Measures
-
-try:
-    from calibrant.thresholds.power import labels_needed
-except ImportError:
-    labels_needed = lambda *a, **k: None
+from calibrant.thresholds.power import labels_needed
 from calibrant.thresholds.question import Question
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.walk import fewest_rows
@@ -37,7 +33,8 @@ def unreachable(
     rows = question.rows
     hardest = _hardest(question, found, targets, delta)
     best, place = _best(question, found, targets, hardest, delta)
-    needed = None if delta is None else labels_needed(rows, targets, delta)
+    fixed = None if found.thresholds is None else found.positions
+    needed = None if delta is None else labels_needed(rows, targets, delta, positions=fixed)
     return TargetUnreachable(
         hold=[str(target) for target in targets],
         n=rows.n,

@@ -67,7 +67,7 @@ def test_ties_are_certified_only_where_they_end():
 @pytest.mark.parametrize("target", [precision >= 0.7, recall >= 0.8, npv >= 0.7, fpr <= 0.3])
 def test_weights_that_are_all_alike_certify_less_but_much_the_same(target):
     rows = some_rows(2000)
-    heavy = Ranked(rows.score, rows.event, np.full(rows.n, 3.0))
+    heavy = Ranked(rows.score, rows.event, np.full(rows.n, 3.0), 3.0)
     exact, bets = certified(rows, target, 0.05), certified(heavy, target, 0.05)
     assert bets.sum() <= exact.sum()
     assert bets.sum() > 0.5 * exact.sum()
@@ -82,7 +82,7 @@ def test_the_scale_of_weights_plays_no_part(target):
 
 def test_weighted_bets_by_hand():
     # Two rows, weights 1 and 2, recall >= 0.5 when the second is passed over: gains 0.5 and -1.
-    rows = Ranked(np.array([2.0, 1.0]), np.array([True, True]), np.array([1.0, 2.0]))
+    rows = Ranked(np.array([2.0, 1.0]), np.array([True, True]), np.array([1.0, 2.0]), 2.0)
     bets = 0.9 * 0.5 ** np.arange(12) / (0.5 * 2)
     evidence = np.mean((1 + bets * 0.5) * (1 - bets))
     for delta, first in ((1 / evidence - 1e-9, False), (1 / evidence + 1e-9, True)):

@@ -31,6 +31,7 @@ def select(
     minimise: Rate | Cost | None = None,
     confidence: float | None = 0.95,
     weights: Any = None,
+    largest_weight: float | None = None,
     logits: Any = None,
     classes: Sequence[Any] | None = None,
     positive: Any = None,
@@ -63,6 +64,8 @@ def select(
         precision is held, precision where recall is held, coverage where accuracy is held
     confidence : of the promise; None for the plain empirical choice, which promises nothing
     weights : inverse inclusion probabilities of the rows, at least 1
+    largest_weight : the most that any row could weigh by the design; by default the largest weight
+        given, which is right where rows of the rarest kind are among these
     logits : instead of probs; rows whose probability has rounded to 1 stay apart
     classes : names behind the columns, when labels are names
     positive : the class that is acted on; by default the second of two
@@ -96,10 +99,18 @@ def select(
     check_confidence(confidence)
     asked = [target.rate for target in targets] + [objective]
     question = put_question(
-        labels, probs, logits, asked, weights=weights, classes=classes, positive=positive, rng=rng
+        labels,
+        probs,
+        logits,
+        asked,
+        weights=weights,
+        largest_weight=largest_weight,
+        classes=classes,
+        positive=positive,
+        rng=rng,
     )
-    if confidence is not None and question.rows.weight is not None:
-        check_design(question.rows.weight)
+    if confidence is not None:
+        check_design(question.rows)
     return answer(question, targets, objective, sign, confidence=confidence, seen=seen)
 
 

@@ -1,0 +1,177 @@
+"""The manifest of a bundle: its schema, its checks, its seal."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from calibrant.bundle.files import MANIFEST, is_plain_name, read_strictly, sha256_of
+from calibrant.errors import BundleError, InputError
+
+__all__ = ["FORMAT", "SCORERS", "as_json", "read_manifest", "sealed", "write_manifest"]
+
+FORMAT = 1
+"""Version of the folder; a newer one is refused, older ones load for ever."""
+
+SCORERS = ("none",)
+"""Kinds of scorer that can be run: with `none`, scores come in and no model is there."""
+
+_AGAIN = "pack it again, or get a fresh copy"
+_HASH = re.compile(r"[0-9a-f]{64}")
+_Check = Callable[[Any], bool]
+
+
+def _names(value: Any) -> bool:
+    names = value if isinstance(value, list) else []
+    plain = all(isinstance(n, str | int | float) for n in names)
+    return plain and len({str(n) for n in names}) == len(names) >= 2
+
+
+def _words(value: Any) -> bool:
+    return isinstance(value, dict) and all(isinstance(v, str) and v for v in value.values())
+
+
+def _hashes(value: Any) -> bool:
+    if not isinstance(value, dict):
+        return False
+    return all(map(is_plain_name, value)) and all(
+        isinstance(v, str) and _HASH.fullmatch(v) for v in value.values()
+    )
+
+
+def _points(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(point, dict) for point in value)
+
+
+def _table(value: Any) -> bool:
+    return isinstance(value, dict)
+
+
+_SCHEMA: Mapping[str, tuple[_Check, str]] = {
+    "format": (lambda v: isinstance(v, int), "a whole number"),
+    "classes": (_names, "a list of at least two names, all different"),
+    "scorer": (lambda v: _table(v) and isinstance(v.get("kind"), str), "an object with a 'kind'"),
+    "calibrator": (lambda v: v is None or _table(v), "an object or null"),
+    "operating_points": (_points, "a list of objects"),
+    "actions": (_words, "an object of names"),
+    "metrics": (_table, "an object"),
+    "provenance": (_table, "an object"),
+    "files": (_hashes, "an object of file names and their hashes"),
+    "sha256": (lambda v: isinstance(v, str), "a hash"),
+}
+"""Every key that format 1 has, what it must hold, and that in words."""
+
+
+def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what JSON makes of `content`; refuse what JSON cannot hold, such as NaN."""
+    try:
+        made: dict[str, Any] = json.loads(json.dumps(content, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"a bundle can only hold what JSON can: {error}.") from None
+    return made
+
+
+def sealed(content: Mapping[str, Any]) -> dict[str, Any]:
+    """Add the hash of all other keys; spaces and the order of keys do not count.
+
+    It tells damage, not forgery: whoever can write the folder can write another hash.
+
+    Examples
+    --------
+    >>> sealed({"format": 1})["sha256"][:16]
+    '3f0a99256beeb89a'
+    """
+    rest = {key: value for key, value in content.items() if key != "sha256"}
+    text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return {**rest, "sha256": hashlib.sha256(text.encode("ascii")).hexdigest()}
+
+
+def write_manifest(content: Mapping[str, Any], folder: Path) -> None:
+    """Write the manifest of a folder whose other files are there already."""
+    text = json.dumps(sealed(content), allow_nan=False, ensure_ascii=False, indent=2)
+    (folder / MANIFEST).write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+
+
+def read_manifest(folder: Path) -> dict[str, Any]:
+    """Read a folder's manifest and check it, and every file it lists, against their hashes."""
+    found = _read(folder)
+    _check_version(found, folder)
+    _check_schema(found, folder)
+    if sealed(found) != found:
+        raise BundleError(f"{folder / MANIFEST} was changed after it was packed: {_AGAIN}.")
+    if found["scorer"]["kind"] not in SCORERS:
+        raise BundleError(
+            f"the bundle {folder} has a scorer of kind {found['scorer']['kind']!r}, which this "
+            "version of Calibrant cannot run: upgrade calibrant."
+        )
+    for name, digest in found["files"].items():
+        _check_file(folder, name, digest)
+    return found
+
+
+def _read(folder: Path) -> dict[str, Any]:
+    if not folder.exists():
+        raise BundleError(
+            f"the bundle {folder} does not exist: name a folder that calibrant pack wrote."
+        )
+    if not (folder / MANIFEST).is_file():
+        raise BundleError(
+            f"{folder} is not a bundle, for it has no {MANIFEST}: name a folder that calibrant "
+            "pack wrote."
+        )
+    try:
+        found = read_strictly(folder / MANIFEST)
+    except OSError as error:
+        raise BundleError(f"{folder / MANIFEST} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise BundleError(
+            f"{folder / MANIFEST} is damaged, for it is not JSON: {_AGAIN}."
+        ) from None
+    if not isinstance(found, dict) or "format" not in found:
+        raise BundleError(f"{folder / MANIFEST} is damaged: it has no key 'format': {_AGAIN}.")
+    return found
+
+
+def _check_version(found: Mapping[str, Any], folder: Path) -> None:
+    version = found["format"]
+    if isinstance(version, bool) or not isinstance(version, int) or version < 1:
+        raise BundleError(
+            f"{folder / MANIFEST} is damaged: its format is {json.dumps(version)[:40]}: {_AGAIN}."
+        )
+    if version > FORMAT:
+        raise BundleError(
+            f"the bundle {folder} has format {version}, but this version of Calibrant reads "
+            f"formats up to {FORMAT}: upgrade calibrant."
+        )
+
+
+def _check_schema(found: Mapping[str, Any], folder: Path) -> None:
+    where = folder / MANIFEST
+    lacking = [key for key in _SCHEMA if key not in found]
+    if lacking:
+        raise BundleError(f"{where} is damaged: it has no key '{lacking[0]}': {_AGAIN}.")
+    extra = sorted(set(found) - set(_SCHEMA))
+    if extra:
+        raise BundleError(
+            f"{where} has the key '{extra[0]}', which format {found['format']} does not know: "
+            f"{_AGAIN}, or upgrade calibrant."
+        )
+    for key, (holds, words) in _SCHEMA.items():
+        if not holds(found[key]):
+            raise BundleError(f"{where} is damaged: '{key}' must be {words}: {_AGAIN}.")
+
+
+def _check_file(folder: Path, name: str, digest: str) -> None:
+    path = folder / name
+    if not path.is_file():
+        raise BundleError(f"the bundle {folder} lacks its file '{name}': {_AGAIN}.")
+    try:
+        same = sha256_of(path) == digest
+    except OSError as error:
+        raise BundleError(f"{path} cannot be read: {error.strerror}.") from None
+    if not same:
+        raise BundleError(f"{path} was changed after it was packed: {_AGAIN}.")

@@ -1,0 +1,62 @@
+"""Decisions as arrays and as rows."""
+
+import json
+
+import numpy as np
+
+from calibrant.bundle.decisions import Verdict, decided
+
+PROBS = np.array([[0.7, 0.3], [0.5, 0.5], [0.2, 0.8]])
+
+
+def verdict(entry, acts, of, *, clears=False):
+    return Verdict(entry, f"rule {entry}", np.array(acts), np.full(3, of), clears)
+
+
+def test_rows_are_plain_json():
+    found = decided(("no", 1), PROBS, [verdict(0, [False, True, True], 1)],
+                    actions=[None, "call"])  # fmt: skip
+    assert json.loads(json.dumps(found.to_rows()))[2] == {
+        "label": 1,
+        "probabilities": {"no": 0.2, "1": 0.8},
+        "decision": "act",
+        "acted_as": 1,
+        "action": "call",
+        "operating_point": 0,
+    }
+    assert found.to_rows()[0] == {
+        "label": "no",
+        "probabilities": {"no": 0.7, "1": 0.3},
+        "decision": "abstain",
+        "acted_as": None,
+        "action": None,
+        "operating_point": None,
+    }
+    whole = json.loads(json.dumps(found.to_dict()))
+    assert (whole["n"], whole["decisions"]) == (3, {"act": 2, "clear": 0, "abstain": 1})
+    assert whole["classes"] == ["no", 1]
+    assert len(found) == len(whole["rows"]) == 3
+    assert found._repr_html_() == "<pre>3 rows: 2 act, 0 clear, 1 abstain.</pre>"
+
+
+def test_the_most_probable_class_decides_and_on_a_tie_the_first_rule():
+    both = [verdict(0, [True] * 3, 0), verdict(1, [True] * 3, 1)]
+    found = decided(("a", "b"), PROBS, both, actions=[None, None])
+    assert found.operating_point.tolist() == [0, 0, 1]
+    assert found.acted_as.tolist() == ["a", "a", "b"]
+    assert found.rules == ("rule 0", "rule 1")
+    assert found.acts.all()
+
+
+def test_a_row_is_cleared_where_no_rule_acts():
+    rules = [verdict(0, [True, True, False], -1, clears=True), verdict(1, [True, False, False], 1)]
+    found = decided(("a", "b"), PROBS, rules, actions=[None, "call"])
+    assert found.decision.tolist() == ["act", "clear", "abstain"]
+    assert found.operating_point.tolist() == [1, 0, -1]
+    assert found.action.tolist() == ["call", None, None]
+
+
+def test_labels_have_the_type_of_the_classes():
+    found = decided((0, 1), PROBS, [verdict(0, [True] * 3, 1)], actions=[None] * 2)
+    assert found.label.dtype.kind == "i"
+    assert found.label.tolist() == [0, 0, 1]

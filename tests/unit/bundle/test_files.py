@@ -1,0 +1,141 @@
+"""A folder that is written whole or not at all."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tests.unit.bundle.parts import point
+
+from calibrant.bundle import pack
+from calibrant.bundle.files import bundle_files, check_folder, whole_folder
+from calibrant.errors import InputError
+
+
+def names(folder):
+    return sorted(str(p.relative_to(folder)) for p in folder.rglob("*"))
+
+
+def break_off(path, error):
+    """Start to write a bundle, and meet an error half-way."""
+    with whole_folder(path, force=True, name="-o") as draft:
+        (draft / "half.txt").write_text("half")
+        raise error
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, OSError(28, "No space left")])
+@pytest.mark.parametrize("before", [False, True])
+def test_what_goes_wrong_leaves_nothing_behind(tmp_path, error, before):
+    if before:
+        pack(tmp_path / "b", points=[point()])
+    kept = names(tmp_path)
+    raised = InputError if isinstance(error, OSError) else error
+    with pytest.raises(raised) as caught:
+        break_off(tmp_path / "b", error)
+    assert names(tmp_path) == kept
+    if raised is InputError:
+        assert str(caught.value) == (
+            f"-o {tmp_path / 'b'} cannot be written: No space left: make room there or choose "
+            "another place."
+        )
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(13, "Permission denied")])
+@pytest.mark.parametrize("fails", [1, 2])
+def test_a_bundle_stays_where_it_was_when_it_cannot_be_replaced(
+    tmp_path, monkeypatch, error, fails
+):
+    old = pack(tmp_path / "b", points=[point()])
+    kept, real, calls = names(tmp_path), Path.rename, []
+
+    def rename(path, target):
+        calls.append(path)
+        if len(calls) == fails:
+            raise error
+        return real(path, target)
+
+    monkeypatch.setattr(Path, "rename", rename)
+    with (
+        pytest.raises((InputError, KeyboardInterrupt)),
+        whole_folder(tmp_path / "b", force=True) as draft,
+    ):
+        (draft / "new.txt").write_text("new")
+    assert names(tmp_path) == kept
+    assert bundle_files(old.path) == {"manifest.json", "card.md"}
+
+
+def test_an_empty_folder_is_filled(tmp_path):
+    (tmp_path / "b").mkdir()
+    assert pack(tmp_path / "b", points=[point()]).path == tmp_path / "b"
+    assert names(tmp_path) == ["b", "b/card.md", "b/manifest.json"]
+
+
+def test_a_bundle_is_replaced_only_when_told_to(tmp_path):
+    pack(tmp_path / "b", points=[point(threshold=0.6)])
+    with pytest.raises(InputError, match=r"is a bundle already: add force=True to replace it\."):
+        pack(tmp_path / "b", points=[point()])
+    with pytest.raises(InputError, match="add --force to replace it"):
+        check_folder(tmp_path / "b", name="-o")
+    new = pack(tmp_path / "b", points=[point()], force=True)
+    assert new.points[0].result.threshold == 0.75
+    assert names(tmp_path) == ["b", "b/card.md", "b/manifest.json"]
+
+
+def test_a_damaged_bundle_may_be_replaced(tmp_path):
+    pack(tmp_path / "b", points=[point()])
+    (tmp_path / "b/card.md").unlink()
+    pack(tmp_path / "b", points=[point()], force=True)
+    assert names(tmp_path / "b") == ["card.md", "manifest.json"]
+
+
+def test_what_is_not_the_bundles_is_never_lost(tmp_path):
+    pack(tmp_path / "b", points=[point()])
+    (tmp_path / "b/notes.txt").write_text("mine")
+    with pytest.raises(InputError, match=r"also holds 'notes\.txt', which is not the bundle's"):
+        pack(tmp_path / "b", points=[point()], force=True)
+    for content in ("{", "[]", '{"format": 1}', '{"format": 1, "scorer": {}, "files": []}'):
+        other = tmp_path / "other"
+        other.mkdir(exist_ok=True)
+        (other / "manifest.json").write_text(content)
+        with pytest.raises(InputError, match="with files that are not a bundle"):
+            pack(other, points=[point()], force=True)
+        assert (other / "manifest.json").read_text() == content
+
+
+def test_places_where_no_folder_can_be(tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("x")
+    for path, said in (
+        ("file", "is a file: a bundle is a folder"),
+        ("file/b", "is a file, not a folder"),
+        ("nowhere/b", "does not exist: create it first"),
+    ):
+        with pytest.raises(InputError, match=said):
+            check_folder(tmp_path / path)
+    (tmp_path / "here").mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    for path in (".", tmp_path / "here", "../here"):
+        with pytest.raises(InputError, match="the folder you are in"):
+            check_folder(path)
+    monkeypatch.setattr(os, "access", lambda *args: False)
+    with pytest.raises(InputError, match="is not writable"):
+        check_folder(tmp_path / "b")
+
+
+def test_a_link_stays_a_link(tmp_path):
+    real = pack(tmp_path / "real", points=[point(threshold=0.6)]).path
+    (tmp_path / "link").symlink_to(real)
+    pack(tmp_path / "link", points=[point()], force=True)
+    assert (tmp_path / "link").is_symlink()
+    assert '"threshold": 0.75' in (real / "manifest.json").read_text(encoding="utf-8")
+    (tmp_path / "loop").symlink_to(tmp_path / "loop")
+    with pytest.raises(InputError, match="loop"):
+        check_folder(tmp_path / "loop")
+
+
+def test_others_may_read_what_the_umask_lets_them(tmp_path):
+    old = os.umask(0o022)
+    try:
+        made = pack(tmp_path / "b", points=[point()]).path
+    finally:
+        os.umask(old)
+    assert made.stat().st_mode & 0o777 == 0o755
+    assert {p.stat().st_mode & 0o777 for p in made.iterdir()} == {0o644}

@@ -1,0 +1,88 @@
+"""Bundles of every released format load for ever, and decide as they did when they were packed.
+
+The folders under `fixtures` were written by `write_fixtures` at the time of their format and are
+never written again; a new format gets a new folder.
+"""
+
+from pathlib import Path
+
+import pytest
+from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
+
+from calibrant.bundle import BundlePoint, load_bundle, pack
+from calibrant.bundle.manifest import FORMAT
+
+FIXTURES = Path(__file__).parent / "fixtures"
+
+
+def write_fixtures(folder):
+    """Write the bundles of the present format."""
+    pack(
+        folder / f"format_{FORMAT}",
+        calibrator=temperature(),
+        points=[
+            BundlePoint(point("defect", 0.75), "calibrated"),
+            BundlePoint(points_of(point("parts", 0.9), unreachable=["other"]), "raw"),
+            BundlePoint(without_promise(None, 0.5, on="probs"), "raw"),
+        ],
+        actions={"defect": "refund", "parts": "send again"},
+        metrics={"nll": {"value": 0.4321}},
+    )
+    classes = ("no", "yes")
+    pack(
+        folder / f"format_{FORMAT}_band",
+        calibrator=temperature(0.5, classes=classes, zero_as=0.01),
+        points=[BundlePoint(band(), "calibrated")],
+        actions={"yes": "block"},
+    )
+
+
+def test_format_1_decides_as_it_did():
+    bundle = load_bundle(FIXTURES / "format_1")
+    assert bundle.classes == ("defect", "parts", "other")
+    assert bundle.metrics == {"nll": {"value": 0.4321}}
+    assert [each.decides_on for each in bundle.points] == ["calibrated", "raw", "raw"]
+    assert bundle.points[0].promises == (
+        "Precision is at least 85 % for class 'defect', with 95 % confidence.",
+    )
+    assert bundle.points[1].result.unreachable["other"].n == 2000
+    logits = [[4.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.0, 2.0, 0.0], [0.1, 0.0, 0.0]]
+    found = bundle.decide(logits)
+    assert found.decision.tolist() == ["act", "act", "act", "act", "abstain"]
+    assert found.operating_point.tolist() == [0, 2, 1, 2, -1]
+    assert found.acted_as.tolist() == ["defect", "defect", "parts", "parts", None]
+    assert found.action.tolist() == ["refund", "refund", "send again", "send again", None]
+    expected = [0.7869860421615985, 0.10650697891920076, 0.10650697891920076]
+    assert found.probabilities[0].tolist() == pytest.approx(expected, rel=1e-12)
+
+
+def test_a_band_of_format_1_decides_as_it_did():
+    bundle = load_bundle(FIXTURES / "format_1_band")
+    found = bundle.decide(probs=[0.0, 0.3, 0.4, 0.6, 0.7])
+    assert found.decision.tolist() == ["clear", "clear", "abstain", "abstain", "act"]
+    assert found.action.tolist() == [None, None, None, None, "block"]
+    odds = 0.01 / 0.99
+    assert found.probabilities[0, 1] == pytest.approx(odds**2 / (1 + odds**2), rel=1e-9)
+
+
+def test_what_is_packed_today_is_what_the_fixtures_hold(tmp_path):
+    """A change of the format without a new number would show here."""
+    write_fixtures(tmp_path)
+    for folder in sorted(tmp_path.iterdir()):
+        old, new = (load_bundle(place / folder.name).to_dict() for place in (FIXTURES, tmp_path))
+        for key in set(new) - {"provenance", "files", "sha256"}:
+            assert _without_new_keys(new[key], old[key]) == old[key], key
+
+
+def _without_new_keys(new, old):
+    """Keys may be added to what is saved; those that were there stay."""
+    if isinstance(new, dict) and isinstance(old, dict):
+        return {key: _without_new_keys(new[key], old[key]) for key in old if key in new}
+    if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
+        return [_without_new_keys(a, b) for a, b in zip(new, old, strict=True)]
+    return new
+
+
+def test_every_format_has_its_fixture():
+    for version in range(1, FORMAT + 1):
+        assert load_bundle(FIXTURES / f"format_{version}").manifest["format"] == version

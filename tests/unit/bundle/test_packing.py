@@ -1,0 +1,133 @@
+"""Packing in Python: what goes in is checked, what comes out is complete."""
+
+import hashlib
+import json
+from datetime import UTC, datetime
+
+import numpy as np
+import pytest
+from tests.unit.bundle.parts import band, point, points_of, rows, temperature
+
+from calibrant.bundle import BundlePoint, load_bundle, pack
+from calibrant.calibrators import AutoCalibrator, TemperatureScaling
+from calibrant.errors import InputError
+from calibrant.testing import WORLDS
+
+
+def manifest(path):
+    return json.loads((path / "manifest.json").read_text(encoding="utf-8"))
+
+
+def test_the_manifest_says_everything(tmp_path):
+    source = tmp_path / "c.json"
+    source.write_text("{}")
+    made = pack(
+        tmp_path / "b",
+        calibrator=temperature(),
+        points=[BundlePoint(point(), "calibrated"), BundlePoint(point(None), "raw")],
+        actions={"defect": "refund"},
+        metrics={"nll": {"value": 0.4}},
+        sources=[("calibrator", source)],
+    )
+    found = manifest(made.path)
+    assert set(found) == {
+        "format", "classes", "scorer", "calibrator", "operating_points", "actions", "metrics",
+        "provenance", "files", "sha256",
+    }  # fmt: skip
+    assert (found["format"], found["scorer"]) == (1, {"kind": "none"})
+    assert found["classes"] == ["defect", "parts", "other"]
+    assert found["calibrator"] == temperature().to_dict()
+    assert found["operating_points"][0] == {**point().to_dict(), "decides_on": "calibrated"}
+    assert found["operating_points"][1]["decides_on"] == "raw"
+    assert found["actions"] == {"defect": "refund"}
+    assert found["metrics"] == {"nll": {"value": 0.4}}
+    card = (made.path / "card.md").read_bytes()
+    assert found["files"] == {"card.md": hashlib.sha256(card).hexdigest()}
+    made_of = found["provenance"]
+    assert made_of["sources"] == [
+        {"role": "calibrator", "name": "c.json", "sha256": hashlib.sha256(b"{}").hexdigest()}
+    ]
+    assert set(made_of["packages"]) == {"calibrant", "numpy", "scipy", "scikit-learn"}
+    age = datetime.now(UTC) - datetime.fromisoformat(made_of["created"])
+    assert 0 <= age.total_seconds() < 600
+    assert str(tmp_path) not in (made.path / "manifest.json").read_text(encoding="utf-8")
+
+
+def test_a_fitted_calibrator_gives_what_it_gave(tmp_path):
+    draw = WORLDS["binary"].draw(500, 0)
+    logits = np.log(draw.probs / (1 - draw.probs))
+    for fitted in (TemperatureScaling(), AutoCalibrator(candidates=["temperature"])):
+        fitted.fit(logits, draw.labels)
+        pack(tmp_path / "b", calibrator=fitted, force=True)
+        found = load_bundle(tmp_path / "b")
+        assert (found.predict_proba(logits)[:, 1] == fitted.predict_proba(logits)).all()
+        assert found.calibration.method == getattr(fitted, "chosen_", fitted).method
+
+
+def test_more_files_may_travel_along(tmp_path):
+    report = tmp_path / "page.html"
+    report.write_text("<p>")
+    made = pack(tmp_path / "b", points=[point()], files={"report.html": report})
+    assert (made.path / "report.html").read_text() == "<p>"
+    assert set(manifest(made.path)["files"]) == {"card.md", "report.html"}
+    for name in ("card.md", "manifest.json", "a/b", "../b", ""):
+        with pytest.raises(InputError, match="give plain names"):
+            pack(tmp_path / "c", points=[point()], files={name: report})
+    with pytest.raises(InputError, match="is not a file"):
+        pack(tmp_path / "c", points=[point()], files={"a.html": tmp_path / "nowhere"})
+    assert not (tmp_path / "c").exists()
+
+
+@pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        ({}, "nothing to pack"),
+        ({"calibrator": temperature().to_dict()}, "must be a fitted calibrator"),
+        ({"points": [1]}, "is needed, got 1"),
+        ({"calibrator": temperature(), "points": [point()]}, "which scores they were chosen on"),
+        (
+            {
+                "calibrator": temperature(),
+                "points": [BundlePoint(point("x", classes=("x", "parts", "other")), "raw")],
+            },
+            "a point is about the class 'x', which the calibrator does not have",
+        ),
+        (
+            {"points": [point(), point("x", classes=("x", "y"))]},
+            "a point is about 2 classes, but the first point about 3",
+        ),
+        ({"points": [BundlePoint(point(), "calibrated")]}, "there is no calibrator"),
+        ({"points": [point()], "actions": {"x": "y"}}, "an action for 'x', which is not among"),
+        ({"points": [point()], "actions": {"parts": " "}}, "must be a name, got ' '"),
+        ({"points": [point()], "metrics": {"nll": float("nan")}}, "only hold what JSON can"),
+        ({"points": [point()], "metrics": {"nll": {1, 2}}}, "only hold what JSON can"),
+    ],
+)
+def test_parts_that_do_not_belong_together(tmp_path, parts, said):
+    with pytest.raises(InputError, match=said):
+        pack(tmp_path / "b", **parts)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_calibrator_that_is_not_fitted_is_refused(tmp_path):
+    with pytest.raises(Exception, match="has not learned anything"):
+        pack(tmp_path / "b", calibrator=TemperatureScaling())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_names_of_every_language_survive(tmp_path):
+    classes = ("größe", "色", "a\udc80", 'qu"ote\n<b>')
+    made = pack(tmp_path / "b", points=[point("größe", classes=classes)], actions={"色": "換"})
+    loaded = load_bundle(tmp_path / "b")
+    assert loaded.classes == made.classes == classes
+    assert loaded.actions == {"色": "換"}
+    assert "<b>" not in (tmp_path / "b/card.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("result", [points_of(point(), point("parts")), band(), point(None)])
+def test_every_kind_of_point_is_packed(tmp_path, result):
+    made = pack(tmp_path / "b", points=[result])
+    again = load_bundle(tmp_path / "b")
+    logits = rows(k=len(made.classes))
+    assert (again.decide(logits).decision == made.decide(logits).decision).all()
+    assert again.points[0].to_dict() == {**result.to_dict(), "decides_on": "raw"}

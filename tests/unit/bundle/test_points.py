@@ -1,0 +1,53 @@
+"""The operating points of a bundle: one, several classes together, or a band."""
+
+import json
+
+import pytest
+from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
+
+from calibrant.bundle import BundlePoint
+from calibrant.errors import InputError
+
+KINDS = {
+    "one": lambda: point(),
+    "top-label": lambda: point(None, on="probs"),
+    "several": lambda: points_of(point(), point("parts"), unreachable=["other"]),
+    "band": lambda: band(),
+    "no promise": lambda: without_promise(),
+}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("side", ["raw", "calibrated"])
+def test_every_kind_is_saved_and_loaded(kind, side):
+    made = BundlePoint(KINDS[kind](), side)
+    saved = json.loads(json.dumps(made.to_dict()))
+    again = BundlePoint.from_dict(saved)
+    assert again.to_dict() == made.to_dict()
+    assert type(again.result) is type(made.result)
+    assert again.decides_on == side
+    assert len(again.rules) == (2 if kind in ("several", "band") else 1)
+
+
+def test_promises_and_their_confidence():
+    assert BundlePoint(point(), "raw").promises == (point().guarantee,)
+    nothing = BundlePoint(without_promise(), "raw")
+    assert nothing.confidence is None
+    assert nothing.promises[0].startswith("No promise: the model was trained")
+    both = BundlePoint(points_of(point(), point("parts")), "raw")
+    assert (len(both.promises), both.confidence) == (2, 0.95)
+    assert both.acts_on == {"defect", "parts"}
+    (said,) = BundlePoint(band(), "raw").promises
+    assert said.startswith("Above the band precision is at least 85 %, and below it")
+    assert BundlePoint(point(None), "raw").acts_on == {None}
+
+
+def test_what_is_not_a_point_is_refused():
+    with pytest.raises(InputError, match="is needed, got Calibration"):
+        BundlePoint(temperature(), "raw")
+    with pytest.raises(InputError, match="'raw' or 'calibrated', got 'cooked'"):
+        BundlePoint(point(), "cooked")
+    with pytest.raises(InputError, match="nothing to decide by"):
+        BundlePoint(points_of(unreachable=["other"]), "raw")
+    with pytest.raises(InputError, match="'raw' or 'calibrated', got None"):
+        BundlePoint.from_dict(point().to_dict())

@@ -2,7 +2,8 @@
 
 - cli/<verb>.md: the words of verbs/<verb>.md and the verb's real --help;
 - guarantees.md from guarantees.json, which `make guarantees` writes;
-- benchmarks.md and calibrator-figures.md from benchmarks/results/*.json, which `make bench` writes;
+- benchmarks.md, calibrator-figures.md and threshold-figures.md from benchmarks/results/*.json,
+  which `make bench` writes;
 - the table of methods within calibrators.md from the methods themselves.
 
 With --refresh, the outputs shown on hand-written pages are also run again and replaced.
@@ -24,9 +25,10 @@ DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
+from docs.promise_tables import promises_part  # noqa: E402
 from docs.tables import table  # noqa: E402
 
-from docs import blocks, calibrator_figures, calibrator_pages  # noqa: E402
+from docs import blocks, calibrator_figures, calibrator_pages, threshold_figures  # noqa: E402
 
 WHAT = {
     "coverage": "How often an interval held the true value; *nominal* is what it promises.",
@@ -51,6 +53,10 @@ def main() -> None:
         _read(folder / "calibrator_table.json"), _read(folder / "auto_choice.json")
     )
     (DOCS / "calibrator-figures.md").write_text(figures, encoding="utf-8")
+    thresholds = threshold_figures.figures_page(
+        _read(folder / "threshold_power.json"), _read(folder / "threshold_speed.json")
+    )
+    (DOCS / "threshold-figures.md").write_text(thresholds, encoding="utf-8")
     guide = DOCS / "calibrators.md"
     made = calibrator_pages.with_methods(guide.read_text(encoding="utf-8"))
     guide.write_text(made, encoding="utf-8")
@@ -110,7 +116,7 @@ def guarantees_page(found: Mapping[str, Any] | None) -> str:
             for t in tests
         )
         parts.append(table(("test", "world", "n", "nominal", "rate"), rows))
-    return "".join(parts)
+    return "".join([*parts, promises_part(found.get("promises"))])
 
 
 def _coverage_table(what: str, cells: list[Mapping[str, Any]]) -> str:
@@ -143,7 +149,8 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
         "# Benchmarks\n\nSpeed, memory and fit are measured against goals that were set "
         "beforehand. A ratio of times to another library comes from one process, in alternating "
         "turns on the same cores; times are medians. A missed goal stays in the table. What each "
-        "calibrator gains stands on [a page of its own](calibrator-figures.md).\n\n"
+        "calibrator gains stands on [a page of its own](calibrator-figures.md), and so does what "
+        "[guaranteed thresholds](threshold-figures.md) keep.\n\n"
     )
     if not kept:
         return head + "There are no results on this copy: `make bench` writes them.\n"

@@ -44,7 +44,8 @@ class TargetUnreachable(CalibrantError):
     n, positives : labelled rows, and how many of them are positive (or predicted rightly)
     confidence : of the promise; None where only estimates were asked for
     of : the class that was to be acted on; None where predictions of any class are accepted
-    best : the best bound that these rows prove for the target; None where they prove nothing
+    best : the best value that these rows would have proved; None where they prove nothing
+    best_of : the rate that `best` is about, where several were to be held
     threshold : where that bound is reached
     labels_needed, positives_needed : labelled rows, and positives among them, with which the
         promise can be made 4 times in 5; None where no number of rows is expected to do
@@ -70,6 +71,7 @@ class TargetUnreachable(CalibrantError):
         confidence: float | None = 0.95,
         of: Any = None,
         best: float | None = None,
+        best_of: str | None = None,
         threshold: float | None = None,
         labels_needed: int | None = None,
         positives_needed: int | None = None,
@@ -78,7 +80,7 @@ class TargetUnreachable(CalibrantError):
         self.hold = (hold,) if isinstance(hold, str) else tuple(hold)
         self.n, self.positives = n, positives
         self.confidence, self.of = confidence, of
-        self.best, self.threshold = best, threshold
+        self.best, self.best_of, self.threshold = best, best_of, threshold
         self.labels_needed, self.positives_needed = labels_needed, positives_needed
         self.why = why
         super().__init__(self._sentence())
@@ -99,7 +101,8 @@ class TargetUnreachable(CalibrantError):
         parts = [self.why] if self.why else []
         if self.best is not None:
             where = "" if self.threshold is None else f" at threshold {self.threshold:.6g}"
-            parts.append(f"the best that these rows prove is {self.best:.4g}{where}")
+            rate = f"{self.best_of} " if self.best_of is not None and len(self.hold) > 1 else ""
+            parts.append(f"the best {rate}that these rows prove is {self.best:.4g}{where}")
         if self.labels_needed is not None:
             of_them = self.positives_needed
             among = "" if of_them is None else f" with {of_them:,} positives"
@@ -108,7 +111,7 @@ class TargetUnreachable(CalibrantError):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Be copied and pickled by keyword, which a plain exception cannot."""
-        names = ["hold", "n", "positives", "confidence", "of", "best", "threshold"]
+        names = ["hold", "n", "positives", "confidence", "of", "best", "best_of", "threshold"]
         names += ["labels_needed", "positives_needed", "why"]
         return _unreachable, ({name: getattr(self, name) for name in names},)
 
@@ -117,6 +120,7 @@ class TargetUnreachable(CalibrantError):
         return {
             "reached": False,
             "best": self.best,
+            "best_of": self.best_of,
             "threshold": self.threshold,
             "labels_needed": self.labels_needed,
             "positives_needed": self.positives_needed,
@@ -131,7 +135,7 @@ class TargetUnreachable(CalibrantError):
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> TargetUnreachable:
         """Rebuild from `to_dict`."""
-        same = ("hold", "n", "positives", "confidence", "best", "threshold", "why")
+        same = ("hold", "n", "positives", "confidence", "best", "best_of", "threshold", "why")
         state = {name: saved[name] for name in (*same, "labels_needed", "positives_needed")}
         return cls(of=saved["class"], **state)
 

@@ -2,70 +2,47 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from calibrant.cli.json_file import read_json, write_json
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["read_calibrator", "write_calibrator"]
+__all__ = ["calibrator_of", "read_calibrator", "write_calibrator"]
 
 
 def write_calibrator(saved: Mapping[str, Any], path: Path, *, name: str = "-o") -> None:
     """Write what `Calibrator.to_dict` gave."""
-    from calibrant.data.whole_file import whole_file
-
-    text = json.dumps(saved, allow_nan=False, ensure_ascii=False, indent=2)
-    with whole_file(path, name=name) as draft:
-        draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
+    write_json(saved, path, name=name)
 
 
-def read_calibrator(path: Path) -> tuple[Calibrator, float]:
-    """Load a calibrator of any method, and what a probability of 0 counts as for it."""
-    import numpy as np
+def read_calibrator(path: Path, *, flag: str = "--apply") -> tuple[Calibrator, float]:
+    """Load a calibrator of any method, and what a probability of 0 counts as for it.
 
-    from calibrant.calibrators import from_dict
+    `flag` is the option that named the file.
+    """
+    saved = read_json(path, what="calibrator", maker="calibrate -o", flag=flag)
+    return calibrator_of(saved, path)
 
-    saved = _read(path)
+
+def calibrator_of(saved: Any, path: Path) -> tuple[Calibrator, float]:
+    """Rebuild a calibrator that was read from the file `path`."""
+    from calibrant.bundle.calibration import Calibration
+
+    if isinstance(saved, Mapping) and "params" not in saved and "threshold" in saved:
+        raise InputError(
+            f"{path} is a point, not a calibrator: name a file that calibrate -o wrote."
+        )
     try:
-        with np.errstate(all="ignore"):  # what a damaged one computes is judged, not warned about
-            return from_dict(saved), _zero_as(saved, path)
+        found = Calibration.from_dict(saved)
+        return found.calibrator, found.zero_as
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is a damaged calibrator ({type(error).__name__}): fit and save it again."
         ) from error
-
-
-def _zero_as(saved: Mapping[str, Any], path: Path) -> float:
-    from calibrant.data.score_checks import FLOOR
-
-    value = saved.get("zero_as", FLOOR)
-    if isinstance(value, bool) or not isinstance(value, int | float) or not FLOOR <= value < 0.5:
-        raise InputError(f"'zero_as' must be a small probability, got {value!r}: fit it again.")
-    return float(value)
-
-
-def _read(path: Path) -> Any:
-    if not path.exists():
-        raise InputError(f"--apply {path} does not exist: name a file that calibrate -o wrote.")
-    if not path.is_file():
-        raise InputError(f"--apply {path} is not a file: name a file that calibrate -o wrote.")
-    try:
-        return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
-    except PermissionError:
-        raise InputError(f"{path} may not be read: ask for read permission on it.") from None
-    except (ValueError, RecursionError):
-        raise InputError(
-            f"{path} is not a saved calibrator, for it is not JSON: name a file that calibrate -o "
-            "wrote, or fit it again."
-        ) from None
-
-
-def _refuse(word: str) -> None:
-    raise ValueError(f"{word} is not JSON")

@@ -88,7 +88,7 @@ def _described(error: Exception, words: Sequence[str]) -> tuple[str, str, int]:
         command = " ".join(part for part in ("calibrant", known, "--help") if part)
         return "usage", f"{text}: see '{command}'.", BAD_INPUT
     if isinstance(error, MemoryError):
-        remedy = "give fewer rows" if "calibrate" in words else "try --stream"
+        remedy = "try --stream" if "evaluate" in words else "give fewer rows"
         return "memory", f"there is not enough memory for this: {remedy}.", BAD_INPUT
     if isinstance(error, OSError):
         what = f" ({error.filename})" if error.filename else ""

@@ -12,31 +12,42 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant.reports.confidence_histogram import ConfidenceHistogramDisplay
     from calibrant.reports.html_report import html, write_html
+    from calibrant.reports.operating_curve import OperatingCurveDisplay
     from calibrant.reports.precision_recall import PrecisionRecallDisplay
     from calibrant.reports.reliability import ReliabilityDisplay
+    from calibrant.reports.risk_coverage import RiskCoverageDisplay
     from calibrant.reports.text import render_comparison, render_text
     from calibrant.reports.threshold import ThresholdDisplay
+    from calibrant.reports.threshold_report import threshold_html, write_threshold_html
 
 __all__ = [
     "ConfidenceHistogramDisplay",
+    "OperatingCurveDisplay",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
+    "RiskCoverageDisplay",
     "ThresholdDisplay",
     "html",
     "render_comparison",
     "render_text",
+    "threshold_html",
     "write_html",
+    "write_threshold_html",
 ]
 
 _HOME = {
     "ConfidenceHistogramDisplay": "confidence_histogram",
+    "OperatingCurveDisplay": "operating_curve",
     "PrecisionRecallDisplay": "precision_recall",
     "ReliabilityDisplay": "reliability",
+    "RiskCoverageDisplay": "risk_coverage",
     "ThresholdDisplay": "threshold",
     "html": "html_report",
     "render_comparison": "text",
     "render_text": "text",
+    "threshold_html": "threshold_report",
     "write_html": "html_report",
+    "write_threshold_html": "threshold_report",
 }
 
 

@@ -37,6 +37,7 @@ __all__ = [
     "hugging",
     "sawtooth",
     "straddling",
+    "torn",
 ]
 
 Kind = Literal["ordinary", "weighted", "least favourable"]
@@ -166,7 +167,7 @@ def constant_rate(target: float = TARGET, gap: float = 0.001) -> ThresholdWorld:
     gap : how far below it the label rate is
     """
     law = Steps((1.0,), (target - gap,))
-    text = "Scores know nothing and the label rate is just below the target."
+    text = "Scores know nothing; the label rate is just below the target."
     return ThresholdWorld("constant_rate", text, law, target, HARD)
 
 
@@ -188,8 +189,10 @@ def hugging(
     steps = Steps((lead / 2, lead / 2, 0.7 - lead, 0.3), (high, low, target, target / 3))
     law: Law = stepped_atoms(steps, cells) if cells else steps
     name = "hugging_ties" if cells else "hugging"
-    text = "Precision hugs the target from below over more than half of the ranks."
-    return ThresholdWorld(name, f"{text[:-1]}, with ties." if cells else text, law, target, HARD)
+    text = (
+        f"Precision just below the target over most of the ranks{', with ties' if cells else ''}."
+    )
+    return ThresholdWorld(name, text, law, target, HARD)
 
 
 def sawtooth(
@@ -211,28 +214,28 @@ def sawtooth(
     law = Steps(tuple(w for w, _ in pairs), tuple(r for _, r in pairs))
     name = "sawtooth" if rising else "sawtooth_crossing"
     where = "stays just below the target" if rising else "crosses the target in every tooth"
-    text = f"Label rates of 0 and 1 in turn, so that precision {where}."
+    text = f"Labels of 0 and 1 in turn: precision {where}."
     return ThresholdWorld(name, text, law, target, HARD)
 
 
-def crossing(target: float = TARGET, swing: float = 0.6, gap: float = 1e-3) -> ThresholdWorld:
-    """Precision that crosses the target in every doubling of the ranks.
+def crossing(target: float = TARGET, swing: float = 0.3, gap: float = 1e-4) -> ThresholdWorld:
+    """Precision above and then below the target in every doubling of the ranks.
 
     Parameters
     ----------
     target : precision to be held
-    swing : how far the label rate swings, as a share of 1 - target
+    swing : how far the label rate swings, as a share of the smaller of target and 1 - target
     gap : how far below the target precision is at the end of each doubling
     """
     octaves = 12
-    size = swing * (1 - target)
+    size = swing * min(target, 1 - target)
     widths, rates = [0.5**octaves], [target - gap]
     for k in range(octaves, 0, -1):
         width = 0.5**k  # the ranks from 0.5^k to 0.5^(k-1)
-        widths += [width / 2, width / 2]
-        rates += [target + size, target - size - 2 * gap]
+        widths += [width / 4, width / 2, width / 4]
+        rates += [target + size - gap, target - size - gap, target + size - gap]
     law = Steps(tuple(widths), tuple(rates))
-    text = "Precision crosses the target in every doubling of the ranks."
+    text = "Precision above and then below the target in every doubling of the ranks."
     return ThresholdWorld("crossing", text, law, target, HARD)
 
 
@@ -245,15 +248,35 @@ def straddling(target: float = TARGET, *, kept: bool = False) -> ThresholdWorld:
     kept : precision reaches the target with the tie, and not above it; else above it alone
     """
     step = 0.4 * (1 - target)
-    up = (target - step, target + 2 * step) if kept else (target + step, target - step - 2e-3)
-    law = Atoms((0.95, 0.9, 0.6, 0.3), (0.1, 0.1, 0.4, 0.4), (up[0], up[0], up[1], target / 4))
-    if not kept:  # just below the target with the tie: its rate balances the rows above it
-        tie = target - 0.5 * step - 1e-4
-        law = Atoms(law.values, law.shares, (up[0], up[0], tie, target / 4))
+    # Half as many rows above the tie as in it: its rate can undo half of what theirs is off.
+    above = target - step if kept else target + step
+    tie = target + 2 * step if kept else target - 0.5 * step - 1e-4
+    law = Atoms((0.95, 0.9, 0.6, 0.3), (0.1, 0.1, 0.4, 0.4), (above, above, tie, target / 4))
     name = "straddling_kept" if kept else "straddling"
     order = "only with it" if kept else "only without it"
     text = f"A tie of 40 % of the rows; the promise is kept {order}."
     return ThresholdWorld(name, text, law, target, HARD)
+
+
+def torn(target: float = TARGET, least: float = 0.9, gap: float = 1e-4) -> ThresholdWorld:
+    """A tie that recall needs and precision cannot bear: no threshold keeps both.
+
+    Without the tie recall is just below its target, with it precision is; the other target is met
+    with ease each time. Two tests at the full level each break up to twice as many promises.
+
+    Parameters
+    ----------
+    target : precision to be held
+    least : recall to be held with it
+    gap : how far below its target each of them is
+    """
+    half, pure = 0.5, (2 + target) / 3
+    above, with_tie = half * (least - gap), half * (1 + least) / 2  # shares of positives
+    rows = above / pure, with_tie / (target - gap)
+    shares = (rows[0], rows[1] - rows[0], 1 - rows[1])
+    rates = (pure, (with_tie - above) / shares[1], (half - with_tie) / shares[2])
+    text = "A tie that recall needs and precision cannot bear."
+    return ThresholdWorld("torn", text, Atoms((0.9, 0.6, 0.2), shares, rates), target, HARD)
 
 
 def _rounded(law: Clouds, cells: int) -> Atoms:
@@ -271,13 +294,13 @@ def _rounded(law: Clouds, cells: int) -> Atoms:
     return Atoms(tuple(values), tuple(shares), tuple(rates))
 
 
-def _over_sampled(easy: float, hard: float, inclusion: tuple[float, float]) -> Strata:
-    """Mix easy and hard rows at all scores; the share of positives falls with the score."""
+def _over_sampled(easy: float, hard: float) -> Strata:
+    """Mix easy rows and hard ones at all scores; the easy ones are sampled nine times as often."""
 
     def part(rate: float) -> Steps:
         return Steps((0.2, 0.3, 0.5), (rate, rate - 0.01, 0.1))
 
-    return Strata((0.5, 0.5), inclusion, (part(easy), part(hard)))
+    return Strata((0.5, 0.5), (0.9, 0.1), (part(easy), part(hard)))
 
 
 _OVERLAP = Clouds(0.3, ((1.0, 1.5, 1.0),), slope=1.5, offset=-1.8)
@@ -293,14 +316,14 @@ _ORDINARY = (
     ThresholdWorld("bimodal", "Easy positives and hard ones.",
                    Clouds(0.2, ((0.6, 5.0, 1.0), (0.4, 0.5, 1.0)), slope=1.0, offset=-2.0)),
     ThresholdWorld("heavy_tailed", "Student's t with 2 degrees: the top is never pure.",
-                   Clouds(0.15, ((1.0, 3.0, 1.0),), slope=0.25, offset=-0.5, degrees=2.0)),
+                   Clouds(0.15, ((1.0, 8.0, 1.0),), slope=0.25, offset=-1.2, degrees=2.0)),
     ThresholdWorld("ties", "Overlapping scores, rounded to 0.1.", _rounded(_OVERLAP, 10)),
     ThresholdWorld("saturated", "Many float32 scores are exactly 1; log-odds tell them apart.",
                    Clouds(0.3, ((1.0, 1.8, 1.0),), slope=12.0, offset=-10.0, single=True)),
     ThresholdWorld("non_monotone", "The highest scores are poor and the next ones good.",
                    Steps((0.03, 0.22, 0.25, 0.5), (0.6, 0.97, 0.5, 0.05))),
     ThresholdWorld("weighted", "Easy rows are nine times as likely to be sampled as hard ones.",
-                   _over_sampled(0.98, 0.8, (0.9, 0.1)), kind="weighted"),
+                   _over_sampled(0.98, 0.8), kind="weighted"),
 )  # fmt: skip
 
 _HARD = (
@@ -312,8 +335,9 @@ _HARD = (
     crossing(),
     straddling(),
     straddling(kept=True),
+    torn(),
     ThresholdWorld("weighted_hugging", "Over-sampled easy rows; precision is below the target.",
-                   _over_sampled(0.979, 0.72, (0.9, 0.1)), kind="weighted"),
+                   _over_sampled(0.979, 0.72), kind="weighted"),
 )  # fmt: skip
 
 THRESHOLD_WORLDS: dict[str, ThresholdWorld] = {world.name: world for world in (*_ORDINARY, *_HARD)}

@@ -3,6 +3,8 @@
 from calibrant.errors import TargetUnreachable
 from calibrant.thresholds.band import Band, select_band
 from calibrant.thresholds.classes import OperatingPoints, select_each
+from calibrant.thresholds.curve import OperatingCurve, RateCurve, operating_curve
+from calibrant.thresholds.forecast import Forecast, forecast
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import (
@@ -22,30 +24,44 @@ from calibrant.thresholds.rates import (
     recall,
     specificity,
 )
+from calibrant.thresholds.risk_coverage import RiskCoverage, risk_coverage
 from calibrant.thresholds.seen import Seen
 from calibrant.thresholds.selection import select
+from calibrant.thresholds.target_check import TargetCheck
+from calibrant.thresholds.transfer import Transfer, check_counts, check_transfer
 
 __all__ = [
     "RATES",
     "Band",
     "Cost",
+    "Forecast",
+    "OperatingCurve",
     "OperatingPoint",
     "OperatingPoints",
     "Rate",
+    "RateCurve",
     "RateValue",
+    "RiskCoverage",
     "Seen",
     "Target",
+    "TargetCheck",
     "TargetUnreachable",
+    "Transfer",
     "abstention",
     "accuracy",
+    "check_counts",
+    "check_transfer",
     "coverage",
     "false_discovery",
+    "forecast",
     "fpr",
     "npv",
+    "operating_curve",
     "parse_target",
     "precision",
     "rate_named",
     "recall",
+    "risk_coverage",
     "select",
     "select_band",
     "select_each",

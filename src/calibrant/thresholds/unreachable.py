@@ -42,6 +42,7 @@ def unreachable(
         confidence=confidence,
         of=question.of,
         best=best,
+        best_of=targets[hardest].rate.name,
         threshold=None if place is None else found.threshold(question, place)[0],
         labels_needed=None if needed is None else needed.rows,
         positives_needed=None if needed is None else needed.positives,

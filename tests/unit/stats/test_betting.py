@@ -27,7 +27,9 @@ def test_a_fair_game_rarely_looks_unfair():
     # A gain of 4 comes one time in five, else -1 is lost: every outcome of 40 rounds is weighed.
     wins = np.arange(41)
     chance = binom.pmf(wins, 40, 0.2)
-    found = np.array([log_evidence(np.r_[np.full(w, 4.0), np.full(40 - w, -1.0)], -1) for w in wins])
+    found = np.array(
+        [log_evidence(np.r_[np.full(w, 4.0), np.full(40 - w, -1.0)], -1) for w in wins]
+    )
     assert chance @ np.exp(found) == pytest.approx(1)
     for level in (0.2, 0.05, 0.01):
         assert 0 < chance[found >= -math.log(level)].sum() <= level

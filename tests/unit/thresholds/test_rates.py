@@ -35,7 +35,7 @@ def test_a_target_outside_0_and_1_is_refused(value):
     [
         ("precision", "is not a target"),
         ("precision>0.8", "is not a target"),
-        ("precison>=0.8", "there is no rate 'precison'"),
+        ("exactness>=0.8", "there is no rate 'exactness'"),
         ("precision>=85%", "is no number"),
         ("precision>=85", "between 0 and 1"),
         ("", "is not a target"),

@@ -14,16 +14,23 @@ from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
 from docs import blocks
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
-GENERATED = {"guarantees.md", "benchmarks.md", "calibrator-figures.md"}
+GENERATED = {
+    "guarantees.md",
+    "benchmarks.md",
+    "calibrator-figures.md",
+    "threshold-figures.md",
+}
 PAGES = sorted(page for page in DOCS.glob("*.md") if page.name not in GENERATED)
 PAGES += sorted((DOCS / "verbs").glob("*.md"))
 PACKAGES = (
     "calibrant",
+    "calibrant.bundle",
     "calibrant.calibrators",
     "calibrant.metrics",
     "calibrant.reports",
     "calibrant.data",
     "calibrant.testing",
+    "calibrant.thresholds",
 )
 
 

@@ -48,7 +48,7 @@ class Chosen:
     def point(self, *, confidence: float | None, delta: float | None, seen: Seen) -> OperatingPoint:
         """Put everything together."""
         question = self.question
-        why = _why_no_promise(question, confidence, seen)
+        why = self._why_no_promise(confidence, seen)
         hold = self.targets or self._limit_of_cost(delta)
         threshold, logit = self.found.threshold(question, self.place)
         return OperatingPoint(
@@ -69,6 +69,7 @@ class Chosen:
             weighted=question.rows.weight is not None,
             candidates=seen.candidates,
             baseline=self._baseline(),
+            notes=self._notes(),
         )
 
     def _rates(self, confidence: float) -> dict[str, RateValue]:
@@ -104,6 +105,31 @@ class Chosen:
         drawn = f"on new rows drawn like these {self.question.rows.n:,}"
         return f"{sentence[0].upper()}{sentence[1:]}, {drawn}."
 
+    def _why_no_promise(self, confidence: float | None, seen: Seen) -> str | None:
+        if confidence is None:
+            return (
+                "this is the plain empirical choice: it met the target on these rows and promises "
+                "nothing about others"
+            )
+        question = self.question
+        why = seen.why_no_promise(top_label=question.top_label, n_classes=len(question.classes))
+        if why is None and seen.changed_scores and self.found.thresholds is not None:
+            return (
+                "the calibrator was fitted on these very rows, and a cost is certified at "
+                "probabilities that must be known beforehand: fit it on other rows"
+            )
+        return why
+
+    def _notes(self) -> tuple[str, ...]:
+        rows = self.question.rows
+        if rows.weight is None or rows.largest_weight > rows.weight.max():
+            return ()
+        return (
+            f"The largest weight among these rows, {rows.largest_weight:.6g}, is taken for the "
+            "largest that the sampling design allows; give largest_weight where a row could weigh "
+            "more.",
+        )
+
     def _method(self, confidence: float | None) -> str:
         if confidence is None:
             return "estimates alone"
@@ -119,15 +145,6 @@ class Chosen:
         place = self.question.position_of(self.cost.baseline)
         value = Measures(self.question.rows, np.array([place])).estimate(self.cost)[0]
         return {"threshold": self.cost.baseline, "cost": float(value)}
-
-
-def _why_no_promise(question: Question, confidence: float | None, seen: Seen) -> str | None:
-    if confidence is None:
-        return (
-            "this is the plain empirical choice: it met the target on these rows and promises "
-            "nothing about others"
-        )
-    return seen.why_no_promise(top_label=question.top_label, n_classes=len(question.classes))
 
 
 def _rounded_up(value: float) -> float:

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import IntArray, as_labels, as_weights
+from calibrant.inputs import as_labels, as_weights
 from calibrant.thresholds.ranked import Ranked, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
-from calibrant.thresholds.scores import On, as_scores, row_scores
+from calibrant.thresholds.scores import On, as_scores, predicted, row_scores
 
 __all__ = ["Question", "check_design", "put_question"]
 
@@ -81,7 +80,7 @@ def put_question(
         )
     of = _asked_for(list(rates), names, positive)
     scores = row_scores(array, on=on, of=of, classes=names)
-    event = codes == _predicted(array, on) if of is None else codes == names.index(of)
+    event = codes == predicted(array, on) if of is None else codes == names.index(of)
     heavy = as_weights(weights, len(codes))
     if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
         there = heavy > 0
@@ -114,13 +113,6 @@ def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) 
     if positive is not None and positive not in names:
         raise InputError(f"positive is {positive!r}, which is not among the classes {names}.")
     return names[1] if positive is None else positive
-
-
-def _predicted(array: NDArray[np.floating[Any]], on: On) -> IntArray:
-    """Return the most probable class of each row."""
-    if array.ndim == 2:
-        return np.asarray(array.argmax(axis=1))
-    return np.asarray(array > (0.5 if on == "probs" else 0.0)).astype(np.int64)
 
 
 def _check_labels(rows: Ranked, of: Any) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from hashlib import blake2b
 from typing import Any
 
 import numpy as np
@@ -89,12 +90,24 @@ def rank_rows(
     weight = None if weights is None else weights[order]
     same = score[1:] == score[:-1]
     if same.any():
-        shuffled = _mix_ties(same, event, weight, np.random.default_rng(rng))
+        shuffled = _mix_ties(same, event, weight, _source(rng, same))
         event = event[shuffled]
         weight = None if weight is None else weight[shuffled]
     if weight is None:
         return Ranked(score, event)
     return Ranked(score, event, weight, largest_weight or float(weight.max()))
+
+
+def _source(rng: int | np.random.Generator, same: NDArray[np.bool_]) -> np.random.Generator:
+    """Return a generator that differs from one pattern of ties to the next.
+
+    One seed alone would put the ties of all samples into nearly the same order, and the proof
+    needs an order that is random from sample to sample. The pattern says nothing of the labels.
+    """
+    if isinstance(rng, np.random.Generator):
+        return rng
+    pattern = blake2b(np.packbits(same).tobytes(), digest_size=8).digest()
+    return np.random.default_rng([rng, int.from_bytes(pattern)])
 
 
 def _mix_ties(

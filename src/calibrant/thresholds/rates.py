@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
 from typing import ClassVar, Literal
 
 from calibrant.errors import InputError
@@ -85,11 +86,6 @@ class Rate:
                 f"the target {self.name}{sense}{value:g} must lie strictly between 0 and 1: "
                 "85 percent is 0.85, and no sample can prove 0 or 1."
             )
-
-    @property
-    def follows_threshold(self) -> bool:
-        """Whether it can only rise, or only fall, when the threshold is lowered."""
-        return self.given in ("positive", "negative", "all")
 
     @property
     def good_when_high(self) -> bool:
@@ -213,18 +209,35 @@ class Target:
 
 
 precision = Rate("precision", "positive", "act", "share of the rows acted on that is positive")
+"""P(positive | acted on): how often acting is right."""
+
 false_discovery = Rate(
     "false_discovery", "negative", "act", "share of the rows acted on that is not positive"
 )
+"""P(not positive | acted on): 1 - precision."""
+
 npv = Rate("npv", "negative", "pass", "share of the rows passed over that is not positive")
+"""P(not positive | passed over), the negative predictive value: how often passing is right."""
+
 recall = Rate("recall", "act", "positive", "share of the positive rows that is acted on")
+"""P(acted on | positive): how much of what matters is found."""
+
 specificity = Rate("specificity", "pass", "negative", "share of the other rows that is passed over")
+"""P(passed over | not positive): how much of the rest is left alone."""
+
 fpr = Rate("fpr", "act", "negative", "share of the other rows that is acted on")
+"""P(acted on | not positive), the false positive rate: 1 - specificity."""
+
 coverage = Rate("coverage", "act", "all", "share of all rows that is acted on", "any")
+"""P(acted on): the automation rate."""
+
 abstention = Rate("abstention", "pass", "all", "share of all rows that is handed over", "any")
+"""P(passed over): 1 - coverage."""
+
 accuracy = Rate(
     "accuracy", "positive", "act", "share of the accepted predictions that is right", "top-label"
 )
+"""P(prediction is right | accepted), where the predicted class's probability decides."""
 
 RATES: Mapping[str, Rate] = {
     rate.name: rate
@@ -253,7 +266,9 @@ def rate_named(name: str) -> Rate:
     'pass'
     """
     if name not in RATES:
-        raise InputError(f"there is no rate {name!r}: choose among {', '.join(RATES)}.")
+        near = get_close_matches(name, RATES, n=1)
+        hint = f"did you mean {near[0]}?" if near else f"choose among {', '.join(RATES)}."
+        raise InputError(f"there is no rate {name!r}: {hint}")
     return RATES[name]
 
 

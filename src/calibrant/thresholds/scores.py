@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import as_logits, as_probs
+from calibrant.inputs import IntArray, as_logits, as_probs
 
-__all__ = ["On", "as_scores", "row_scores"]
+__all__ = ["On", "as_scores", "predicted", "row_scores"]
 
 On = Literal["probs", "logits"]
 Scores = NDArray[np.floating[Any]]
@@ -63,6 +63,19 @@ def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Sco
     if place == 1:
         return array
     return np.asarray(-array if on == "logits" else 1 - array)
+
+
+def predicted(array: Scores, on: On) -> IntArray:
+    """Return the place of the most probable class of each row.
+
+    Examples
+    --------
+    >>> predicted(np.array([0.2, 0.7]), "probs"), predicted(np.array([[3.0, 1.0, 2.0]]), "logits")
+    (array([0, 1]), array([0]))
+    """
+    if array.ndim == 2:
+        return np.asarray(array.argmax(axis=1))
+    return np.asarray(array > (0.5 if on == "probs" else 0.0)).astype(np.int64)
 
 
 def _of_predicted(array: Scores, on: On) -> Scores:

@@ -46,15 +46,22 @@ class Seen:
         if self.candidates < 1:
             raise InputError(f"candidates must be at least 1, got {self.candidates}.")
 
+    @property
+    def changed_scores(self) -> bool:
+        """Whether a calibrator that was fitted on these rows made the scores what they are."""
+        return self.calibrator is not None and self._fitted.method != "identity"
+
+    @property
+    def _fitted(self) -> Any:
+        return getattr(self.calibrator, "chosen_", self.calibrator)
+
     def why_no_promise(self, *, top_label: bool, n_classes: int) -> str | None:
         """Say why no promise can be made for such a ranking, or None where one can."""
         if self.training:
             return "the model was trained on these very rows: certify on others"
-        if self.calibrator is None:
+        if not self.changed_scores:
             return None
-        fitted: Any = getattr(self.calibrator, "chosen_", self.calibrator)
-        if fitted.method == "identity":
-            return None
+        fitted = self._fitted
         if n_classes == 2 and not top_label and fitted.keeps_ranking:
             return None
         return (

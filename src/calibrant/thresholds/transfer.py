@@ -10,9 +10,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, as_labels, as_logits, as_probs, as_weights
+from calibrant.inputs import FloatArray, as_labels, as_weights
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import Cost, Rate, Target, parse_target
+from calibrant.thresholds.scores import as_scores, predicted
 from calibrant.thresholds.target_check import (
     TargetCheck,
     TransferVerdict,
@@ -170,10 +171,7 @@ def _positive(point: OperatingPoint, codes: NDArray[np.int64], probs: Any, logit
     """Say which rows are of the class acted on, or, without one, are predicted rightly."""
     if point.of is not None:
         return np.asarray(codes == list(point.classes).index(point.of))
-    scores = as_logits(logits) if logits is not None else as_probs(probs)
-    if scores.ndim == 2:
-        return np.asarray(scores.argmax(axis=1) == codes)
-    return np.asarray((scores > (0 if logits is not None else 0.5)) == codes)
+    return np.asarray(predicted(*as_scores(probs, logits)) == codes)
 
 
 def _overall(checks: tuple[TargetCheck, ...]) -> TransferVerdict:

@@ -11,7 +11,7 @@ from calibrant.thresholds.candidates import Candidates
 from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.keeping import estimates_meet, kept_candidates
 from calibrant.thresholds.measures import Measures
-from calibrant.thresholds.power import labels_needed
+from calibrant.thresholds.power import Needed, labels_needed
 from calibrant.thresholds.question import Question
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.walk import fewest_rows
@@ -46,8 +46,13 @@ def unreachable(
         threshold=None if place is None else found.threshold(question, place)[0],
         labels_needed=None if needed is None else needed.rows,
         positives_needed=None if needed is None else needed.positives,
-        why=_why(question, found, targets, hardest, delta),
+        why=_why(question, found, targets, hardest, delta) + _no_number(needed),
     )
+
+
+def _no_number(needed: Needed | None) -> str:
+    """Say why no number of rows is named, where none is."""
+    return "" if needed is None or needed.rows is not None else f"; {needed.why}"
 
 
 def _hardest(

@@ -64,7 +64,7 @@ CHOICES = {
     f"IN/two.csv --hold 'precision>=-0.5' {OUT}": "strictly between 0 and 1",
     f"IN/two.csv --hold 'precision>=nan' {OUT}": "strictly between 0 and 1",
     f"IN/two.csv --hold 'precision>=85%' {OUT}": "'85%' is no number",
-    f"IN/two.csv --hold 'precison>=0.8' {OUT}": "no rate 'precison'",
+    f"IN/two.csv --hold 'exactness>=0.8' {OUT}": "no rate 'exactness'",
     f"IN/two.csv --hold precision {OUT}": "a shell takes >= for itself",
     f"IN/two.csv --hold 'precision>0.8' {OUT}": "is not a target",
     f"IN/two.csv --hold '' {OUT}": "is not a target",

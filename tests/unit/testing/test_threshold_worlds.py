@@ -17,7 +17,7 @@ from calibrant.testing.threshold_worlds import (
 )
 from calibrant.thresholds import RATES, Cost
 
-N = 200_000
+N = 100_000
 WORLDS = list(THRESHOLD_WORLDS.values())
 each_world = pytest.mark.parametrize("world", WORLDS, ids=[world.name for world in WORLDS])
 FACTORIES = [constant_rate, hugging, sawtooth, crossing, straddling]
@@ -31,13 +31,16 @@ def shown(draw, on):
 
 
 def measured(rate, event, act, weights):
-    """A rate of weighted rows and its standard error; None where too few meet the condition."""
+    """A rate of weighted rows and its standard error; None where too few meet the condition.
+
+    One row more of either kind is thought of, so that the error of a rate of 0 or 1 is not 0.
+    """
     is_ = {"positive": event, "negative": ~event, "act": act, "pass": ~act}
     given = is_.get(rate.given, np.ones(len(act), bool))
     if given.sum() < 200:
         return None
     value = np.average(is_[rate.event][given], weights=weights[given])
-    gap = weights[given] * (is_[rate.event][given] - value)
+    gap = np.append(weights[given] * (is_[rate.event][given] - value), weights.max())
     return value, np.sqrt((gap**2).sum()) / weights[given].sum()
 
 
@@ -51,14 +54,14 @@ def test_every_rate_is_what_a_large_draw_shows(world):
             confidence = np.maximum(scores, 1 - scores) if on == "probs" else np.abs(scores)
             one = confidence if top else scores
             event = (scores > middle) == (draw.labels == 1) if top else draw.labels == 1
-            for t in np.quantile(one, [0.0, 0.05, 0.3, 0.6, 0.9, 0.97]):
+            for t in np.quantile(one, [0.0, 0.05, 0.5, 0.9, 0.97]):
                 for rate in RATES.values():
                     if rate.of == ("class" if top else "top-label"):
                         continue
                     found = measured(rate, event, one >= t, weights)
                     if found is not None:
                         true = world.truth(rate, float(t), on=on, top=top)
-                        assert abs(found[0] - true) <= 4.5 * found[1] + 2e-5, (rate.name, t, top)
+                        assert abs(found[0] - true) <= 4.5 * found[1], (rate.name, t, top)
 
 
 @each_world

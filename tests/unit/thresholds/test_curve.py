@@ -10,7 +10,7 @@ from calibrant.errors import InputError
 from calibrant.metrics.curves import threshold_curve
 from calibrant.metrics.tally import tally_rows
 from calibrant.stats import clopper_pearson, wilson
-from calibrant.thresholds import RATES, Cost, accuracy, precision, recall, select
+from calibrant.thresholds import RATES, Cost, accuracy, precision, select
 from calibrant.thresholds.curve import POINTS, curve_of, operating_curve
 from calibrant.thresholds.question import put_question
 
@@ -247,7 +247,6 @@ def test_recall_falls_and_specificity_rises_with_the_threshold(rows):
     curve = operating_curve(*rows)
     assert (np.diff(curve["recall"].value) <= 0).all()
     assert (np.diff(curve["specificity"].value) >= 0).all()
-    assert recall.follows_threshold
     for rate in curve.rates.values():
         there = rate.n > 0
         assert (rate.low[there] <= rate.value[there]).all()

@@ -241,6 +241,20 @@ def test_a_calibrator_fitted_here_keeps_the_promise_only_if_it_keeps_the_ranking
     assert "matrix" in point.why
 
 
+def test_a_cost_needs_probabilities_that_were_not_fitted_here(rows):
+    labels, probs = rows
+    logits = logits_from_probs(probs)
+    calibrator = TemperatureScaling().fit(logits, labels)
+    point = select(
+        labels,
+        calibrator.predict_proba(logits),
+        minimise=Cost(1, 4),
+        seen=Seen(calibrator=calibrator),
+    )
+    assert point.guarantee is None
+    assert "known beforehand" in point.why
+
+
 def test_training_on_these_rows_withholds_the_promise(rows):
     point = select(*rows, hold=precision >= 0.85, seen=Seen(training=True))
     assert point.guarantee is None
@@ -257,6 +271,18 @@ def test_weights_change_the_estimate_and_the_promise(rows):
     assert point.threshold > select(labels, probs, hold=precision >= 0.8).threshold
     doubled = select(labels, probs, hold=precision >= 0.8, weights=2 * weights)
     assert doubled.threshold == point.threshold
+    assert "largest weight among these rows, 3," in point.notes[0]
+
+
+def test_a_row_that_could_weigh_more_than_any_drawn_makes_the_promise_harder(rows):
+    labels, probs = rows
+    weights = np.where(np.arange(3000) % 2, 1.0, 1.5)
+    usual = select(labels, probs, hold=precision >= 0.8, weights=weights)
+    wary = select(labels, probs, hold=precision >= 0.8, weights=weights, largest_weight=4)
+    assert wary.threshold > usual.threshold
+    assert not wary.notes
+    with pytest.raises(InputError, match="largest_weight must be finite and no smaller"):
+        select(labels, probs, hold=precision >= 0.8, weights=weights, largest_weight=1.2)
 
 
 def test_a_row_of_weight_zero_is_not_there(rows):

@@ -31,6 +31,8 @@ BENCHMARKS = (
     "temperature",
     "auto_choice",
     "calibrator_table",
+    "threshold_power",
+    "threshold_speed",
     "start_up",
 )
 

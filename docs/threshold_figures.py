@@ -174,8 +174,7 @@ def _speed(speed: Result | None) -> str:
 def _named(name: str, details: Mapping[str, Any]) -> str:
     if name == OURS:
         return "Calibrant"
-    words = details["settings"][name]
-    return f"{name}: {words}"
+    return f"{name} ({details['settings'][name]})"
 
 
 def _breakable(name: str) -> str:

@@ -135,9 +135,9 @@ class TargetUnreachable(CalibrantError):
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> TargetUnreachable:
         """Rebuild from `to_dict`."""
-        same = ("hold", "n", "positives", "confidence", "best", "best_of", "threshold", "why")
+        same = ("hold", "n", "positives", "confidence", "best", "threshold", "why")
         state = {name: saved[name] for name in (*same, "labels_needed", "positives_needed")}
-        return cls(of=saved["class"], **state)
+        return cls(of=saved["class"], best_of=saved.get("best_of"), **state)
 
 
 def _unreachable(state: dict[str, Any]) -> TargetUnreachable:

@@ -126,7 +126,7 @@ def point_view(
     keep = []
     if isinstance(result, OperatingPoint):
         keep = [result.logit if on == "logits" else result.threshold]
-        cost = cost or next((t.rate for t in result.hold if isinstance(t.rate, Cost)), None)
+        cost = cost or result.cost
     elif result.threshold is not None and on == "probs":
         keep = [result.threshold]
     curve = curve_of(question, confidence=result.confidence or 0.95, keep=keep)

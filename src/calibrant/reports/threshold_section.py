@@ -174,12 +174,12 @@ def _missing_cards(result: TargetUnreachable) -> Iterator[dict[str, Any]]:
     """Yield the best bound, and the labelled rows and positives that would be needed."""
     aims = aims_of(result)
     if result.best is not None:
-        kind = "cost" if aims and all(name == "cost" for name, _, _ in aims) else ""
+        kind = "cost" if result.best_of == "cost" else ""
         where = [] if result.threshold is None else [threshold_words(result.threshold)]
         alone = "What these rows do prove."
-        several = "What these rows do prove of the target that is hardest to reach."
+        several = f"What these rows do prove of the {result.best_of}, the hardest of the targets."
         yield {
-            "title": "Best value" if result.confidence is None else "Best that can be promised",
+            "title": "Best value" if result.confidence is None else "Best value proved",
             "value": rate_value(kind, result.best),
             "lines": [f"At threshold {words}" for words in where],
             "meaning": alone if len(aims) == 1 else several,

@@ -68,6 +68,7 @@ class Chosen:
             method=self._method(confidence),
             weighted=question.rows.weight is not None,
             candidates=seen.candidates,
+            cost=self.cost,
             baseline=self._baseline(),
             notes=self._notes(),
         )

@@ -144,7 +144,7 @@ def forecast(point: OperatingPoint, prevalence: float, *, confidence: float = 0.
     r, r_span, sure = _known(point, "recall", confidence)
     f, f_span, _ = _known(point, "fpr", confidence)
     corners = [(a, b) for a in r_span for b in f_span]
-    cost = next((t.rate for t in point.hold if isinstance(t.rate, Cost)), None)
+    cost = point.cost
     asked: list[Rate | Cost] = [rate for rate in RATES.values() if rate.of != "top-label"]
     rates = {
         rate.name: _rate_value(

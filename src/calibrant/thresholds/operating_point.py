@@ -47,6 +47,7 @@ class OperatingPoint:
     method : how the promise was proved
     weighted : whether rows had weights
     candidates : among how many models the scores were chosen on the same rows
+    cost : what decisions cost, where that was held or made small
     baseline : of a cost: the threshold of the calibrated rule, and the cost there
     notes : what else should be known
     """
@@ -67,6 +68,7 @@ class OperatingPoint:
     method: str
     weighted: bool = False
     candidates: int = 1
+    cost: Cost | None = None
     baseline: Mapping[str, float] | None = None
     notes: tuple[str, ...] = ()
 
@@ -123,9 +125,7 @@ class OperatingPoint:
             "confidence": self.confidence,
             "interval_confidence": self._interval_confidence,
             "hold": [str(target) for target in self.hold],
-            "costs": next(
-                (list(t.rate.matrix) for t in self.hold if isinstance(t.rate, Cost)), None
-            ),
+            "costs": None if self.cost is None else list(self.cost.matrix),
             "objective": self.objective,
             "guarantee": self.guarantee,
             "why": self.why,

@@ -63,6 +63,7 @@ def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
         "method": str(saved["method"]),
         "weighted": bool(saved["weighted"]),
         "candidates": int(saved["candidates"]),
+        "cost": None if costs is None else Cost(*costs),
         "baseline": saved["baseline"],
         "notes": tuple(saved["notes"]),
     }

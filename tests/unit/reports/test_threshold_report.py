@@ -122,7 +122,7 @@ def test_an_unreachable_target_tells_what_is_missing(rows):
     assert 'class="verdict bad"' in text
     head = "No threshold can promise that precision is at least 93 % for class “defective”"
     assert head in said.replace("\N{NO-BREAK SPACE}", " ")
-    assert f"Best that can be promised {100 * found.best:.1f} %" in said
+    assert f"Best value proved {100 * found.best:.1f} %" in said
     assert f"Labelled rows needed about {found.labels_needed:,} Now there are 600." in said
     assert f"about {found.positives_needed:,} Now there are {found.positives:,}." in said
     assert charts["chosen"]["kind"] == "best"

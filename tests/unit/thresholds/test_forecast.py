@@ -35,6 +35,7 @@ def a_point(*hold, found=80, positives=100, false=10, others=100, of=1, classes=
         "fpr": rate(false, others),
         "coverage": rate(found + false, positives + others),
     }
+    more.setdefault("cost", next((t.rate for t in hold if isinstance(t.rate, Cost)), None))
     return OperatingPoint(
         threshold=0.5, logit=0.0, on="probs", of=of, classes=classes, hold=hold,
         objective="maximise recall", confidence=0.95, guarantee=None, why=None,

@@ -38,6 +38,7 @@ def through_json(saved):
         {"hold": precision >= 0.25},  # every row is acted on: log-odds minus infinity
         {"hold": precision >= 0.85, "confidence": None},
         {"minimise": Cost(1, 5)},
+        {"minimise": Cost(1, 5), "confidence": None},
         {"hold": [precision >= 0.7, Cost(1, 5) <= 0.9]},
     ],
 )

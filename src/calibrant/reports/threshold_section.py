@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from typing import Any
 
@@ -119,13 +118,8 @@ def _rule(view: PointView) -> str:
     point = view.point
     if point is None:
         return ""
-    before = math.nextafter(point.threshold, 0.0)
-    if point.told_by_probs and len(repr(before)) <= 8:
-        least, below = f"above {before!r}", f"{before!r} or less"
-    else:
-        exact = repr(point.threshold) if point.told_by_probs else f"log-odds {point.logit!r}"
-        shown = view.words if exact == view.words else f"{view.words} (exactly: {exact})"
-        least, below = f"at least {shown}", f"below {shown}"
+    shown = repr(point.threshold) if point.told_by_probs else f"log-odds {point.logit!r}"
+    least, below = f"at least {shown}", f"below {shown}"
     name = quoted(view.curve.of)
     if view.clears:
         return f"Clear a row when its probability of class {name} is {below}."

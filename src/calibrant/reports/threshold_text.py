@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -204,7 +203,7 @@ def _band_parts(band: Band, notes: Sequence[str], calibrated: bool) -> Iterator[
             name = target.rate.name
             rate = point.rates[name]
             cells = (rate_value(name, rate.value), rate_interval(name, rate.interval))
-            where = _least(point) if side == "act" else f"not {_least(point)}"
+            where = _least(point) if side == "act" else f"below {_threshold(point)}"
             add_row(table, side, where, name, *cells, f"{rate.n:,.0f}", _limit(target))
     yield table
     yield Text(_about_intervals(band.upper))
@@ -303,27 +302,21 @@ def _score(point: OperatingPoint, calibrated: bool) -> str:
 
 
 def _least(point: OperatingPoint) -> str:
-    """Say what reaches the threshold, so that a person who copies the number decides alike.
-
-    A threshold is often the next number above a score that was left out; that score is shorter.
-    """
-    before = math.nextafter(point.threshold, 0.0)
-    if float(f"{before:.6g}") == before:
-        return f"above {before:.6g}"
+    """Say what reaches the threshold, so that a person who copies the number decides alike."""
     return f"at least {_threshold(point)}"
 
 
 def _threshold(point: OperatingPoint) -> str:
-    """Write a threshold with digits enough for people who copy it."""
-    if 0.001 < point.threshold < 0.999:
-        return f"{point.threshold:.6g}"
+    """Write a threshold in full: it has few digits unless scores are almost alike."""
+    if point.told_by_probs:
+        return repr(point.threshold)
     return threshold_words(point.threshold, point.logit)
 
 
 def _band_rule(band: Band, calibrated: bool) -> str:
     return (
-        f"act when {_score(band.upper, calibrated)} is {_least(band.upper)}, clear when it is not "
-        f"{_least(band.lower)}, and hand the rows between to a person"
+        f"act when {_score(band.upper, calibrated)} is {_least(band.upper)}, clear when it is "
+        f"below {_threshold(band.lower)}, and hand the rows between to a person"
     )
 
 

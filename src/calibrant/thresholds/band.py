@@ -50,9 +50,11 @@ class Band:
         if self.upper.guarantee is None or self.lower.guarantee is None:
             return None
         above, below = (p.hold[0].words for p in (self.upper, self.lower))
+        many = self.upper.candidates
+        among = f", chosen among {many} models" if many > 1 else ""
         return (
             f"Above the band {above}, and below it {below}, both together with "
-            f"{(self.confidence or 0) * 100:.6g} % confidence, on new rows drawn like these "
+            f"{(self.confidence or 0) * 100:.6g} % confidence{among}, on new rows drawn like these "
             f"{self.upper.n:,}."
         )
 
@@ -86,15 +88,17 @@ class Band:
         try:
             upper, lower = (OperatingPoint.from_dict(saved[side]) for side in ("upper", "lower"))
             return cls(upper, lower, saved["confidence"], float(saved["automated"]))
-        except (KeyError, TypeError) as error:
-            raise InputError(f"the saved band is damaged: {error} is missing.") from None
+        except (KeyError, TypeError, ValueError) as error:
+            if isinstance(error, InputError):
+                raise
+            raise InputError(f"the saved band is damaged: {error}.") from None
 
     def __str__(self) -> str:
         return "\n".join(
             [
                 self.guarantee or f"No promise: {self.why}.",
-                f"Act at {self.upper.threshold:.6g} and above, clear below "
-                f"{self.lower.threshold:.6g}: {self.automated:.1%} of the rows need no person.",
+                f"Act at {self.upper.threshold!r} and above, clear below "
+                f"{self.lower.threshold!r}: {self.automated:.1%} of the rows need no person.",
             ]
         )
 
@@ -138,11 +142,12 @@ def select_band(
     >>> print(band)
     Above the band precision is at least 80 %, and below it negative predictive value is at least
     95 %, both together with 95 % confidence, on new rows drawn like these 5,000.
-    Act at 0.705734 and above, clear below 0.0909165: 40.4% of the rows need no person.
+    Act at 0.70577 and above, clear below 0.091: 40.4% of the rows need no person.
     """
     check_confidence(confidence)
     for target, side, like in ((act, "act", "precision >= 0.9"), (clear, "pass", "npv >= 0.99")):
-        if isinstance(target.rate, Cost) or claim_of(target).among != side:
+        known = isinstance(target, Target) and not isinstance(target.rate, Cost)
+        if not known or claim_of(target).among != side:
             raise InputError(f"{target} is not about the rows on that side: give {like}.")
     question = put_question(
         labels, probs, logits, [act.rate, clear.rate], weights=weights,

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.thresholds.question import Question
+from calibrant.thresholds.question import Question, Threshold
 from calibrant.thresholds.ranked import Ranked
 from calibrant.thresholds.rates import Cost
 
@@ -39,12 +39,11 @@ class Candidates:
         place = np.searchsorted(rows.ends, self.positions)
         return np.asarray(mask[place] & (self.positions > 0))
 
-    def threshold(self, question: Question, chosen: int) -> tuple[float, float]:
-        """Return the chosen threshold as a probability and as log-odds."""
+    def threshold(self, question: Question, chosen: int) -> Threshold:
+        """Return the chosen threshold."""
         if self.thresholds is None:
             return question.threshold_at(int(self.positions[chosen]))
-        found = float(self.thresholds[chosen])
-        return found, float(np.log(found) - np.log1p(-found))
+        return question.fixed_threshold(float(self.thresholds[chosen]))
 
 
 def candidates_at_ends(question: Question) -> Candidates:

@@ -37,6 +37,10 @@ class Claim:
     event: Literal["act", "pass", "positive", "negative"]
     least: float
 
+    def says_the_same_as(self, rate: Rate) -> bool:
+        """Whether a rate is this share, or one minus it."""
+        return self.among == rate.given and rate.event in (self.event, _OPPOSITE[self.event])
+
     @property
     def on_a_side(self) -> bool:
         """Whether the share is among rows chosen by the threshold."""

@@ -50,10 +50,12 @@ class Chosen:
         question = self.question
         why = self._why_no_promise(confidence, seen)
         hold = self.targets or self._limit_of_cost(delta)
-        threshold, logit = self.found.threshold(question, self.place)
+        if why is None and not hold:
+            why = "so few rows prove no limit below the largest cost"
+        threshold = self.found.threshold(question, self.place)
         return OperatingPoint(
-            threshold=threshold,
-            logit=logit,
+            threshold=threshold.prob,
+            logit=threshold.logit,
             on=question.on,
             of=question.of,
             classes=question.classes,
@@ -70,6 +72,7 @@ class Chosen:
             candidates=seen.candidates,
             cost=self.cost,
             baseline=self._baseline(),
+            both_kinds=threshold.both_kinds,
             notes=self._notes(),
         )
 
@@ -96,9 +99,7 @@ class Chosen:
         bound = _rounded_up(bound)  # a limit to be quoted, and no less safe
         return (self.cost <= bound,) if bound < max(self.cost.matrix) else ()
 
-    def _promise(self, hold: tuple[Target, ...], confidence: float, seen: Seen) -> str | None:
-        if not hold:
-            return None
+    def _promise(self, hold: tuple[Target, ...], confidence: float, seen: Seen) -> str:
         held = " and ".join(target.words for target in hold)
         about = "" if self.question.top_label else f" for class {str(self.question.of)!r}"
         among = f", chosen among {seen.candidates} models" if seen.candidates > 1 else ""

@@ -13,11 +13,10 @@ from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import as_logits, as_probs
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT, saved_fields
-from calibrant.thresholds.scores import On, row_scores
+from calibrant.thresholds.scores import On, as_scores, row_scores
 
 __all__ = ["OperatingPoint"]
 
@@ -26,8 +25,8 @@ __all__ = ["OperatingPoint"]
 class OperatingPoint:
     """A threshold that was chosen to keep a promise.
 
-    A row is acted on when its probability is at least `threshold`. Where the point was chosen on
-    logits, log-odds are compared with `logit`: probabilities may have rounded to 1.
+    A row is acted on when its probability is at least `threshold`, or its log-odds are at least
+    `logit`: the same rule, unless probabilities have rounded to 1 (see `both_kinds`).
 
     `guarantee` is the promise as a sentence, or None; `why` then says why there is none.
 
@@ -49,6 +48,8 @@ class OperatingPoint:
     candidates : among how many models the scores were chosen on the same rows
     cost : what decisions cost, where that was held or made small
     baseline : of a cost: the threshold of the calibrated rule, and the cost there
+    both_kinds : whether probabilities and logits decide alike; they do unless the scores on both
+        sides of the threshold differ in their last digits only
     notes : what else should be known
     """
 
@@ -70,6 +71,7 @@ class OperatingPoint:
     candidates: int = 1
     cost: Cost | None = None
     baseline: Mapping[str, float] | None = None
+    both_kinds: bool = True
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> RateValue:
@@ -77,8 +79,8 @@ class OperatingPoint:
 
     @property
     def told_by_probs(self) -> bool:
-        """Whether probabilities in float64 can tell the threshold from its neighbours."""
-        return self.on == "probs" or 1e-300 < self.threshold < 1 - 1e-12
+        """Whether probabilities can tell the threshold from its neighbours."""
+        return self.on == "probs" or self.both_kinds
 
     def act(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.bool_]:
         """Say for each row whether it is acted on (or its predicted class accepted).
@@ -86,7 +88,7 @@ class OperatingPoint:
         Parameters
         ----------
         probs : (n,) P(second class) or (n, K), of the model the point was chosen for
-        logits : the same as logits; needed where the threshold's probability rounds to 1
+        logits : the same as logits; either kind decides alike unless `both_kinds` is False
 
         Examples
         --------
@@ -96,21 +98,17 @@ class OperatingPoint:
         >>> point.act([0.2, 0.9])
         array([False,  True])
         """
-        if (probs is None) == (logits is None):
-            raise InputError("give either probs or logits of the rows to decide on.")
-        if logits is not None and self.on == "logits":
-            scores = row_scores(as_logits(logits), on="logits", of=self.of, classes=self.classes)
-            return np.asarray(scores >= np.float64(self.logit))
-        if logits is not None:
-            probs = probs_from_logits(as_logits(logits).astype(np.float64))
-        elif not self.told_by_probs:
+        array, given = as_scores(probs, logits)
+        if given != self.on and not self.both_kinds:
             raise InputError(
-                f"the threshold was chosen on logits ({self.logit:.6g}), and its probability is "
-                "too close to 0 or 1 to be told from its neighbours: give logits."
+                f"the threshold was chosen on {self.on} and lies between scores that are almost "
+                f"alike, which {given} may round to the other side: give {self.on}."
             )
-        scores = row_scores(as_probs(probs), on="probs", of=self.of, classes=self.classes)
+        if given == "logits" and self.on == "probs":
+            array, given = probs_from_logits(array.astype(np.float64)), "probs"
+        scores = row_scores(array, on=given, of=self.of, classes=self.classes)
         # As float64, or float32 scores would be compared with a threshold rounded to float32.
-        return np.asarray(scores >= np.float64(self.threshold))
+        return np.asarray(scores >= np.float64(self.logit if given == "logits" else self.threshold))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
@@ -136,6 +134,7 @@ class OperatingPoint:
             "weighted": self.weighted,
             "candidates": self.candidates,
             "baseline": None if self.baseline is None else dict(self.baseline),
+            "both_kinds": self.both_kinds,
             "notes": list(self.notes),
         }
 
@@ -159,7 +158,7 @@ class OperatingPoint:
 
     def __str__(self) -> str:
         promise = self.guarantee or f"No promise: {self.why}."
-        lines = [f"{promise} Threshold {self.threshold:.6g}."]
+        lines = [f"{promise} Threshold {self.threshold!r}."]
         for name, rate in self.rates.items():
             if rate.value is None or rate.interval is None:
                 continue

@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from numbers import Real
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import as_labels, as_weights
+from calibrant.inputs import FloatArray, as_labels, as_weights
+from calibrant.thresholds.gap import clear_of_rounding, number_between
 from calibrant.thresholds.ranked import Ranked, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.thresholds.scores import On, as_scores, predicted, row_scores
 
-__all__ = ["Question", "check_design", "put_question"]
+__all__ = ["Question", "Threshold", "check_design", "put_question"]
+
+
+class Threshold(NamedTuple):
+    """A threshold as a probability and as log-odds, and whether both decide alike."""
+
+    prob: float
+    logit: float
+    both_kinds: bool
 
 
 @dataclass(frozen=True)
@@ -40,13 +51,33 @@ class Question:
         """Whether the scores are confidences in the predicted class."""
         return self.of is None
 
-    def threshold_at(self, position: int) -> tuple[float, float]:
-        """Return the threshold at a position, as a probability and as log-odds."""
-        found = self.rows.threshold_at(position)
-        if self.on == "probs":
-            found = max(found, 0.0)
-            return found, float(log_odds_of(np.array(found)))
-        return float(probs_from_logits(np.array([found]))[0]), found
+    def threshold_at(self, position: int) -> Threshold:
+        """Return the threshold that acts on exactly the first `position` rows."""
+        if position >= self.rows.n:
+            return Threshold(0.0, -math.inf, True)
+        own, other = self._gaps(position)
+        kind = self.rows.score.dtype.type
+        return self._threshold(position, number_between(*own, kind), number_between(*other))
+
+    def fixed_threshold(self, prob: float) -> Threshold:
+        """Return a threshold that was fixed beforehand."""
+        pair = prob, float(log_odds_of(np.array(prob)))
+        own, other = pair if self.on == "probs" else pair[::-1]
+        return self._threshold(self.position_of(prob), own, other)
+
+    def _threshold(self, position: int, own: float, other: float) -> Threshold:
+        kind = self.rows.score.dtype.type
+        (low, high), (other_low, other_high) = self._gaps(position)
+        both = clear_of_rounding(low, own, high, kind) and clear_of_rounding(
+            other_low, other, other_high
+        )
+        return Threshold(*((own, other) if self.on == "probs" else (other, own)), both)
+
+    def _gaps(self, position: int) -> tuple[tuple[float, float], tuple[float, float]]:
+        """Return the scores on both sides of a position, in their own kind and in the other."""
+        own = np.array(self.rows.gap_at(position), dtype=np.float64)
+        other = log_odds_of(np.clip(own, 0, 1)) if self.on == "probs" else probs_from_logits(own)
+        return (float(own[0]), float(own[1])), (float(other[0]), float(other[1]))
 
     def position_of(self, threshold: float) -> int:
         """Return how many rows reach a probability."""
@@ -82,6 +113,7 @@ def put_question(
     scores = row_scores(array, on=on, of=of, classes=names)
     event = codes == predicted(array, on) if of is None else codes == names.index(of)
     heavy = as_weights(weights, len(codes))
+    _check_largest(largest_weight, heavy)
     if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
         there = heavy > 0
         scores, event, heavy = scores[there], event[there], heavy[there]
@@ -112,7 +144,19 @@ def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) 
         )
     if positive is not None and positive not in names:
         raise InputError(f"positive is {positive!r}, which is not among the classes {names}.")
-    return names[1] if positive is None else positive
+    return names[1] if positive is None else names[names.index(positive)]
+
+
+def _check_largest(largest: Any, weights: FloatArray | None) -> None:
+    if largest is None:
+        return
+    if weights is None:
+        raise InputError("largest_weight is given without weights: give both, or neither.")
+    if not isinstance(largest, Real) or not float(weights.max()) <= float(largest) < math.inf:
+        raise InputError(
+            f"largest_weight must be finite and no smaller than any weight, got {largest!r} where "
+            f"a row weighs {float(weights.max()):.6g}."
+        )
 
 
 def _check_labels(rows: Ranked, of: Any) -> None:
@@ -130,11 +174,6 @@ def check_design(rows: Ranked) -> None:
     if weights is None:
         return
     least, most = float(weights.min()), float(weights.max())
-    if not most <= rows.largest_weight < np.inf:
-        raise InputError(
-            f"largest_weight must be finite and no smaller than any weight, got "
-            f"{rows.largest_weight:.6g} where a row weighs {most:.6g}."
-        )
     if least < 1:
         raise InputError(
             f"weights must be inverse inclusion probabilities, so none can be below 1, got "

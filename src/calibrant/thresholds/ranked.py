@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 from hashlib import blake2b
+from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
 __all__ = ["Ranked", "rank_rows"]
@@ -55,16 +57,10 @@ class Ranked:
         """Positions between two distinct scores, and n, where every row is acted on."""
         return np.append(np.flatnonzero(self.score[1:] < self.score[:-1]) + 1, self.n)
 
-    def threshold_at(self, position: int) -> float:
-        """Return the threshold that acts on exactly the first `position` rows.
-
-        It is the next number of the scores' own type above the first score left out, so that
-        `score >= threshold` and `score > that score` are the same, also in float32.
-        """
-        if position >= self.n:
-            return -np.inf
-        kind = self.score.dtype.type
-        return float(np.nextafter(self.score[position], kind(np.inf)))
+    def gap_at(self, position: int) -> tuple[float, float]:
+        """Return the first score left out and the last one acted on; infinite for none."""
+        low = float(self.score[position]) if position < self.n else -np.inf
+        return low, float(self.score[position - 1]) if position > 0 else np.inf
 
 
 def rank_rows(
@@ -106,8 +102,10 @@ def _source(rng: int | np.random.Generator, same: NDArray[np.bool_]) -> np.rando
     """
     if isinstance(rng, np.random.Generator):
         return rng
+    if isinstance(rng, bool) or not isinstance(rng, Integral) or rng < 0:
+        raise InputError(f"rng must be a seed (a whole number) or a generator, got {rng!r}.")
     pattern = blake2b(np.packbits(same).tobytes(), digest_size=8).digest()
-    return np.random.default_rng([rng, int.from_bytes(pattern)])
+    return np.random.default_rng([int(rng), int.from_bytes(pattern)])
 
 
 def _mix_ties(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
+from numbers import Real
 from typing import ClassVar, Literal
 
 from calibrant.errors import InputError
@@ -33,6 +33,9 @@ __all__ = [
 Event = Literal["positive", "negative", "act", "pass"]
 Given = Literal["positive", "negative", "act", "pass", "all"]
 Sense = Literal[">=", "<="]
+
+LARGEST_COST = 1e12
+"""Beyond this, sums of costs lose their meaning in float64."""
 
 
 @dataclass(frozen=True)
@@ -70,6 +73,12 @@ class Rate:
 
     def __le__(self, value: float) -> Target:
         return Target(self, "<=", value)
+
+    def __gt__(self, value: float) -> Target:
+        raise InputError(f"write {self.name} >= {value}: a target includes its value.")
+
+    def __lt__(self, value: float) -> Target:
+        raise InputError(f"write {self.name} <= {value}: a target includes its value.")
 
     def __str__(self) -> str:
         return self.name
@@ -127,8 +136,10 @@ class Cost:
     words: ClassVar[str] = "expected cost of a row"
 
     def __post_init__(self) -> None:
-        if not all(math.isfinite(c) and c >= 0 for c in self.matrix):
-            raise InputError(f"costs must be finite and not negative, got {self.matrix}.")
+        if not all(isinstance(c, Real) and 0 <= float(c) <= LARGEST_COST for c in self.matrix):
+            raise InputError(
+                f"costs must be numbers between 0 and {LARGEST_COST:g}, got {self.matrix}."
+            )
         if self.false_positive <= self.true_negative or self.false_negative <= self.true_positive:
             raise InputError(
                 "a wrong decision must cost more than the right one: false_positive more than "
@@ -137,6 +148,9 @@ class Cost:
 
     def __le__(self, value: float) -> Target:
         return Target(self, "<=", value)
+
+    def __ge__(self, value: float) -> Target:
+        return Target(self, ">=", value)  # refused there, in a sentence
 
     def __str__(self) -> str:
         return self.name
@@ -177,7 +191,7 @@ class Target:
     value: float
 
     def __post_init__(self) -> None:
-        if isinstance(self.value, bool) or not isinstance(self.value, int | float):
+        if isinstance(self.value, bool) or not isinstance(self.value, Real):
             raise InputError(f"a target's value must be a number, got {self.value!r}.")
         self.rate.check(self.sense, self.value)
         object.__setattr__(self, "value", float(self.value))

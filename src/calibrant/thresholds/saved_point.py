@@ -65,6 +65,7 @@ def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
         "candidates": int(saved["candidates"]),
         "cost": None if costs is None else Cost(*costs),
         "baseline": saved["baseline"],
+        "both_kinds": bool(saved.get("both_kinds", True)),
         "notes": tuple(saved["notes"]),
     }
 

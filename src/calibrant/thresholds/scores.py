@@ -48,7 +48,7 @@ def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Sco
     """
     shape = array.shape
     if on == "logits":
-        array = log_odds_from_logits(array.astype(np.float64))
+        array = log_odds_from_logits(np.ascontiguousarray(array, dtype=np.float64))
     columns = 2 if len(shape) == 1 else shape[1]
     if columns != len(classes):
         raise InputError(

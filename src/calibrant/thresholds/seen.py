@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any
 
 from calibrant.errors import InputError
@@ -41,10 +42,16 @@ class Seen:
     training: bool = False
 
     def __post_init__(self) -> None:
-        if isinstance(self.candidates, bool) or not isinstance(self.candidates, int):
+        if isinstance(self.candidates, bool) or not isinstance(self.candidates, Integral):
             raise InputError(f"candidates must be a whole number, got {self.candidates!r}.")
         if self.candidates < 1:
             raise InputError(f"candidates must be at least 1, got {self.candidates}.")
+        object.__setattr__(self, "candidates", int(self.candidates))
+        if self.calibrator is not None and not hasattr(self.calibrator, "classes_"):
+            raise InputError(
+                f"calibrator must be the fitted calibrator, got {self.calibrator!r}: fit it first, "
+                "or leave it out where it was fitted on other rows."
+            )
 
     @property
     def changed_scores(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ def select(
     labels: Any,
     probs: Any = None,
     *,
-    hold: Target | Iterable[Target] = (),
+    hold: Target | str | Iterable[Target | str] = (),
     maximise: Rate | None = None,
     minimise: Rate | Cost | None = None,
     confidence: float | None = 0.95,
@@ -87,7 +88,7 @@ def select(
     Precision is at least 85 % for class '1', with 95 % confidence, on new rows drawn like these
     2,000.
     >>> round(point.threshold, 3), round(point["recall"].value, 3)
-    (0.532, 0.589)
+    (0.534, 0.589)
 
     References
     ----------
@@ -95,7 +96,8 @@ def select(
     Angelopoulos et al. (2021), Learn then Test (thresholds as hypotheses).
     """
     targets = as_targets(hold)
-    objective, sign = objective_of(targets, maximise, minimise)
+    named = positive is not None
+    objective, sign = objective_of(targets, maximise, minimise, one_class=named)
     check_confidence(confidence)
     asked = [target.rate for target in targets] + [objective]
     question = put_question(
@@ -145,8 +147,9 @@ def answer(
 
 def check_confidence(confidence: float | None) -> None:
     """Refuse a confidence outside (0, 1)."""
-    if confidence is not None and not 0 < confidence < 1:
+    wrong = isinstance(confidence, bool) or not isinstance(confidence, Real)
+    if confidence is not None and (wrong or not 0 < confidence < 1):
         raise InputError(
-            f"confidence must lie between 0 and 1, got {confidence}: 0.95 is usual, and None gives "
+            f"confidence must lie between 0 and 1, got {confidence!r}: 0.95 is usual, and None gives "
             "the plain empirical choice."
         )

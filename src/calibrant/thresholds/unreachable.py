@@ -43,7 +43,7 @@ def unreachable(
         of=question.of,
         best=best,
         best_of=targets[hardest].rate.name,
-        threshold=None if place is None else found.threshold(question, place)[0],
+        threshold=None if place is None else found.threshold(question, place).prob,
         labels_needed=None if needed is None else needed.rows,
         positives_needed=None if needed is None else needed.positives,
         why=_why(question, found, targets, hardest, delta) + _no_number(needed),
@@ -122,7 +122,7 @@ def _why(
     place = int(np.flatnonzero(met)[-1])
     value = float(Measures(rows, found.positions[place : place + 1]).estimate(target.rate)[0])
     return (
-        f"the estimates meet it (lowest at {found.threshold(question, place)[0]:.6g}, where "
+        f"the estimates meet it (lowest at {found.threshold(question, place).prob:.6g}, where "
         f"{int(found.positions[place]):,} rows give {target.rate.name} {value:.4g}), but so few "
         "rows do not prove it"
     )

@@ -212,7 +212,7 @@ def test_a_row_is_cleared_only_where_nothing_acts_on_it(made):
 
 
 def test_saturated_scores_stay_apart_where_logits_are_given(made):
-    sure = point("yes", 1 - 1e-16, classes=("no", "yes"), logit=40.0)
+    sure = point("yes", 1 - 1e-16, classes=("no", "yes"), logit=40.0, both_kinds=False)
     bundle = made(sure)
     assert bundle.decide([39.0, 41.0]).decision.tolist() == ["abstain", "act"]
     with pytest.raises(InputError, match="give logits"):

@@ -13,15 +13,11 @@ def test_rows_are_sorted_and_ties_end_together():
     assert rows.hits[rows.ends - 1].tolist() == [1, 2, 2]
 
 
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_the_threshold_acts_on_exactly_the_rows_before_the_position(dtype):
-    score = np.round(np.random.default_rng(0).random(500), 2).astype(dtype)
-    rows = rank_rows(score, score > 0.5)
-    for k in rows.ends:
-        threshold = rows.threshold_at(k)
-        assert (score >= threshold).sum() == k
-        assert (score.astype(np.float64) >= threshold).sum() == k
-        assert (score >= dtype(threshold)).sum() == k
+def test_the_gap_at_a_position_is_the_scores_on_both_sides():
+    rows = rank_rows(np.array([0.2, 0.9, 0.5, 0.5]), np.array([False, True, True, False]))
+    assert [rows.gap_at(k) for k in (1, 3)] == [(0.5, 0.9), (0.2, 0.5)]
+    assert rows.gap_at(4) == (-np.inf, 0.2)
+    assert rows.gap_at(0) == (0.9, np.inf)
 
 
 def test_the_order_of_rows_plays_no_part_even_in_ties():

@@ -42,6 +42,7 @@ class Choice:
     candidates : among how many models this one was chosen on these rows
     positive, label : about the columns
     seed : of the random order of tied rows
+    largest_weight : the most that a row could weigh, or None
     """
 
     files: list[Path]
@@ -52,6 +53,7 @@ class Choice:
     positive: str | None = None
     label: str = "label"
     seed: int = 0
+    largest_weight: float | None = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,7 @@ def _selected(
         **rows.scores,
         "confidence": asked.confidence,
         "weights": rows.weights,
+        "largest_weight": choice.largest_weight,
         "classes": rows.classes,
         "seen": Seen(candidates=choice.candidates, calibrator=fitted),
         "rng": choice.seed,

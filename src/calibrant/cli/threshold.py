@@ -99,6 +99,15 @@ def threshold(
     fitted_here: Annotated[
         bool, typer.Option("--fitted-here", help="That calibrator was fitted on these very rows.")
     ] = False,
+    largest_weight: Annotated[
+        float | None,
+        typer.Option(
+            "--largest-weight",
+            metavar="W",
+            help="The most a row could weigh by the sampling design.",
+            show_default="the largest weight in SCORES",
+        ),
+    ] = None,
     positive: Annotated[
         str | None,
         typer.Option("--positive", metavar="NAME", help="The class to act on, or of a lone prob."),
@@ -131,7 +140,8 @@ def threshold(
 
     files = score_files(scores)
     out = _checked_outputs(out, html, [*files, *([] if calibrator is None else [calibrator])])
-    choice = Choice(files, asked, calibrator, fitted_here, candidates, positive, label, seed)
+    seen = (calibrator, fitted_here, candidates)
+    choice = Choice(files, asked, *seen, positive, label, seed, largest_weight)
     found = choose(choice)
     _show(found, source=", ".join(scores), out=out, html=html, json=json)
     if not found.reached:

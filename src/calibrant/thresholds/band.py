@@ -14,6 +14,7 @@ from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 from calibrant.thresholds.candidates import Candidates, candidates_at_ends
 from calibrant.thresholds.certify import claim_of
+from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import Chosen
 from calibrant.thresholds.keeping import kept_candidates
 from calibrant.thresholds.operating_point import OperatingPoint
@@ -21,7 +22,6 @@ from calibrant.thresholds.question import Question, check_design, put_question
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
-from calibrant.thresholds.selection import check_confidence
 from calibrant.thresholds.unreachable import unreachable
 
 __all__ = ["Band", "select_band"]
@@ -144,7 +144,8 @@ def select_band(
     95 %, both together with 95 % confidence, on new rows drawn like these 5,000.
     Act at 0.70577 and above, clear below 0.091: 40.4% of the rows need no person.
     """
-    check_confidence(confidence)
+    if confidence is not None:
+        check_confidence(confidence, hint=EMPIRICAL)
     for target, side, like in ((act, "act", "precision >= 0.9"), (clear, "pass", "npv >= 0.99")):
         known = isinstance(target, Target) and not isinstance(target.rate, Cost)
         if not known or claim_of(target).among != side:

@@ -125,7 +125,7 @@ class Chosen:
     def _notes(self) -> tuple[str, ...]:
         rows = self.question.rows
         if rows.weight is None or rows.largest_weight > rows.weight.max():
-            return ()
+            return self.question.notes
         return (
             f"The largest weight among these rows, {rows.largest_weight:.6g}, is taken for the "
             "largest that the sampling design allows; give largest_weight where a row could weigh "

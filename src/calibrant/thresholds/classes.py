@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.inputs import as_labels
+from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.objective import as_targets, objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import check_design, put_question
@@ -19,7 +20,7 @@ from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import as_scores
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
-from calibrant.thresholds.selection import answer, check_confidence
+from calibrant.thresholds.selection import answer
 
 __all__ = ["OperatingPoints", "select_each"]
 
@@ -125,7 +126,8 @@ def select_each(
     >>> sorted(found.points), sorted(found.unreachable)
     ([0], [4])
     """
-    check_confidence(confidence)
+    if confidence is not None:
+        check_confidence(confidence, hint=EMPIRICAL)
     array, on = as_scores(probs, logits)
     k = 2 if array.ndim == 1 else array.shape[1]
     names = as_labels(labels, n_classes=k, classes=classes)[1]

@@ -10,6 +10,7 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson
+from calibrant.thresholds.checks import check_between_0_and_1, check_confidence
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target
@@ -130,12 +131,8 @@ def forecast(point: OperatingPoint, prevalence: float, *, confidence: float = 0.
     >>> round(point["precision"].value, 2), round(there["precision"].value, 2)
     (0.89, 0.47)
     """
-    if not 0 < prevalence < 1:
-        raise InputError(
-            f"prevalence must lie strictly between 0 and 1, got {prevalence}: 5 percent is 0.05."
-        )
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
+    check_between_0_and_1(prevalence, "prevalence", "5 percent is 0.05")
+    check_confidence(confidence)
     if point.of is None:
         raise InputError(
             "the point accepts predictions of any class, which have no share of positives: "

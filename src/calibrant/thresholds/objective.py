@@ -14,8 +14,8 @@ __all__ = ["as_targets", "objective_of"]
 
 def as_targets(hold: Target | str | Iterable[Target | str]) -> tuple[Target, ...]:
     """Check what is to be held: targets, or their text, that do not contradict each other."""
-    alone = isinstance(hold, str) or not isinstance(hold, Iterable)
-    targets = tuple(_as_target(target) for target in ((hold,) if alone else hold))
+    given = hold if isinstance(hold, Iterable) and not isinstance(hold, str) else (hold,)
+    targets = tuple(_as_target(target) for target in given)
     for one, other in combinations(targets, 2):
         _check_pair(one, other)
     if sum(isinstance(target.rate, Cost) for target in targets) > 1:

@@ -10,8 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import IntArray
+from calibrant.thresholds.candidates import Candidates
 from calibrant.thresholds.certify import claim_of
-from calibrant.thresholds.measures import Measures
+from calibrant.thresholds.keeping import kept_candidates
 from calibrant.thresholds.rank_curves import RankCurves, fitting_curves, meets
 from calibrant.thresholds.ranked import Ranked
 from calibrant.thresholds.rates import Cost, Target
@@ -83,7 +84,7 @@ def labels_needed(
     if exact is not None:
         return exact
     held = " and ".join(str(target) for target in targets)
-    if not _estimates_meet(rows, targets, positions):
+    if not kept_candidates(rows, _looked_at(rows, positions), tuple(targets), None).any():
         return Needed(
             None, None, f"no threshold's estimates meet {held}, so more rows may not help"
         )
@@ -114,16 +115,26 @@ def labels_needed(
     )
 
 
+def _looked_at(rows: Ranked, positions: IntArray | None) -> Candidates:
+    return Candidates(rows.ends if positions is None else positions)
+
+
 def _by_count(rows: Ranked, targets: Sequence[Target], delta: float, power: float) -> Needed | None:
-    """Answer where it is enough that a group is large: acting on all of it leaves no miss."""
+    """Answer where it is enough that a group is large.
+
+    Acting on all of it leaves no miss; acting on a single row leaves at most one.
+    """
     from scipy.special import bdtrc
 
     if len(targets) > 1 or rows.weight is not None or isinstance(targets[0].rate, Cost):
         return None
     claim = claim_of(targets[0])
-    if claim.on_a_side or claim.event != "act":
+    if claim.on_a_side:
         return None
+    misses = 0 if claim.event == "act" else 1
     size = fewest_rows(claim.least, delta)
+    while bdtrc(size - misses - 1, size, claim.least) > delta:
+        size += 1
     group = {"positive": rows.positives, "negative": rows.n - rows.positives}.get(claim.among)
     if group is None:
         return Needed(size, math.ceil(size * rows.positives / rows.n), f"{size:,} rows prove it")
@@ -136,16 +147,8 @@ def _by_count(rows: Ranked, targets: Sequence[Target], delta: float, power: floa
         done = bdtrc(size - 1, middle, share) >= power
         low, high = (low, middle) if done else (middle, high)
     positives = size if claim.among == "positive" else math.ceil(high * rows.positives / rows.n)
-    return Needed(high, positives, f"{size:,} {claim.among} rows without a miss prove it")
-
-
-def _estimates_meet(rows: Ranked, targets: Sequence[Target], positions: IntArray | None) -> bool:
-    found = Measures(rows, rows.ends if positions is None else positions)
-    met = np.ones(len(found.positions), dtype=bool)
-    for target in targets:
-        value = found.estimate(target.rate)
-        met &= value >= target.value if target.sense == ">=" else value <= target.value
-    return bool(met.any())
+    missed = "with at most one miss" if misses else "without a miss"
+    return Needed(high, positives, f"{size:,} {claim.among} rows {missed} prove it")
 
 
 def _reach(curves: RankCurves, targets: Sequence[Target]) -> NDArray[np.bool_]:

@@ -21,6 +21,12 @@ from calibrant.thresholds.scores import On, as_scores, predicted, row_scores
 __all__ = ["Question", "Threshold", "check_design", "put_question"]
 
 
+_ALIKE = (
+    "All weights are alike, so the rows count as drawn with equal chances; give largest_weight "
+    "where a row could weigh more."
+)
+
+
 class Threshold(NamedTuple):
     """A threshold as a probability and as log-odds, and whether both decide alike."""
 
@@ -39,12 +45,14 @@ class Question:
     on : whether the scores are probabilities or log-odds
     of : the class that is acted on; None: predictions of any class are accepted
     classes : names of all classes
+    notes : what was done to the rows that a user should know
     """
 
     rows: Ranked
     on: On
     of: Any
     classes: tuple[Any, ...]
+    notes: tuple[str, ...] = ()
 
     @property
     def top_label(self) -> bool:
@@ -117,12 +125,13 @@ def put_question(
     if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
         there = heavy > 0
         scores, event, heavy = scores[there], event[there], heavy[there]
+    notes: tuple[str, ...] = ()
     if heavy is not None and largest_weight is None and heavy.min() == heavy.max():
-        heavy = None  # all rows were as likely to be picked
+        heavy, notes = None, (_ALIKE,)
     rows = rank_rows(scores, event, heavy, largest_weight=largest_weight, rng=rng)
     if needs_both and of is not None:
         _check_labels(rows, of)
-    return Question(rows, on, of, names)
+    return Question(rows, on, of, names, notes)
 
 
 def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) -> Any:

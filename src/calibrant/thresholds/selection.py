@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.thresholds.candidates import candidates_at_ends, fixed_candidates
+from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import Chosen
 from calibrant.thresholds.keeping import kept_candidates
 from calibrant.thresholds.measures import Measures
@@ -20,7 +20,7 @@ from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
 from calibrant.thresholds.unreachable import unreachable
 
-__all__ = ["answer", "check_confidence", "select"]
+__all__ = ["answer", "select"]
 
 
 def select(
@@ -96,9 +96,12 @@ def select(
     Angelopoulos et al. (2021), Learn then Test (thresholds as hypotheses).
     """
     targets = as_targets(hold)
+    if not isinstance(seen, Seen):
+        raise InputError(f"seen must be a Seen, like Seen(candidates=10), got {seen!r}.")
     named = positive is not None
     objective, sign = objective_of(targets, maximise, minimise, one_class=named)
-    check_confidence(confidence)
+    if confidence is not None:
+        check_confidence(confidence, hint=EMPIRICAL)
     asked = [target.rate for target in targets] + [objective]
     question = put_question(
         labels,
@@ -143,13 +146,3 @@ def answer(
     verb = "maximise" if sign > 0 else "minimise"
     made = Chosen(question, found, chosen, targets, f"{verb} {objective.name}", cost)
     return made.point(confidence=confidence, delta=delta, seen=seen)
-
-
-def check_confidence(confidence: float | None) -> None:
-    """Refuse a confidence outside (0, 1)."""
-    wrong = isinstance(confidence, bool) or not isinstance(confidence, Real)
-    if confidence is not None and (wrong or not 0 < confidence < 1):
-        raise InputError(
-            f"confidence must lie between 0 and 1, got {confidence!r}: 0.95 is usual, and None gives "
-            "the plain empirical choice."
-        )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 from dataclasses import dataclass
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_labels, as_weights
+from calibrant.thresholds.checks import check_confidence
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import Cost, Rate, Target, parse_target
 from calibrant.thresholds.scores import as_scores, predicted
@@ -153,17 +155,18 @@ def check_counts(target: Target | str, hits: int, n: int, *, confidence: float =
     held = parse_target(target)[1] if isinstance(target, str) else target
     if isinstance(held.rate, Cost):
         raise InputError("a cost is no count: use check_transfer with the rows themselves.")
-    if not 0 <= hits <= n or int(hits) != hits or int(n) != n:
+    numbers = isinstance(hits, Real) and isinstance(n, Real)
+    if not numbers or not 0 <= hits <= n or int(hits) != hits or int(n) != n:
         raise InputError(
-            f"hits must be a whole number from 0 to n, got {hits} of {n}: give counts, not shares."
+            f"hits must be a whole number from 0 to n, got {hits!r} of {n!r}: give counts, not "
+            "shares."
         )
     check = check_share(held, int(hits), int(n), _level(confidence, 1))
     return Transfer(check.verdict, (check,), confidence, int(n))
 
 
 def _level(confidence: float, targets: int) -> float:
-    if not 0 < confidence < 1:
-        raise InputError(f"confidence must lie strictly between 0 and 1, got {confidence}.")
+    check_confidence(confidence)
     return (1 - confidence) / targets
 
 

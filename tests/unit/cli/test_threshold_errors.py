@@ -83,7 +83,7 @@ CHOICES = {
     f"IN/two.csv {H} --maximise recall --minimise fpr {OUT}": "give one of them",
     f"IN/two.csv --minimise cost {OUT}": "add --cost fp=1,fn=5",
     f"IN/two.csv --cost fp=1 {OUT}": "passing over a positive row",
-    f"IN/two.csv --cost fp=1,fn=-1 {OUT}": "not negative",
+    f"IN/two.csv --cost fp=1,fn=-1 {OUT}": "between 0 and",
     f"IN/two.csv --cost fp=1,fn=1,tp=2 {OUT}": "must cost more",
     f"IN/two.csv --cost fp=1,fn=5 {H} --maximise recall {OUT}": "is not used",
     f"IN/two.csv --hold 'cost<=0.3' {OUT}": "add --cost fp=1,fn=5",

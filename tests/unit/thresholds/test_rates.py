@@ -24,7 +24,7 @@ def test_a_target_survives_its_text(name, sense):
     assert parse_target(str(target)) == (None, target)
 
 
-@pytest.mark.parametrize("value", [0, 1, -0.2, 85, float("nan"), True, "0.85", None])
+@pytest.mark.parametrize("value", [0, 1, -0.2, 85, float("nan"), True, "0.85", None, 1j])
 def test_a_target_outside_0_and_1_is_refused(value):
     with pytest.raises(InputError, match=r"0 and 1|number"):
         _ = precision >= value
@@ -66,7 +66,16 @@ def test_the_baseline_of_a_cost_by_hand():
     assert Cost(4, 7, true_positive=2, true_negative=1).baseline == pytest.approx(3 / 8)
 
 
-@pytest.mark.parametrize("costs", [(-1, 1), (1, float("inf")), (0, 1), (1, 0), (1, 1, 2)])
+@pytest.mark.parametrize("compare", [lambda: precision > 0.85, lambda: recall < 0.5])
+def test_a_strict_comparison_says_what_to_write(compare):
+    with pytest.raises(InputError, match="write"):
+        compare()
+
+
+@pytest.mark.parametrize(
+    "costs",
+    [(-1, 1), (1, float("inf")), (0, 1), (1, 0), (1, 1, 2), ("1", 5), (None, 5), (1, 1e300)],
+)
 def test_costs_that_make_no_sense_are_refused(costs):
     with pytest.raises(InputError, match="cost"):
         Cost(*costs)
@@ -76,6 +85,8 @@ def test_costs_that_make_no_sense_are_refused(costs):
 def test_a_limit_that_every_decision_or_none_stays_under_is_refused(limit):
     with pytest.raises(InputError, match="upper limit"):
         _ = Cost(1, 5) <= limit
+    with pytest.raises(InputError, match="upper limit"):
+        _ = Cost(1, 5) >= 0.3
 
 
 def test_a_chain_of_comparisons_is_refused_instead_of_losing_its_first_half():

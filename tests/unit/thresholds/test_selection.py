@@ -1,5 +1,7 @@
 """Choosing a threshold that keeps a promise."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -14,6 +16,7 @@ from calibrant.thresholds import (
     abstention,
     accuracy,
     coverage,
+    false_discovery,
     fpr,
     npv,
     precision,
@@ -290,7 +293,9 @@ def test_a_row_of_weight_zero_is_not_there(rows):
     weights = np.ones(3000)
     weights[2000:] = 0
     some = select(labels, probs, hold=precision >= 0.85, weights=weights)
-    assert some.to_dict() == select(labels[:2000], probs[:2000], hold=precision >= 0.85).to_dict()
+    alone = select(labels[:2000], probs[:2000], hold=precision >= 0.85)
+    assert "All weights are alike" in some.notes[0]
+    assert replace(some, notes=()) == alone
 
 
 @pytest.mark.parametrize(
@@ -313,6 +318,18 @@ def test_a_row_of_weight_zero_is_not_there(rows):
         ({"hold": precision >= 0.9, "weights": np.linspace(0.1, 1, 3000)}, "below 1"),
         ({"hold": precision >= 0.9, "weights": np.r_[1e6, np.ones(2999)]}, "of all weight"),
         ({"hold": precision >= 0.9, "weights": np.full(3000, np.nan)}, "weights must lie"),
+        ({"hold": precision >= 0.9, "largest_weight": 3}, "without weights"),
+        ({"hold": precision >= 0.9, "weights": np.ones(3000), "largest_weight": "3"}, "finite and"),
+        ({"hold": precision >= 0.9, "weights": np.ones(3000), "largest_weight": 0}, "finite and"),
+        ({"hold": precision >= 0.9, "confidence": "0.95"}, "between 0 and 1"),
+        ({"hold": precision >= 0.9, "confidence": "none"}, "between 0 and 1"),
+        ({"hold": precision >= 0.9, "confidence": True}, "between 0 and 1"),
+        ({"hold": precision >= 0.9, "seen": 3}, "seen must be a Seen"),
+        ({"hold": "x: precision>=0.9"}, "names a class"),
+        ({"hold": precision >= 0.85, "minimise": false_discovery}, "both held and"),
+        ({"hold": fpr <= 0.1, "maximise": specificity}, "both held and"),
+        ({"hold": precision >= 0.85, "minimise": recall}, "maximise it"),
+        ({"hold": precision >= 0.85, "maximise": fpr}, "minimise it"),
     ],
 )
 def test_bad_questions_get_one_sentence(rows, options, found):
@@ -331,6 +348,55 @@ def test_probs_and_logits_together_or_neither_are_refused(rows):
     for given in ({}, {"probs": probs, "logits": probs}):
         with pytest.raises(InputError, match="either probs or logits"):
             select(labels, hold=precision >= 0.8, **given)
+
+
+@pytest.mark.parametrize("rng", [None, "a", -1, 0.5, True])
+def test_a_seed_that_is_none_is_refused_where_ties_need_one(rows, rng):
+    labels, probs = rows
+    with pytest.raises(InputError, match="rng must be"):
+        select(labels, np.round(probs, 1), hold=precision >= 0.8, rng=rng)
+
+
+def test_a_generator_orders_ties_too(rows):
+    labels, probs = rows
+    one, other = (
+        select(labels, np.round(probs, 1), hold=precision >= 0.8, rng=rng)
+        for rng in (np.random.default_rng(3), np.random.default_rng(3))
+    )
+    assert one == other
+
+
+def test_the_text_of_a_target_will_do(rows):
+    assert select(*rows, hold="precision>=0.85") == select(*rows, hold=precision >= 0.85)
+    both = select(*rows, hold=["precision>=0.8", recall >= 0.3])
+    assert both.hold == (precision >= 0.8, recall >= 0.3)
+
+
+def test_numpy_numbers_are_numbers(rows):
+    point = select(*rows, hold=precision >= np.float64(0.85), seen=Seen(candidates=np.int64(2)))
+    assert point.candidates == 2
+    assert select(*rows, hold=precision >= 0.85, positive=True).of == 1
+
+
+def test_few_rows_prove_no_limit_of_a_cost_and_say_so():
+    point = select([0, 1], [0.2, 0.7], minimise=Cost(1, 5), seen=Seen(candidates=50))
+    assert point.guarantee is None
+    assert point.confidence is None
+    assert "no limit" in point.why
+
+
+def test_a_held_coverage_is_about_accepted_predictions_unless_a_class_is_named(rows):
+    draw = WORLDS["multiclass"].draw(1000, 0)
+    point = select(draw.labels, draw.probs, hold=coverage >= 0.5)
+    assert point.objective == "maximise accuracy"
+    assert point["coverage"].value > 0.5
+    assert select(*rows, hold=coverage >= 0.1, positive=1).objective == "maximise precision"
+
+
+@pytest.mark.parametrize("calibrator", ["temperature", TemperatureScaling, TemperatureScaling()])
+def test_a_calibrator_that_was_never_fitted_is_refused(calibrator):
+    with pytest.raises(InputError, match="fitted calibrator"):
+        Seen(calibrator=calibrator)
 
 
 def test_too_few_rows_say_how_many_are_needed():

@@ -10,6 +10,8 @@ from calibrant.thresholds import (
     Cost,
     TargetUnreachable,
     accuracy,
+    coverage,
+    fpr,
     precision,
     recall,
     select,
@@ -60,6 +62,12 @@ def test_recall_needs_positives():
     assert "positive rows are too few" in error.why
     assert error.positives_needed >= 59  # 0.95 ** 59 = 0.0485
     assert error.labels_needed > 100
+
+
+@pytest.mark.parametrize("target", [coverage <= 0.05, fpr <= 0.01])
+def test_a_share_that_acting_on_few_rows_keeps_names_its_rows(target):
+    error = failure(*rows(40), hold=target, maximise=precision)
+    assert error.labels_needed > 40
 
 
 def test_more_rows_are_asked_for_and_then_suffice():

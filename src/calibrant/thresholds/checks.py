@@ -1,0 +1,32 @@
+"""Checks of arguments that several functions of this folder share."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from calibrant.errors import InputError
+
+__all__ = ["EMPIRICAL", "check_between_0_and_1", "check_confidence"]
+
+
+EMPIRICAL = "0.95 is usual, and None gives the plain empirical choice"
+"""What to do instead, where no confidence at all is possible too."""
+
+
+def check_confidence(confidence: Any, *, hint: str = "0.95 is usual") -> None:
+    """Refuse a confidence that is no number strictly between 0 and 1."""
+    check_between_0_and_1(confidence, "confidence", hint)
+
+
+def check_between_0_and_1(value: Any, name: str, hint: str) -> None:
+    """Refuse what is no number strictly between 0 and 1.
+
+    Examples
+    --------
+    >>> check_between_0_and_1(5, "share", "5 percent is 0.05")
+    Traceback (most recent call last):
+    calibrant.errors.InputError: share must lie strictly between 0 and 1, got 5: 5 percent is 0.05.
+    """
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
+        raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}: {hint}.")

@@ -27,7 +27,8 @@ _READING = """## How to read the tables
 - **Rows**: labelled rows that the threshold was chosen from.
 - **Given**: draws in which a threshold was given at all.
 - **Broken**: draws in which the true precision at the threshold was below the target. At 95 %
-  confidence up to 5 % of all draws are allowed to.
+  confidence up to 5 % of all draws are allowed to; in a single cell of 400 draws, chance alone can
+  show 8 %. [Guarantees](guarantees.md) checks this with more draws and in harder worlds.
 - **MAPIE's settings** are the same in every world: grids of 100 or 20 thresholds from 0 to 0.99
   with Holm's correction, or 100 thresholds from the top down as a fixed sequence with 1 or with 8
   starts. They run MAPIE's own p-values and decisions, with two repairs in its favour. A threshold

@@ -142,9 +142,10 @@ def short_refusals() -> Iterator[None]:
 
 
 def count_all(cell: Cell, repetitions: int, seed: int) -> Count:
-    """Look at every certified threshold instead of the chosen one: none may miss the target.
+    """Look at every certified position instead of the chosen one: none may miss the target.
 
-    This is what is proved, and what allows to choose among them by any rule.
+    This is what is proved, and what allows to choose among them by any rule. A threshold may lie
+    anywhere between the last score acted on and the first one left out, so both ends are tried.
     """
     (target,) = cell.hold
     rng = _generator(cell, seed)
@@ -152,19 +153,18 @@ def count_all(cell: Cell, repetitions: int, seed: int) -> Count:
     for _ in range(repetitions):
         draw = cell.world.draw(cell.n, rng)
         rows = rank_rows(draw.probs, draw.labels == 1, draw.weights)
-        passed = rows.ends[certified(rows, target, cell.delta)]
-        scores = np.append(rows.score, -np.inf)[np.sort(passed)]
-        issued += len(scores) > 0
-        broken += any(
-            cell.world.truth(target.rate, t) < target.value - SLACK
-            for t in np.unique(np.nextafter(_few(scores), np.inf))
-        )
+        passed = _few(rows.ends[certified(rows, target, cell.delta)])
+        issued += len(passed) > 0
+        left_out = np.append(rows.score, -np.inf)[passed]
+        tried = np.append(np.nextafter(left_out, np.inf), rows.score[passed - 1])
+        broken += any(cell.world.truth(target.rate, t) < target.value - SLACK for t in tried)
     return Count(broken, issued, repetitions)
 
 
-def _few(scores: np.ndarray) -> np.ndarray:
-    """Some of the thresholds, the ends of stretches always among them: a truth takes its time."""
-    return scores if len(scores) < 60 else scores[np.linspace(0, len(scores) - 1, 60).astype(int)]
+def _few(positions: np.ndarray) -> np.ndarray:
+    """Some of the positions, the first and the last among them: a truth takes its time."""
+    some = np.linspace(0, len(positions) - 1, min(len(positions), 40))
+    return positions[some.astype(int)]
 
 
 def _generator(cell: Cell, seed: int) -> np.random.Generator:
@@ -179,7 +179,8 @@ def _keeps(cell: Cell, point: OperatingPoint) -> bool:
     for target in point.hold or cell.hold:
         # With more classes, the world's labels say whether the predicted class is right.
         rate = precision if cell.classes > 2 and target.rate == accuracy else target.rate
-        true = cell.world.truth(rate, threshold, on=point.on)
+        top = point.of is None and cell.classes == 2  # scored by the predicted class
+        true = cell.world.truth(rate, threshold, on=point.on, top=top)
         missing = target.value - true if target.sense == ">=" else true - target.value
         if missing > SLACK:
             return False

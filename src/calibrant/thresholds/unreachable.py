@@ -19,6 +19,7 @@ from calibrant.thresholds.walk import fewest_rows
 __all__ = ["unreachable"]
 
 _HALVINGS = 14
+_NO_HELP = "so more rows may not help"
 
 
 def unreachable(
@@ -51,8 +52,10 @@ def unreachable(
 
 
 def _no_number(needed: Needed | None) -> str:
-    """Say why no number of rows is named, where none is."""
-    return "" if needed is None or needed.rows is not None else f"; {needed.why}"
+    """Say why no number of rows is named, where none is and the estimates do meet the targets."""
+    if needed is None or needed.rows is not None or not needed.why:
+        return ""
+    return f"; {needed.why}"
 
 
 def _hardest(
@@ -108,9 +111,9 @@ def _why(
         met &= estimates_meet(rows, found, target)
     target = targets[hardest]
     if not met.any() and len(targets) > 1:
-        return "no threshold meets all of them even by its estimates"
+        return f"no threshold meets all of them even by its estimates, {_NO_HELP}"
     if not met.any():
-        return f"no threshold's estimate of the {target.rate.name} meets it"
+        return f"no threshold's estimate of the {target.rate.name} meets it, {_NO_HELP}"
     if delta is not None and not isinstance(target.rate, Cost):
         claim = claim_of(target)
         least = fewest_rows(claim.least, delta / len(targets))

@@ -19,10 +19,16 @@ __all__ = ["binomial_passes", "fewest_rows", "plan", "walk"]
 Passes = Callable[[IntArray, float], NDArray[np.bool_]]
 
 RATIO = 2.0
-"""Starts lie this factor apart: close enough to find a stretch of good precision anywhere."""
+"""Main starts lie this factor apart."""
 
 FADE = 0.8
-"""Each start gets this much of the share of the one before: early ranks need it most."""
+"""Each main start gets this much of the share of the one before: early ranks need it most."""
+
+FILL = 0.1
+"""The part of delta that fills the gaps between main starts, evenly."""
+
+FILL_RATIO = 1.07
+"""Filling starts lie this factor apart: no long stretch of good precision begins unseen."""
 
 _FIRST_LOOK = 256
 
@@ -30,8 +36,9 @@ _FIRST_LOOK = 256
 def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
     r"""Lay out the starts of the walk, from n, target and delta alone.
 
-    The first start is where straight hits alone can pass at its share,
-    :math:`\tau^k \le \alpha_1`; the next ones lie twice as far down each.
+    The first main start is where straight hits alone can pass at its share,
+    :math:`\tau^k \le \alpha_1`; the next ones lie twice as far down each. A tenth of delta is
+    spread over starts 7 % apart, for precision that is good in the middle ranks only.
 
     Parameters
     ----------
@@ -45,12 +52,24 @@ def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
 
     Examples
     --------
-    >>> starts, shares = plan(300, 0.85, 0.05)
+    >>> starts, shares = plan(45, 0.85, 0.05)
     >>> starts, shares.round(4)
-    (array([ 26,  52, 104, 208]), array([0.0169, 0.0136, 0.0108, 0.0087]))
-    >>> float(shares.sum().round(12))
-    0.05
+    (array([19]), array([0.05]))
+    >>> starts, shares = plan(1000, 0.85, 0.05)
+    >>> starts[:7], float(shares.sum().round(12))
+    (array([28, 56, 57, 60, 65, 69, 74]), 0.05)
     """
+    filling, share = _filling(n, target, FILL * delta)
+    main, shares = _main(n, target, delta if len(filling) == 0 else (1 - FILL) * delta)
+    starts = np.union1d(main, filling)
+    levels = np.zeros(len(starts))
+    levels[np.searchsorted(starts, main)] = shares
+    levels[np.searchsorted(starts, filling)] += share
+    return starts, levels
+
+
+def _main(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
+    """Lay out the starts that double."""
     found: tuple[IntArray, FloatArray] = (np.empty(0, dtype=np.int64), np.empty(0))
     for number in range(1, 1100):
         shares = delta * FADE ** np.arange(number) * (1 - FADE) / (1 - FADE**number)
@@ -59,6 +78,19 @@ def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
             break
         found = starts.astype(np.int64), np.asarray(shares)
     return found
+
+
+def _filling(n: int, target: float, delta: float) -> tuple[IntArray, float]:
+    """Lay out the starts between: the first is where straight hits can pass at an even share."""
+    first = fewest_rows(target, delta)
+    while RATIO**2 * first <= n:  # with fewer rows there are no gaps worth filling
+        number = int(math.log(n / first) / math.log(FILL_RATIO)) + 1
+        starts = np.unique((first * FILL_RATIO ** np.arange(number)).astype(np.int64))
+        needed = fewest_rows(target, delta / len(starts))
+        if needed <= first:
+            return starts, delta / len(starts)
+        first = needed
+    return np.empty(0, dtype=np.int64), 0.0
 
 
 def fewest_rows(target: float, level: float) -> int:

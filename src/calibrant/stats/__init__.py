@@ -1,6 +1,11 @@
 """Statistics the product stands on: proportions, influence intervals, resampling, multiplicity."""
 
-from calibrant.stats.betting import log_evidence, mean_upper_bound, running_log_evidence
+from calibrant.stats.betting import (
+    log_evidence,
+    mean_upper_bound,
+    running_log_evidence,
+    switched_log_evidence,
+)
 from calibrant.stats.multiplicity import holm
 from calibrant.stats.proportions import clopper_pearson, mcnemar, wilson
 from calibrant.stats.wald import wald_interval
@@ -12,6 +17,7 @@ __all__ = [
     "mcnemar",
     "mean_upper_bound",
     "running_log_evidence",
+    "switched_log_evidence",
     "wald_interval",
     "wilson",
 ]

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
-from calibrant.inputs import FloatArray
+from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["BETS", "log_evidence", "mean_upper_bound", "running_log_evidence"]
+__all__ = [
+    "bets_against",
+    "log_evidence",
+    "mean_of_bets",
+    "mean_upper_bound",
+    "running_log_evidence",
+    "switched_log_evidence",
+]
 
 BETS = 0.9 * 0.5 ** np.arange(12)
 """Shares of the largest bet that can never lose everything; evidence is the mean over them."""
+
+
+def bets_against(worst: float) -> FloatArray:
+    """Return the bets, given the least that a gain can be, a negative number known beforehand."""
+    return np.asarray(BETS / -worst)
+
+
+def mean_of_bets(log_products: Iterable[FloatArray | float]) -> FloatArray:
+    """Return the log of the mean over all bets of products whose logs are given, bet by bet."""
+    total: FloatArray | None = None
+    for one in log_products:
+        total = np.asarray(one) if total is None else np.logaddexp(total, one)
+    assert total is not None  # there are bets
+    return np.asarray(total - math.log(len(BETS)))
 
 
 def running_log_evidence(gains: FloatArray, worst: float) -> FloatArray:
@@ -38,10 +60,33 @@ def running_log_evidence(gains: FloatArray, worst: float) -> FloatArray:
     ----------
     Waudby-Smith & Ramdas (2024), Estimating means of bounded random variables by betting.
     """
-    total = np.full(len(gains), -np.inf)
-    for bet in BETS / -worst:
-        np.logaddexp(total, np.cumsum(np.log1p(bet * gains)), out=total)
-    return np.asarray(total - math.log(len(BETS)))
+    return mean_of_bets(np.cumsum(np.log1p(bet * gains)) for bet in bets_against(worst))
+
+
+def switched_log_evidence(
+    before: FloatArray, after: FloatArray, switched: IntArray, worst: float
+) -> FloatArray:
+    """Return the log evidence when the first rows have other gains than the rest.
+
+    Parameters
+    ----------
+    before, after : (n,) the gain of each row, and its gain once it has been switched
+    switched : (M,) how many rows from the first on are switched
+    worst : the least that a gain can be
+
+    Examples
+    --------
+    >>> before, after = np.array([1.0, -1.0]), np.array([-1.0, 1.0])
+    >>> found = switched_log_evidence(before, after, np.array([0, 1, 2]), -1.0)
+    >>> found[0] == found[2], bool(found[1] < found[0])
+    (np.True_, True)
+    """
+
+    def logs(bet: float) -> FloatArray:
+        old, new = np.log1p(bet * before), np.log1p(bet * after)
+        return np.asarray(old.sum() + np.append(0.0, np.cumsum(new - old))[switched])
+
+    return mean_of_bets(logs(bet) for bet in bets_against(worst))
 
 
 def log_evidence(gains: FloatArray, worst: float) -> float:
@@ -52,8 +97,7 @@ def log_evidence(gains: FloatArray, worst: float) -> float:
     >>> round(log_evidence(np.array([1.0, 1.0, -1.0]), -1.0), 3)
     -0.01
     """
-    sums = [float(np.log1p(bet * gains).sum()) for bet in BETS / -worst]
-    return float(np.logaddexp.reduce(sums)) - math.log(len(BETS))
+    return float(mean_of_bets(float(np.log1p(bet * gains).sum()) for bet in bets_against(worst)))
 
 
 def mean_upper_bound(

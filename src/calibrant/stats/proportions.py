@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import math
+import numpy as np
 
+from calibrant.inputs import FloatArray
 from calibrant.results import Interval
 
-__all__ = ["clopper_pearson", "mcnemar", "wilson"]
+__all__ = ["clopper_pearson", "exact_bounds", "mcnemar", "wilson", "wilson_bounds"]
 
 
 def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
@@ -26,12 +27,21 @@ def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Inter
     ----------
     Clopper & Pearson (1934), Biometrika 26.
     """
+    low, high = exact_bounds(np.array(float(hits)), np.array(float(n)), confidence)
+    return Interval(float(low), float(high), confidence, "exact (Clopper-Pearson)")
+
+
+def exact_bounds(
+    hits: FloatArray, n: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of `clopper_pearson` for many proportions at once."""
     from scipy.special import betaincinv
 
-    alpha = 1.0 - confidence
-    low = 0.0 if hits <= 0 else float(betaincinv(hits, n - hits + 1, alpha / 2))
-    high = 1.0 if hits >= n else float(betaincinv(hits + 1, n - hits, 1 - alpha / 2))
-    return Interval(low, high, confidence, "exact (Clopper-Pearson)")
+    tail = (1.0 - confidence) / 2
+    some, not_all = hits > 0, hits < n  # an open end has parameters that are no numbers
+    low = betaincinv(np.where(some, hits, 1.0), n - hits + 1.0, tail)
+    high = betaincinv(hits + 1.0, np.where(not_all, n - hits, 1.0), 1.0 - tail)
+    return np.where(some, low, 0.0), np.where(not_all, high, 1.0)
 
 
 def wilson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
@@ -47,16 +57,20 @@ def wilson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
     >>> round(found.low, 3), round(found.high, 3)
     (0.753, 0.826)
     """
+    low, high = wilson_bounds(np.array(hits / n), np.array(float(n)), confidence)
+    return Interval(float(low), float(high), confidence, "Wilson")
+
+
+def wilson_bounds(
+    share: FloatArray, n: FloatArray, confidence: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return the ends of `wilson` for many proportions at once."""
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + confidence / 2))
-    rate = hits / n
-    centre = rate + z * z / (2 * n)
-    half = z * math.sqrt(rate * (1 - rate) / n + z * z / (4 * n * n))
-    scale = 1 + z * z / n
-    return Interval(
-        max(0.0, (centre - half) / scale), min(1.0, (centre + half) / scale), confidence, "Wilson"
-    )
+    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    centre, scale = share + z * z / (2 * n), 1 + z * z / n
+    return np.maximum(0.0, (centre - half) / scale), np.minimum(1.0, (centre + half) / scale)
 
 
 def mcnemar(only_a: int, only_b: int) -> float:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import IntArray
-from calibrant.stats import running_log_evidence
+from calibrant.stats import running_log_evidence, switched_log_evidence
 from calibrant.thresholds.ranked import Ranked
 from calibrant.thresholds.rates import Rate, Target
 from calibrant.thresholds.walk import binomial_passes, walk
@@ -130,19 +130,11 @@ def _fewest_hits(n: int, least: float, delta: float) -> int:
 
 
 def _weighted_shares(rows: Ranked, inside: Mask, claim: Claim, delta: float) -> Mask:
-    """Certify the weighted share of a group by bets, at all positions at once.
-
-    A bet's product changes by one factor when a row of the group changes sides, so sums of logs
-    along the ranks give it for every position.
-    """
-    from calibrant.stats.betting import BETS
-
+    """Certify the weighted share of a group by bets, at all positions at once."""
     assert rows.weight is not None  # the caller looked
     heavy = np.where(inside, rows.weight, 0.0)
-    worst = claim.least * rows.largest_weight
-    total = np.full(len(rows.ends), -np.inf)
-    for bet in BETS / worst:
-        hit, miss = np.log1p(bet * heavy * (1 - claim.least)), np.log1p(-bet * heavy * claim.least)
-        acted, passed = (hit, miss) if claim.event == "act" else (miss, hit)
-        np.logaddexp(total, passed.sum() + np.cumsum(acted - passed)[rows.ends - 1], out=total)
-    return np.asarray(total - np.log(len(BETS)) >= -np.log(delta))
+    hit, miss = heavy * (1 - claim.least), -heavy * claim.least
+    passed, acted = (miss, hit) if claim.event == "act" else (hit, miss)
+    worst = -claim.least * rows.largest_weight
+    evidence = switched_log_evidence(passed, acted, rows.ends, worst)
+    return np.asarray(evidence >= -np.log(delta))

@@ -12,6 +12,7 @@ from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.results import Interval
+from calibrant.stats.proportions import exact_bounds, wilson_bounds
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.question import Question, put_question
 from calibrant.thresholds.ranked import Ranked
@@ -295,34 +296,13 @@ def _rate_curve(rate: Rate, measures: Measures, confidence: float) -> RateCurve:
     value = np.where(there, np.clip(part / safe, 0.0, 1.0), np.nan)
     if measures.rows.weight is None:
         n = whole
-        low, high = _exact(part, n, confidence)
+        low, high = exact_bounds(part, n, confidence)
     else:
         square = measures.parts(rate, power=2)[1]
         n = np.where(there, whole**2 / np.where(there, square, 1.0), 0.0)
-        low, high = _wilson(np.where(there, value, 0.5), np.where(there, n, 1.0), confidence)
+        low, high = wilson_bounds(np.where(there, value, 0.5), np.where(there, n, 1.0), confidence)
     low, high = (np.where(there, end, np.nan) for end in (low, high))
     return RateCurve(value, low, high, np.asarray(n))
-
-
-def _exact(hits: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Clopper and Pearson's interval of many proportions at once."""
-    from scipy.special import betaincinv
-
-    tail = (1.0 - confidence) / 2
-    some, not_all = hits > 0, hits < n  # an open end has parameters that are no numbers
-    low = betaincinv(np.where(some, hits, 1.0), n - hits + 1.0, tail)
-    high = betaincinv(hits + 1.0, np.where(not_all, n - hits, 1.0), 1.0 - tail)
-    return np.where(some, low, 0.0), np.where(not_all, high, 1.0)
-
-
-def _wilson(share: FloatArray, n: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray]:
-    """Wilson's interval of many proportions at once."""
-    from scipy.special import ndtri
-
-    z = float(ndtri(0.5 + confidence / 2))
-    half = z * np.sqrt(share * (1 - share) / n + z * z / (4 * n * n))
-    centre, scale = share + z * z / (2 * n), 1 + z * z / n
-    return np.maximum(0.0, (centre - half) / scale), np.minimum(1.0, (centre + half) / scale)
 
 
 def _plain(values: FloatArray) -> list[float | None]:

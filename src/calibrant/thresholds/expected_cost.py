@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray
 from calibrant.results import Interval
-from calibrant.stats import mean_upper_bound
-from calibrant.stats.betting import BETS
+from calibrant.stats import mean_upper_bound, switched_log_evidence
 from calibrant.thresholds.candidates import Candidates
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.ranked import Ranked
@@ -67,11 +66,7 @@ def _cost_evidence(rows: Ranked, found: Candidates, cost: Cost, limit: float) ->
     """Return the log evidence that the mean cost is below the limit, at each position."""
     fp, fn, tp, tn = cost.matrix
     heavy = np.ones(rows.n) if rows.weight is None else rows.weight
-    worst = rows.largest_weight * (max(cost.matrix) - limit)
-    total = np.full(len(found.positions), -np.inf)
-    for bet in BETS / worst:
-        acted = np.log1p(bet * heavy * (limit - np.where(rows.event, tp, fp)))
-        passed = np.log1p(bet * heavy * (limit - np.where(rows.event, fn, tn)))
-        running = np.append(0.0, np.cumsum(acted - passed))
-        np.logaddexp(total, passed.sum() + running[found.positions], out=total)
-    return np.asarray(total - math.log(len(BETS)))
+    passed = heavy * (limit - np.where(rows.event, fn, tn))
+    acted = heavy * (limit - np.where(rows.event, tp, fp))
+    worst = rows.largest_weight * (limit - max(cost.matrix))
+    return switched_log_evidence(passed, acted, found.positions, worst)

@@ -85,7 +85,7 @@ def labels_needed(
         return exact
     held = " and ".join(str(target) for target in targets)
     if not kept_candidates(rows, _looked_at(rows, positions), tuple(targets), None).any():
-        return Needed(None, None, "")  # the estimates speak for themselves
+        return Needed(None, None, f"no threshold's estimates meet {held}")
     generator = np.random.default_rng(rng)
     curves = fitting_curves(rows, 4 * VERSIONS, generator)
     reach = _reach(curves, targets)

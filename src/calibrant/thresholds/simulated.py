@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.stats.betting import BETS
+from calibrant.stats.betting import bets_against, mean_of_bets
 from calibrant.thresholds.candidates import FIXED_LOG_ODDS
 from calibrant.thresholds.certify import Claim, claim_of
 from calibrant.thresholds.rank_curves import RankCurves
@@ -201,12 +201,11 @@ def _p_exact(sample: _Sample, claim: Claim) -> FloatArray:
 
 def _p_by_bets(sample: _Sample, gains: dict[tuple[str, str], float]) -> FloatArray:
     heavy = sample.curves.weights
-    worst = -min(gains.values()) * (sample.curves.largest_weight or 1.0)
-    sums = [
+    worst = min(gains.values()) * (sample.curves.largest_weight or 1.0)
+    evidence = mean_of_bets(
         sum(sample.count(o) @ np.log1p(bet * gain * heavy) for o, gain in gains.items() if gain)
-        for bet in BETS / worst
-    ]
-    evidence = np.logaddexp.reduce(np.stack([np.asarray(s) for s in sums])) - math.log(len(BETS))
+        for bet in bets_against(worst)
+    )
     return np.asarray(np.exp(-np.maximum(evidence, 0.0)))
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.inputs import FloatArray
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, mean_upper_bound
-from calibrant.stats.betting import BETS
+from calibrant.stats.betting import bets_against, mean_of_bets
 from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.rates import Cost, Target
 
@@ -198,11 +198,11 @@ class _Bets:
     """Evidence that gains have a positive mean, and how it would grow."""
 
     def __init__(self, gains: FloatArray, worst: float) -> None:
-        self.sums = np.array([np.log1p(bet * gains).sum() for bet in BETS / -worst])
+        self.sums = np.array([np.log1p(bet * gains).sum() for bet in bets_against(worst)])
 
     def log_evidence(self, times: float = 1.0) -> float:
         """Return the log of the evidence if the same rows had come so many times."""
-        return float(np.logaddexp.reduce(times * self.sums)) - math.log(len(BETS))
+        return float(mean_of_bets(times * self.sums))
 
     @property
     def p_value(self) -> float:

@@ -47,15 +47,15 @@ def unreachable(
         threshold=None if place is None else found.threshold(question, place).prob,
         labels_needed=None if needed is None else needed.rows,
         positives_needed=None if needed is None else needed.positives,
-        why=_why(question, found, targets, hardest, delta) + _no_number(needed),
+        why=_with_reason(_why(question, found, targets, hardest, delta), needed),
     )
 
 
-def _no_number(needed: Needed | None) -> str:
-    """Say why no number of rows is named, where none is and the estimates do meet the targets."""
-    if needed is None or needed.rows is not None or not needed.why:
-        return ""
-    return f"; {needed.why}"
+def _with_reason(why: str, needed: Needed | None) -> str:
+    """Add why no number of rows is named, where none is and that was not said yet."""
+    if needed is None or needed.rows is not None or why.endswith(_NO_HELP):
+        return why
+    return f"{why}; {needed.why}"
 
 
 def _hardest(

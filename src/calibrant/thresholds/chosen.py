@@ -103,8 +103,12 @@ class Chosen:
         held = " and ".join(target.words for target in hold)
         about = "" if self.question.top_label else f" for class {str(self.question.of)!r}"
         among = f", chosen among {seen.candidates} models" if seen.candidates > 1 else ""
-        sentence = f"{held}{about}, with {confidence * 100:.6g} % confidence{among}"
-        drawn = f"on new rows drawn like these {self.question.rows.n:,}"
+        rows = self.question.rows
+        light = (
+            "" if rows.weight is None else f", if no row weighs more than {rows.largest_weight:.6g}"
+        )
+        sentence = f"{held}{about}, with {confidence * 100:.6g} % confidence{among}{light}"
+        drawn = f"on new rows drawn like these {rows.n:,}"
         return f"{sentence[0].upper()}{sentence[1:]}, {drawn}."
 
     def _why_no_promise(self, confidence: float | None, seen: Seen) -> str | None:

@@ -275,6 +275,7 @@ def test_weights_change_the_estimate_and_the_promise(rows):
     doubled = select(labels, probs, hold=precision >= 0.8, weights=2 * weights)
     assert doubled.threshold == point.threshold
     assert "largest weight among these rows, 3," in point.notes[0]
+    assert "if no row weighs more than 3," in point.guarantee
 
 
 def test_a_row_that_could_weigh_more_than_any_drawn_makes_the_promise_harder(rows):

@@ -7,6 +7,7 @@ import pytest
 
 from calibrant.errors import TargetUnreachable
 from calibrant.reports import write_threshold_html
+from calibrant.reports.threshold_words import threshold_words
 from calibrant.thresholds import Cost, accuracy, npv, precision, select, select_band, select_each
 
 pytestmark = pytest.mark.web
@@ -88,7 +89,7 @@ def test_the_slider_works_by_keyboard_and_speaks(visit, point):
     page = visit()
     slider = page.get_by_role("slider", name="Threshold for class")
     spoken = slider.get_attribute("aria-valuetext")
-    assert spoken.startswith(f"Threshold {point.threshold:.4f}: Precision")
+    assert spoken.startswith(f"Threshold {threshold_words(point.threshold)}: Precision")
     assert "expected cost" in spoken
     slider.focus()
     page.keyboard.press("ArrowRight")

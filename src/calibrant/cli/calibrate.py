@@ -94,6 +94,7 @@ def calibrate(
 
         apply_file(apply, scores, out, columns, json=json)
         return
+    from calibrant.cli.json_output import checked_outputs
     from calibrant.cli.methods import method_of
     from calibrant.data.score_files import score_files
 
@@ -101,7 +102,8 @@ def calibrate(
     calibrator = method_of("auto" if method is None else method, score=decides, seed=seed)
     files = score_files(scores)
     others = [] if test is None else score_files(test)
-    out = _checked_outputs(out, html, files, others)
+    _check_judges(files, others)
+    out = checked_outputs(out, html, [*files, *others], what="calibrator")
     result = fit_files(calibrator, files, others, columns, score=decides, seed=seed)
     command = f"calibrant calibrate --apply {quote(str(out))} OTHER -o calibrated.parquet"
     if positive is not None:
@@ -227,12 +229,8 @@ def _refuse_with_apply(given: dict[str, Any]) -> None:
             raise InputError(f"{flag} is for fitting a calibrator: leave it out with --apply.")
 
 
-def _checked_outputs(
-    out: Path | None, html: Path | None, files: Iterable[Path], others: Iterable[Path]
-) -> Path:
-    """Check, before any work is done, everything that is going to be written."""
-    from calibrant.data.whole_file import check_writable
-
+def _check_judges(files: Iterable[Path], others: Iterable[Path]) -> None:
+    """Refuse to judge on what is fitted on."""
     fitted = {file.resolve() for file in files}
     twice = next((file for file in others if file.resolve() in fitted), None)
     if twice is not None:
@@ -240,23 +238,6 @@ def _checked_outputs(
             f"--test {twice} is also what is fitted on: judge on rows that were not, or leave "
             "--test out."
         )
-    if out is None:
-        raise InputError(
-            "-o is missing: name the file for the calibrator, like -o calibrator.json."
-        )
-    check_writable(out, name="-o")
-    if out.suffix.lower() != ".json":
-        raise InputError(f"-o {out}: a calibrator is saved as JSON, so let the name end in .json.")
-    if html is not None:
-        check_writable(html, name="--html")
-    taken = fitted | {file.resolve() for file in others}
-    for flag, path in (("-o", out), ("--html", html)):
-        if path is not None and path.resolve() in taken:
-            raise InputError(
-                f"{flag} {path} is a file that is read or written: choose another name."
-            )
-        taken |= {out.resolve()}
-    return out
 
 
 def _show(

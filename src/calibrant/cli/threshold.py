@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Annotated, Any
@@ -136,10 +135,12 @@ def threshold(
     if fitted_here and calibrator is None:
         raise InputError("--fitted-here is about a calibrator: name it with --calibrator.")
     from calibrant.cli.choosing import Choice, choose
+    from calibrant.cli.json_output import checked_outputs
     from calibrant.data.score_files import score_files
 
     files = score_files(scores)
-    out = _checked_outputs(out, html, [*files, *([] if calibrator is None else [calibrator])])
+    read = [*files, *([] if calibrator is None else [calibrator])]
+    out = checked_outputs(out, html, read, what="point")
     seen = (calibrator, fitted_here, candidates)
     choice = Choice(files, asked, *seen, positive, label, seed, largest_weight)
     found = choose(choice)
@@ -156,27 +157,6 @@ def _band(act: str | None, clear: str | None, confidence: str, others: dict[str,
                 "leave it out."
             )
     return band_of(act, clear, confidence=confidence)
-
-
-def _checked_outputs(out: Path | None, html: Path | None, read: Sequence[Path]) -> Path:
-    """Check, before any work is done, everything that is going to be written."""
-    from calibrant.data.whole_file import check_writable
-
-    if out is None:
-        raise InputError("-o is missing: name the file for the point, like -o point.json.")
-    check_writable(out, name="-o")
-    if out.suffix.lower() != ".json":
-        raise InputError(f"-o {out}: a point is saved as JSON, so let the name end in .json.")
-    if html is not None:
-        check_writable(html, name="--html")
-    taken = {file.resolve() for file in read}
-    for flag, path in (("-o", out), ("--html", html)):
-        if path is not None and path.resolve() in taken:
-            raise InputError(
-                f"{flag} {path} is a file that is read or written: choose another name."
-            )
-        taken |= {out.resolve()}
-    return out
 
 
 def _show(found: Found, *, source: str, out: Path, html: Path | None, json: bool) -> None:

@@ -18,7 +18,7 @@ from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import Chosen
 from calibrant.thresholds.keeping import kept_candidates
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import Question, check_design, put_question
+from calibrant.thresholds.question import Question, put_question
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
@@ -153,10 +153,8 @@ def select_band(
     question = put_question(
         labels, probs, logits, [act.rate, clear.rate], weights=weights,
         largest_weight=largest_weight, classes=classes,
-        positive=positive, rng=rng,
+        positive=positive, rng=rng, promised=confidence is not None,
     )  # fmt: skip
-    if confidence is not None:
-        check_design(question.rows)
     delta = None if confidence is None else (1 - confidence) / 2 / seen.candidates
     found = candidates_at_ends(question)
     upper, lower = _widest(question, *(

@@ -15,7 +15,7 @@ from calibrant.inputs import as_labels
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.objective import as_targets, objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import check_design, put_question
+from calibrant.thresholds.question import put_question
 from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import as_scores
@@ -148,10 +148,9 @@ def select_each(
             classes=classes,
             positive=name,
             rng=rng,
+            promised=confidence is not None,
             needs_both=False,
         )
-        if confidence is not None:
-            check_design(question.rows)
         try:
             points[name] = answer(
                 question,

@@ -18,7 +18,7 @@ from calibrant.thresholds.ranked import Ranked, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.thresholds.scores import On, as_scores, predicted, row_scores
 
-__all__ = ["Question", "Threshold", "check_design", "put_question"]
+__all__ = ["Question", "Threshold", "put_question"]
 
 
 _ALIKE = (
@@ -105,10 +105,12 @@ def put_question(
     positive: Any = None,
     rng: int | np.random.Generator = 0,
     needs_both: bool = True,
+    promised: bool = False,
 ) -> Question:
     """Check the input and sort the rows for the question that the rates ask.
 
-    With `needs_both`, rows with and without the class that is acted on must be there.
+    With `needs_both`, rows with and without the class that is acted on must be there. With
+    `promised`, weights must be such that a promise can rest on them.
     """
     array, on = as_scores(probs, logits)
     n_classes = 2 if array.ndim == 1 else array.shape[1]
@@ -129,6 +131,8 @@ def put_question(
     if heavy is not None and largest_weight is None and heavy.min() == heavy.max():
         heavy, notes = None, (_ALIKE,)
     rows = rank_rows(scores, event, heavy, largest_weight=largest_weight, rng=rng)
+    if promised:
+        _check_design(rows)
     if needs_both and of is not None:
         _check_labels(rows, of)
     return Question(rows, on, of, names, notes)
@@ -177,7 +181,7 @@ def _check_labels(rows: Ranked, of: Any) -> None:
         )
 
 
-def check_design(rows: Ranked) -> None:
+def _check_design(rows: Ranked) -> None:
     """Refuse weights that cannot be inverse inclusion probabilities, or that one row dominates."""
     weights = rows.weight
     if weights is None:

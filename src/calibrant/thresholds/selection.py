@@ -15,7 +15,7 @@ from calibrant.thresholds.keeping import kept_candidates
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.objective import as_targets, objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import Question, check_design, put_question
+from calibrant.thresholds.question import Question, put_question
 from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
 from calibrant.thresholds.unreachable import unreachable
@@ -113,9 +113,8 @@ def select(
         classes=classes,
         positive=positive,
         rng=rng,
+        promised=confidence is not None,
     )
-    if confidence is not None:
-        check_design(question.rows)
     return answer(question, targets, objective, sign, confidence=confidence, seen=seen)
 
 

@@ -1,0 +1,104 @@
+"""What all losses share: how they are called, steered, added and scaled."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import torch
+from torch import Tensor, nn
+
+from calibrant.errors import InputError
+from calibrant.losses.rows import IGNORE, Reduction, check_reduction
+
+if TYPE_CHECKING:
+    from calibrant.losses.sums import LossSum
+
+__all__ = ["Loss", "RowLoss"]
+
+
+class Loss(nn.Module):
+    """A loss of `(logits, labels)`, with the two moments at which it may learn.
+
+    A training loop calls `set_epoch` before each epoch and `update` with the logits and labels of
+    the steer split after each (or every `update_every` steps). Both do nothing here. Losses can be
+    added and scaled: `0.5 * CrossEntropyLoss() + 0.5 * SoftF1Loss()`.
+    """
+
+    name: ClassVar[str] = ""
+    steered: ClassVar[bool] = False  # whether `update` learns anything from the steer split
+    update_every: int | None = None  # optimiser steps between updates; None for once an epoch
+
+    def set_epoch(self, epoch: int) -> None:
+        """Be told which epoch begins, counted from 0."""
+
+    def update(self, logits: Any, labels: Any) -> None:
+        """Learn from the logits and labels of the steer split."""
+
+    def log_shift(self) -> Tensor | None:
+        """Return the (K,) constant by which this loss moves the logits of a perfect model.
+
+        Class weights and prior-adjusted losses train towards another posterior than the one in the
+        data. Subtracting this from the logits undoes it. None where nothing is moved, or where no
+        such constant exists.
+        """
+        return None
+
+    def __add__(self, other: Any) -> LossSum:
+        from calibrant.losses.sums import LossSum
+
+        total: LossSum = LossSum.of(self) + other
+        return total
+
+    def __mul__(self, factor: float) -> LossSum:
+        from calibrant.losses.sums import LossSum
+
+        scaled: LossSum = LossSum.of(self) * factor
+        return scaled
+
+    __rmul__ = __mul__
+
+
+class RowLoss(Loss):
+    """A loss that is a sum over rows, with torch's three options.
+
+    Parameters
+    ----------
+    weight : (K,) weight of each class, multiplied onto the loss of its rows from outside: it
+        does not change how hard a row is held to be
+    ignore_index : label of rows that do not count
+    reduction : "mean" (divided by the sum of weights), "sum" or "none"
+    """
+
+    weight: Tensor | None
+
+    def __init__(
+        self,
+        *,
+        weight: Any = None,
+        ignore_index: int = IGNORE,
+        reduction: Reduction = "mean",
+    ) -> None:
+        super().__init__()
+        check_reduction(reduction)
+        self.register_buffer("weight", None if weight is None else _checked(weight))
+        self.ignore_index = ignore_index
+        self.reduction = reduction
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The three options, to hand to the loss's function."""
+        return {
+            "weight": self.weight,
+            "ignore_index": self.ignore_index,
+            "reduction": self.reduction,
+        }
+
+
+def _checked(weight: Any) -> Tensor:
+    values = torch.as_tensor(weight, dtype=torch.float32)
+    if values.ndim != 1 or not bool((values.isfinite() & (values >= 0)).all()):
+        raise InputError(
+            "weight must be one finite number of at least 0 per class, "
+            f"got {values.tolist() if values.numel() < 20 else tuple(values.shape)}."
+        )
+    return values

@@ -1,0 +1,70 @@
+"""Weights of classes from their counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from calibrant.errors import InputError
+
+__all__ = ["as_counts", "balanced_weights", "class_balanced_weights"]
+
+
+def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
+    r"""Weights that let every class count alike in the loss.
+
+    $$ w_k = \frac{n}{K n_k} $$
+
+    $n_k$ is the number of rows of class $k$, $n$ of all, $K$ the number of classes that have rows;
+    a class without rows gets 0. A model trained with them is not calibrated: undo the shift (see
+    `CrossEntropyLoss.log_shift`) or correct the prior before probabilities are used.
+
+    Examples
+    --------
+    >>> from calibrant.losses import balanced_weights
+    >>> balanced_weights([90, 10]).tolist()
+    [0.5555555820465088, 5.0]
+    """
+    counts = as_counts(class_counts)
+    seen = counts > 0
+    weights = counts.sum() / (seen.sum() * counts.clamp_min(1))
+    return weights.where(seen, 0.0).float()
+
+
+def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float = 0.999) -> Tensor:
+    r"""Weights by the effective number of rows: milder than balanced ones.
+
+    $$ w_k \propto \frac{1 - \beta}{1 - \beta^{n_k}}, \qquad \sum_k w_k = K $$
+
+    $n_k$ is the number of rows of class $k$; $\beta = 0$ gives equal weights, $\beta \to 1$
+    balanced ones. A class without rows gets 0.
+
+    Examples
+    --------
+    >>> from calibrant.losses import class_balanced_weights
+    >>> [round(w, 3) for w in class_balanced_weights([900, 100], beta=0.99).tolist()]
+    [0.776, 1.224]
+
+    References
+    ----------
+    Cui et al. (2019), Class-balanced loss based on effective number of samples, section 4.
+    """
+    if not 0 <= beta < 1:
+        raise InputError(f"beta must lie in [0, 1), got {beta!r}.")
+    counts = as_counts(class_counts)
+    seen = counts > 0
+    raw = ((1 - beta) / (1 - beta ** counts.clamp_min(1))).where(seen, 0.0)
+    return (raw * seen.sum() / raw.sum()).float()
+
+
+def as_counts(class_counts: Sequence[int] | Tensor) -> Tensor:
+    """Check the counts of classes."""
+    counts = torch.as_tensor(class_counts, dtype=torch.float64)
+    if counts.ndim != 1 or len(counts) < 2 or not bool((counts >= 0).all()) or counts.sum() <= 0:
+        raise InputError(
+            "class_counts must hold the rows of each of at least two classes, "
+            f"got {counts.tolist() if counts.numel() < 20 else tuple(counts.shape)}."
+        )
+    return counts

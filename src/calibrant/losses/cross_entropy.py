@@ -1,0 +1,74 @@
+"""Cross-entropy, with the house's options."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from calibrant.losses.base import RowLoss
+from calibrant.losses.names import register
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+
+__all__ = ["CrossEntropyLoss", "cross_entropy_loss"]
+
+
+def cross_entropy_loss(
+    logits: Tensor,
+    labels: Tensor,
+    *,
+    weight: Any = None,
+    ignore_index: int = IGNORE,
+    reduction: Reduction = "mean",
+) -> Tensor:
+    r"""Cross-entropy of a batch: the log loss that all models are compared by.
+
+    $$ L = -\log p_y $$
+
+    $p_y$ is the probability of the true class; with shares $q_k$ it is $-\sum_k q_k \log p_k$. It
+    is a proper score: on enough data the model it asks for is the true posterior. With class
+    weights $w$ it asks for $w_k \eta_k / \sum_j w_j \eta_j$ instead; `log_shift` undoes that.
+
+    It differs from torch's in two corners: a mean over shares divides by the sum of their weights,
+    and a batch whose rows are all ignored gives 0 instead of NaN.
+
+    Parameters
+    ----------
+    logits : (n, K) or (n, K, ...) tensor, of any floating precision
+    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    weight : (K,) weight of each class
+    ignore_index : label of rows that do not count
+    reduction : "mean" (divided by the sum of weights), "sum" or "none"
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.losses import cross_entropy_loss
+    >>> round(float(cross_entropy_loss(torch.zeros(1, 4), torch.tensor([2]))), 4)  # log 4
+    1.3863
+    """
+    rows = as_rows(logits, labels, ignore_index=ignore_index)
+    log_p = torch.log_softmax(rows.logits, -1)
+    if rows.labels is not None:
+        log_p = log_p.gather(-1, rows.labels.unsqueeze(-1)).squeeze(-1)
+    return reduced(-log_p, rows, weight=weight, reduction=reduction)
+
+
+@register("ce")
+class CrossEntropyLoss(RowLoss):
+    """Cross-entropy; see `cross_entropy_loss`.
+
+    Parameters
+    ----------
+    weight, ignore_index, reduction : see `cross_entropy_loss`; by name, `ce:weight=balanced`
+        takes the weights from the train split
+    """
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of a batch."""
+        return cross_entropy_loss(logits, labels, **self.options)
+
+    def log_shift(self) -> Tensor | None:
+        """Return the logarithm of the class weights, by which they move a perfect model."""
+        return None if self.weight is None else self.weight.clamp_min(1e-12).log()

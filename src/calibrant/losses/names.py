@@ -1,0 +1,209 @@
+"""Losses by name: `focal:gamma=3`, `0.5*ce + 0.5*soft_f1`, `mypackage.losses:MyLoss`."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import inspect
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from torch import Tensor, nn
+
+from calibrant.errors import InputError
+
+__all__ = ["LossLike", "as_loss", "losses", "register"]
+
+LossLike = str | nn.Module | Callable[[Tensor, Tensor], Tensor]
+Class = TypeVar("Class", bound="type[nn.Module]")
+
+_LOSSES: dict[str, type[nn.Module]] = {}
+_COUNTS = "class_counts"  # the parameter by which a loss asks for the counts of the train split
+
+
+def register(name: str) -> Callable[[Class], Class]:
+    """List a loss under a name; use it as a class decorator."""
+
+    def listed(loss: Class) -> Class:
+        other = _LOSSES.get(name, loss)
+        if (other.__module__, other.__qualname__) != (loss.__module__, loss.__qualname__):
+            raise InputError(f"the loss name {name!r} is taken by {other.__name__}.")
+        _LOSSES[name] = loss
+        setattr(loss, "name", name)  # noqa: B010  # a Module has no such attribute
+        return loss
+
+    return listed
+
+
+def losses() -> dict[str, type[nn.Module]]:
+    """Return every registered loss, by name.
+
+    Examples
+    --------
+    >>> from calibrant.losses import losses
+    >>> losses()["focal"].__name__
+    'FocalLoss'
+    """
+    import calibrant.losses  # noqa: F401  # importing the folder registers its losses
+
+    return dict(sorted(_LOSSES.items()))
+
+
+def as_loss(loss: LossLike, *, class_counts: Sequence[int] | Tensor | None = None) -> nn.Module:
+    """Turn a name, a function or a Module into a Module that a training loop can call.
+
+    Parameters
+    ----------
+    loss : a Module or a function of `(logits, labels)`, or text: a registered name with options
+        (`focal:gamma=3,reduction=sum`), `package.module:Name` for your own, or a sum of such
+        terms (`0.5*ce + 0.5*soft_f1`)
+    class_counts : rows of each class in the train split, for losses that need them
+        (`balanced_softmax`) and for `weight=balanced` or `weight=class_balanced`
+
+    Examples
+    --------
+    >>> from calibrant.losses import as_loss
+    >>> as_loss("focal:gamma=3").gamma
+    3
+    >>> as_loss("0.5*ce + 0.5*soft_f1").factors
+    (0.5, 0.5)
+    """
+    if isinstance(loss, nn.Module):
+        return loss
+    if isinstance(loss, str):
+        return _from_text(loss, class_counts)
+    if isinstance(loss, type) and issubclass(loss, nn.Module):
+        return _made(loss, {}, loss.__name__, class_counts)
+    if callable(loss):
+        from calibrant.losses.function import FunctionLoss
+
+        return FunctionLoss(loss)  # type: ignore[arg-type]
+    raise InputError(
+        "a loss must be a name like 'focal:gamma=3', a function of (logits, labels) or a "
+        f"torch Module, got {type(loss).__name__}."
+    )
+
+
+def _from_text(text: str, class_counts: Any) -> nn.Module:
+    # The plus sign inside a number like 1e+3 does not separate terms.
+    found = [_term(term, class_counts) for term in re.split(r"(?<!\d[eE])\+", text)]
+    if len(found) == 1 and found[0][0] == 1.0:
+        return found[0][1]
+    from calibrant.losses.sums import LossSum
+
+    return LossSum([loss for _, loss in found], [factor for factor, _ in found])
+
+
+def _term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
+    match = re.fullmatch(r"(?:([-+.\deE]+)\s*\*\s*)?(.+)", text.strip(), re.DOTALL)
+    if match is None:
+        raise InputError("the name of a loss is empty: write one like 'ce' or 'focal:gamma=3'.")
+    try:
+        factor = 1.0 if match[1] is None else float(match[1])
+    except ValueError:
+        raise InputError(f"{match[1]!r} in {text!r} is not a number to scale a loss by.") from None
+    return factor, _named(match[2].strip(), class_counts)
+
+
+def _named(text: str, class_counts: Any) -> nn.Module:
+    name, _, rest = text.partition(":")
+    if "." in name:
+        place, _, options = rest.partition(":")
+        return _own(name, place, _options(options, text), class_counts)
+    known = losses()
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise InputError(
+            f"there is no loss {name!r}{hint}: choose one of {', '.join(known)}, "
+            "or name your own as package.module:Name."
+        )
+    return _made(known[name], _options(rest, text), name, class_counts)
+
+
+def _own(module: str, name: str, options: Mapping[str, Any], class_counts: Any) -> nn.Module:
+    text = f"{module}:{name}"
+    try:
+        found = getattr(importlib.import_module(module), name)
+    except ImportError as error:
+        raise InputError(f"the loss {text!r} cannot be imported: {error}.") from error
+    except AttributeError:
+        raise InputError(f"the module {module!r} has no loss {name!r}.") from None
+    if isinstance(found, type) and issubclass(found, nn.Module):
+        return _made(found, options, text, class_counts)
+    if isinstance(found, nn.Module) and not options:
+        return found
+    if callable(found) and not isinstance(found, (type, nn.Module)):
+        from calibrant.losses.function import FunctionLoss
+
+        return FunctionLoss(found, **options)
+    raise InputError(
+        f"the loss {text!r} must be a function of (logits, labels) or a torch Module class, "
+        f"got {type(found).__name__}{' with options' if options else ''}."
+    )
+
+
+def _made(
+    loss: type[nn.Module], options: Mapping[str, Any], name: str, class_counts: Any
+) -> nn.Module:
+    """Construct a loss from its options, with the train split's counts where it asks for them."""
+    asked = dict(options)
+    takes = inspect.signature(loss).parameters
+    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
+    for option in asked:
+        if option not in takes and not open_ended:
+            near = difflib.get_close_matches(option, takes, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise InputError(
+                f"the loss {name!r} has no option {option!r}{hint}: it takes "
+                f"{', '.join(takes) or 'none'}."
+            )
+    if isinstance(asked.get("weight"), str):
+        asked["weight"] = _weight_named(asked["weight"], name, class_counts)
+    if _COUNTS in takes and _COUNTS not in asked:
+        asked[_COUNTS] = _known(class_counts, name)
+    try:
+        return loss(**asked)
+    except TypeError as error:
+        raise InputError(f"the loss {name!r} cannot be made: {error}.") from error
+
+
+def _weight_named(kind: str, name: str, class_counts: Any) -> Tensor:
+    from calibrant.losses.class_weights import balanced_weights, class_balanced_weights
+
+    makers = {"balanced": balanced_weights, "class_balanced": class_balanced_weights}
+    if kind not in makers:
+        raise InputError(
+            f"weight of the loss {name!r} must be 'balanced', 'class_balanced' or one number per "
+            f"class like [1,4], got {kind!r}."
+        )
+    return makers[kind](_known(class_counts, name))
+
+
+def _known(class_counts: Any, name: str) -> Any:
+    if class_counts is None:
+        raise InputError(
+            f"the loss {name!r} needs the counts of the classes: pass class_counts, "
+            "the rows of each class in the train split."
+        )
+    return class_counts
+
+
+def _options(text: str, whole: str) -> dict[str, Any]:
+    """Read `gamma=3,weight=[1,4]`: values are JSON, or else plain text."""
+    found: dict[str, Any] = {}
+    for part in re.split(r",(?![^\[]*\])", text) if text.strip() else []:
+        key, equals, value = part.partition("=")
+        if not equals or not key.strip() or not value.strip():
+            raise InputError(f"{part!r} in {whole!r} must read option=value, like gamma=3.")
+        found[key.strip()] = _value(value.strip())
+    return found
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError:
+        return {"True": True, "False": False, "None": None}.get(text, text)

@@ -1,0 +1,98 @@
+"""Sums of losses: `0.5 * ce + 0.5 * soft_f1`."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calibrant.errors import InputError
+from calibrant.losses.base import Loss
+
+__all__ = ["LossSum"]
+
+
+class LossSum(Loss):
+    r"""A weighted sum of losses.
+
+    $$ L = \sum_j c_j L_j $$
+
+    $c_j$ is the factor of the loss $L_j$. Each term keeps its own reduction; add only terms on the
+    same scale (all means, or all sums). What steers a term (`update`, `set_epoch`) reaches it.
+
+    Parameters
+    ----------
+    terms : the losses
+    factors : one finite number per loss; 1 by default
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.losses import CrossEntropyLoss, FocalLoss
+    >>> both = 0.5 * CrossEntropyLoss() + 0.5 * FocalLoss(gamma=0)
+    >>> round(float(both(torch.zeros(1, 2), torch.tensor([0]))), 4)  # log 2 either way
+    0.6931
+    """
+
+    def __init__(self, terms: Sequence[nn.Module], factors: Sequence[float] | None = None) -> None:
+        super().__init__()
+        factors = [1.0] * len(terms) if factors is None else list(factors)
+        if not terms or len(factors) != len(terms) or not all(map(math.isfinite, factors)):
+            raise InputError(
+                f"a sum of losses needs one finite factor per loss, got {len(terms)} losses and "
+                f"factors {factors}."
+            )
+        self.terms = nn.ModuleList(terms)
+        self.factors = tuple(float(factor) for factor in factors)
+
+    @classmethod
+    def of(cls, loss: Any) -> LossSum:
+        """Make any loss a sum of one term."""
+        from calibrant.losses.names import as_loss
+
+        return loss if isinstance(loss, LossSum) else cls([as_loss(loss)])
+
+    @property
+    def steered(self) -> bool:  # type: ignore[override]
+        """Whether any term learns from the steer split."""
+        return any(getattr(term, "steered", False) for term in self.terms)
+
+    @property
+    def update_every(self) -> int | None:  # type: ignore[override]
+        """Steps between updates: the fewest that a term asks for."""
+        asked = [getattr(term, "update_every", None) for term in self.terms]
+        return min((steps for steps in asked if steps), default=None)
+
+    def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
+        """Return the loss of a batch."""
+        values = [term(logits, labels) for term in self.terms]
+        parts = [factor * value for factor, value in zip(self.factors, values, strict=True)]
+        return torch.stack(parts).sum(0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Tell every term which epoch begins."""
+        for term in self.terms:
+            if callable(told := getattr(term, "set_epoch", None)):
+                told(epoch)
+
+    def update(self, logits: Any, labels: Any) -> None:
+        """Let every steered term learn from the steer split."""
+        for term in self.terms:
+            if getattr(term, "steered", False) and callable(learn := getattr(term, "update", None)):
+                learn(logits, labels)
+
+    def __add__(self, other: Any) -> LossSum:
+        more = LossSum.of(other)
+        return LossSum([*self.terms, *more.terms], self.factors + more.factors)
+
+    def __mul__(self, factor: float) -> LossSum:
+        return LossSum(list(self.terms), [factor * own for own in self.factors])
+
+    __rmul__ = __mul__
+
+    def extra_repr(self) -> str:
+        """Show the factors when the sum is printed."""
+        return f"factors={self.factors}"

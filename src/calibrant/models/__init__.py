@@ -1,0 +1,3 @@
+"""Networks that turn encoded rows into logits: one file each."""
+
+__all__: list[str] = []

@@ -16,12 +16,12 @@ class Batch(NamedTuple):
 
     Parameters
     ----------
-    index : (b,) where the rows stand in the split
+    places : (b,) where the rows stand in the split
     inputs : what the model is called with: `model(*inputs)`
     labels : (b,) classes
     """
 
-    index: Tensor
+    places: Tensor
     inputs: tuple[Tensor, ...]
     labels: Tensor
 

@@ -14,6 +14,7 @@ __all__ = [
     "SplitMisuse",
     "StoreError",
     "TargetUnreachable",
+    "TrainingError",
 ]
 
 
@@ -148,6 +149,12 @@ class SplitMisuse(CalibrantError):
     """Rows meant for one job (train, steer, calibrate, test) were used for another."""
 
     kind = "split_misuse"
+
+
+class TrainingError(CalibrantError, RuntimeError):
+    """A training run cannot go on: it diverged, ran out of memory, or its checkpoint is damaged."""
+
+    kind = "training"
 
 
 class MissingExtra(CalibrantError, ImportError):

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-import torch
 from torch import Tensor, nn
 
-from calibrant.errors import InputError
-from calibrant.losses.rows import IGNORE, Reduction, check_reduction
+from calibrant.losses.rows import (
+    IGNORE,
+    Reduction,
+    as_class_weight,
+    check_ignore,
+    check_reduction,
+)
 
 if TYPE_CHECKING:
     from calibrant.losses.sums import LossSum
@@ -49,6 +53,14 @@ class Loss(nn.Module):
         total: LossSum = LossSum.of(self) + other
         return total
 
+    def __radd__(self, other: Any) -> Loss:
+        from calibrant.losses.sums import LossSum
+
+        if isinstance(other, int) and other == 0:  # where the built-in `sum` begins
+            return self
+        total: LossSum = LossSum.of(other) + self
+        return total
+
     def __mul__(self, factor: float) -> LossSum:
         from calibrant.losses.sums import LossSum
 
@@ -80,7 +92,8 @@ class RowLoss(Loss):
     ) -> None:
         super().__init__()
         check_reduction(reduction)
-        self.register_buffer("weight", None if weight is None else _checked(weight))
+        check_ignore(ignore_index)
+        self.register_buffer("weight", None if weight is None else as_class_weight(weight))
         self.ignore_index = ignore_index
         self.reduction = reduction
 
@@ -92,13 +105,3 @@ class RowLoss(Loss):
             "ignore_index": self.ignore_index,
             "reduction": self.reduction,
         }
-
-
-def _checked(weight: Any) -> Tensor:
-    values = torch.as_tensor(weight, dtype=torch.float32)
-    if values.ndim != 1 or not bool((values.isfinite() & (values >= 0)).all()):
-        raise InputError(
-            "weight must be one finite number of at least 0 per class, "
-            f"got {values.tolist() if values.numel() < 20 else tuple(values.shape)}."
-        )
-    return values

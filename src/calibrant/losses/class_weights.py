@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from numbers import Real
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -21,6 +23,10 @@ def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
     a class without rows gets 0. A model trained with them is not calibrated: undo the shift (see
     `CrossEntropyLoss.log_shift`) or correct the prior before probabilities are used.
 
+    Parameters
+    ----------
+    class_counts : rows of each class in the train split
+
     Examples
     --------
     >>> from calibrant.losses import balanced_weights
@@ -38,8 +44,13 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
 
     $$ w_k \propto \frac{1 - \beta}{1 - \beta^{n_k}}, \qquad \sum_k w_k = K $$
 
-    $n_k$ is the number of rows of class $k$; $\beta = 0$ gives equal weights, $\beta \to 1$
-    balanced ones. A class without rows gets 0.
+    $n_k$ is the number of rows of class $k$ and $K$ the number of classes that have rows;
+    $\beta = 0$ gives equal weights, $\beta \to 1$ balanced ones. A class without rows gets 0.
+
+    Parameters
+    ----------
+    class_counts : rows of each class in the train split
+    beta : how far each further row of a class counts, in [0, 1)
 
     Examples
     --------
@@ -51,7 +62,7 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
     ----------
     Cui et al. (2019), Class-balanced loss based on effective number of samples, section 4.
     """
-    if not 0 <= beta < 1:
+    if not isinstance(beta, Real) or isinstance(beta, bool) or not 0 <= beta < 1:
         raise InputError(f"beta must lie in [0, 1), got {beta!r}.")
     counts = as_counts(class_counts)
     seen = counts > 0
@@ -61,10 +72,19 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
 
 def as_counts(class_counts: Sequence[int] | Tensor) -> Tensor:
     """Check the counts of classes."""
-    counts = torch.as_tensor(class_counts, dtype=torch.float64)
-    if counts.ndim != 1 or len(counts) < 2 or not bool((counts >= 0).all()) or counts.sum() <= 0:
-        raise InputError(
-            "class_counts must hold the rows of each of at least two classes, "
-            f"got {counts.tolist() if counts.numel() < 20 else tuple(counts.shape)}."
-        )
+    try:
+        counts = torch.as_tensor(class_counts, dtype=torch.float64)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise _no_counts(class_counts) from error
+    if counts.ndim != 1 or len(counts) < 2:
+        raise _no_counts(class_counts)
+    if not bool((counts.isfinite() & (counts >= 0)).all()) or not bool(counts.any()):
+        raise _no_counts(class_counts)
     return counts
+
+
+def _no_counts(found: Any) -> InputError:
+    shown = found.tolist() if isinstance(found, Tensor) and found.numel() < 20 else found
+    return InputError(
+        f"class_counts must hold the rows of each of at least two classes, got {shown!r:.200}."
+    )

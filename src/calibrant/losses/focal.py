@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Real
 from typing import Any
 
 import torch
@@ -78,7 +79,7 @@ def focal_of_odds(odds: Tensor, gamma: Tensor | float) -> Tensor:
     log_p = F.logsigmoid(odds)
     if not isinstance(gamma, Tensor):
         base = F.logsigmoid(-odds) if gamma >= 0 else torch.log1p(torch.sigmoid(odds))
-        return -torch.exp(abs(gamma) * base) * log_p
+        return -torch.exp(abs(float(gamma)) * base) * log_p
     easy = F.logsigmoid(-odds)
     base = torch.where(gamma >= 0, easy, torch.log1p(torch.sigmoid(odds)))
     return -torch.exp(gamma.detach().abs() * base) * log_p
@@ -87,7 +88,8 @@ def focal_of_odds(odds: Tensor, gamma: Tensor | float) -> Tensor:
 def check_gamma(gamma: float, *, low: float = GAMMAS[0], name: str = "gamma") -> None:
     """Refuse a gamma with which no training is known to work."""
     high = GAMMAS[1]
-    if not isinstance(gamma, (int, float)) or not math.isfinite(gamma) or not low <= gamma <= high:
+    known = isinstance(gamma, Real) and not isinstance(gamma, bool)  # NumPy's numbers are Real
+    if not known or not math.isfinite(gamma) or not low <= gamma <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, got {gamma!r}.")
 
 

@@ -8,6 +8,8 @@ import inspect
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from torch import Tensor, nn
@@ -87,8 +89,7 @@ def as_loss(loss: LossLike, *, class_counts: Sequence[int] | Tensor | None = Non
 
 
 def _from_text(text: str, class_counts: Any) -> nn.Module:
-    # The plus sign inside a number like 1e+3 does not separate terms.
-    found = [_term(term, class_counts) for term in re.split(r"(?<!\d[eE])\+", text)]
+    found = [_term(term, class_counts) for term in _split(text, "+")]
     if len(found) == 1 and found[0][0] == 1.0:
         return found[0][1]
     from calibrant.losses.sums import LossSum
@@ -109,10 +110,10 @@ def _term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
 
 def _named(text: str, class_counts: Any) -> nn.Module:
     name, _, rest = text.partition(":")
-    if "." in name:
+    known = losses()
+    if name not in known and _is_module(name, rest):
         place, _, options = rest.partition(":")
         return _own(name, place, _options(options, text), class_counts)
-    known = losses()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -123,14 +124,28 @@ def _named(text: str, class_counts: Any) -> nn.Module:
     return _made(known[name], _options(rest, text), name, class_counts)
 
 
+def _is_module(name: str, rest: str) -> bool:
+    """Whether text like `mylosses:Mine` means a loss of the user's, not a misspelt name."""
+    if "." in name:
+        return True
+    place = rest.partition(":")[0]
+    return place.isidentifier() and name.isidentifier() and find_spec(name) is not None
+
+
 def _own(module: str, name: str, options: Mapping[str, Any], class_counts: Any) -> nn.Module:
     text = f"{module}:{name}"
+    if not name:
+        raise InputError(f"a loss of your own is named as package.module:Name, got {module!r}.")
     try:
-        found = getattr(importlib.import_module(module), name)
-    except ImportError as error:
-        raise InputError(f"the loss {text!r} cannot be imported: {error}.") from error
-    except AttributeError:
-        raise InputError(f"the module {module!r} has no loss {name!r}.") from None
+        place = importlib.import_module(module)
+    except Exception as error:  # the user's module may fail in any way while it is imported
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"the loss {text!r} cannot be imported ({what}).") from error
+    found = getattr(place, name, None)
+    if found is None:
+        near = difflib.get_close_matches(name, dir(place), n=1)
+        hint = f" (did you mean {near[0]!r}?)" if near else ""
+        raise InputError(f"the module {module!r} has no loss {name!r}{hint}.")
     if isinstance(found, type) and issubclass(found, nn.Module):
         return _made(found, options, text, class_counts)
     if isinstance(found, nn.Module) and not options:
@@ -138,6 +153,7 @@ def _own(module: str, name: str, options: Mapping[str, Any], class_counts: Any) 
     if callable(found) and not isinstance(found, (type, nn.Module)):
         from calibrant.losses.function import FunctionLoss
 
+        _refuse_unknown(options, partial(found, None, None), text)  # (logits, labels) come later
         return FunctionLoss(found, **options)
     raise InputError(
         f"the loss {text!r} must be a function of (logits, labels) or a torch Module class, "
@@ -150,24 +166,37 @@ def _made(
 ) -> nn.Module:
     """Construct a loss from its options, with the train split's counts where it asks for them."""
     asked = dict(options)
-    takes = inspect.signature(loss).parameters
-    open_ended = any(p.kind is inspect.Parameter.VAR_KEYWORD for p in takes.values())
-    for option in asked:
-        if option not in takes and not open_ended:
-            near = difflib.get_close_matches(option, takes, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise InputError(
-                f"the loss {name!r} has no option {option!r}{hint}: it takes "
-                f"{', '.join(takes) or 'none'}."
-            )
+    takes = _refuse_unknown(asked, loss, name)
     if isinstance(asked.get("weight"), str):
         asked["weight"] = _weight_named(asked["weight"], name, class_counts)
     if _COUNTS in takes and _COUNTS not in asked:
         asked[_COUNTS] = _known(class_counts, name)
     try:
         return loss(**asked)
-    except TypeError as error:
-        raise InputError(f"the loss {name!r} cannot be made: {error}.") from error
+    except (TypeError, ValueError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"the loss {name!r} cannot be made ({error}).") from error
+
+
+def _refuse_unknown(options: Mapping[str, Any], made: Callable[..., Any], name: str) -> list[str]:
+    """Return the names of the options that a loss takes, or name one that it does not."""
+    try:
+        found = inspect.signature(made).parameters.values()
+    except ValueError:  # a function written in C may not say what it takes
+        return list(options)
+    takes = [p.name for p in found if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.VAR_KEYWORD for p in found):
+        return [*takes, *options]
+    for option in options:
+        if option not in takes:
+            near = difflib.get_close_matches(option, takes, n=1)
+            hint = f" (did you mean {near[0]!r}?)" if near else ""
+            raise InputError(
+                f"the loss {name!r} has no option {option!r}{hint}: it takes "
+                f"{', '.join(takes) or 'none'}."
+            )
+    return takes
 
 
 def _weight_named(kind: str, name: str, class_counts: Any) -> Tensor:
@@ -194,12 +223,27 @@ def _known(class_counts: Any, name: str) -> Any:
 def _options(text: str, whole: str) -> dict[str, Any]:
     """Read `gamma=3,weight=[1,4]`: values are JSON, or else plain text."""
     found: dict[str, Any] = {}
-    for part in re.split(r",(?![^\[]*\])", text) if text.strip() else []:
-        key, equals, value = part.partition("=")
-        if not equals or not key.strip() or not value.strip():
+    for part in _split(text, ",") if text.strip() else []:
+        key, equals, value = (piece.strip() for piece in part.partition("="))
+        if not equals or not key or not value:
             raise InputError(f"{part!r} in {whole!r} must read option=value, like gamma=3.")
-        found[key.strip()] = _value(value.strip())
+        if key in found:
+            raise InputError(f"{whole!r} names the option {key!r} twice.")
+        found[key] = _value(value)
     return found
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """Split at a mark, but not inside brackets nor at the plus sign of a number like 1e+3."""
+    parts, depth = [""], 0
+    for sign in text:
+        depth += (sign in "[{(") - (sign in "]})")
+        in_number = sign == "+" and re.search(r"\d[eE]$", parts[-1]) is not None
+        if sign == mark and depth == 0 and not in_number:
+            parts.append("")
+        else:
+            parts[-1] += sign
+    return parts
 
 
 def _value(text: str) -> Any:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, get_args
 
 import torch
@@ -10,7 +11,17 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 
-__all__ = ["IGNORE", "Reduction", "Rows", "as_rows", "as_weight", "check_reduction", "reduced"]
+__all__ = [
+    "IGNORE",
+    "Reduction",
+    "Rows",
+    "as_class_weight",
+    "as_rows",
+    "as_weight",
+    "check_ignore",
+    "check_reduction",
+    "reduced",
+]
 
 Reduction = Literal["mean", "sum", "none"]
 IGNORE = -100  # torch's own default
@@ -22,7 +33,7 @@ class Rows:
 
     Parameters
     ----------
-    logits : (n, K) in float32 or float64
+    logits : (n, K) in float32 or float64, 0 where the row is ignored
     labels : (n,) classes, 0 where the row is ignored; None where labels are shares
     shares : (n, K) share of each class; None where labels are classes
     kept : (n,) which rows count; None where all do
@@ -67,6 +78,7 @@ def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> Ro
     What lies in the tensors (labels out of range) is looked at on the CPU only: on a GPU each
     look would stop the queue, so the training loop checks its labels once beforehand.
     """
+    check_ignore(ignore_index)
     _check_tensors(logits, labels)
     soft = labels.is_floating_point()
     _check_shapes(logits, labels, soft)
@@ -76,15 +88,38 @@ def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> Ro
         flat = flat.float()
     if soft:
         shares = _flat(labels).to(flat.dtype)
-        _check_shares(shares)
+        _check_shares(shares, torch.finfo(labels.dtype).eps)
         return Rows(flat, None, shares, None, labels.shape[:1] + labels.shape[2:])
     classes = labels.reshape(-1).long()
     kept = classes != ignore_index
-    if classes.device.type == "cpu" and not torch.compiler.is_compiling():
+    if _can_look(classes):
         _check_range(classes, kept, k)
         if bool(kept.all()):
             return Rows(flat, classes, None, None, labels.shape)
+    # Whatever an ignored row holds, infinity and NaN too, must reach neither sums nor gradients.
+    flat = flat.masked_fill(~kept.unsqueeze(-1), 0.0)
     return Rows(flat, classes.where(kept, 0), None, kept, labels.shape)
+
+
+def as_class_weight(weight: Any, *, like: Tensor | None = None) -> Tensor:
+    """Check the weights of classes; they get the type and place of `like`."""
+    dtype, device = (torch.float32, None) if like is None else (like.dtype, like.device)
+    try:
+        values = torch.as_tensor(weight, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise _no_weight(weight) from error
+    if values.ndim != 1:
+        raise _no_weight(weight)
+    if _can_look(values) and not bool((values.isfinite() & (values >= 0)).all()):
+        raise _no_weight(weight)
+    return values
+
+
+def _no_weight(weight: Any) -> InputError:
+    shown = weight.tolist() if isinstance(weight, Tensor) and weight.numel() < 20 else weight
+    return InputError(
+        f"weight must be one finite number of at least 0 per class, got {shown!r:.200}."
+    )
 
 
 def as_weight(weight: Any, rows: Rows) -> Tensor | None:
@@ -100,7 +135,7 @@ def as_weight(weight: Any, rows: Rows) -> Tensor | None:
 
 
 def _class_weight(weight: Any, rows: Rows) -> Tensor:
-    values = torch.as_tensor(weight, dtype=rows.logits.dtype, device=rows.logits.device)
+    values = as_class_weight(weight, like=rows.logits)
     k = rows.logits.shape[1]
     if values.shape != (k,):
         raise InputError(
@@ -116,6 +151,12 @@ def check_reduction(reduction: str) -> None:
         raise InputError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
 
 
+def check_ignore(ignore_index: int) -> None:
+    """Refuse an ignore_index that no label can equal."""
+    if not isinstance(ignore_index, Integral) or isinstance(ignore_index, bool):
+        raise InputError(f"ignore_index must be a whole number, got {ignore_index!r}.")
+
+
 def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tensor:
     """Weight the rows' losses, drop the ignored ones, and gather them.
 
@@ -127,11 +168,10 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
     check_reduction(reduction)
     _check_values(values, rows)
     per_row = as_weight(weight, rows)
-    if rows.kept is not None:  # a NaN in an ignored row must not survive 0 x NaN
-        values = values.where(rows.kept, 0.0)
     if values.ndim == 2:
         of_classes = 1.0 if weight is None else _class_weight(weight, rows)
         weighted = (values * rows.one_hot() * of_classes).sum(-1)
+        weighted = weighted if rows.kept is None else weighted.where(rows.kept, 0.0)
     else:
         weighted = values if per_row is None else values * per_row
     if reduction == "none":
@@ -143,6 +183,11 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
         return total / max(len(values), 1)
     mass = per_row.sum()
     return total / mass.where(mass > 0, 1.0)
+
+
+def _can_look(values: Tensor) -> bool:
+    """Whether a look at the numbers neither waits for a GPU nor breaks a compiled graph."""
+    return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _flat(values: Tensor) -> Tensor:
@@ -182,19 +227,26 @@ def _check_range(classes: Tensor, kept: Tensor, k: int) -> None:
         )
 
 
-def _check_shares(shares: Tensor) -> None:
-    if shares.device.type != "cpu" or torch.compiler.is_compiling() or not len(shares):
+def _check_shares(shares: Tensor, precision: float) -> None:
+    if not _can_look(shares) or not len(shares):
         return
     off = (shares.sum(-1) - 1).abs().max()
-    if not bool((off < 1e-3) & (shares.min() >= 0)):
+    if not bool((off < max(1e-3, precision)) & (shares.min() >= 0)):
         raise InputError("labels given as shares of classes must be at least 0 and sum to 1.")
 
 
 def _check_values(values: Tensor, rows: Rows) -> None:
-    """Name the first row whose logits are not finite; its loss is then not finite either."""
-    if values.device.type != "cpu" or torch.compiler.is_compiling():
+    """Name the first row whose logits are not finite.
+
+    Its loss is then not finite either, but for an infinite logit of the true class, which can look
+    like a loss of 0.
+    """
+    if not _can_look(values):
         return
-    bad = ~values.detach().isfinite()
+    bad = ~values.detach().isfinite().reshape(len(values), -1).all(-1)
+    if rows.labels is not None:
+        own = rows.logits.detach().gather(-1, rows.labels.unsqueeze(-1)).squeeze(-1)
+        bad |= ~own.isfinite()
     if rows.kept is not None:
         bad &= rows.kept
     if bool(bad.any()):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from numbers import Real
 from typing import Any
 
 import torch
@@ -40,7 +41,7 @@ class LossSum(Loss):
     def __init__(self, terms: Sequence[nn.Module], factors: Sequence[float] | None = None) -> None:
         super().__init__()
         factors = [1.0] * len(terms) if factors is None else list(factors)
-        if not terms or len(factors) != len(terms) or not all(map(math.isfinite, factors)):
+        if not terms or len(factors) != len(terms) or not all(map(_is_finite, factors)):
             raise InputError(
                 f"a sum of losses needs one finite factor per loss, got {len(terms)} losses and "
                 f"factors {factors}."
@@ -69,6 +70,12 @@ class LossSum(Loss):
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
         values = [term(logits, labels) for term in self.terms]
+        shapes = {tuple(value.shape) for value in values}
+        if len(shapes) > 1:
+            raise InputError(
+                "the terms of a sum of losses must share one reduction, but gave shapes "
+                f"{' and '.join(map(str, sorted(shapes)))}."
+            )
         parts = [factor * value for factor, value in zip(self.factors, values, strict=True)]
         return torch.stack(parts).sum(0)
 
@@ -84,11 +91,21 @@ class LossSum(Loss):
             if getattr(term, "steered", False) and callable(learn := getattr(term, "update", None)):
                 learn(logits, labels)
 
+    def log_shift(self) -> Tensor | None:
+        """Return the shift that all terms share, or None: terms that disagree have no constant."""
+        asked = [getattr(term, "log_shift", None) for term in self.terms]
+        shifts = [shift() if callable(shift) else None for shift in asked]
+        first = shifts[0]
+        agree = first is not None and all(s is not None and torch.equal(s, first) for s in shifts)
+        return first if agree else None
+
     def __add__(self, other: Any) -> LossSum:
         more = LossSum.of(other)
         return LossSum([*self.terms, *more.terms], self.factors + more.factors)
 
     def __mul__(self, factor: float) -> LossSum:
+        if not _is_finite(factor):
+            raise InputError(f"a loss can be scaled by a finite number, got {factor!r}.")
         return LossSum(list(self.terms), [factor * own for own in self.factors])
 
     __rmul__ = __mul__
@@ -96,3 +113,7 @@ class LossSum(Loss):
     def extra_repr(self) -> str:
         """Show the factors when the sum is printed."""
         return f"factors={self.factors}"
+
+
+def _is_finite(factor: Any) -> bool:
+    return isinstance(factor, Real) and not isinstance(factor, bool) and math.isfinite(factor)

@@ -1,7 +1,24 @@
 """The training loop, read top to bottom, and the estimators on top of it."""
 
+from calibrant.training.array_rows import ArrayRows
 from calibrant.training.batches import Batch, Rows
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.records import EpochRecord
+from calibrant.training.loop import train
+from calibrant.training.options import TrainingOptions
+from calibrant.training.records import EpochRecord, Trained
+from calibrant.training.scoring import predict_logits
+from calibrant.training.text_rows import TextRows
 
-__all__ = ["Batch", "EpochRecord", "Hook", "Rows", "Run"]
+__all__ = [
+    "ArrayRows",
+    "Batch",
+    "EpochRecord",
+    "Hook",
+    "Rows",
+    "Run",
+    "TextRows",
+    "Trained",
+    "TrainingOptions",
+    "predict_logits",
+    "train",
+]

@@ -63,3 +63,6 @@ class Hook:
 
     def on_train_end(self, run: Run) -> None:
         """Called once, after the chosen weights were restored."""
+
+    def close(self) -> None:
+        """Called at the very end, also after an error or an interruption."""

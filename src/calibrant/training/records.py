@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Literal
 
-__all__ = ["EpochRecord"]
+from torch import nn
+
+__all__ = ["EpochRecord", "Trained"]
 
 
 @dataclass(frozen=True)
@@ -48,3 +50,23 @@ class EpochRecord:
         """Rebuild from `to_dict`."""
         gammas = saved["gammas"]
         return cls(**{**saved, "gammas": None if gammas is None else (gammas[0], gammas[1])})
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A finished run.
+
+    Parameters
+    ----------
+    model : with the weights of the best epoch, in eval mode, on the CPU
+    loss : with what it learned (AdaFocal's gammas and their history), on the CPU
+    records : one per epoch that was run
+    best_epoch : the epoch whose weights were kept
+    why : the run ended: "patience" (no improvement for long enough) or "epochs" (all were run)
+    """
+
+    model: nn.Module
+    loss: nn.Module
+    records: tuple[EpochRecord, ...]
+    best_epoch: int
+    why: Literal["patience", "epochs"]

@@ -1,0 +1,107 @@
+"""One column of numbers: missing values filled, standardised."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
+
+__all__ = ["NumberColumn"]
+
+_LARGEST = 1e30
+"""Beyond this a standardised value would square to infinity in float32."""
+
+
+@dataclass(frozen=True)
+class NumberColumn:
+    r"""A column of numbers, standardised with statistics of the train rows.
+
+    $$ z = (x - \text{mean}) / \text{scale}, \qquad z = 0 \text{ where } x \text{ is missing} $$
+
+    mean and scale are the mean and the standard deviation (divided by n) of the values that the
+    train rows have; so a missing value is filled with the train mean, for which z is 0. Where train
+    rows lacked values, a second feature is 1 for a missing value and 0 otherwise, from which a
+    model can learn what absence means. A column that never varied becomes 0. Far values are not
+    clipped.
+
+    Parameters
+    ----------
+    name : of the column
+    mean, scale : of the train rows; scale is 0 for a constant column
+    missing : whether train rows lacked values
+
+    Examples
+    --------
+    >>> column = NumberColumn.learn("weight", np.array([1.0, 3.0, np.nan]))
+    >>> column.mean, column.scale, column.features
+    (2.0, 1.0, ('weight', 'weight missing'))
+    >>> column.encode(np.array([np.nan, 5.0]))
+    array([[0., 1.],
+           [3., 0.]], dtype=float32)
+    """
+
+    name: str
+    mean: float
+    scale: float
+    missing: bool
+
+    @classmethod
+    def learn(cls, name: str, values: FloatArray) -> NumberColumn:
+        """Take the statistics of the train rows."""
+        there = values[~np.isnan(values)]
+        if not len(there):
+            raise InputError(
+                f"column {name!r} has no value in any of the {len(values)} train rows: leave it "
+                f"out with drop=[{name!r}]."
+            )
+        largest = float(np.abs(there).max()) or 1.0  # squares of huge values must be numbers
+        small = there / largest
+        constant = bool((there == there[0]).all())
+        mean = float(there[0]) if constant else float(small.mean()) * largest
+        scale = 0.0 if constant else float(small.std()) * largest
+        return cls(name, mean, scale, len(there) < len(values))
+
+    @property
+    def features(self) -> tuple[str, ...]:
+        """Names of the features that the column becomes."""
+        return (self.name, f"{self.name} missing") if self.missing else (self.name,)
+
+    def encode(self, values: FloatArray) -> NDArray[np.float32]:
+        """Return the features (n, 1 or 2) of any rows."""
+        absent = np.isnan(values)
+        if self.scale == 0.0:
+            z = np.zeros(len(values))
+        else:
+            with np.errstate(over="ignore"):
+                z = np.where(absent, 0.0, (values - self.mean) / self.scale)
+        if not (np.abs(z) < _LARGEST).all():
+            row = int(np.argmin(np.abs(z) < _LARGEST))
+            raise InputError(
+                f"column {self.name!r} row {row} is {values[row]:g}, more than {_LARGEST:g} "
+                f"standard deviations from the train rows' mean {self.mean:g}: repair that value."
+            )
+        found = np.column_stack([z, absent]) if self.missing else z[:, None]
+        return found.astype(np.float32)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what was learned as JSON."""
+        return {
+            "kind": "number",
+            "name": self.name,
+            "mean": self.mean,
+            "scale": self.scale,
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> NumberColumn:
+        """Rebuild from `to_dict`."""
+        return cls(
+            str(saved["name"]), float(saved["mean"]), float(saved["scale"]), bool(saved["missing"])
+        )

@@ -1,0 +1,59 @@
+"""A batch of texts as the text networks take it: token ids and lengths."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+from calibrant.errors import InputError
+
+__all__ = ["beyond", "check_text_batch", "embedded"]
+
+
+def check_text_batch(tokens: Tensor, lengths: Tensor) -> None:
+    """Refuse what is not (b, L) token ids with (b,) lengths."""
+    for name, value in (("tokens", tokens), ("lengths", lengths)):
+        if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
+            raise InputError(f"{name} must be whole numbers, got {value.dtype}.")
+    if tokens.ndim != 2 or not tokens.shape[1]:
+        raise InputError(
+            "tokens must have one row per text and at least one column (0 for an empty text), "
+            f"got shape {tuple(tokens.shape)}."
+        )
+    if lengths.shape != tokens.shape[:1]:
+        raise InputError(
+            f"lengths must hold one number per text, {tuple(tokens.shape[:1])} here, "
+            f"got shape {tuple(lengths.shape)}."
+        )
+    if lengths.device.type == "cpu" and len(lengths):  # on a GPU a look would stop the queue
+        low, high = (int(bound) for bound in lengths.aminmax())
+        if low < 0 or high > tokens.shape[1]:
+            raise InputError(
+                f"lengths must lie in 0..{tokens.shape[1]}, the columns of tokens, "
+                f"got {low} to {high}."
+            )
+
+
+def beyond(lengths: Tensor, width: int, device: torch.device) -> Tensor:
+    """Return a (b, width) mask of the columns that lie beyond the end of their row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> beyond(torch.tensor([1, 3]), 3, torch.device("cpu")).int().tolist()
+    [[0, 1, 1], [0, 0, 0]]
+    """
+    columns = torch.arange(width, device=device)
+    return columns >= lengths.to(device, non_blocking=True).unsqueeze(1)
+
+
+def embedded(embedding: nn.Embedding, tokens: Tensor) -> Tensor:
+    """Look token ids up, or name the one that is too large."""
+    try:
+        vectors: Tensor = embedding(tokens)
+    except IndexError as error:
+        raise InputError(
+            f"tokens must lie in 0..{embedding.num_embeddings - 1} for this network, "
+            f"got {int(tokens.min())} to {int(tokens.max())}."
+        ) from error
+    return vectors

@@ -1,0 +1,139 @@
+"""Rows of numbers (tables, images, embeddings) as batches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Generator, Tensor
+
+from calibrant.errors import InputError
+from calibrant.training.batches import Batch
+from calibrant.training.dealing import (
+    as_row_labels,
+    batch_sizes,
+    check_batch_size,
+    order_of,
+    own_part,
+)
+
+__all__ = ["ArrayRows"]
+
+_BLOCK = 64 * 2**20  # bytes gathered at a time: bounds the memory of an epoch
+
+
+class ArrayRows:
+    """Rows whose features are one tensor; a batch is a view and costs next to nothing.
+
+    A shuffled epoch gathers the rows in their new order, 64 MiB at a time, and deals views of
+    that copy; an epoch in order deals views of the features themselves. Do not write into them.
+
+    A shuffled epoch never ends with a batch that leaves a process fewer than two rows: such a
+    rest goes into the batch before, since batch norm cannot learn from one row. No row is lost.
+
+    Parameters
+    ----------
+    features : (n, ...) finite floating-point numbers; numpy arrays become float32, tensors keep
+        their precision
+    labels : (n,) classes as whole numbers; None for prediction, dealt as zeros
+
+    Examples
+    --------
+    >>> import numpy as np, torch
+    >>> from calibrant.training.array_rows import ArrayRows
+    >>> rows = ArrayRows(np.zeros((9, 2)), np.arange(9))
+    >>> [len(batch.labels) for batch in rows.batches(4)]
+    [4, 4, 1]
+    >>> shuffled = rows.batches(4, generator=torch.Generator().manual_seed(0))
+    >>> [len(batch.labels) for batch in shuffled]
+    [4, 5]
+    """
+
+    def __init__(self, features: Any, labels: Any = None) -> None:
+        self.features = _as_features(features)
+        self.labels = as_row_labels(labels, len(self.features)).to(self.features.device)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the rows in bytes."""
+        return self.features.nbytes + self.labels.nbytes
+
+    def to(self, device: torch.device | str) -> ArrayRows:
+        """Return the same rows on a device."""
+        moved = object.__new__(ArrayRows)
+        moved.features = self.features.to(device)
+        moved.labels = self.labels.to(device)
+        return moved
+
+    def batches(
+        self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
+    ) -> Iterator[Batch]:
+        """Deal out all rows: shuffled by `generator`, in their own order without one."""
+        check_batch_size(size)
+        shuffled = generator is not None
+        sizes = batch_sizes(len(self), size, shuffled=shuffled, world=shard[1])
+        order, sizes = own_part(order_of(len(self), generator), sizes, shard, shuffled=shuffled)
+        order = order.to(self.labels.device)
+        if not shuffled and shard[1] == 1:
+            yield from _views(order, self.features, self.labels, sizes)
+            return
+        for start, stop, block in _blocks(sizes, self.features):
+            places = order[start:stop]
+            features, labels = self.features[places], self.labels[places]
+            yield from _views(places, features, labels, block)
+
+
+def _views(places: Tensor, features: Tensor, labels: Tensor, sizes: list[int]) -> Iterator[Batch]:
+    parts = zip(
+        places.split_with_sizes(sizes),
+        features.split_with_sizes(sizes),
+        labels.split_with_sizes(sizes),
+        strict=True,
+    )
+    for of_places, of_features, of_labels in parts:
+        yield Batch(of_places, (of_features,), of_labels)
+
+
+def _blocks(sizes: list[int], features: Tensor) -> Iterator[tuple[int, int, list[int]]]:
+    """Group batches into blocks of at most 64 MiB: where each starts and stops, and its sizes."""
+    row = features.nbytes // max(len(features), 1)
+    block: list[int] = []
+    start = rows = 0
+    for size in sizes:
+        if block and (rows + size) * row > _BLOCK:
+            yield start, start + rows, block
+            start, block, rows = start + rows, [], 0
+        block.append(size)
+        rows += size
+    if block:
+        yield start, start + rows, block
+
+
+def _as_features(features: Any) -> Tensor:
+    if isinstance(features, Tensor):
+        found = features.detach()
+    else:
+        values = np.asarray(features)
+        if values.dtype.kind != "f":
+            raise InputError(f"features must be floating-point numbers, got {values.dtype}.")
+        found = torch.from_numpy(np.array(values, dtype=np.float32, order="C"))
+    if not found.is_floating_point():
+        raise InputError(f"features must be floating-point numbers, got {found.dtype}.")
+    if found.ndim < 2:
+        raise InputError(
+            f"features must have one row per label and at least one column, (n, ...), "
+            f"got shape {tuple(found.shape)}."
+        )
+    finite = found.isfinite()
+    if not bool(finite.all()):
+        row = int((~finite).flatten(1).any(1).nonzero()[0, 0])
+        raise InputError(
+            f"features must be finite numbers, but row {row} holds "
+            f"{float(found[row][~finite[row]][0])}: fill or drop it before training."
+        )
+    return found.contiguous()

@@ -1,0 +1,57 @@
+"""Where a run runs: device, precision and processes, through Lightning Fabric."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import torch
+from lightning_fabric import Fabric
+
+from calibrant.errors import InputError
+from calibrant.training.options import TrainingOptions
+
+__all__ = ["make_fabric"]
+
+
+def make_fabric(options: TrainingOptions) -> Any:
+    """Return Fabric for these options, with its processes started.
+
+    Under `torchrun` the number of processes is what `torchrun` was asked for. Otherwise
+    `devices=2` starts the running script a second time, as Fabric does.
+    """
+    accelerator, which = _accelerator(options.device)
+    local = int(os.environ.get("LOCAL_WORLD_SIZE", options.devices))
+    world = int(os.environ.get("WORLD_SIZE", local)) if "LOCAL_WORLD_SIZE" in os.environ else local
+    if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):
+        raise InputError(
+            f"precision {options.precision!r} needs a GPU: choose 'bf16-mixed' or '32-true'."
+        )
+    many = world > 1
+    fabric = Fabric(
+        accelerator=accelerator,
+        devices=local if many or which is None else [which],
+        num_nodes=max(world // local, 1),
+        strategy="ddp" if many else "auto",
+        precision=options.precision,
+    )
+    fabric.launch()
+    return fabric
+
+
+def _accelerator(device: str) -> tuple[str, int | None]:
+    """Read "auto", "cpu", "cuda", "cuda:1" or "mps"."""
+    kind, _, number = device.partition(":")
+    if kind == "auto":
+        return ("cuda" if torch.cuda.is_available() else "cpu"), None
+    if kind not in ("cpu", "cuda", "mps") or (number and not number.isdigit()):
+        raise InputError(
+            f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {device!r}."
+        )
+    if kind == "cuda":
+        found = torch.cuda.device_count()
+        if int(number or 0) >= found:
+            raise InputError(
+                f"device {device!r} is not here: torch sees {found} GPUs; choose 'auto' or 'cpu'."
+            )
+    return kind, int(number) if number else None

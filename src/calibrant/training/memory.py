@@ -1,0 +1,46 @@
+"""Memory: whether a split fits on the device, and what to do when a batch does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+
+from calibrant.errors import TrainingError
+
+__all__ = ["fits", "naming_out_of_memory"]
+
+_SHARE = (
+    0.4  # of the free memory that a split may take; the rest is for the model and its gradients
+)
+
+
+def fits(nbytes: int, device: torch.device) -> bool:
+    """Say whether a split of `nbytes` may stay on the device during a run."""
+    if device.type != "cuda":
+        return True
+    free, _ = torch.cuda.mem_get_info(device)
+    return nbytes <= _SHARE * free
+
+
+@contextmanager
+def naming_out_of_memory(batch_size: int) -> Iterator[None]:
+    """Turn running out of memory into a sentence with the batch size to try."""
+    try:
+        yield
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if not _is_memory(error):
+            raise
+        smaller = max(batch_size // 2, 1)
+        remedy = f"try batch_size={smaller}" if batch_size > 1 else "try a smaller model"
+        raise TrainingError(
+            f"the device ran out of memory with batches of {batch_size} rows: {remedy}; "
+            "what earlier epochs saved is kept."
+        ) from error
+
+
+def _is_memory(error: BaseException) -> bool:
+    if isinstance(error, (torch.OutOfMemoryError, MemoryError)):
+        return True
+    return "can't allocate memory" in str(error) or "CUBLAS_STATUS_ALLOC_FAILED" in str(error)

@@ -1,0 +1,64 @@
+"""The optimiser and how its learning rate moves over a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.optim import SGD, Adam, AdamW
+
+from calibrant.training.options import TrainingOptions
+
+__all__ = ["learning_rate_at", "make_optimizer", "set_learning_rate"]
+
+
+def make_optimizer(
+    parameters: Iterable[nn.Parameter], options: TrainingOptions
+) -> torch.optim.Optimizer:
+    """Return the optimiser of a run; the fused kind, which updates all tensors in one call."""
+    shared: dict[str, Any] = {
+        "lr": options.learning_rate,
+        "weight_decay": options.weight_decay,
+        "fused": True,
+    }
+    if options.optimizer == "sgd":
+        return SGD(parameters, momentum=options.momentum, **shared)
+    kind = Adam if options.optimizer == "adam" else AdamW
+    return kind(parameters, **shared)
+
+
+def learning_rate_at(options: TrainingOptions, epochs_done: float) -> float:
+    r"""Learning rate after some epochs; fractions are steps within an epoch.
+
+    With $s$ the share of the run that is done after the warm-up, "cosine" is
+    $(1 + \cos \pi s) / 2$ and "linear" is $1 - s$ of the full rate. It depends on the place in the
+    run alone, so a resumed run needs no memory of it.
+
+    Examples
+    --------
+    >>> from calibrant.training import TrainingOptions
+    >>> options = TrainingOptions(epochs=10, learning_rate=1.0, schedule="steps", milestones=(5,))
+    >>> [learning_rate_at(options, done) for done in (0.0, 4.9, 5.0)]
+    [1.0, 1.0, 0.1]
+    """
+    rising = options.warmup * options.epochs
+    if epochs_done < rising:
+        return options.learning_rate * epochs_done / rising
+    share = (epochs_done - rising) / (options.epochs - rising)
+    factor = 1.0
+    if options.schedule == "cosine":
+        factor = (1 + math.cos(math.pi * share)) / 2
+    elif options.schedule == "linear":
+        factor = 1 - share
+    elif options.schedule == "steps":
+        factor = options.drop ** sum(epochs_done >= place for place in options.milestones)
+    return options.learning_rate * factor
+
+
+def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
+    """Give all parameters the same learning rate."""
+    for group in optimizer.param_groups:
+        group["lr"] = rate

@@ -1,0 +1,84 @@
+"""The progress bar of a run: epochs, loss, steer figures and the range of gammas."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from torch import Tensor
+
+from calibrant.training.hooks import Hook, Run
+from calibrant.training.records import EpochRecord
+
+__all__ = ["ProgressBar"]
+
+_EVERY = 20  # batches between two looks at the clock
+
+
+class ProgressBar(Hook):
+    """A bar on stderr with the last epoch's figures; only the first process draws.
+
+    Parameters
+    ----------
+    epochs : of the whole run
+    steps : per epoch
+    console : a rich console; stderr by default
+
+    Examples
+    --------
+    >>> from calibrant.training.records import EpochRecord
+    >>> record = EpochRecord(3, 0.412, 0.398, 0.391, 1.2, 0.021, 0.8, 0.84, 1e-3, 0.2, (-0.2, 4.1))
+    >>> words_of(record)
+    'loss 0.412 · steer NLL 0.398 · ECE 2.1 % · gamma -0.2 to 4.1'
+    """
+
+    def __init__(self, epochs: int, steps: int, console: Any = None) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+        self.epochs, self.steps, self._done = epochs, max(steps, 1), 0
+        columns = (
+            TextColumn("epoch {task.fields[epoch]}"),
+            BarColumn(bar_width=24),
+            TextColumn("{task.fields[figures]}"),
+            TimeRemainingColumn(compact=True),
+        )
+        self._bar = Progress(*columns, console=console or Console(file=sys.stderr), transient=False)
+        self._task = self._bar.add_task("", total=epochs * self.steps, epoch="", figures="")
+
+    def on_train_start(self, run: Run) -> None:
+        """Begin to draw, where the run begins or goes on."""
+        if run.fabric.is_global_zero:
+            self._bar.start()
+        self._done = run.epoch * self.steps
+        self._show(run.epoch)
+
+    def on_batch_end(self, run: Run, logits: Tensor, labels: Tensor) -> None:
+        """Move the bar now and then: drawing costs more than a small batch."""
+        self._done += 1
+        if self._done % _EVERY == 0:
+            self._bar.update(self._task, completed=self._done)
+
+    def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
+        """Show the figures of the epoch."""
+        self._done = (record.epoch + 1) * self.steps
+        self._show(record.epoch + 1, words_of(record))
+
+    def close(self) -> None:
+        """Stop drawing, also after an error."""
+        self._bar.stop()
+
+    def _show(self, epoch: int, figures: str = "") -> None:
+        shown: dict[str, Any] = {"completed": self._done, "epoch": f"{epoch}/{self.epochs}"}
+        if figures:
+            shown["figures"] = figures
+        self._bar.update(self._task, **shown)
+
+
+def words_of(record: EpochRecord) -> str:
+    """Return an epoch's figures in a line."""
+    text = f"loss {record.loss:.3f} · steer NLL {record.nll:.3f} · ECE {record.ece * 100:.1f} %"
+    if record.gammas is not None:
+        low, high = record.gammas
+        text += f" · gamma {low:.2g} to {high:.2g}"
+    return text

@@ -1,0 +1,76 @@
+"""Scoring a split with a model, on one process or on several."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from calibrant.losses.evaluating import evaluating
+from calibrant.losses.ranks import gather_rows
+from calibrant.training.batches import Rows
+
+__all__ = ["gathered", "predict_logits", "score", "share_buffers"]
+
+
+def predict_logits(model: nn.Module, rows: Rows, *, batch_size: int = 1024) -> NDArray[np.float32]:
+    """Return the (n, K) logits of a split, in the order of its rows.
+
+    The model is put into eval mode for the time being, and stays where it is; rows are moved to it
+    batch by batch.
+
+    Parameters
+    ----------
+    model : called as `model(*inputs)`
+    rows : the split
+    batch_size : rows at a time
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.training import ArrayRows, predict_logits
+    >>> predict_logits(torch.nn.Identity(), ArrayRows(torch.eye(2))).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+    device = next((part.device for part in model.parameters()), torch.device("cpu"))
+    parts = list(_scored(model, rows, batch_size, device, (0, 1)))
+    places = torch.cat([place for place, _, _ in parts]).cpu()
+    logits = torch.cat([found for _, found, _ in parts]).float().cpu()
+    return np.asarray(torch.empty_like(logits).index_copy_(0, places, logits).numpy())
+
+
+def score(
+    model: nn.Module, rows: Rows, batch_size: int, device: torch.device, shard: tuple[int, int]
+) -> tuple[Tensor, Tensor]:
+    """Return logits and labels of one process's part of a split, in any order."""
+    parts = list(_scored(model, rows, batch_size, device, shard))
+    if not parts:  # fewer rows than processes
+        return torch.empty(0, 0, device=device), rows.labels[:0].to(device)
+    logits = torch.cat([found for _, found, _ in parts])
+    return logits, torch.cat([labels for _, _, labels in parts]).to(device)
+
+
+def gathered(logits: Tensor, labels: Tensor) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Return the logits and labels of all processes as arrays on the host."""
+    everywhere = gather_rows(logits.float()), gather_rows(labels)
+    return everywhere[0].cpu().numpy(), everywhere[1].cpu().numpy()
+
+
+def share_buffers(model: nn.Module, world: int) -> None:
+    """Give all processes the buffers of the first: running means of batch norm differ by rows."""
+    if world > 1:
+        for buffer in model.buffers():
+            torch.distributed.broadcast(buffer, 0)
+
+
+def _scored(
+    model: nn.Module, rows: Rows, batch_size: int, device: torch.device, shard: tuple[int, int]
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield places, logits and labels batch by batch, in eval mode and without gradients."""
+    with evaluating(model), torch.no_grad():
+        for places, inputs, labels in rows.batches(batch_size, shard=shard):
+            yield places, model(*(part.to(device, non_blocking=True) for part in inputs)), labels

@@ -1,0 +1,63 @@
+"""Checks of the splits, before any work is done."""
+
+from __future__ import annotations
+
+import warnings
+
+import torch
+from torch import Tensor, nn
+
+from calibrant.errors import InputError
+from calibrant.losses.evaluating import evaluating
+from calibrant.training.batches import Rows
+
+__all__ = ["check_splits", "class_counts"]
+
+
+def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
+    """Check that both splits have rows and labels that the model can give; return its classes.
+
+    Labels are looked at once, here: on a GPU a label out of range would stop the process.
+    """
+    for name, rows in (("train", train_rows), ("steer", steer_rows)):
+        if not len(rows):
+            raise InputError(f"the {name} split is empty: give it at least one row of every class.")
+    k = _n_classes(model, train_rows)
+    for name, rows in (("train", train_rows), ("steer", steer_rows)):
+        _check_labels(rows.labels, k, name)
+    absent = (class_counts(steer_rows, k) == 0).nonzero().flatten().tolist()
+    if absent:
+        warnings.warn(
+            f"the steer split has no rows of {len(absent)} of {k} classes (the first is "
+            f"{absent[0]}): its figures say nothing about them; draw it stratified.",
+            stacklevel=4,
+        )
+    return k
+
+
+def class_counts(rows: Rows, n_classes: int) -> Tensor:
+    """Count the rows of each class."""
+    return torch.bincount(rows.labels.cpu(), minlength=n_classes)
+
+
+def _n_classes(model: nn.Module, rows: Rows) -> int:
+    """Score the first batch to see how many logits the model gives."""
+    device = next((part.device for part in model.parameters()), torch.device("cpu"))
+    found = next(iter(rows.batches(2)))
+    with evaluating(model), torch.no_grad():
+        logits = model(*(part.to(device) for part in found.inputs))
+    if logits.ndim != 2 or logits.shape[1] < 2:
+        raise InputError(
+            "the model must give (rows, K) logits, one column for each of K > 1 classes, "
+            f"got shape {tuple(logits.shape)}."
+        )
+    return int(logits.shape[1])
+
+
+def _check_labels(labels: Tensor, k: int, name: str) -> None:
+    low, high = int(labels.min()), int(labels.max())
+    if low < 0 or high >= k:
+        raise InputError(
+            f"labels of the {name} split must lie in 0..{k - 1}, as the model gives {k} logits, "
+            f"got {low if low < 0 else high}."
+        )

@@ -1,0 +1,64 @@
+"""Which epoch is kept, and when to stop looking for a better one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from calibrant.training.options import TrainingOptions
+from calibrant.training.records import EpochRecord
+
+__all__ = ["Stopping"]
+
+
+class Stopping:
+    """Early stopping with patience, and the weights of the best epoch.
+
+    An epoch is better when it improves the chosen figure of the steer split by more than
+    `min_delta`: the refinement or the log loss must fall, F1 must rise.
+
+    Parameters
+    ----------
+    options : gives `choose_by`, `patience` and `min_delta`
+
+    Examples
+    --------
+    >>> from calibrant.training import TrainingOptions
+    >>> Stopping(TrainingOptions(patience=2)).enough
+    False
+    """
+
+    def __init__(self, options: TrainingOptions) -> None:
+        self.options = options
+        self.best_epoch: int | None = None
+        self.best_value = float("inf")
+        self.best_weights: dict[str, Tensor] = {}
+        self.waited = 0
+
+    @property
+    def enough(self) -> bool:
+        """Whether patience is used up."""
+        return self.options.patience is not None and self.waited >= self.options.patience
+
+    def note(self, record: EpochRecord) -> bool:
+        """Look at an epoch, and say whether it is the best so far."""
+        value = getattr(record, self.options.choose_by)
+        cost = -value if self.options.choose_by == "f1" else value
+        # The first epoch is kept whatever it is, so that there always is one to restore.
+        better = self.best_epoch is None or cost < self.best_value - self.options.min_delta
+        if better:
+            self.best_epoch, self.best_value, self.waited = record.epoch, cost, 0
+        else:
+            self.waited += 1
+        return better
+
+    def state(self) -> dict[str, Any]:
+        """Return what a resumed run must know; the weights are saved apart."""
+        best = self.best_value
+        return {"best_epoch": self.best_epoch, "best_value": best, "waited": self.waited}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Take up where `state` was given."""
+        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
+        self.waited = state["waited"]

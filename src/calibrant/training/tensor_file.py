@@ -1,0 +1,99 @@
+"""Nested state in one safetensors file: tensors as tensors, the rest as JSON, nothing pickled."""
+
+from __future__ import annotations
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors import SafetensorError, safe_open
+from safetensors.torch import save_file
+from torch import Tensor
+
+from calibrant.data.whole_file import whole_file
+from calibrant.errors import TrainingError
+
+__all__ = ["bytes_of", "read_state", "write_state"]
+
+
+def write_state(path: Path, state: Any) -> None:
+    """Write nested dicts, lists, tensors and plain values, whole or not at all.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "state.safetensors"
+    >>> write_state(path, {"step": 3, "weights": [torch.ones(2)]})
+    >>> read_state(path)
+    {'step': 3, 'weights': [tensor([1., 1.])]}
+    """
+    tensors: dict[str, Tensor] = {}
+    layout = json.dumps(_packed(state, tensors))
+    metadata = {"layout": layout, "crc": _crc(tensors, layout)}
+    with whole_file(path, name="checkpoint") as draft:
+        save_file(tensors, draft, metadata=metadata)
+        with draft.open("rb+") as file:  # on the disk before it takes its name
+            os.fsync(file.fileno())
+
+
+def read_state(path: Path) -> Any:
+    """Read what `write_state` wrote, or say that the file is damaged."""
+    try:
+        with safe_open(path, framework="pt") as file:
+            metadata = file.metadata() or {}
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+        layout = metadata["layout"]
+        if _crc(tensors, layout) != metadata["crc"]:
+            raise ValueError("its checksum is wrong")
+        return _unpacked(json.loads(layout), tensors)
+    except (OSError, KeyError, ValueError, SafetensorError) as error:
+        raise TrainingError(
+            f"the checkpoint {path} is damaged ({_reason(error)}): delete it to go on from the "
+            "one before, or the folder to begin anew."
+        ) from error
+
+
+def _reason(error: Exception) -> str:
+    text = f"it lacks {error}" if isinstance(error, KeyError) else str(error)
+    return text.strip().rstrip(".").splitlines()[0] if text.strip() else type(error).__name__
+
+
+def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """Replace tensors by their number; dicts become pairs, as an optimiser's keys are numbers."""
+    if isinstance(value, Tensor):
+        name = str(len(tensors))
+        tensors[name] = value.detach().cpu().contiguous().clone()
+        return {"tensor": name}
+    if isinstance(value, dict):
+        return {"pairs": [[key, _packed(part, tensors)] for key, part in value.items()]}
+    if isinstance(value, (list, tuple)):
+        return [_packed(part, tensors) for part in value]
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    raise TrainingError(f"a checkpoint cannot hold a {type(value).__name__}.")
+
+
+def _unpacked(value: Any, tensors: dict[str, Tensor]) -> Any:
+    if isinstance(value, list):
+        return [_unpacked(part, tensors) for part in value]
+    if not isinstance(value, dict):
+        return value
+    if "tensor" in value:
+        return tensors[value["tensor"]]
+    return {key: _unpacked(part, tensors) for key, part in value["pairs"]}
+
+
+def _crc(tensors: dict[str, Tensor], layout: str) -> str:
+    found = zlib.crc32(layout.encode())
+    for name in sorted(tensors):
+        found = zlib.crc32(bytes_of(tensors[name]), found)
+    return f"{found:08x}"
+
+
+def bytes_of(tensor: Tensor) -> Any:
+    """Return the bytes of a tensor, for a checksum."""
+    flat = tensor.detach().cpu().contiguous().reshape(-1)
+    return flat.view(torch.uint8).numpy() if len(flat) else b""

@@ -1,0 +1,168 @@
+"""Texts as batches of token ids, rows of like length together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import Generator, Tensor
+
+from calibrant.errors import InputError
+from calibrant.training.batches import Batch
+from calibrant.training.dealing import (
+    as_row_labels,
+    batch_sizes,
+    check_batch_size,
+    order_of,
+    own_part,
+)
+
+__all__ = ["TextRows"]
+
+_POOL = 50  # batches that are sorted by length together: more waste less, fewer mix more
+
+
+class TextRows:
+    """Texts of any length, padded no further than the longest text of their batch.
+
+    A shuffled epoch shuffles the rows, sorts each run of 50 batches by length, cuts it into
+    batches and shuffles the batches: rows of a batch have like lengths, in every epoch other
+    rows. Without a generator rows come sorted by length, each once; `Batch.places` says which.
+
+    A batch's inputs are `(tokens, lengths)`: (b, L) token ids, 0 beyond the end of a text, and
+    (b,) lengths. An empty text has length 0 and one column of padding. Lengths stay on the CPU,
+    where packing needs them, when the tokens are on a device.
+
+    A shuffled epoch never deals a last batch that leaves a process fewer than two rows: such a
+    rest goes into the batch before.
+
+    Parameters
+    ----------
+    tokens : token ids of all texts one after the other, whole numbers of at least 0
+    offsets : (n + 1,) where each text starts in `tokens`; the last is the number of tokens
+    labels : (n,) classes as whole numbers; None for prediction, dealt as zeros
+    max_length : longer texts lose their end; None keeps all
+
+    Examples
+    --------
+    >>> from calibrant.training.text_rows import TextRows
+    >>> rows = TextRows([5, 6, 7, 8], [0, 3, 4], [1, 0])  # "5 6 7" and "8"
+    >>> batch = next(rows.batches(2))
+    >>> batch.inputs[0].tolist(), batch.inputs[1].tolist(), batch.places.tolist()
+    ([[8, 0, 0], [5, 6, 7]], [1, 3], [1, 0])
+    """
+
+    def __init__(
+        self, tokens: Any, offsets: Any, labels: Any = None, max_length: int | None = None
+    ) -> None:
+        self.tokens = _as_tokens(tokens)
+        bounds = _as_offsets(offsets, len(self.tokens))
+        self.starts = bounds[:-1]
+        self.lengths = bounds.diff()
+        if max_length is not None:
+            if not isinstance(max_length, int) or max_length < 1:
+                raise InputError(
+                    f"max_length must be a whole number of at least 1 or None, got {max_length!r}."
+                )
+            self.lengths = self.lengths.clamp(max=max_length)
+        self.labels = as_row_labels(labels, len(self.lengths)).to(self.tokens.device)
+
+    def __len__(self) -> int:
+        return len(self.lengths)
+
+    @property
+    def nbytes(self) -> int:
+        """Size of the rows in bytes."""
+        held = (self.tokens, self.starts, self.lengths, self.labels)
+        return sum(tensor.nbytes for tensor in held)
+
+    def to(self, device: torch.device | str) -> TextRows:
+        """Return the same rows on a device; starts and lengths stay on the CPU."""
+        moved = object.__new__(TextRows)
+        moved.starts, moved.lengths = self.starts, self.lengths
+        moved.tokens, moved.labels = self.tokens.to(device), self.labels.to(device)
+        return moved
+
+    def batches(
+        self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
+    ) -> Iterator[Batch]:
+        """Deal out all rows: shuffled by `generator`, sorted by length without one."""
+        check_batch_size(size)
+        shuffled = generator is not None
+        sizes = batch_sizes(len(self), size, shuffled=shuffled, world=shard[1])
+        pool = _POOL * size if shuffled else max(len(self), 1)
+        order = self._by_length(order_of(len(self), generator), pool)
+        if generator is not None:
+            order, sizes = _shuffled_batches(order, sizes, generator)
+        order, sizes = own_part(order, sizes, shard, shuffled=shuffled)
+        for places in order.split_with_sizes(sizes) if sizes else ():
+            yield self._batch(places)
+
+    def _by_length(self, order: Tensor, pool: int) -> Tensor:
+        """Sort each run of `pool` rows by length; the order of equal lengths stays."""
+        if not len(order):
+            return order
+        longest = int(self.lengths.max()) + 1
+        run = torch.arange(len(order)) // pool
+        return order[(run * longest + self.lengths[order]).argsort(stable=True)]
+
+    def _batch(self, places: Tensor) -> Batch:
+        lengths = self.lengths[places]
+        width = max(int(lengths.max()), 1)
+        columns = torch.arange(width)
+        where = (self.starts[places].unsqueeze(1) + columns).clamp_(max=len(self.tokens) - 1)
+        outside = columns >= lengths.unsqueeze(1)
+        device = self.tokens.device
+        if device.type != "cpu":
+            where, outside = where.to(device), outside.to(device)
+            places = places.to(device)
+        tokens = _taken(self.tokens, where).masked_fill_(outside, 0)
+        return Batch(places, (tokens, lengths), self.labels[places])
+
+
+def _taken(tokens: Tensor, where: Tensor) -> Tensor:
+    if not len(tokens):  # every text is empty
+        return torch.zeros_like(where)
+    return tokens[where]
+
+
+def _shuffled_batches(
+    order: Tensor, sizes: list[int], generator: Generator
+) -> tuple[Tensor, list[int]]:
+    batches = order.split_with_sizes(sizes) if sizes else ()
+    turns = order_of(len(sizes), generator).tolist()
+    mixed = [batches[turn] for turn in turns]
+    return torch.cat([order[:0], *mixed]), [sizes[turn] for turn in turns]
+
+
+def _as_tokens(tokens: Any) -> Tensor:
+    found = torch.as_tensor(tokens)
+    if not len(found):
+        return found.long()
+    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
+        raise InputError(f"tokens must be whole numbers, got {found.dtype}.")
+    if found.ndim != 1:
+        raise InputError(
+            "tokens must be the ids of all texts one after the other, one dimension, "
+            f"got shape {tuple(found.shape)}."
+        )
+    if int(found.min()) < 0:
+        raise InputError(f"tokens must be at least 0, got {int(found.min())}.")
+    return found.long()
+
+
+def _as_offsets(offsets: Any, n_tokens: int) -> Tensor:
+    found = torch.as_tensor(offsets)
+    if found.is_floating_point() or found.ndim != 1 or not len(found):
+        raise InputError(
+            "offsets must be whole numbers in one dimension, one more than there are texts, "
+            f"got {found.dtype} of shape {tuple(found.shape)}."
+        )
+    found = found.long().cpu()
+    if int(found[0]) != 0 or int(found[-1]) != n_tokens or bool((found.diff() < 0).any()):
+        raise InputError(
+            f"offsets must rise from 0 to the number of tokens, {n_tokens} here, "
+            f"got {int(found[0])} to {int(found[-1])}."
+        )
+    return found

@@ -84,9 +84,7 @@ class TrainingOptions:
             if not 0 <= value < 1:
                 raise InputError(f"{name} must lie in [0, 1), got {value!r}.")
         for name, kind in _CHOICES.items():
-            if getattr(self, name) not in get_args(kind):
-                choices = ", ".join(map(repr, get_args(kind)))
-                raise InputError(f"{name} must be one of {choices}, got {getattr(self, name)!r}.")
+            _choice(name, getattr(self, name), get_args(kind))
         if self.schedule == "steps" and not self.milestones:
             raise InputError('schedule="steps" needs milestones: the epochs at which to drop.')
 
@@ -101,6 +99,11 @@ _CHOICES = {
     "choose_by": ChooseBy,
     "precision": Precision,
 }
+
+
+def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
 def _whole(name: str, value: Any, least: int) -> None:

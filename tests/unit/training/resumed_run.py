@@ -1,0 +1,35 @@
+"""A run in a process of its own, which kills itself at a given step: `python -m ... FOLDER STEP`."""
+
+import os
+import signal
+import sys
+
+import torch
+
+from calibrant.training import Hook, train
+from tests.unit.training.runs import blobs, net, options
+
+EPOCHS, STEPS = 6, 10  # 320 rows in batches of 32
+
+
+class Kill(Hook):
+    """Ends the process as a power cut would."""
+
+    def __init__(self, step: int) -> None:
+        self.step = step
+
+    def on_batch_end(self, run, logits, labels):
+        if run.step == self.step:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+def run(folder, step=None):
+    torch.set_num_threads(1)
+    hooks = [] if step is None else [Kill(step)]
+    chosen = options(epochs=EPOCHS, schedule="cosine", patience=None, clip=1.0)
+    rows, steer = blobs(320), blobs(100, seed=1)
+    return train(net(), rows, steer, loss="adafocal", hooks=hooks, folder=folder, options=chosen)
+
+
+if __name__ == "__main__":
+    run(sys.argv[1], int(sys.argv[2]))

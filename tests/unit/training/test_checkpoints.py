@@ -1,0 +1,111 @@
+"""A killed run goes on to the same bit; a wrong or damaged checkpoint is refused."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from calibrant.errors import InputError, TrainingError
+from calibrant.training import Hook, train
+from tests.unit.training import resumed_run
+from tests.unit.training.runs import blobs, net, options, same_weights
+
+KILLED_AT = random.Random(5).sample(range(1, resumed_run.EPOCHS * resumed_run.STEPS), 5)
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory):
+    return resumed_run.run(tmp_path_factory.mktemp("unbroken"))
+
+
+@pytest.mark.parametrize("step", KILLED_AT)
+def test_a_run_killed_at_any_step_ends_with_the_same_weights_to_the_bit(tmp_path, unbroken, step):
+    command = [sys.executable, "-m", "tests.unit.training.resumed_run", str(tmp_path), str(step)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    died = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
+    resumed = resumed_run.run(tmp_path)
+    assert same_weights(resumed.model, unbroken.model)
+    assert torch.equal(resumed.loss.gammas, unbroken.loss.gammas)
+    assert np.array_equal(resumed.loss.history.gamma, unbroken.loss.history.gamma)
+    assert resumed.best_epoch == unbroken.best_epoch
+    kept = [replace(record, seconds=0.0) for record in resumed.records]
+    assert kept == [replace(record, seconds=0.0) for record in unbroken.records]
+
+
+def test_a_finished_run_is_read_not_trained_again(tmp_path, unbroken):
+    resumed_run.run(tmp_path)
+    seen = []
+
+    class Count(Hook):
+        def on_batch_end(self, run, logits, labels):
+            seen.append(1)
+
+    chosen = options(epochs=resumed_run.EPOCHS, schedule="cosine", patience=None, clip=1.0)
+    again = train(
+        net(seed=9), blobs(320), blobs(100, seed=1), loss="adafocal", hooks=[Count()],
+        folder=tmp_path, options=chosen,
+    )  # fmt: skip
+    assert not seen
+    assert same_weights(again.model, unbroken.model)
+
+
+def test_the_two_newest_checkpoints_and_the_best_weights_are_kept(tmp_path):
+    train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path / "a" / "b", options=options())
+    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
+        "best.safetensors", "epoch-0003.safetensors", "epoch-0004.safetensors",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"options": options(learning_rate=0.5)}, "learning_rate 0.01, not 0.5"),
+        ({"loss": "focal:gamma=3"}, r"loss 'CrossEntropyLoss\(\)', not 'FocalLoss\(gamma=3\)'"),
+        ({"train_rows": blobs(65)}, "train rows '64 .*not '65 "),
+        ({"train_rows": blobs(64, seed=3)}, "train rows '64 .*not '64 "),
+        ({"steer_rows": blobs(31, seed=1)}, "steer rows '30 "),
+        ({"model": torch.nn.Linear(3, 3)}, "model 'Sequential .*not 'Linear "),
+    ],
+)
+def test_the_folder_of_another_run_is_refused(tmp_path, change, sentence):
+    asked = {"model": net(), "train_rows": blobs(64), "steer_rows": blobs(30, seed=1)}
+    train(**asked, folder=tmp_path, options=options())
+    with pytest.raises(InputError, match=rf"holds a run with {sentence}.*choose another folder"):
+        train(**{**asked, "folder": tmp_path, "options": options(), **change})
+
+
+def test_a_damaged_checkpoint_is_named_and_the_one_before_still_serves(tmp_path):
+    asked = (net(), blobs(64), blobs(30, seed=1))
+    whole = train(*asked, folder=tmp_path, options=options())
+    newest = tmp_path / "epoch-0004.safetensors"
+    newest.write_bytes(newest.read_bytes()[:-100])
+    with pytest.raises(TrainingError, match=r"epoch-0004.safetensors is damaged.*delete it"):
+        train(net(), *asked[1:], folder=tmp_path, options=options())
+    newest.unlink()
+    again = train(net(), *asked[1:], folder=tmp_path, options=options())
+    assert same_weights(again.model, whole.model)
+
+
+def test_a_full_disk_is_one_sentence_and_earlier_checkpoints_stay(tmp_path, monkeypatch):
+    class Fill(Hook):
+        def on_epoch_start(self, run):
+            if run.epoch == 2:
+                monkeypatch.setattr("calibrant.training.tensor_file.save_file", _no_space)
+
+    with pytest.raises(InputError, match=r"checkpoint .* cannot be written: No space left"):
+        train(
+            net(), blobs(64), blobs(30, seed=1), folder=tmp_path, hooks=[Fill()], options=options()
+        )
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names[-1] == "epoch-0001.safetensors"
+
+
+def _no_space(*_, **__):
+    raise OSError(28, "No space left on device")

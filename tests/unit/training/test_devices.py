@@ -1,0 +1,41 @@
+"""Devices are named or refused before anything starts."""
+
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.training.devices import make_fabric
+from calibrant.training.memory import fits, naming_out_of_memory
+from tests.unit.training.runs import options
+
+
+@pytest.mark.parametrize("device", ["tpu", "cuda:x", "gpu0", ""])
+def test_an_unknown_device_is_refused(device):
+    with pytest.raises(InputError, match="device must be 'auto', 'cpu'"):
+        make_fabric(options(device=device))
+
+
+def test_a_gpu_that_is_not_there_is_refused():
+    with pytest.raises(InputError, match=r"device 'cuda:99' is not here: torch sees \d+ GPUs"):
+        make_fabric(options(device="cuda:99"))
+
+
+def test_half_precision_on_a_cpu_is_refused_with_what_works_there():
+    with pytest.raises(InputError, match="needs a GPU: choose 'bf16-mixed'"):
+        make_fabric(options(precision="16-mixed"))
+
+
+def test_a_split_stays_on_the_cpu_whatever_its_size():
+    import torch
+
+    assert fits(10**15, torch.device("cpu"))
+
+
+def test_a_batch_of_one_row_leaves_only_a_smaller_model():
+    import torch
+
+    from calibrant.errors import TrainingError
+
+    with pytest.raises(TrainingError, match="try a smaller model"), naming_out_of_memory(1):
+        raise torch.OutOfMemoryError("CUDA out of memory")
+    with pytest.raises(TrainingError, match="try batch_size=50"), naming_out_of_memory(101):
+        raise MemoryError

@@ -1,0 +1,291 @@
+"""The loop learns, stops, keeps the best epoch, and says what went wrong."""
+
+import math
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from calibrant.errors import InputError, TrainingError
+from calibrant.losses import FocalLoss, Loss
+from calibrant.training import ArrayRows, Hook, predict_logits, train
+from calibrant.training.steering import steer_figures
+from tests.unit.training.runs import blobs, net, options, same_weights
+
+
+def test_training_learns_what_can_be_learned():
+    trained = train(net(), blobs(600), blobs(200, seed=1), options=options(epochs=15))
+    best = trained.records[trained.best_epoch]
+    assert best.accuracy > 0.8
+    assert best.nll < 0.6 < math.log(3)
+    assert trained.records[-1].loss < trained.records[0].loss
+
+
+def test_plain_sgd_on_a_linear_model_matches_a_loop_written_out():
+    rows = blobs(64)
+    chosen = options(epochs=3, batch_size=64, optimizer="sgd", momentum=0.0, learning_rate=0.5)
+    start = nn.Linear(3, 3)
+    ours = nn.Linear(3, 3)
+    ours.load_state_dict(start.state_dict())
+    train(ours, rows, rows, options=chosen, hooks=(last := _LastWeights(),))
+    step = torch.optim.SGD(start.parameters(), lr=0.5)
+    for _ in range(3):  # one batch holds all rows, so their order does not matter
+        step.zero_grad()
+        nn.functional.cross_entropy(start(rows.features), rows.labels).backward()
+        step.step()
+    torch.testing.assert_close(last.weights["weight"], start.weight.detach(), atol=1e-6, rtol=1e-6)
+
+
+class _LastWeights(Hook):
+    def on_epoch_end(self, run, record):
+        self.weights = {k: v.clone() for k, v in run.model.state_dict().items()}
+
+
+def test_the_same_seed_gives_the_same_weights_and_another_seed_others():
+    runs = [
+        train(net(), blobs(200), blobs(100, seed=1), options=options(seed=seed)).model
+        for seed in (3, 3, 4)
+    ]
+    assert same_weights(runs[0], runs[1])
+    assert not same_weights(runs[0], runs[2])
+
+
+def test_the_callers_random_numbers_are_left_as_they_were():
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    torch.manual_seed(7)
+    model, rows = nn.Linear(3, 3), blobs(50)
+    torch.manual_seed(7)
+    train(model, rows, rows, options=options(epochs=1))
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize("choose_by", ["refinement", "nll", "f1"])
+def test_the_weights_of_the_best_epoch_come_back(choose_by):
+    steer = blobs(100, seed=1)
+    keeper = _Keeper()
+    trained = train(
+        net(), blobs(100), steer, hooks=[keeper],
+        options=options(epochs=12, learning_rate=0.3, choose_by=choose_by, min_delta=0.0),
+    )  # fmt: skip
+    sign = -1 if choose_by == "f1" else 1
+    values = [sign * getattr(record, choose_by) for record in trained.records]
+    assert trained.best_epoch == int(np.argmin(values))
+    assert same_weights(trained.model, keeper.seen[trained.best_epoch])
+    figures = steer_figures(predict_logits(trained.model, steer), steer.labels.numpy())
+    best = trained.records[trained.best_epoch]
+    assert figures.nll == pytest.approx(best.nll, rel=1e-6)
+    assert not trained.model.training
+
+
+class _Keeper(Hook):
+    def __init__(self):
+        self.seen = []
+
+    def on_epoch_end(self, run, record):
+        copy = net()
+        copy.load_state_dict(run.model.state_dict())
+        self.seen.append(copy)
+
+
+def test_patience_ends_a_run_that_no_longer_improves():
+    trained = train(
+        net(), blobs(60), blobs(60, seed=1), options=options(epochs=300, patience=3, min_delta=0.01)
+    )
+    assert trained.why == "patience"
+    assert len(trained.records) == trained.best_epoch + 4
+    whole = train(net(), blobs(60), blobs(60, seed=1), options=options(epochs=4, patience=None))
+    assert whole.why == "epochs"
+    assert len(whole.records) == 4
+
+
+def test_a_steered_loss_hears_of_every_epoch_and_of_every_nth_step_in_eval_mode():
+    loss = _Heard()
+    train(net(), blobs(320), blobs(50, seed=1), loss=loss, options=options(epochs=2))
+    assert [n for n, _ in loss.updates] == [50, 50]
+    assert loss.epochs == [0, 1]
+    often = _Heard()
+    often.update_every = 4
+    model = net()
+    watch = _Modes()
+    train(model, blobs(320), blobs(50, seed=1), loss=often, hooks=[watch], options=options(epochs=2))
+    assert len(often.updates) == 5 + 2  # 20 steps, and the end of each of 2 epochs
+    assert watch.modes == {True}
+
+
+class _Heard(Loss):
+    steered = True
+
+    def __init__(self):
+        super().__init__()
+        self.updates, self.epochs = [], []
+
+    def forward(self, logits, labels):
+        return nn.functional.cross_entropy(logits, labels)
+
+    def set_epoch(self, epoch):
+        self.epochs.append(epoch)
+
+    def update(self, logits, labels):
+        self.updates.append((len(labels), logits.requires_grad))
+
+
+class _Modes(Hook):
+    def __init__(self):
+        self.modes = set()
+
+    def on_batch_end(self, run, logits, labels):
+        self.modes.add(run.model.training)
+
+
+def test_hooks_are_called_in_order_with_what_they_need():
+    calls = []
+
+    class Note(Hook):
+        def on_train_start(self, run):
+            calls.append("start")
+
+        def on_epoch_start(self, run):
+            calls.append(f"epoch {run.epoch}")
+
+        def on_batch_end(self, run, logits, labels):
+            assert logits.shape == (len(labels), 3)
+            assert not logits.requires_grad
+            calls.append("batch")
+
+        def on_steer(self, run, logits, labels):
+            calls.append(f"steer {len(labels)}")
+
+        def on_epoch_end(self, run, record):
+            assert run.records[-1] is record
+            calls.append("end")
+
+        def on_train_end(self, run):
+            calls.append("done")
+
+        def close(self):
+            calls.append("closed")
+
+    train(net(), blobs(64), blobs(9, seed=1), hooks=[Note()], options=options(epochs=2))
+    epoch = ["batch", "batch", "steer 9", "end"]
+    assert calls == ["start", "epoch 0", *epoch, "epoch 1", *epoch, "done", "closed"]
+
+
+def test_gradients_are_clipped():
+    rows = blobs(64)
+    far = ArrayRows(1e4 * nn.functional.one_hot(rows.labels).float(), rows.labels.roll(1))
+    model = nn.Linear(3, 3)
+    start = torch.cat([part.detach().flatten() for part in model.parameters()])
+    chosen = options(
+        epochs=1, batch_size=64, optimizer="sgd", momentum=0.0, learning_rate=1.0, clip=0.01
+    )
+    train(model, far, rows, options=chosen)
+    end = torch.cat([part.detach().flatten() for part in model.parameters()])
+    assert float((end - start).norm()) == pytest.approx(0.01, rel=1e-3)
+
+
+def test_mixed_and_double_precision_learn_too():
+    for precision in ("bf16-mixed", "64-true"):
+        trained = train(
+            net(), blobs(300), blobs(100, seed=1), options=options(epochs=8, precision=precision)
+        )
+        assert trained.records[trained.best_epoch].accuracy > 0.75
+
+
+def test_a_loss_by_name_gets_the_counts_of_the_train_split():
+    rows = blobs(300)
+    trained = train(net(), rows, blobs(90, seed=1), loss="ce:weight=balanced", options=options())
+    counts = torch.bincount(rows.labels).double()
+    torch.testing.assert_close(trained.loss.weight.double(), 300 / (3 * counts), rtol=1e-6, atol=0)
+
+
+def test_a_users_function_and_a_module_train_like_a_name():
+    chosen = options(epochs=2)
+    runs = [
+        train(net(), blobs(100), blobs(60, seed=1), loss=loss, options=chosen).model
+        for loss in ("focal:gamma=2", FocalLoss(2), lambda z, y: FocalLoss(2)(z, y))
+    ]
+    assert same_weights(runs[0], runs[1])
+    assert same_weights(runs[0], runs[2])
+
+
+def test_a_diverging_run_says_so_and_keeps_what_was_saved(tmp_path):
+    class Burst(Hook):
+        def on_epoch_start(self, run):
+            if run.epoch == 2:
+                with torch.no_grad():
+                    next(run.model.parameters()).fill_(float("inf"))
+
+    with pytest.raises(TrainingError, match=r"diverged in epoch 2.*learning_rate"):
+        train(
+            net(), blobs(60), blobs(60, seed=1), loss=nn.CrossEntropyLoss(), hooks=[Burst()],
+            folder=tmp_path, options=options(),
+        )  # fmt: skip
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "best.safetensors", "epoch-0000.safetensors", "epoch-0001.safetensors",
+    ]  # fmt: skip
+    again = train(
+        net(), blobs(60), blobs(60, seed=1), loss=nn.CrossEntropyLoss(), folder=tmp_path,
+        options=options(),
+    )  # fmt: skip
+    assert len(again.records) == 5
+
+
+def test_logits_that_are_not_finite_are_named_by_our_own_losses():
+    class Broken(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return x * self.weight * (float("nan") if self.training else 1.0)
+
+    with pytest.raises(InputError, match=r"logits must be finite.*diverged"):
+        train(Broken(), blobs(60), blobs(60, seed=1), loss="focal", options=options())
+
+
+def test_an_interrupted_run_says_how_to_go_on_and_closes_its_hooks(tmp_path):
+    closed = []
+
+    class Stop(Hook):
+        def on_batch_end(self, run, logits, labels):
+            if run.epoch == 1:
+                raise KeyboardInterrupt
+
+        def close(self):
+            closed.append(True)
+
+    with pytest.raises(KeyboardInterrupt, match=r"interrupted in epoch 1; call again with folder"):
+        train(
+            net(), blobs(60), blobs(60, seed=1), hooks=[Stop()], folder=tmp_path, options=options()
+        )
+    assert closed == [True]
+    with pytest.raises(KeyboardInterrupt, match=r"nothing was saved"):
+        train(net(), blobs(60), blobs(60, seed=1), hooks=[Stop()], options=options())
+
+
+def test_running_out_of_memory_names_the_batch_size_to_try():
+    class Huge(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.line = nn.Linear(3, 3)
+
+        def forward(self, x):
+            if self.training:
+                torch.empty(2**55)
+            return self.line(x)
+
+    with pytest.raises(TrainingError, match=r"ran out of memory with batches of 32.*batch_size=16"):
+        train(Huge(), blobs(60), blobs(60, seed=1), options=options())
+
+
+def test_other_errors_of_a_model_are_passed_on():
+    class Wrong(nn.Linear):
+        def forward(self, x):
+            if self.training:
+                raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
+            return super().forward(x)
+
+    with pytest.raises(RuntimeError, match="mat1 and mat2"):
+        train(Wrong(3, 3), blobs(60), blobs(60, seed=1), options=options())

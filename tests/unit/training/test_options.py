@@ -1,0 +1,41 @@
+"""Options are checked when they are made."""
+
+import dataclasses
+import json
+
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.training import TrainingOptions
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
+        ({"epochs": 2.5}, "epochs must be a whole number"),
+        ({"batch_size": True}, "batch_size must be a whole number"),
+        ({"patience": 0}, "patience must be a whole number of at least 1"),
+        ({"learning_rate": 0.0}, "learning_rate must be a finite number above 0"),
+        ({"learning_rate": float("nan")}, "learning_rate must be a finite number"),
+        ({"weight_decay": -1.0}, "weight_decay must be a finite number of at least 0"),
+        ({"clip": 0.0}, "clip must be a finite number above 0"),
+        ({"warmup": 1.0}, r"warmup must lie in \[0, 1\)"),
+        ({"momentum": -0.1}, r"momentum must lie in \[0, 1\)"),
+        ({"optimizer": "lion"}, "optimizer must be one of 'adam', 'adamw', 'sgd', got 'lion'"),
+        ({"schedule": "steps"}, "needs milestones"),
+        ({"choose_by": "accuracy"}, "choose_by must be one of 'refinement', 'nll', 'f1'"),
+        ({"precision": "8-bit"}, "precision must be one of"),
+        ({"seed": -1}, "seed must be a whole number of at least 0"),
+    ],
+)
+def test_an_option_out_of_range_is_refused_in_one_sentence(change, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TrainingOptions(**change)
+
+
+def test_options_are_frozen_and_plain():
+    options = TrainingOptions(schedule="steps", milestones=(3, 5))
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        options.epochs = 3
+    assert json.loads(json.dumps(options.to_dict()))["milestones"] == [3, 5]

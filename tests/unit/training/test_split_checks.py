@@ -1,0 +1,57 @@
+"""Splits are checked before any work is done."""
+
+import pytest
+import torch
+from torch import nn
+
+from calibrant.errors import InputError
+from calibrant.training import ArrayRows, train
+from calibrant.training.split_checks import class_counts
+from tests.unit.training.runs import blobs, net, options
+
+
+def test_an_empty_split_is_refused_by_name():
+    empty = ArrayRows(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long))
+    with pytest.raises(InputError, match="the steer split is empty"):
+        train(net(), blobs(30), empty, options=options())
+    with pytest.raises(InputError, match="the train split is empty"):
+        train(net(), empty, blobs(30), options=options())
+
+
+def test_labels_that_the_model_cannot_give_are_refused():
+    wrong = ArrayRows(torch.zeros(5, 3), torch.tensor([0, 1, 2, 3, 0]))
+    with pytest.raises(InputError, match=r"labels of the steer split must lie in 0\.\.2.*got 3"):
+        train(net(), blobs(30), wrong, options=options())
+    below = ArrayRows(torch.zeros(2, 3), torch.tensor([0, -1]))
+    with pytest.raises(InputError, match=r"labels of the train split.*got -1"):
+        train(net(), below, blobs(30), options=options())
+
+
+def test_a_model_without_a_column_per_class_is_refused():
+    for model, shape in ((nn.Linear(3, 1), r"\(2, 1\)"), (nn.Flatten(0), r"\(6,\)")):
+        with pytest.raises(InputError, match=rf"one column for each of K > 1 classes.*{shape}"):
+            train(model, blobs(30), blobs(30), options=options())
+
+
+def test_a_class_that_steer_lacks_is_warned_of_and_training_goes_on():
+    steer = blobs(60)
+    kept = steer.labels != 2
+    with pytest.warns(UserWarning, match="no rows of 1 of 3 classes.*first is 2"):
+        trained = train(
+            net(), blobs(60), ArrayRows(steer.features[kept], steer.labels[kept]), options=options()
+        )
+    assert len(trained.records) == 5
+
+
+def test_the_check_leaves_the_model_in_its_mode_and_its_running_means_alone():
+    model = net()
+    before = model[1].running_mean.clone()
+    with pytest.raises(InputError):
+        train(model, blobs(30), ArrayRows(torch.zeros(1, 3), torch.tensor([9])), options=options())
+    assert model.training
+    assert torch.equal(model[1].running_mean, before)
+
+
+def test_classes_are_counted_with_zeros_for_the_absent():
+    rows = ArrayRows(torch.zeros(4, 1), torch.tensor([0, 2, 2, 0]))
+    assert class_counts(rows, 4).tolist() == [2, 0, 2, 0]

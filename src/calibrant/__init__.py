@@ -14,7 +14,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant import calibrators, metrics, reports, testing, thresholds
+    from calibrant import calibrators, losses, metrics, reports, testing, thresholds, training
     from calibrant.bundle import load_bundle
     from calibrant.calibrators import AutoCalibrator, CalibratedModel, TemperatureScaling
     from calibrant.errors import CalibrantError, InputError, TargetUnreachable
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     )
     from calibrant.results import Comparison, Evaluation
     from calibrant.thresholds import OperatingPoint, select
+    from calibrant.training.tabular import TabularClassifier
+    from calibrant.training.text import TextClassifier
 
 __all__ = [
     "AutoCalibrator",
@@ -41,8 +43,10 @@ __all__ = [
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
     "StreamingEvaluation",
+    "TabularClassifier",
     "TargetUnreachable",
     "TemperatureScaling",
+    "TextClassifier",
     "ThresholdDisplay",
     "__version__",
     "calibrators",
@@ -50,12 +54,14 @@ __all__ = [
     "ece",
     "evaluate",
     "load_bundle",
+    "losses",
     "measure",
     "metrics",
     "reports",
     "select",
     "testing",
     "thresholds",
+    "training",
 ]
 
 _HOME = {
@@ -70,8 +76,10 @@ _HOME = {
     "PrecisionRecallDisplay": "calibrant.reports",
     "ReliabilityDisplay": "calibrant.reports",
     "StreamingEvaluation": "calibrant.metrics.streaming",
+    "TabularClassifier": "calibrant.training.tabular",
     "TargetUnreachable": "calibrant.errors",
     "TemperatureScaling": "calibrant.calibrators",
+    "TextClassifier": "calibrant.training.text",
     "ThresholdDisplay": "calibrant.reports",
     "compare": "calibrant.metrics",
     "ece": "calibrant.metrics",
@@ -80,7 +88,10 @@ _HOME = {
     "measure": "calibrant.metrics",
     "select": "calibrant.thresholds",
 }
-_FOLDERS = ("calibrators", "metrics", "reports", "testing", "thresholds")
+_FOLDERS = (
+    "calibrators", "losses", "metrics", "reports", "testing", "thresholds", "training",
+)  # fmt: skip
+_TORCH = ("torch", "lightning_fabric", "safetensors")  # what the extra "torch" brings
 
 
 def __getattr__(name: str) -> Any:
@@ -88,11 +99,18 @@ def __getattr__(name: str) -> Any:
         from importlib.metadata import version
 
         return version("calibrant")
-    if name in _FOLDERS:
-        return import_module(f"calibrant.{name}")
-    if name in _HOME:
+    if name not in _FOLDERS and name not in _HOME:
+        raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    try:
+        if name in _FOLDERS:
+            return import_module(f"calibrant.{name}")
         return getattr(import_module(_HOME[name]), name)
-    raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in _TORCH:
+            raise
+        from calibrant.errors import MissingExtra
+
+        raise MissingExtra(f"calibrant.{name}", "torch") from None
 
 
 def __dir__() -> list[str]:

@@ -85,7 +85,7 @@ class CategoryColumn:
                 f"out with drop=[{name!r}]."
             )
         if len(counts) > max_categories and not chosen:
-            _refuse_ids(name, list(spellings), len(counts) / here)
+            _refuse_ids(name, [next(iter(s)) for s in spellings.values()], len(counts) / here)
         # Frequent ones first; among equals the alphabet decides, never the order of the rows.
         kept = sorted(sorted(counts, key=lambda key: (-counts[key], key))[:max_categories])
         return cls(

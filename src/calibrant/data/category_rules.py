@@ -55,8 +55,8 @@ class CategoryRules:
         """Check the user's renames of a column and make rules of them."""
         if not isinstance(renames, Mapping):
             raise InputError(
-                f"clean of column {column!r} must be a dict of spellings, like {{'LF': 'Low Fat'}}, "
-                f"got {renames!r}."
+                f"clean of column {column!r} must be a dict of spellings such as "
+                f"{{'LF': 'Low Fat'}}, got {renames!r}."
             )
         bare = cls(fold_case=fold_case)
         found: dict[str, str | None] = {}

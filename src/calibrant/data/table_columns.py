@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Column", "Table", "as_column", "as_table", "is_number", "number_words"]
+__all__ = ["Column", "Table", "as_column", "as_table", "is_missing", "is_number", "number_words"]
 
 Column = Any
 """Numbers: a float64 array in which NaN is a missing value. Words: Arrow text with nulls."""
@@ -37,13 +37,14 @@ class Table:
     Parameters
     ----------
     names : of the columns; x0, x1, ... where the user's table has none
-    columns : each a float64 array (NaN is missing) or Arrow text (null is missing)
+    columns : each a float64 array (NaN is missing) or Arrow text (null is missing); None for one
+        that was not asked for
     n : number of rows
     named : whether the names are the user's
     """
 
     names: tuple[str, ...]
-    columns: tuple[Column, ...]
+    columns: tuple[Column | None, ...]
     n: int
     named: bool
 
@@ -52,8 +53,14 @@ class Table:
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """Return the rows at these positions."""
-        taken = tuple(c[rows] if is_number(c) else c.take(pa.array(rows)) for c in self.columns)
+        taken = tuple(_taken(column, rows) for column in self.columns)
         return Table(self.names, taken, len(rows), self.named)
+
+
+def _taken(column: Column | None, rows: NDArray[np.int64]) -> Column | None:
+    if column is None:
+        return None
+    return column[rows] if is_number(column) else column.take(pa.array(rows))
 
 
 def is_number(column: Column) -> bool:
@@ -61,7 +68,16 @@ def is_number(column: Column) -> bool:
     return isinstance(column, np.ndarray)
 
 
-def as_table(values: Any, *, name: str = "X") -> Table:
+def is_missing(value: Any) -> bool:
+    """Say whether a value of the user's stands for none: None, NaN, pandas' NA and NaT."""
+    if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and bool(np.isnan(value))
+
+
+def as_table(
+    values: Any, *, name: str = "X", wanted: Callable[[int, str], bool] | None = None
+) -> Table:
     """Read a table as columns; the type of a column is that of its values, never a guess.
 
     Parameters
@@ -69,6 +85,7 @@ def as_table(values: Any, *, name: str = "X") -> Table:
     values : a pandas, polars or Arrow table, a dict of columns, a list of dicts, a numpy array
         (2-D of any type, or structured), a list of rows
     name : what errors call the table
+    wanted : of a column's place and name, whether it is read; the others may hold anything
 
     Examples
     --------
@@ -92,17 +109,31 @@ def as_table(values: Any, *, name: str = "X") -> Table:
     twice = [key for i, key in enumerate(names) if key in names[:i]]
     if twice:
         raise InputError(f"{name} has two columns {twice[0]!r}: rename or drop one of them.")
-    columns = tuple(as_column(v, name=f"{name} column '{key}'") for key, (_, v) in zip(names, found))
-    lengths = [len(column) for column in columns]
-    if min(lengths) != max(lengths):
-        odd = next(i for i, length in enumerate(lengths) if length != lengths[0])
+    asked = [wanted is None or wanted(place, key) for place, key in enumerate(names)]
+    columns = tuple(
+        as_column(values, name=f"{name} column '{key}'") if ask else None
+        for (_, values), key, ask in zip(found, names, asked, strict=True)
+    )
+    return Table(names, columns, _length(names, columns, name), named)
+
+
+def _length(names: tuple[str, ...], columns: tuple[Column | None, ...], name: str) -> int:
+    """Return the number of rows, which all columns must have."""
+    lengths = {
+        key: len(column) for key, column in zip(names, columns, strict=True) if column is not None
+    }
+    first = next(iter(lengths), None)
+    if first is None:
+        raise InputError(f"drop leaves no column of {name}: keep at least one.")
+    odd = next((key for key in lengths if lengths[key] != lengths[first]), None)
+    if odd is not None:
         raise InputError(
-            f"{name} must have columns of equal length, got {lengths[0]} rows of {names[0]!r} and "
-            f"{lengths[odd]} of {names[odd]!r}."
+            f"{name} must have columns of equal length, got {lengths[first]} rows of {first!r} and "
+            f"{lengths[odd]} of {odd!r}."
         )
-    if lengths[0] == 0:
+    if lengths[first] == 0:
         raise InputError(f"{name} has no rows: at least one is needed.")
-    return Table(names, columns, lengths[0], named)
+    return lengths[first]
 
 
 def as_column(values: Any, *, name: str) -> Column:
@@ -111,7 +142,7 @@ def as_column(values: Any, *, name: str) -> Column:
         return _finite(values.astype(np.float64, copy=False), name)
     array = _arrow(values, name)
     if pt.is_dictionary(array.type):  # a category by its type, whatever it is a category of
-        return _words(array.dictionary_decode(), name)
+        return _words(array.dictionary, name).take(array.indices)
     if _numeric(array.type):
         return _finite(_float64(array), name)
     return _words(array, name)
@@ -124,6 +155,8 @@ def _refuse(values: Any, name: str) -> None:
             f"{name} must be a table, got {type(values).__name__}: give a DataFrame, a dict of "
             "columns, a list of dicts or a 2-D array."
         )
+    if isinstance(values, list | tuple) and not values:
+        raise InputError(f"{name} has no rows: at least one is needed.")
     if hasattr(values, "tocsr"):
         raise InputError(
             f"{name} is a sparse matrix, which is not supported: call .toarray() on it first."
@@ -193,12 +226,17 @@ def _two_d(values: Any, name: str) -> NDArray[Any]:
         array = np.asarray(values)
         if isinstance(values, list | tuple) and array.dtype.kind in "US":
             array = np.asarray(values, dtype=object)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError):
         raise InputError(
-            f"{name} cannot be read as a table ({error}): give every row the same number of values."
+            f"{name} cannot be read as a table: give every row the same number of values."
         ) from None
     if array.dtype.names is not None and array.ndim == 1:
         return array
+    if array.ndim == 0:
+        raise InputError(
+            f"{name} must be a table, got {type(values).__name__}: give a DataFrame (collect a "
+            "lazy one first), a dict of columns, a list of dicts or a 2-D array."
+        )
     if array.ndim != 2:
         raise InputError(
             f"{name}: Expected 2D array, got {array.ndim}D array of shape {array.shape} instead. "
@@ -226,7 +264,7 @@ def _arrow(values: Any, name: str) -> pa.Array:
 def _from_objects(values: Any, name: str) -> pa.Array:
     """Read numbers of types that Arrow does not mix; refuse any other mixture."""
     flat = np.asarray(values, dtype=object)
-    missing = np.fromiter(map(_absent, flat), bool, len(flat))
+    missing = np.fromiter(map(is_missing, flat), bool, len(flat))
     kinds = sorted({type(v).__name__ for v in flat[~missing]})
     if kinds == ["str"]:
         row = next(i for i, v in enumerate(flat) if not missing[i] and not _is_unicode(v))
@@ -238,15 +276,9 @@ def _from_objects(values: Any, name: str) -> pa.Array:
         wide[~missing] = [float(v) for v in flat[~missing]]
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"{name} mixes {' and '.join(kinds)}: give numbers alone or text alone."
+            f"{name} holds {' and '.join(kinds)}: give numbers below 1e308 alone, or text alone."
         ) from None
     return pa.array(wide)
-
-
-def _absent(value: Any) -> bool:
-    if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
-        return True
-    return isinstance(value, float | np.floating) and bool(np.isnan(value))
 
 
 def _is_unicode(text: str) -> bool:
@@ -284,21 +316,23 @@ def _words(array: pa.Array, name: str) -> pa.Array:
         return number_words(_float64(array))
     if pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view":
         return array.cast(pa.large_string())
-    _blame_type(kind, name)
+    raise _no_feature(kind, name)
 
 
 def number_words(values: FloatArray) -> pa.Array:
     """Write numbers as text, whole ones without a point: 1999.0 and 1999 are the same category."""
-    plain = (None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values.tolist())
+    plain = (
+        None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values.tolist()
+    )
     return pa.array(plain, pa.large_string())
 
 
-def _blame_type(kind: pa.DataType, name: str) -> NoReturn:
+def _no_feature(kind: pa.DataType, name: str) -> InputError:
     if pt.is_temporal(kind):
-        raise InputError(
+        return InputError(
             f"{name} holds dates or times ({kind}), which have no single meaning as a feature: "
             "turn them into numbers first (year, month, days since an event), or drop the column."
         )
-    raise InputError(
+    return InputError(
         f"{name} must hold numbers, booleans or text, got {kind}: unpack, decode or drop it."
     )

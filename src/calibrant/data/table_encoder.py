@@ -87,15 +87,13 @@ class TableEncoder:
 
     def fit(self, table: Any) -> Self:
         """Learn from the train rows: means, scales, categories."""
-        rows = as_table(table)
+        rows = as_table(table, wanted=self.wants)
         self._check_options(rows)
         learned = tuple(
             self._learned(name, column)
             for name, column in zip(rows.names, rows.columns, strict=True)
-            if name not in set(self.drop)
+            if column is not None
         )
-        if not learned:
-            raise InputError("drop leaves no column: keep at least one.")
         self.columns_: tuple[EncodedColumn, ...] = learned
         self.columns_in_ = rows.names
         self.named_ = rows.named
@@ -103,17 +101,22 @@ class TableEncoder:
 
     def transform(self, table: Any) -> NDArray[np.float32]:
         """Return the features (n, d) of any rows; nothing is learned from them."""
-        rows = as_table(table)
+        self._check_fitted()
+        rows = as_table(table, wanted=self.wants)
         self._check_columns(rows)
         place = {name: i for i, name in enumerate(rows.names)}
-        parts = []
+        known, parts = self._by_name, []
         for i, name in enumerate(self.columns_in_):
-            learned = self._by_name.get(name)
-            if learned is None:  # dropped
-                continue
-            column = rows.columns[place[name] if self.named_ else i]
-            parts.append(_encoded(learned, column))
+            if name in known:  # else it was dropped
+                column = rows.columns[place[name] if self.named_ else i]
+                parts.append(_encoded(known[name], column))
         return np.concatenate(parts, axis=1)
+
+    def wants(self, place: int, name: str) -> bool:
+        """Say whether a column is read: all that are not dropped, after `fit` those it read."""
+        if not hasattr(self, "columns_"):
+            return name not in set(self.drop)
+        return (name if self.named_ else f"x{place}") in self._by_name
 
     def get_feature_names_out(self) -> NDArray[Any]:
         """Return the names of the features."""
@@ -196,7 +199,6 @@ class TableEncoder:
             )
 
     def _check_columns(self, rows: Table) -> None:
-        self._check_fitted()
         known = self.columns_in_
         if len(rows.names) != len(known) and not (rows.named and self.named_):
             raise InputError(
@@ -240,4 +242,6 @@ def _refuse_unknown(option: str, given: Iterable[Any], names: Sequence[str]) -> 
     unknown = [name for name in given if name not in names]
     if unknown:
         shown = ", ".join(repr(name) for name in names[:8])
-        raise InputError(f"{option} names {unknown[0]!r}, which is no column of the table: {shown}.")
+        raise InputError(
+            f"{option} names {unknown[0]!r}, which is no column of the table: {shown}."
+        )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import Tensor
 
 from calibrant.losses.base import RowLoss
@@ -49,10 +50,11 @@ def cross_entropy_loss(
     1.3863
     """
     rows = as_rows(logits, labels, ignore_index=ignore_index)
-    log_p = torch.log_softmax(rows.logits, -1)
-    if rows.labels is not None:
-        log_p = log_p.gather(-1, rows.labels.unsqueeze(-1)).squeeze(-1)
-    return reduced(-log_p, rows, weight=weight, reduction=reduction)
+    if rows.labels is None:
+        values = -torch.log_softmax(rows.logits, -1)
+    else:
+        values = F.cross_entropy(rows.logits, rows.labels, reduction="none")
+    return reduced(values, rows, weight=weight, reduction=reduction)
 
 
 @register("ce")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
@@ -15,6 +16,9 @@ __all__ = ["FunctionLoss"]
 
 class FunctionLoss(Loss):
     """Any function of `(logits, labels)` that returns one number, as a loss.
+
+    Logits in half precision reach the function in single precision, so that its sums do not
+    overflow: torch's own cross-entropy of float16 logits does.
 
     Parameters
     ----------
@@ -36,14 +40,17 @@ class FunctionLoss(Loss):
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
+        if logits.dtype in (torch.float16, torch.bfloat16):
+            logits = logits.float()
         found = self.function(logits, labels, **self.options)
-        if not isinstance(found, Tensor) or found.ndim:
-            shape = (
-                f"a tensor of shape {tuple(found.shape)}" if isinstance(found, Tensor) else found
-            )
+        if not isinstance(found, Tensor) or (
+            found.ndim and self.options.get("reduction") != "none"
+        ):
+            tensor = isinstance(found, Tensor)
+            what = f"a tensor of shape {tuple(found.shape)}" if tensor else f"{found!r:.100}"
             raise InputError(
-                f"a loss must return one number as a torch tensor, but "
-                f"{getattr(self.function, '__name__', 'the function')} returned {shape!r}."
+                f"a loss must return one number as a torch tensor, but {self.extra_repr()} "
+                f"returned {what}."
             )
         return found
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Literal, get_args
@@ -91,11 +92,9 @@ def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> Ro
         _check_shares(shares, torch.finfo(labels.dtype).eps)
         return Rows(flat, None, shares, None, labels.shape[:1] + labels.shape[2:])
     classes = labels.reshape(-1).long()
+    if _can_look(classes) and _all_count(classes, ignore_index, k):
+        return Rows(flat, classes, None, None, labels.shape)
     kept = classes != ignore_index
-    if _can_look(classes):
-        _check_range(classes, kept, k)
-        if bool(kept.all()):
-            return Rows(flat, classes, None, None, labels.shape)
     # Whatever an ignored row holds, infinity and NaN too, must reach neither sums nor gradients.
     flat = flat.masked_fill(~kept.unsqueeze(-1), 0.0)
     return Rows(flat, classes.where(kept, 0), None, kept, labels.shape)
@@ -166,7 +165,6 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
     gradient instead of torch's NaN.
     """
     check_reduction(reduction)
-    _check_values(values, rows)
     per_row = as_weight(weight, rows)
     if values.ndim == 2:
         of_classes = 1.0 if weight is None else _class_weight(weight, rows)
@@ -174,9 +172,11 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
         weighted = weighted if rows.kept is None else weighted.where(rows.kept, 0.0)
     else:
         weighted = values if per_row is None else values * per_row
+    total = weighted.sum()
+    if _can_look(total) and not math.isfinite(total.detach()):
+        _check_values(weighted.detach(), rows)
     if reduction == "none":
         return weighted.reshape(rows.shape)
-    total = weighted.sum()
     if reduction == "sum":
         return total
     if per_row is None:
@@ -218,13 +218,22 @@ def _check_shapes(logits: Tensor, labels: Tensor, soft: bool) -> None:
         )
 
 
-def _check_range(classes: Tensor, kept: Tensor, k: int) -> None:
+def _all_count(classes: Tensor, ignore_index: int, k: int) -> bool:
+    """Whether no row is ignored; a label that is no class either is refused."""
+    if not len(classes):
+        return True
+    low, high = map(int, classes.aminmax())
+    in_range = low >= 0 and high < k
+    if in_range and not low <= ignore_index <= high:
+        return True
+    kept = classes != ignore_index
     bad = kept & ((classes < 0) | (classes >= k))
     if bool(bad.any()):
         row = int(bad.nonzero()[0, 0])
         raise InputError(
             f"labels must lie in 0..{k - 1} for {k} classes, got {int(classes[row])} in row {row}."
         )
+    return bool(kept.all())
 
 
 def _check_shares(shares: Tensor, precision: float) -> None:
@@ -236,19 +245,8 @@ def _check_shares(shares: Tensor, precision: float) -> None:
 
 
 def _check_values(values: Tensor, rows: Rows) -> None:
-    """Name the first row whose logits are not finite.
-
-    Its loss is then not finite either, but for an infinite logit of the true class, which can look
-    like a loss of 0.
-    """
-    if not _can_look(values):
-        return
-    bad = ~values.detach().isfinite().reshape(len(values), -1).all(-1)
-    if rows.labels is not None:
-        own = rows.logits.detach().gather(-1, rows.labels.unsqueeze(-1)).squeeze(-1)
-        bad |= ~own.isfinite()
-    if rows.kept is not None:
-        bad &= rows.kept
+    """Name the first row whose logits are not finite; its loss is then not finite either."""
+    bad = ~values.isfinite()
     if bool(bad.any()):
         row = int(bad.nonzero()[0, 0])
         found = rows.logits.detach()[row]

@@ -68,7 +68,9 @@ class _TrueOdds(torch.autograd.Function):
         # The largest share is at least 1 / K, so its logarithm gives the sum without cancellation.
         total = others.amax(-1) - shares.amax(-1).log()
         ctx.save_for_backward(shares, labels)
-        return logits.gather(-1, labels).squeeze(-1) - total
+        own = logits.gather(-1, labels).squeeze(-1)
+        # Odds of infinity would look like a loss of 0, and hide a model that has diverged.
+        return own - total + 0 * own
 
     @staticmethod
     @once_differentiable

@@ -9,7 +9,7 @@ from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
-from calibrant.models.text_batch import check_text_batch, embedded
+from calibrant.models.text_batch import clean_tokens, embedded
 
 __all__ = ["BiLSTM"]
 
@@ -92,7 +92,7 @@ class BiLSTM(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the logits of (b, L) token ids, of which `lengths` count in each row."""
-        check_text_batch(tokens, lengths)
+        tokens = clean_tokens(tokens, lengths)
         # Tokens are packed before they are looked up: padding is not even embedded.
         packed = pack_padded_sequence(
             tokens, lengths.cpu().clamp(min=1), batch_first=True, enforce_sorted=False

@@ -7,11 +7,23 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["beyond", "check_text_batch", "embedded"]
+__all__ = ["beyond", "clean_tokens", "embedded"]
 
 
-def check_text_batch(tokens: Tensor, lengths: Tensor) -> None:
-    """Refuse what is not (b, L) token ids with (b,) lengths."""
+def clean_tokens(tokens: Tensor, lengths: Tensor) -> Tensor:
+    """Return the token ids with 0 beyond each length; refuse what is not (b, L) with (b,).
+
+    Examples
+    --------
+    >>> import torch
+    >>> clean_tokens(torch.tensor([[5, 6, 7], [8, 9, 9]]), torch.tensor([3, 1])).tolist()
+    [[5, 6, 7], [8, 0, 0]]
+    """
+    _check(tokens, lengths)
+    return tokens.masked_fill(beyond(lengths, tokens.shape[1], tokens.device), 0)
+
+
+def _check(tokens: Tensor, lengths: Tensor) -> None:
     for name, value in (("tokens", tokens), ("lengths", lengths)):
         if value.is_floating_point() or value.is_complex() or value.dtype == torch.bool:
             raise InputError(f"{name} must be whole numbers, got {value.dtype}.")

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from calibrant.errors import InputError
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
-from calibrant.models.text_batch import beyond, check_text_batch, embedded
+from calibrant.models.text_batch import beyond, clean_tokens, embedded
 
 __all__ = ["TextCNN"]
 
@@ -102,8 +102,7 @@ class TextCNN(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the logits of (b, L) token ids, of which `lengths` count in each row."""
-        check_text_batch(tokens, lengths)
-        tokens = tokens.masked_fill(beyond(lengths, tokens.shape[1], tokens.device), 0)
+        tokens = clean_tokens(tokens, lengths)
         tokens = F.pad(tokens, (0, max(self.sees - tokens.shape[1], 0)))
         x = embedded(self.embedding, tokens).transpose(1, 2)
         x = F.max_pool1d(F.relu(self.first(x)), self.width, stride=1)

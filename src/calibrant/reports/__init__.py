@@ -10,7 +10,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibrant.reports.bin_errors import BinErrorDisplay
+    from calibrant.reports.bin_history import BinHistory
     from calibrant.reports.confidence_histogram import ConfidenceHistogramDisplay
+    from calibrant.reports.confidence_match import ConfidenceMatchDisplay
+    from calibrant.reports.gamma_dynamics import GammaDynamicsDisplay
     from calibrant.reports.html_report import html, write_html
     from calibrant.reports.operating_curve import OperatingCurveDisplay
     from calibrant.reports.precision_recall import PrecisionRecallDisplay
@@ -21,7 +25,11 @@ if TYPE_CHECKING:
     from calibrant.reports.threshold_report import threshold_html, write_threshold_html
 
 __all__ = [
+    "BinErrorDisplay",
+    "BinHistory",
     "ConfidenceHistogramDisplay",
+    "ConfidenceMatchDisplay",
+    "GammaDynamicsDisplay",
     "OperatingCurveDisplay",
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
@@ -36,7 +44,11 @@ __all__ = [
 ]
 
 _HOME = {
+    "BinErrorDisplay": "bin_errors",
+    "BinHistory": "bin_history",
     "ConfidenceHistogramDisplay": "confidence_histogram",
+    "ConfidenceMatchDisplay": "confidence_match",
+    "GammaDynamicsDisplay": "gamma_dynamics",
     "OperatingCurveDisplay": "operating_curve",
     "PrecisionRecallDisplay": "precision_recall",
     "ReliabilityDisplay": "reliability",

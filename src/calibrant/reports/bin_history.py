@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
+from calibrant.metrics.binning import check_bins
 
 __all__ = ["BinHistory"]
 
@@ -21,39 +22,48 @@ _WHOLE = ("epoch", "count", "train_count", "own_count")
 
 @dataclass(frozen=True, eq=False)
 class BinHistory:
-    """T epochs of M equally filled bins, from the least sure rows (bin 0) to the surest.
+    r"""T epochs of M equally filled bins, from the least sure rows (bin 0) to the surest.
 
-    Three groupings of rows are kept side by side. *Steer rows* by the probability of the class they
-    are predicted to be: their mean confidence, accuracy and the difference are what calibration is
-    about. *Train rows in the same bins*, by the probability of their true class: that is how
-    AdaFocal looks up a row's gamma. *Train rows in bins of their own*, equally filled with train
-    rows. A figure is NaN where its bin holds no row; edges are NaN above the last row.
+    In bin $b$ of the steer split
 
-    Bin b of two epochs is the same rank of rows, not the same range of probability: edges move.
+    $$ E_b = C_b - A_b $$
+
+    with $C_b$ the mean probability of the predicted class and $A_b$ the share of rows predicted
+    right; above 0 the model is over-confident there. Beside it stand the train rows, grouped by
+    the probability of their *true* class (that is how AdaFocal finds a row's gamma): averaged
+    inside the same bins, and inside equally filled bins of their own.
+
+    A bin holds its lower edge, and equal probabilities share a bin, so some may stay empty: their
+    figures are NaN, and edges above the last row are NaN. Bin b of two epochs is the same rank of
+    rows, not the same range of probability, since edges move.
 
     Parameters
     ----------
     epoch : (T,) numbers of the epochs
     edges : (T, M-1) lowest confidence of bins 1 .. M-1
-    count, confidence, accuracy : (T, M) steer rows, their mean top-class probability and the share
-        of them predicted right
-    ece : (T,) calibration error of the steer rows, mean of abs(confidence - accuracy) by row
-    train_count, train_confidence, train_top : (T, M) train rows whose true-class probability falls
-        into the steer rows' bins, its mean, and the mean top-class probability of the same rows
+    count, confidence, accuracy : (T, M) number of steer rows, $C_b$ and $A_b$
+    ece : (T,) calibration error of the steer rows, $\sum_b n_b |E_b| / n$
+    train_count, train_confidence, train_top : (T, M) number of train rows whose true-class
+        probability falls into the bins of the steer rows, its mean, and the mean top-class
+        probability of the same rows
     own_edges, own_count, own_confidence, own_top : the same for train rows in bins of their own
     train_accuracy : (T,) share of the train rows predicted right while they were trained on
 
     Examples
     --------
-    Six steer rows in two bins; two train rows, both in the upper one:
+    Six steer rows in two bins; of three train rows two fall into the upper one:
 
     >>> history = BinHistory.from_rows(
     ...     [0.5, 0.6, 0.7, 0.8, 0.9, 1.0], [0, 1, 1, 1, 1, 0],
-    ...     true=[0.8, 0.9], top=[0.8, 0.9], train_right=[1, 1], n_bins=2)
+    ...     true=[0.3, 0.8, 0.9], top=[0.7, 0.8, 0.9], train_right=[0, 1, 1], n_bins=2)
     >>> history.edges, history.error.round(3), history.train_count
-    (array([[0.8]]), array([[-0.067,  0.233]]), array([[0, 2]]))
+    (array([[0.8]]), array([[-0.067,  0.233]]), array([[1, 2]]))
     >>> print(history)
     2 bins over 1 epoch, calibration error 0.1500 to 0.1500
+
+    References
+    ----------
+    Ghosh, Schaaf & Gormley (2022), AdaFocal, NeurIPS, sections 3 and 4.
     """
 
     epoch: IntArray
@@ -73,41 +83,14 @@ class BinHistory:
 
     def __post_init__(self) -> None:
         epochs, bins = len(self.epoch), self.n_bins
-        for name in (field.name for field in fields(self)):
+        for name in _names():
             shape = (epochs,) if name in _PER_EPOCH else (epochs, bins - (name in _EDGES))
             found = np.shape(getattr(self, name))
             if found != shape:
                 raise InputError(
-                    f"{name} must have shape {shape} for {epochs} epochs of {bins} bins, "
-                    f"got {found}."
+                    f"{name} of a bin history must have shape {shape} for {epochs} epochs of "
+                    f"{bins} bins, got {found}."
                 )
-
-    def __len__(self) -> int:
-        return len(self.epoch)
-
-    def __str__(self) -> str:
-        if not len(self):
-            return f"{self.n_bins} bins, no epoch yet"
-        epochs = "1 epoch" if len(self) == 1 else f"{len(self)} epochs"
-        return (
-            f"{self.n_bins} bins over {epochs}, "
-            f"calibration error {self.ece[0]:.4f} to {self.ece[-1]:.4f}"
-        )
-
-    @property
-    def n_bins(self) -> int:
-        """Number of bins M."""
-        return int(np.shape(self.confidence)[-1])
-
-    @property
-    def error(self) -> FloatArray:
-        """(T, M) confidence minus accuracy: above 0 the model is over-confident."""
-        return self.confidence - self.accuracy
-
-    @classmethod
-    def empty(cls, n_bins: int) -> BinHistory:
-        """Return a history without an epoch, to which `then` adds."""
-        return cls.from_rows([], [], n_bins=n_bins).before(0)
 
     @classmethod
     def from_rows(
@@ -121,55 +104,145 @@ class BinHistory:
         epoch: int = 0,
         n_bins: int = 15,
     ) -> BinHistory:
-        """Return the history of one epoch.
+        """Sort the rows of one epoch into bins.
 
         Parameters
         ----------
         confidence, right : (n,) of the steer rows: probability of the predicted class, and whether
-            it was the right one
-        true, top, train_right : (m,) of the train rows: probabilities of their true class and of
-            the predicted class, and whether these are the same; none by default
+            that class is the true one
+        true, top, train_right : (m,) of the train rows: probabilities of the true and of the
+            predicted class, and whether these are the same; no rows by default
         epoch : its number
         n_bins : number of bins M
         """
         check_bins(n_bins, "mass", 1)
-        confidence, true, top = _shares(confidence=confidence, true=true, top=top)
-        right, train_right = _flags(confidence, right=right), _flags(true, train_right=train_right)
-        edges, own_edges = _mass_edges(confidence, n_bins), _mass_edges(true, n_bins)
-        count, (mean, accuracy) = _means(confidence, edges, confidence, right)
-        train_count, (train_mean, train_top) = _means(true, edges, true, top)
-        own_count, (own_mean, own_top) = _means(true, own_edges, true, top)
+        steer = _columns(confidence=confidence, right=right)
+        train = _columns(true=true, top=top, train_right=train_right)
+        edges, own_edges = _mass_edges(steer[0], n_bins), _mass_edges(train[0], n_bins)
+        count, mean, accuracy = _means(steer[0], edges, *steer)
+        train_count, train_mean, train_top = _means(train[0], edges, *train[:2])
+        own_count, own_mean, own_top = _means(train[0], own_edges, *train[:2])
         gap = np.nansum(count * np.abs(mean - accuracy))
-        line = cls(
-            epoch=np.array(epoch),
-            edges=edges, count=count, confidence=mean, accuracy=accuracy,
-            ece=np.array(gap / len(confidence) if len(confidence) else np.nan),
-            train_count=train_count, train_confidence=train_mean, train_top=train_top,
-            own_edges=own_edges, own_count=own_count, own_confidence=own_mean, own_top=own_top,
-            train_accuracy=np.array(train_right.mean() if len(true) else np.nan),
-        )  # fmt: skip
-        return line
+        line = {
+            "epoch": epoch, "edges": edges, "count": count, "confidence": mean,
+            "accuracy": accuracy, "ece": gap / count.sum() if count.any() else np.nan,
+            "train_count": train_count, "train_confidence": train_mean, "train_top": train_top,
+            "own_edges": own_edges, "own_count": own_count, "own_confidence": own_mean,
+            "own_top": own_top, "train_accuracy": train[2].mean() if len(train[2]) else np.nan,
+        }  # fmt: skip
+        return cls(**{name: _array(name, [value]) for name, value in line.items()})
+
+    @classmethod
+    def empty(cls, n_bins: int) -> BinHistory:
+        """Return a history without an epoch, to be added to by `then`."""
+        return cls.from_rows([], [], n_bins=n_bins).before(0)
+
+    def then(self, later: BinHistory) -> BinHistory:
+        """Return this history followed by the epochs of another."""
+        if later.n_bins != self.n_bins:
+            raise InputError(
+                f"later must have the {self.n_bins} bins of the history it follows, "
+                f"got {later.n_bins}."
+            )
+        both = {name: (getattr(self, name), getattr(later, name)) for name in _names()}
+        return BinHistory(**{name: np.concatenate(parts) for name, parts in both.items()})
+
+    def before(self, epoch: int) -> BinHistory:
+        """Return only the epochs whose number is below `epoch`."""
+        kept = self.epoch < epoch
+        return BinHistory(**{name: getattr(self, name)[kept] for name in _names()})
+
+    @property
+    def n_bins(self) -> int:
+        """Number of bins M."""
+        return int(np.shape(self.confidence)[-1])
+
+    @property
+    def error(self) -> FloatArray:
+        """(T, M) confidence minus accuracy, $E_b$: above 0 the model is over-confident."""
+        return self.confidence - self.accuracy
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for NaN: JSON has no NaN."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        columns = {name: _plain(getattr(self, name)) for name in _names()}
+        return {"n_bins": self.n_bins, **columns}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> BinHistory:
         """Rebuild from `to_dict`."""
-        names = [field.name for field in fields(cls)]
-        missing = [name for name in names if name not in saved]
+        missing = [name for name in ("n_bins", *_names()) if name not in saved]
         if missing:
             raise InputError(
-                f"a saved bin history must hold {', '.join(names)}; missing: {', '.join(missing)}."
+                f"a saved bin history must hold what to_dict wrote, missing: {', '.join(missing)}."
             )
-        return cls(**{name: _array(name, saved[name]) for name in names})
+        if not len(saved["epoch"]):  # empty tables do not say how many bins there were
+            return cls.empty(saved["n_bins"])
+        return cls(**{name: _array(name, saved[name]) for name in _names()})
+
+    def __len__(self) -> int:
+        return len(self.epoch)
+
+    def __str__(self) -> str:
+        if not len(self):
+            return f"{self.n_bins} bins, no epoch yet"
+        epochs = "1 epoch" if len(self) == 1 else f"{len(self)} epochs"
+        return (
+            f"{self.n_bins} bins over {epochs}, "
+            f"calibration error {self.ece[0]:.4f} to {self.ece[-1]:.4f}"
+        )
+
+
+def _names() -> list[str]:
+    return [field.name for field in fields(BinHistory)]
+
+
+def _columns(**columns: Any) -> list[FloatArray]:
+    """Return the columns of some rows as numbers in [0, 1], all of the same length."""
+    found = [np.asarray(column, dtype=np.float64) for column in columns.values()]
+    for name, column in zip(columns, found, strict=True):
+        if column.shape != (len(found[0]),):
+            raise InputError(
+                f"{name} must have one number for each of {len(found[0])} rows, "
+                f"got shape {column.shape}."
+            )
+        bad = ~((column >= 0) & (column <= 1 + 1e-9))  # NaN too
+        if bad.any():
+            row = int(np.flatnonzero(bad)[0])
+            raise InputError(
+                f"{name} must lie in [0, 1], got {column[row]} in row {row}: logits that are not "
+                "finite mean that the model has diverged."
+            )
+    return found
+
+
+def _mass_edges(values: FloatArray, n_bins: int) -> FloatArray:
+    """Return the lowest value of bins 1 .. M-1; NaN for bins above the last value.
+
+    As `calibrant.metrics.binning.mass_edges`, but a bin that ties leave empty keeps its number:
+    its edge is that of the next bin with rows.
+    """
+    ordered = np.sort(values)
+    below = np.searchsorted(ordered, ordered, side="left")
+    bins = below * n_bins // max(len(ordered), 1)
+    first = np.searchsorted(bins, np.arange(1, n_bins), side="left")
+    return np.asarray(np.append(ordered, np.nan)[first])
+
+
+def _means(values: FloatArray, edges: FloatArray, *columns: FloatArray) -> list[NDArray[Any]]:
+    """Return the number of rows and the mean of each column, bin by bin of `values`."""
+    size = len(edges) + 1
+    index = np.searchsorted(edges, values, side="right")  # NaN edges stand last: never reached
+    count = np.bincount(index, minlength=size)
+    rows = np.where(count > 0, count, np.nan)
+    return [count, *(np.bincount(index, column, minlength=size) / rows for column in columns)]
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:
     if values.dtype.kind != "f":
         return list(values.tolist())
-    return list(np.where(np.isfinite(values), values.astype(object), None).tolist())
+    plain = values.astype(object)
+    plain[~np.isfinite(values)] = None
+    return list(plain.tolist())
 
 
 def _array(name: str, values: Any) -> NDArray[Any]:

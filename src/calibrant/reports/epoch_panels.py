@@ -11,22 +11,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.reports.bin_history import BinHistory
 from calibrant.reports.style import GREY, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 __all__ = [
     "Panels",
     "bin_title",
+    "check_epochs",
     "check_histories",
-    "check_history",
     "chosen_bins",
-    "explain",
+    "filled_bins",
+    "finish",
+    "grid",
     "line",
     "name_axes",
     "panels",
+    "reach",
     "zero_line",
 ]
 
@@ -34,74 +39,89 @@ Panels = NDArray[Any]
 """A table of matplotlib axes."""
 
 
-def chosen_bins(n_bins: int, bins: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the bins to draw: the lowest, the middle and the highest unless some are asked for.
+def filled_bins(figures: FloatArray) -> list[int]:
+    """Return the bins that hold rows in at least half of the epochs: their figures are not NaN.
 
     Examples
     --------
-    >>> chosen_bins(15, None), chosen_bins(2, None), chosen_bins(15, [3])
-    ((0, 7, 14), (0, 1), (3,))
+    >>> filled_bins(np.array([[0.1, np.nan, 0.3], [0.1, np.nan, np.nan]]))
+    [0, 2]
+    """
+    share = np.isfinite(figures).mean(axis=0)
+    return np.flatnonzero(share >= min(0.5, share.max())).tolist()
+
+
+def chosen_bins(n_bins: int, bins: Sequence[int] | None, filled: list[int]) -> tuple[int, ...]:
+    """Return the bins to draw: the lowest, middle and highest with rows unless some are asked for.
+
+    Examples
+    --------
+    >>> every = list(range(15))
+    >>> chosen_bins(15, None, every), chosen_bins(15, None, [0, 9]), chosen_bins(15, [3], every)
+    ((0, 7, 14), (0, 9), (3,))
     """
     if bins is None:
-        return tuple(sorted({0, n_bins // 2, n_bins - 1}))
-    chosen = tuple(bins) if isinstance(bins, Sequence | np.ndarray) else (bins,)
-    whole = all(isinstance(b, int | np.integer) and not isinstance(b, bool) for b in chosen)
-    if not chosen or not whole or not all(0 <= b < n_bins for b in chosen):
+        return tuple(sorted(_words(filled)))
+    found = np.asarray(bins)
+    whole = found.ndim == 1 and len(found) > 0 and found.dtype.kind in "iu"
+    if not whole or found.min() < 0 or found.max() >= n_bins:
         raise InputError(
-            f"bins must be one or more whole numbers in 0..{n_bins - 1} for {n_bins} bins, "
+            f"bins must be a list of whole numbers in 0..{n_bins - 1} for {n_bins} bins, "
             f"got {bins!r}."
         )
-    return tuple(int(b) for b in chosen)
+    return tuple(found.tolist())
 
 
-def check_history(history: Any, needed: Sequence[str], source: str) -> None:
-    """Refuse what is not a history with these figures, or one without an epoch."""
-    missing = [name for name in needed if not hasattr(history, name)]
-    if missing:
-        raise InputError(
-            f"history must be {source} and hold {', '.join(missing)}, "
-            f"got {type(history).__name__}."
-        )
-    if not len(getattr(history, needed[0])):
-        raise InputError("history must hold at least one epoch, got none: train first.")
-
-
-def check_histories(histories: Any, needed: Sequence[str], source: str) -> None:
+def check_histories(histories: Any) -> None:
     """Refuse what is not a mapping of names to histories with the same number of bins."""
     if not isinstance(histories, Mapping) or not histories:
         raise InputError(
-            f"histories must map the name of each run to {source}, got {histories!r:.60}."
+            "histories must map the name of each run to the history of its BinTrace, "
+            f"got {histories!r:.60}."
         )
     for history in histories.values():
-        check_history(history, needed, source)
-    sizes = {str(name): history.confidence.shape[1] for name, history in histories.items()}
+        if not isinstance(history, BinHistory):
+            raise InputError(
+                f"history must be the history of a BinTrace, got {type(history).__name__}."
+            )
+        check_epochs(history.epoch)
+    sizes = {str(name): history.n_bins for name, history in histories.items()}
     if len(set(sizes.values())) > 1:
         raise InputError(
             f"histories must have the same number of bins to share a figure, got {sizes}: "
-            "give every hook the same n_bins."
+            "give every BinTrace the same n_bins."
         )
 
 
-def panels(
-    ax: Any, shape: tuple[int, int], size: tuple[float, float], share_y: bool | str = False
-) -> Panels:
-    """Return `ax` as a table of axes, or the axes of a new figure with panels of `size` inches."""
+def check_epochs(epochs: Any) -> None:
+    """Refuse a history in which nothing has happened yet."""
+    if not len(epochs):
+        raise InputError("history must hold at least one epoch to draw, got none: train first.")
+
+
+def panels(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> Panels:
+    """Return `ax` as a table of axes, or those of a new figure with panels of `size` inches."""
     rows, columns = shape
     if ax is not None:
-        given = np.asarray(ax, dtype=object)
-        if given.size != rows * columns:
-            raise InputError(
-                f"ax must hold {rows} x {columns} axes, one for each panel, got {given.size}: "
-                f"plt.subplots({rows}, {columns}) makes them."
-            )
-        return given.reshape(shape)
+        return _given(ax, rows * columns).reshape(shape)
     import matplotlib.pyplot as plt
 
+    width = max(size[0] * columns + 0.3, 4.6)  # the words around it need as much
     _, made = plt.subplots(
-        rows, columns, figsize=(size[0] * columns + 0.5, size[1] * rows + 0.8),
-        layout="constrained", squeeze=False, sharex=True, sharey=share_y,
-    )  # fmt: skip
+        rows, columns, figsize=(width, size[1] * rows + 0.9), layout="constrained", squeeze=False
+    )
     return np.asarray(made)
+
+
+def grid(ax: Any, count: int, size: tuple[float, float]) -> Panels:
+    """Return `count` axes: those of `ax`, or of a new figure that is wider than high."""
+    if ax is not None:
+        return _given(ax, count)
+    columns = count if count < 4 else math.ceil(math.sqrt(count))
+    made = panels(None, (math.ceil(count / columns), columns), size).ravel()
+    for spare in made[count:]:
+        spare.remove()
+    return made[:count]
 
 
 def line(ax: Axes, x: NDArray[Any], y: NDArray[Any], **style: Any) -> None:
@@ -111,11 +131,12 @@ def line(ax: Axes, x: NDArray[Any], y: NDArray[Any], **style: Any) -> None:
     ax.plot(x, y, **{"linewidth": 1.5, **style})
 
 
-def name_axes(ax: Axes, *, x: str, y: str) -> None:
-    """Name the axes and keep the ticks few and, over epochs, whole."""
+def name_axes(ax: Axes, *, x: str, y: str, title: str = "") -> None:
+    """Name a panel and its axes, with few ticks, whole ones over epochs."""
     from matplotlib.ticker import MaxNLocator
 
     tidy(ax, x=x, y=y, unit_x=False, unit_y=False)
+    ax.set_title(title, fontsize=9.5)
     ax.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
     ax.tick_params(labelsize=8)
     ax.xaxis.label.set_fontsize(9)
@@ -127,38 +148,89 @@ def zero_line(ax: Axes) -> None:
     ax.axhline(0.0, color=GREY, linestyle=(0, (4, 3)), linewidth=1.1, zorder=1.5)
 
 
-def bin_title(b: int, n_bins: int, edges: FloatArray | None = None) -> str:
-    """Say which rows a bin holds, and with the edges of the last epoch how sure those are.
+def bin_title(b: int, filled: list[int]) -> str:
+    """Say which rows a bin holds.
 
     Examples
     --------
-    >>> bin_title(0, 3), bin_title(2, 3, np.array([0.4, 0.99987]))
-    ('least sure rows (bin 0)', 'surest rows (bin 2)\\nat the end above 0.9999')
+    >>> bin_title(0, [0, 1, 2]), bin_title(2, [0, 1, 2, 3, 4]), bin_title(3, [0, 1, 2, 3, 4])
+    ('least sure rows (bin 0)', 'middle rows (bin 2)', 'bin 3')
     """
-    words = {n_bins - 1: "surest rows", n_bins // 2: "middle rows", 0: "least sure rows"}
-    title = f"{words[b]} (bin {b})" if b in words and n_bins > 1 else f"bin {b}"
-    if edges is None or n_bins < 2:
-        return title
-    low, high = (float(edge) for edge in np.r_[-np.inf, edges, np.inf][b : b + 2])
-    high = high if math.isfinite(high) else math.inf
-    if math.isnan(low) or low == high:
-        return f"{title}\nat the end without rows"
-    if b == 0:
-        return f"{title}\nat the end below {_short(high)}"
-    if math.isinf(high):
-        return f"{title}\nat the end above {_short(low)}"
-    return f"{title}\nat the end {_short(low)} to {_short(high)}"
+    words = _words(filled)
+    return f"{words[b]} (bin {b})" if b in words else f"bin {b}"
 
 
-def explain(axes: Panels, text: str) -> None:
-    """Write over a figure of our own how to read it, in lines that fit."""
-    figure = axes.flat[0].figure
-    width = int(figure.get_size_inches()[0] * 13)
-    figure.suptitle("\n".join(wrap(text, width)), fontsize=10, color="#374151")
+def reach(b: int, edges: FloatArray, count: IntArray) -> str:
+    """Say how sure the rows of a bin are, by the edges and counts of an epoch.
+
+    Examples
+    --------
+    >>> edges, count = np.array([0.4, 0.99987]), np.array([9, 9, 9])
+    >>> [reach(b, edges, count) for b in range(3)]
+    ['below 0.40', '0.40 to 0.9999', 'above 0.9999']
+    """
+    if not count[b]:
+        return "without rows"
+    low, high = (float(edge) for edge in np.r_[0.0, edges, 1.0][b : b + 2])
+    if not high < 1:
+        return f"above {_short(low)}" if low > 0 else "all of them"
+    return f"{_short(low)} to {_short(high)}" if low > 0 else f"below {_short(high)}"
+
+
+def finish(axes: Panels, how: str, *, own: bool, handles: list[Any] | None = None) -> Figure:
+    """Put the legend and, over a figure of our own, the words that say how to read it."""
+    figure: Figure = axes.flat[0].figure
+    if handles is None:
+        handles = axes.flat[0].get_legend_handles_labels()[0]
+    style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "handlelength": 1.8}
+    if not own:
+        if handles:
+            axes.flat[0].legend(handles=handles, **style)
+        return figure
+    width = figure.get_size_inches()[0]
+    figure.suptitle(_balanced(how, width), fontsize=9.5, color="#374151")
+    if handles:
+        columns = _legend_columns([str(handle.get_label()) for handle in handles], width)
+        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **style)
+    return figure
+
+
+def _balanced(text: str, width: float) -> str:
+    """Break a text into lines of about the same length that fit `width` inches."""
+    most = int(width * 13)
+    lines = math.ceil(len(text) / most)
+    for least in range(math.ceil(len(text) / lines), most + 1):
+        found = wrap(text, least)
+        if len(found) == lines:
+            return "\n".join(found)
+    return "\n".join(wrap(text, most))
+
+
+def _legend_columns(labels: list[str], width: float) -> int:
+    """Return how many labels go beside each other, in rows of about the same length."""
+    widest = 0.6 + 0.068 * max(map(len, labels))  # inches
+    rows = math.ceil(len(labels) / max(1, int(width / widest)))
+    return math.ceil(len(labels) / rows)
+
+
+def _given(ax: Any, count: int) -> Panels:
+    given = np.asarray(ax, dtype=object).ravel()
+    if given.size != count:
+        raise InputError(
+            f"ax must hold {count} axes, one for each panel, got {given.size}: "
+            f"plt.subplots(1, {count}) makes them."
+        )
+    return given
+
+
+def _words(filled: list[int]) -> dict[int, str]:
+    """Name the lowest, the middle and the highest bin; where they are the same, one of them."""
+    middle = filled[len(filled) // 2]
+    return {middle: "middle rows", filled[-1]: "surest rows", filled[0]: "least sure rows"}
 
 
 def _short(value: float) -> str:
-    """Two decimals, more where the value is so near 1 that they would round it away."""
-    if not 0.99 < value < 1:
+    """Two decimals, up to four where the value is so near 1 that they would round it away."""
+    if not 0.99 < value < 0.99995:
         return f"{value:.2f}"
-    return f"{value:.{min(6, math.ceil(-math.log10(1 - value)))}f}"
+    return f"{value:.{min(4, math.ceil(-math.log10(1 - value)))}f}"

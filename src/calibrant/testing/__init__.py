@@ -2,6 +2,7 @@
 
 from calibrant.testing.calibrator_checks import check_calibrator
 from calibrant.testing.checks import check_metric
+from calibrant.testing.loss_checks import check_loss
 from calibrant.testing.threshold_laws import ThresholdDraw
 from calibrant.testing.threshold_worlds import THRESHOLD_WORLDS, ThresholdWorld
 from calibrant.testing.worlds import (
@@ -21,6 +22,7 @@ __all__ = [
     "ThresholdWorld",
     "World",
     "check_calibrator",
+    "check_loss",
     "check_metric",
     "posterior_error",
     "shifted",

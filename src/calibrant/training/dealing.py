@@ -17,6 +17,8 @@ def as_row_labels(labels: Any, n: int) -> Tensor:
     if labels is None:
         return torch.zeros(n, dtype=torch.int64)
     found = torch.as_tensor(labels)
+    if not n and not len(found):
+        return found.long()
     if found.is_floating_point() or found.is_complex():
         raise InputError(f"labels must be whole numbers, one class per row, got {found.dtype}.")
     if found.shape != (n,):

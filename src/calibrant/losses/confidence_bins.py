@@ -1,0 +1,176 @@
+"""Bins of confidence: where they begin, which one a row is in, and what the rows of each say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from calibrant.convert import log_odds_of
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.losses.top_class import SCALES, Scale
+
+__all__ = [
+    "BinFigures",
+    "bin_figures",
+    "check_edges",
+    "even_edges",
+    "interpolated_edges",
+    "look_up",
+    "rank_edges",
+    "released_bins",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class BinFigures:
+    """What the steer rows of M bins say.
+
+    Parameters
+    ----------
+    count : (M,) rows
+    confidence : (M,) mean probability of the top class, NaN without rows
+    accuracy : (M,) share of rows whose top class is right, NaN without rows
+    """
+
+    count: IntArray
+    confidence: FloatArray
+    accuracy: FloatArray
+
+    @property
+    def error(self) -> FloatArray:
+        """(M,) confidence minus accuracy: above 0 the model is over-confident."""
+        return self.confidence - self.accuracy
+
+
+def look_up(scores: Tensor, edges: Tensor) -> Tensor:
+    """Return the bin of each score; a bin holds its lower edge.
+
+    A score below all edges is in the first bin, one above all (and NaN) in the last.
+
+    Parameters
+    ----------
+    scores : any shape, on the scale of the edges
+    edges : (M-1,) lower edges of bins 1 .. M-1, in ascending order
+
+    Examples
+    --------
+    >>> edges = torch.tensor([0.5, 0.9])
+    >>> look_up(torch.tensor([0.2, 0.5, 0.89, 0.9, 1.0]), edges).tolist()
+    [0, 1, 1, 2, 2]
+    """
+    return torch.searchsorted(edges.to(scores), scores.contiguous(), right=True)
+
+
+def even_edges(n_bins: int, scale: Scale) -> FloatArray:
+    """Return the inner edges of bins of equal width in probability.
+
+    Examples
+    --------
+    >>> even_edges(4, "probability").tolist()
+    [0.25, 0.5, 0.75]
+    """
+    share = np.arange(1, n_bins) / n_bins
+    return share if scale == "probability" else log_odds_of(share)
+
+
+def rank_edges(scores: FloatArray, n_bins: int, min_count: int = 1) -> FloatArray:
+    r"""Return the inner edges of equally filled bins in which equal scores share a bin.
+
+    A row goes to bin $\lfloor M B / n \rfloor$, with $B$ the number of rows strictly below it: the
+    rank split where there are no ties. Where n rows cannot give every bin `min_count` of them,
+    neighbouring bins are merged until they can. The edge of a bin is its lowest score. An empty bin
+    has no width, or begins at infinity: no row of any other split can be looked up in it either.
+
+    Parameters
+    ----------
+    scores : (n,) in ascending order
+    n_bins : number of bins M
+    min_count : rows that a bin should hold
+
+    Examples
+    --------
+    >>> rank_edges(np.array([0.1, 0.2, 0.3, 0.4]), 2)
+    array([0.3])
+
+    Seven of ten scores are equal, so the last two of five bins are out of reach:
+
+    >>> rank_edges(np.array([0.2, 0.4, 0.6] + 7 * [0.9]), 5)
+    array([0.6, inf, inf, inf])
+    >>> rank_edges(np.arange(40.0), 4, min_count=20)
+    array([20., 20., inf])
+    """
+    n = len(scores)
+    groups = min(max(n // min_count, 1), n_bins)
+    below = np.searchsorted(scores, scores, side="left")
+    bins = below * groups // n * n_bins // groups
+    first = np.searchsorted(bins, np.arange(1, n_bins), side="left")
+    return np.asarray(np.append(scores, np.inf)[first])
+
+
+def interpolated_edges(scores: FloatArray, n_bins: int) -> FloatArray:
+    """Return all M + 1 edges of the released code's bins: sorted scores read at i n / M.
+
+    Equal scores make edges coincide, and the last position, n, is read as the largest score.
+
+    Examples
+    --------
+    >>> interpolated_edges(np.array([0.1, 0.2, 0.3, 0.4]), 2)
+    array([0.1, 0.3, 0.4])
+    """
+    n = len(scores)
+    places = np.arange(n_bins + 1) * n / n_bins
+    return np.asarray(np.interp(places, np.arange(n), scores))
+
+
+def released_bins(scores: FloatArray, edges: FloatArray) -> IntArray:
+    """Return the bin of each score as the released code counts them: (l, u], all M + 1 edges given.
+
+    The smallest score lies in no bin: -1.
+
+    Examples
+    --------
+    >>> released_bins(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.1, 0.3, 0.4])).tolist()
+    [-1, 0, 0, 1]
+    """
+    return np.asarray(np.searchsorted(edges, scores, side="left") - 1)
+
+
+def bin_figures(
+    index: IntArray, confidence: FloatArray, right: NDArray[np.bool_], n_bins: int
+) -> BinFigures:
+    """Gather rows by bin; rows of bin -1 are left out.
+
+    Examples
+    --------
+    >>> found = bin_figures(np.array([0, 0, 2]), np.array([0.5, 0.7, 0.9]),
+    ...                     np.array([True, False, True]), 3)
+    >>> found.count.tolist(), found.error.round(3).tolist()
+    ([2, 0, 1], [0.1, nan, -0.1])
+    """
+    kept = index >= 0
+    index, confidence, right = index[kept], confidence[kept], right[kept]
+    count = np.bincount(index, minlength=n_bins)
+    rows = np.where(count > 0, count, np.nan)
+    sums = (np.bincount(index, column, minlength=n_bins) for column in (confidence, right))
+    return BinFigures(count, *(total / rows for total in sums))
+
+
+def check_edges(edges: Any, n_bins: int, scale: str, like: Tensor) -> Tensor:
+    """Check edges that a user gives; they get the type and place of `like`."""
+    if scale not in SCALES:
+        raise InputError(f"scale must be 'log-odds' or 'probability', got {scale!r}.")
+    values = torch.as_tensor(edges, device=like.device).to(like.dtype)
+    if values.shape != (n_bins - 1,):
+        raise InputError(
+            f"edges must be the {n_bins - 1} inner edges of {n_bins} bins, "
+            f"got shape {tuple(values.shape)}."
+        )
+    if values.device.type == "cpu" and not bool((values.diff() >= 0).all()):
+        raise InputError(f"edges must be in ascending order, got {values.tolist()}.")
+    return values

@@ -1,0 +1,308 @@
+"""Checks of what every loss must do, and of what it can be told to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from calibrant.testing.expectations import expect, expect_refusal
+from calibrant.testing.loss_cases import (
+    HUGE,
+    Case,
+    autocast,
+    copied,
+    drawn,
+    expect_alike,
+    expect_finite,
+    expect_near,
+    extremes,
+    gradient,
+    has_option,
+    one_hot,
+    resaved,
+    slopes,
+    with_options,
+)
+
+__all__ = ["RULES", "Rule"]
+
+Rule = Callable[[Case], None]
+
+_FEW = 6  # rows at which derivatives are taken by differences
+_DERIVATIVE = 1e-6
+_ROUNDING = {"float32": 1e-5, "bfloat16": 2e-2, "float16": 2e-2}
+_TIMES = (1, 3, 0, 2)
+
+
+def one_number(case: Case) -> None:
+    """Check that one finite number comes back, with a gradient like the logits."""
+    for logits in (case.logits, case.logits.float()):
+        found = gradient(case.loss, logits, case.labels)
+        expect_finite("an ordinary batch", logits, found)
+        expect(bool(found[1].any()), "the gradient is 0 everywhere")
+
+
+def arguments(case: Case) -> None:
+    """Check that logits and labels are as they were."""
+    logits, labels = case.logits.clone(), case.labels.clone()
+    case.loss(logits, labels)
+    expect(logits.equal(case.logits), "it wrote to its logits")
+    expect(labels.equal(case.labels), "it wrote to its labels")
+
+
+def same_value(case: Case) -> None:
+    """Check that a call leaves nothing behind, and that nothing is drawn at random."""
+    first = case.loss(case.logits, case.labels)
+    case.loss(*drawn(case.k, 1))
+    expect_near("the value", first, case.loss(case.logits, case.labels), 0.0)
+
+
+def order_of_rows(case: Case) -> None:
+    """Check that the order of rows changes neither value nor gradient."""
+    value, grad = gradient(case.loss, case.logits, case.labels)
+    turned = gradient(case.loss, case.logits.flip(0), case.labels.flip(0))
+    expect_alike("turned round", (value, grad.flip(0)), turned)
+
+
+def row_constants(case: Case) -> None:
+    """Check that only differences of logits count."""
+    constants = case.logits.new_tensor([[3.0 * i - 20.0] for i in range(len(case.labels))])
+    expect_alike(
+        "with a constant",
+        gradient(case.loss, case.logits, case.labels),
+        gradient(case.loss, case.logits + constants, case.labels),
+    )
+
+
+def huge_logits(case: Case) -> None:
+    """Check values and gradients where probabilities round to 0 and 1."""
+    for what, wide, labels in extremes(case.k):
+        for logits in (wide, wide.float()):
+            expect_finite(what, logits, gradient(case.loss, logits, labels))
+
+
+def half_precision(case: Case) -> None:
+    """Check that half precision of the logits costs no more than their own rounding."""
+    for what, wide, labels in extremes(case.k):
+        for logits in (wide.bfloat16(), wide.half()):
+            expect_finite(what, logits, gradient(case.loss, logits, labels))
+    for narrow in (case.logits.bfloat16(), case.logits.half()):
+        usual = gradient(case.loss, narrow.float(), case.labels)
+        name = str(narrow.dtype).removeprefix("torch.")
+        expect_alike(name, usual, gradient(case.loss, narrow, case.labels), _ROUNDING[name])
+
+
+def mixed_precision(case: Case) -> None:
+    """Check that autocast does not lower the precision inside the loss."""
+    single = case.logits.float()
+    usual = gradient(case.loss, single, case.labels)
+    with autocast():
+        mixed = gradient(case.loss, single, case.labels)
+        expect_alike("under autocast", usual, mixed, _ROUNDING["float32"])
+        for what, wide, labels in extremes(case.k):
+            for logits in (wide.float(), wide.bfloat16()):
+                found = gradient(case.loss, logits, labels)
+                expect_finite(f"under autocast, {what}", logits, found)
+
+
+def small_batches(case: Case) -> None:
+    """Check a batch of one row, and one that lacks classes."""
+    there = case.labels == 0
+    for what, chosen in (("one row", slice(0, 1)), ("rows of one class", there)):
+        logits, labels = case.logits[chosen], case.labels[chosen]
+        expect_finite(what, logits, gradient(case.loss, logits, labels))
+
+
+def derivative(case: Case) -> None:
+    """Check the gradient against differences, also where the model is rather sure."""
+    logits, labels = case.few(_FEW)
+    targets = {"": labels}
+    if case.soft_labels:
+        targets[" with shares"] = (one_hot(labels, case.k) + logits.softmax(-1).flip(0)) / 2
+    for scale in (0.3, 1.0, 3.0):
+        for kind, target in targets.items():
+            value, grad = gradient(case.loss, scale * logits, target)
+            steps = slopes(case.loss, scale * logits, target)
+            what = f"differences at logits x {scale}{kind}"
+            expect_alike(what, (value, grad), (value, steps), _DERIVATIVE)
+
+
+def descent(case: Case) -> None:
+    """Check that a small step against the gradient lowers the loss."""
+    before, grad = gradient(case.loss, case.logits, case.labels)
+    after = case.loss(case.logits - 1e-3 * grad / grad.abs().max(), case.labels)
+    expect(bool(after < before), f"{float(before)!r} became {float(after.detach())!r}")
+
+
+def copies(case: Case) -> None:
+    """Check that a copy is as good as the loss itself."""
+    usual = gradient(case.loss, case.logits, case.labels)
+    expect_alike("a copy", usual, gradient(copied(case.loss), case.logits, case.labels), 0.0)
+
+
+def saving(case: Case) -> None:
+    """Check that `state_dict` holds all that was learned."""
+    learned, fresh = copied(case.loss), copied(case.loss)
+    for loss in (learned, fresh):
+        if callable(told := getattr(loss, "set_epoch", None)):
+            told(3)
+    if getattr(learned, "steered", False):
+        for seed in range(3):
+            learned.update(*drawn(case.k, seed, 300))  # type: ignore[operator]
+    fresh.load_state_dict(resaved(learned.state_dict()))
+    expect_alike(
+        "after loading",
+        gradient(learned, case.logits, case.labels),
+        gradient(fresh, case.logits, case.labels),
+        0.0,
+    )
+
+
+def rows_add_up(case: Case) -> None:
+    """Check that a batch is the mean of its rows."""
+    loss, n = case.plain, len(case.labels)
+    rows = [loss(case.logits[i : i + 1], case.labels[i : i + 1]) for i in range(n)]
+    expect_near("the mean of rows alone", sum(rows) / n, loss(case.logits, case.labels))
+
+
+def reductions(case: Case) -> None:
+    """Check that "none", "sum" and "mean" tell the same, where a loss can be told which."""
+    if not has_option(case.loss, "reduction"):
+        return
+    n, plain = len(case.labels), case.plain
+    none, total = (with_options(plain, reduction=name) for name in ("none", "sum"))
+    each = none(case.logits, case.labels)
+    expect(each.shape == case.labels.shape, f"'none' gives shape {tuple(each.shape)}")
+    value, grad = gradient(plain, case.logits, case.labels)
+    expect_near("the mean of 'none'", value, each.mean())
+    summed = gradient(total, case.logits, case.labels)
+    expect_alike("'sum'", (n * value, n * grad), summed)
+
+
+def ignored_rows(case: Case) -> None:
+    """Check that rows with the label `ignore_index` have no effect, whatever they hold."""
+    if not has_option(case.loss, "ignore_index"):
+        return
+    loss = with_options(case.loss, ignore_index=-100)
+    labels = case.labels.clone()
+    labels[::3] = -100
+    kept = labels != -100
+    value, grad = gradient(loss, case.logits[kept], case.labels[kept])
+    fillings = [2.0, HUGE, -HUGE] + ([float("nan"), float("inf")] if case.refuses else [])
+    for filling in fillings:
+        logits = case.logits.clone()
+        logits[~kept, ::2] = filling
+        found, all_grads = gradient(loss, logits, labels)
+        expect(not bool(all_grads[~kept].any()), f"an ignored row of {filling:g} has a gradient")
+        expect_alike(f"ignored rows of {filling:g}", (value, grad), (found, all_grads[kept]))
+
+
+def nothing_left(case: Case) -> None:
+    """Check that a batch of ignored rows gives 0 and not NaN, where bad input is refused."""
+    if not case.refuses or not has_option(case.loss, "ignore_index"):
+        return
+    loss = with_options(case.loss, ignore_index=-100)
+    leaf = case.logits.clone().requires_grad_()
+    value = loss(leaf, case.labels * 0 - 100)
+    expect(float(value.detach()) == 0.0, f"the value is {float(value.detach())}")
+    expect(value.requires_grad, "the value has no gradient, so that a training step would fail")
+    value.backward()
+    expect(leaf.grad is None or not bool(leaf.grad.any()), "the gradient is not 0")
+
+
+def class_weights(case: Case) -> None:
+    """Check that the weight of a class equals a repetition of its rows."""
+    plain = case.plain
+    times = [_TIMES[i % len(_TIMES)] for i in range(case.k)]
+    weight = case.logits.new_tensor(times)
+    repeats = weight.long()[case.labels]
+    logits = case.logits.repeat_interleave(repeats, 0)
+    labels = case.labels.repeat_interleave(repeats, 0)
+    names: list[str | None] = ["sum"] if has_option(plain, "reduction") else [None]
+    if case.refuses:  # some of torch's own losses divide a mean by the rows, not by their weights
+        names.append(None)
+    for name in names:
+        chosen = plain if name is None else with_options(plain, reduction=name)
+        weighted = with_options(chosen, weight=weight)(case.logits, case.labels)
+        expect_near(f"the {name or 'mean'}", chosen(logits, labels), weighted)
+
+
+def more_dimensions(case: Case) -> None:
+    """Check that (n, K, ...) is as good as rows."""
+    value, grad = gradient(case.loss, case.logits, case.labels)
+    shape = (len(case.labels) // 6, 2, 3)
+    wide = case.logits.reshape(*shape, case.k).movedim(-1, 1)
+    found = gradient(case.loss, wide, case.labels.reshape(shape))
+    flat = found[1].movedim(1, -1).reshape(-1, case.k)
+    expect_alike("(n, K, 2, 3)", (value, grad), (found[0], flat))
+
+
+def shares(case: Case) -> None:
+    """Check that a whole share of one class is as good as the class."""
+    expect_alike(
+        "shares of 1",
+        gradient(case.loss, case.logits, case.labels),
+        gradient(case.loss, case.logits, one_hot(case.labels, case.k)),
+    )
+
+
+def bad_input(case: Case) -> None:
+    """Check that bad input is an InputError."""
+    if not case.refuses:
+        return
+    logits, labels = case.logits, case.labels
+    whole = one_hot(labels, case.k)
+    broken = {"NaN": float("nan"), "infinity": float("inf")}
+    pairs: dict[str, tuple[Any, Any]] = {
+        "a label beyond the classes": (logits, labels + (labels == 1) * case.k),
+        "a negative label": (logits, labels - 7 * (labels == 1)),
+        "one label too few": (logits, labels[:-1]),
+        "labels of two columns": (logits, labels.reshape(-1, 2)),
+        "logits without classes": (logits[:, 0], labels),
+        "logits of one class": (logits[:, :1], labels * 0),
+        "whole numbers as logits": (logits.long(), labels),
+        "an array as logits": (logits.numpy(), labels),
+        "a list as labels": (logits, labels.tolist()),
+        "shares that do not sum to 1": (logits, 0.5 * whole),
+        "a negative share": (logits, 2 * whole - whole.roll(1, -1)),
+    }
+    for name, value in broken.items():
+        spoilt = logits.clone()
+        spoilt[3, labels[3]] = value
+        pairs[f"{name} as a logit"] = (spoilt, labels)
+    if not case.soft_labels:
+        pairs["shares"] = (logits, whole)
+    for what, pair in pairs.items():
+        expect_refusal(what, lambda pair=pair: case.loss(*pair))  # type: ignore[misc]
+    if has_option(case.loss, "weight"):
+        short = with_options(case.loss, weight=logits.new_tensor([1.0] * (case.k + 1)))
+        expect_refusal("one weight too many", lambda: short(logits, labels))
+    if not case.rowwise and has_option(case.loss, "reduction"):
+        none = with_options(case.loss, reduction="none")
+        expect_refusal("'none' of a whole batch", lambda: none(logits, labels))
+
+
+RULES: dict[str, Rule] = {
+    "one finite number with a gradient like the logits must come back": one_number,
+    "arguments must be left alone": arguments,
+    "the same input must give the same value": same_value,
+    "the order of rows must not matter": order_of_rows,
+    "a constant added to a row's logits must change nothing": row_constants,
+    "gradients must be finite for logits up to 10,000": huge_logits,
+    "half precision must be as good as single precision": half_precision,
+    "autocast must not lower the precision": mixed_precision,
+    "one row, and rows of one class, must be taken": small_batches,
+    "a whole share must equal a class": shares,
+    "the gradient must be the derivative of the value": derivative,
+    "a step against the gradient must lower the loss": descent,
+    "a copy must give the same value": copies,
+    "what is saved must load": saving,
+    "a batch must be the mean of its rows": rows_add_up,
+    "'none', 'sum' and 'mean' must agree": reductions,
+    "ignored rows must have no effect": ignored_rows,
+    "a batch of ignored rows must give 0": nothing_left,
+    "a class weight must equal a repetition": class_weights,
+    "(n, K, ...) must equal rows": more_dimensions,
+    "bad input must be refused": bad_input,
+}
+"""Every rule in the words that an error names it with; the order is that of checking."""

@@ -1,0 +1,291 @@
+"""What the classifiers on top of the training loop share."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from torch import nn
+
+from calibrant.calibrators.base import Unfitted
+from calibrant.convert import log_odds_from_logits, log_probs_from_logits
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.losses.names import LossLike
+from calibrant.training.batches import Rows
+from calibrant.training.class_labels import codes_of, read_classes
+from calibrant.training.hooks import Hook
+from calibrant.training.loop import train
+from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule, TrainingOptions
+from calibrant.training.scoring import predict_logits
+from calibrant.training.steer_split import steer_mask
+
+__all__ = ["Estimator"]
+
+# Parameters of an estimator that are options of the loop, by the names of `TrainingOptions`.
+_OPTIONS = {
+    name: name
+    for name in (
+        "epochs", "batch_size", "optimizer", "learning_rate", "weight_decay", "momentum",
+        "schedule", "milestones", "warmup", "clip", "precision", "patience", "min_delta",
+        "choose_by", "seed", "device",
+    )
+} | {"milestone_drop": "drop"}  # fmt: skip
+
+
+class Estimator(ClassifierMixin, BaseEstimator):
+    """A network with its encoder as one scikit-learn classifier.
+
+    A kind of input is a subclass with `_new_encoder`, `_read`, `_encoded` and `_network`; its
+    constructor stores. The order of `fit` rules out leaks: rows are split into train and steer
+    first, the encoder learns from the train rows, then the network does.
+
+    Parameters are those of `TrainingOptions`, of `train`, and three more; see a subclass.
+    """
+
+    classes_: NDArray[Any]
+    encoder_: Any
+    model_: nn.Module
+    loss_: nn.Module
+
+    def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
+        self,
+        *,
+        loss: LossLike,
+        epochs: int,
+        batch_size: int,
+        optimizer: Optimizer,
+        learning_rate: float,
+        weight_decay: float,
+        momentum: float,
+        schedule: Schedule,
+        milestones: Sequence[int],
+        milestone_drop: float,
+        warmup: float,
+        clip: float | None,
+        precision: Precision,
+        patience: int | None,
+        min_delta: float,
+        choose_by: ChooseBy,
+        steer_share: float,
+        correct_prior: bool,
+        seed: int,
+        device: str,
+        folder: str | Path | None,
+        hooks: Sequence[Hook],
+        progress: bool,
+    ) -> None:
+        self.loss = loss
+        self.epochs = epochs
+        self.batch_size = batch_size
+        self.optimizer = optimizer
+        self.learning_rate = learning_rate
+        self.weight_decay = weight_decay
+        self.momentum = momentum
+        self.schedule = schedule
+        self.milestones = milestones
+        self.milestone_drop = milestone_drop
+        self.warmup = warmup
+        self.clip = clip
+        self.precision = precision
+        self.patience = patience
+        self.min_delta = min_delta
+        self.choose_by = choose_by
+        self.steer_share = steer_share
+        self.correct_prior = correct_prior
+        self.seed = seed
+        self.device = device
+        self.folder = folder
+        self.hooks = hooks
+        self.progress = progress
+
+    def fit(self, X: Any, y: Any, *, steer: tuple[Any, Any] | None = None) -> Self:  # noqa: N803
+        """Learn from labelled rows.
+
+        Parameters
+        ----------
+        X : the rows
+        y : their labels: text, whole numbers or booleans
+        steer : (X, y) of other rows, which pick the epoch, end the run and steer the loss, but are
+            not learned from; None to split off `steer_share` of the rows of every class. Steer
+            rows are spent: fit calibrators and thresholds on others.
+        """
+        options = self._options()
+        encoder = self._new_encoder()
+        rows = self._read(X, "X", encoder)
+        self._refuse_own_labels(rows, y)
+        codes, classes = read_classes(y, n=len(rows))
+        if steer is None:
+            splits = self._split_off(rows, codes)
+        else:
+            splits = self._given(rows, codes, classes, steer)
+        encoder.fit(splits.train)
+        with _own_randomness(options.seed):
+            network = self._network(encoder, len(classes))
+        _warn_absent(splits.steer_codes, classes)
+        with warnings.catch_warnings():  # said above, with the names of the classes
+            warnings.filterwarnings("ignore", message="the steer split has no rows of")
+            trained = train(
+                network,
+                self._encoded(encoder, splits.train, splits.train_codes),
+                self._encoded(encoder, splits.steer, splits.steer_codes),
+                loss=self._loss(),
+                options=options,
+                hooks=tuple(self.hooks),
+                folder=self.folder,
+                progress=self.progress,
+            )
+        self.classes_, self.encoder_ = classes, encoder
+        self.model_, self.loss_ = trained.model, trained.loss
+        self.records_, self.best_epoch_, self.why_ = (
+            trained.records,
+            trained.best_epoch,
+            trained.why,
+        )
+        self.steer_places_ = splits.places
+        self._note_columns(rows)
+        return self
+
+    def predict_logits(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return logits (n, K), columns in the order of `classes_`, the loss's shift taken off."""
+        self._check_fitted()
+        given = self._read(X, "X", self.encoder_)
+        rows = self._encoded(self.encoder_, given, None)
+        logits = _scored(self.model_, rows, self.device)[: len(given)].astype(np.float64)
+        return logits - self._shift()
+
+    def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return the logarithm of `predict_proba`, exact where that rounds to 0."""
+        return log_probs_from_logits(self.predict_logits(X))
+
+    def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return probabilities (n, K), columns in the order of `classes_`, not yet calibrated."""
+        return np.exp(self.predict_log_proba(X))
+
+    def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
+        """Return log-odds (n,) of the second of two classes, else logits (n, K)."""
+        logits = self.predict_logits(X)
+        return log_odds_from_logits(logits) if logits.shape[1] == 2 else logits
+
+    def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
+        """Return the most probable class of each row."""
+        best = self.predict_logits(X).argmax(axis=1)
+        return np.asarray(self.classes_[best])
+
+    @abstractmethod
+    def _new_encoder(self) -> Any:
+        """Return an encoder that has not learned anything."""
+
+    @abstractmethod
+    def _read(self, X: Any, name: str, encoder: Any) -> Any:  # noqa: N803
+        """Return the user's rows as a Table or a list, unencoded."""
+
+    @abstractmethod
+    def _encoded(self, encoder: Any, rows: Any, labels: IntArray | None) -> Rows:
+        """Return rows for the loop, or to be scored; those may have more rows at the end."""
+
+    @abstractmethod
+    def _network(self, encoder: Any, n_classes: int) -> nn.Module:
+        """Return an untrained network for what the encoder gives."""
+
+    def _note_columns(self, rows: Any) -> None:
+        """Keep what scikit-learn wants to know about the columns."""
+
+    def _options(self) -> TrainingOptions:
+        found = {option: getattr(self, name) for name, option in _OPTIONS.items()}
+        return TrainingOptions(**{**found, "milestones": tuple(found["milestones"])})
+
+    def _loss(self) -> Any:
+        """Return the loss to train with; a Module is copied, as training changes its state."""
+        return copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
+
+    def _split_off(self, rows: Any, codes: IntArray) -> _Splits:
+        marked = steer_mask(codes, self.steer_share, seed=self.seed)
+        kept, apart = np.flatnonzero(~marked), np.flatnonzero(marked)
+        return _Splits(_taken(rows, kept), codes[kept], _taken(rows, apart), codes[apart], apart)
+
+    def _given(
+        self, rows: Any, codes: IntArray, classes: NDArray[Any], steer: tuple[Any, Any]
+    ) -> _Splits:
+        if not isinstance(steer, tuple | list) or len(steer) != 2:
+            raise InputError(
+                f"steer must be a pair (X, y) of rows and labels, got {type(steer).__name__}."
+            )
+        apart = self._read(steer[0], "steer X", self._new_encoder())
+        apart_codes = codes_of(steer[1], classes, n=len(apart))
+        return _Splits(rows, codes, apart, apart_codes, np.empty(0, dtype=np.int64))
+
+    def _shift(self) -> FloatArray | float:
+        """Return what the loss moved the logits by, towards a prior that the data do not have."""
+        told = getattr(self.loss_, "log_shift", None)
+        shift = told() if self.correct_prior and callable(told) else None
+        return 0.0 if shift is None else np.asarray(shift.detach().cpu().double().numpy())
+
+    def _refuse_own_labels(self, rows: Any, y: Any) -> None:
+        name = getattr(y, "name", None)
+        if isinstance(name, str) and name in getattr(rows, "names", ()):
+            raise InputError(
+                f"X holds the column {name!r}, which y is called after: leave it out of X, or the "
+                "model is told the answer."
+            )
+
+    def _check_fitted(self) -> None:
+        if not hasattr(self, "model_"):
+            raise Unfitted(f"this {type(self).__name__} is not fitted yet: call fit first.")
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "model_")
+
+
+@dataclass(frozen=True)
+class _Splits:
+    """Train and steer rows with their labels, and where the steer rows stood among those given."""
+
+    train: Any
+    train_codes: IntArray
+    steer: Any
+    steer_codes: IntArray
+    places: IntArray
+
+
+def _taken(rows: Any, places: IntArray) -> Any:
+    return rows.take(places) if hasattr(rows, "take") else [rows[place] for place in places]
+
+
+def _warn_absent(codes: IntArray, classes: NDArray[Any]) -> None:
+    absent = classes[np.bincount(codes, minlength=len(classes)) == 0].tolist()
+    if absent:
+        warnings.warn(
+            f"the steer split has no row of {len(absent)} of the {len(classes)} classes (the first "
+            f"is {absent[0]!r}): what it says about the model leaves them out; give more rows.",
+            UserWarning,
+            stacklevel=3,
+        )
+
+
+@contextmanager
+def _own_randomness(seed: int) -> Iterator[None]:
+    """Draw from this seed for a while, and leave the caller's random numbers as they were."""
+    with torch.random.fork_rng(devices=()):
+        torch.manual_seed(seed)
+        yield
+
+
+def _scored(model: nn.Module, rows: Rows, device: str) -> NDArray[np.float32]:
+    """Score rows on a GPU where one was asked for and is here, else on the CPU."""
+    asked = "cuda" if device == "auto" else device
+    there = asked.startswith("cuda") and torch.cuda.is_available()
+    try:
+        return predict_logits(model.to(asked if there else "cpu"), rows)
+    finally:
+        model.cpu()  # where it was, so that it can be pickled and used anywhere

@@ -1,0 +1,194 @@
+"""A network for tables as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from torch import nn
+
+from calibrant.data.table_columns import Table, as_table
+from calibrant.data.table_encoder import TableEncoder
+from calibrant.inputs import IntArray
+from calibrant.losses.names import LossLike
+from calibrant.models import MLP
+from calibrant.training.array_rows import ArrayRows
+from calibrant.training.estimator import Estimator
+from calibrant.training.hooks import Hook
+from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
+
+if TYPE_CHECKING:
+    from sklearn.utils import Tags
+
+__all__ = ["TabularClassifier"]
+
+_BLOCK = 64
+"""Rows to be scored are filled up to a multiple of this.
+
+Matrix products of a few rows take another path and round in another way; with whole blocks, the
+logits of a row do not depend on the rows that it is asked with, and a threshold set at a row's
+score holds for that row alone too.
+"""
+
+
+class TabularClassifier(Estimator):
+    """A dense network for tables, with its `TableEncoder`.
+
+    `fit` takes tables of any kind (`TableEncoder` says which) and splits steer rows off before
+    anything is learned; means, scales and categories are those of the train rows alone. Missing
+    values are fine; dates, ids and infinite numbers are refused in a sentence.
+
+    Its probabilities are not calibrated: the steer rows have been used, so hand a fitted classifier
+    and other rows to `CalibratedModel`.
+
+    Parameters
+    ----------
+    clean, categories, drop, max_categories, fold_case : see `TableEncoder`
+    hidden, dropout, batch_norm : see `MLP`
+    loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
+        (logits, labels) or a Module, which is copied
+    epochs, batch_size, optimizer, learning_rate, weight_decay, momentum, schedule, milestones,
+    warmup, clip, precision : see `TrainingOptions`
+    milestone_drop : `drop` of `TrainingOptions`
+    patience : epochs without improvement after which to stop; None to run them all
+    min_delta : by how much the figure of `choose_by` must improve to count
+    choose_by : figure of the steer split that picks the epoch: "refinement" (log loss after
+        temperature scaling), "nll" or "f1"
+    steer_share : share of the rows of every class that is split off for steering, where `fit` is
+        given no steer rows
+    correct_prior : whether to take off what the loss moved the logits by (class weights, balanced
+        softmax), so that probabilities are those of the train rows' class frequencies
+    seed : of the split, the first weights, the order of rows and dropout
+    device : "auto", "cpu", "cuda", "cuda:1"
+    folder : where checkpoints go, to go on after a crash; None to keep none
+    hooks : see `Hook`
+    progress : whether to draw a bar on stderr
+
+    Attributes
+    ----------
+    classes_ : the classes in the order of the columns of `predict_proba`
+    encoder_ : the fitted `TableEncoder`
+    model_ : the network with the weights of the best epoch, on the CPU
+    loss_ : the loss with what it learned, such as AdaFocal's gammas
+    records_ : one `EpochRecord` for each epoch
+    best_epoch_, why_ : the epoch that was kept, and why the run ended
+    steer_places_ : positions of the rows that were split off for steering
+    n_features_in_, feature_names_in_ : the columns of the table, where it names them
+
+    Examples
+    --------
+    >>> from calibrant import TabularClassifier
+    >>> table = {"weight": [1.0, 2.0, None, 8.0, 9.0, 7.0] * 20, "fat": ["low", "Low"] * 60}
+    >>> sold = ["few", "few", "few", "many", "many", "many"] * 20
+    >>> model = TabularClassifier(epochs=20, learning_rate=0.01).fit(table, sold)
+    >>> model.predict([{"fat": "LOW", "weight": 1.5}, {"fat": "low", "weight": 8.5}]).tolist()
+    ['few', 'many']
+    """
+
+    def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
+        self,
+        *,
+        clean: Mapping[str, Mapping[str, str | None]] | None = None,
+        categories: Sequence[str] = (),
+        drop: Sequence[str] = (),
+        max_categories: int = 50,
+        fold_case: bool = True,
+        hidden: Sequence[int] = (128, 64),
+        dropout: Sequence[float] = (0.5, 0.25),
+        batch_norm: bool = True,
+        loss: LossLike = "ce",
+        epochs: int = 100,
+        batch_size: int = 64,
+        optimizer: Optimizer = "adam",
+        learning_rate: float = 1e-3,
+        weight_decay: float = 0.0,
+        momentum: float = 0.9,
+        schedule: Schedule = "constant",
+        milestones: Sequence[int] = (),
+        milestone_drop: float = 0.1,
+        warmup: float = 0.0,
+        clip: float | None = None,
+        precision: Precision = "32-true",
+        patience: int | None = 10,
+        min_delta: float = 1e-4,
+        choose_by: ChooseBy = "refinement",
+        steer_share: float = 0.1,
+        correct_prior: bool = True,
+        seed: int = 0,
+        device: str = "auto",
+        folder: str | Path | None = None,
+        hooks: Sequence[Hook] = (),
+        progress: bool = False,
+    ) -> None:
+        super().__init__(
+            loss=loss,
+            epochs=epochs,
+            batch_size=batch_size,
+            optimizer=optimizer,
+            learning_rate=learning_rate,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            schedule=schedule,
+            milestones=milestones,
+            milestone_drop=milestone_drop,
+            warmup=warmup,
+            clip=clip,
+            precision=precision,
+            patience=patience,
+            min_delta=min_delta,
+            choose_by=choose_by,
+            steer_share=steer_share,
+            correct_prior=correct_prior,
+            seed=seed,
+            device=device,
+            folder=folder,
+            hooks=hooks,
+            progress=progress,
+        )
+        self.clean = clean
+        self.categories = categories
+        self.drop = drop
+        self.max_categories = max_categories
+        self.fold_case = fold_case
+        self.hidden = hidden
+        self.dropout = dropout
+        self.batch_norm = batch_norm
+
+    def _new_encoder(self) -> TableEncoder:
+        return TableEncoder(
+            clean=self.clean,
+            categories=self.categories,
+            drop=self.drop,
+            max_categories=self.max_categories,
+            fold_case=self.fold_case,
+        )
+
+    def _read(self, X: Any, name: str, encoder: TableEncoder) -> Table:  # noqa: N803
+        return as_table(X, name=name, wanted=encoder.wants)
+
+    def _encoded(self, encoder: TableEncoder, rows: Table, labels: IntArray | None) -> ArrayRows:
+        features = encoder.transform(rows)
+        if labels is None:
+            features = np.pad(features, ((0, -len(features) % _BLOCK), (0, 0)))
+        return ArrayRows(features, labels)
+
+    def _network(self, encoder: TableEncoder, n_classes: int) -> nn.Module:
+        width = len(encoder.get_feature_names_out())
+        return MLP(
+            width, n_classes, hidden=self.hidden, dropout=self.dropout, batch_norm=self.batch_norm
+        )
+
+    def _note_columns(self, rows: Table) -> None:
+        self.n_features_in_ = len(rows.names)
+        self.__dict__.pop("feature_names_in_", None)
+        if rows.named:
+            self.feature_names_in_ = np.array(rows.names, dtype=object)
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.allow_nan = True
+        tags.input_tags.categorical = True
+        tags.input_tags.string = True
+        return tags

@@ -1,0 +1,57 @@
+"""Networks by name: a config and the weights make the same network again."""
+
+import json
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from calibrant.errors import InputError
+from calibrant.models import MLP, BiLSTM, TextCNN, build, models, register
+
+BUILT = {
+    "mlp": lambda: MLP(4, 3, hidden=(8,), dropout=(0.1,), batch_norm=False),
+    "bilstm": lambda: BiLSTM(9, 3, embedding=4, hidden=3, layers=1, dense=5),
+    "text_cnn": lambda: TextCNN(9, 3, embedding=4, filters=3, width=3, vectors=np.ones((9, 4))),
+}
+INPUTS = {
+    "mlp": (torch.ones(2, 4),),
+    "bilstm": (torch.ones(2, 4, dtype=torch.int64), torch.tensor([4, 2])),
+    "text_cnn": (torch.ones(2, 4, dtype=torch.int64), torch.tensor([4, 2])),
+}
+
+
+def test_every_registered_network_is_tested_here():
+    assert sorted(models()) == sorted(BUILT)
+
+
+@pytest.mark.parametrize("name", sorted(BUILT))
+def test_config_as_json_and_weights_make_the_same_network(name):
+    torch.manual_seed(0)
+    model = BUILT[name]().eval()
+    again = build(json.loads(json.dumps(model.config)))
+    again.load_state_dict(model.state_dict())
+    assert again.config == model.config
+    assert type(again) is type(model) is models()[name]
+    assert torch.equal(again.eval()(*INPUTS[name]), model(*INPUTS[name]))
+    trained = [weights.requires_grad for weights in model.parameters()]
+    assert [weights.requires_grad for weights in again.parameters()] == trained
+
+
+def test_an_unknown_name_suggests_the_nearest():
+    with pytest.raises(InputError, match=r"got 'bilstn': did you mean 'bilstm'\?"):
+        build({"model": "bilstn"})
+    with pytest.raises(InputError, match="got None: known are bilstm, mlp, text_cnn"):
+        build({})
+
+
+def test_a_config_that_does_not_fit_is_named():
+    with pytest.raises(InputError, match=r"does not fit the network 'mlp': .*wide"):
+        build({"model": "mlp", "n_features": 3, "n_classes": 2, "wide": 1})
+
+
+def test_a_name_is_given_once():
+    with pytest.raises(InputError, match="'mlp' is taken by MLP"):
+        register("mlp")(nn.Linear)
+    assert register("mlp")(MLP) is MLP

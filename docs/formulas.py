@@ -26,6 +26,8 @@ _BLOCK = re.compile(r"^\.\. math::[ ]?(.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
 _ROLE = re.compile(r":math:`([^`]+)`")
 _PAGE_BLOCK = re.compile(r"^\$\$\s*(.+?)\s*\$\$$", re.MULTILINE | re.DOTALL)
 _PAGE_INLINE = re.compile(r"\$`([^`]+)`\$")
+_DOC_INLINE = re.compile(r"(?<![\\$\w])\$(?![\s$])([^$]+?)(?<!\s)\$(?![$\w])")
+_EXAMPLES = re.compile(r"^(Examples\n-+\n.*?)(?=^\w+\n-+\n|\Z)", re.MULTILINE | re.DOTALL)
 _FENCE = re.compile(r"^(```.*?^```)", re.MULTILINE | re.DOTALL)
 _PARAMETER = re.compile(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.*)$")
 _SPELLINGS = {
@@ -50,9 +52,14 @@ class Docstrings(griffe.Extension):
 
 
 def with_tokens(text: str) -> str:
-    """Replace the math of a docstring by tokens."""
+    """Replace the math of a docstring by tokens: roles, or `$$ ... $$` and `$...$`."""
     text = _BLOCK.sub(lambda m: _token(m[1], "d"), text)
-    return _ROLE.sub(lambda m: _token(m[1], "i"), text)
+    text = _ROLE.sub(lambda m: _token(m[1], "i"), text)
+    parts = _EXAMPLES.split(text)
+    for i in range(0, len(parts), 2):  # a dollar sign of an example is one
+        parts[i] = _PAGE_BLOCK.sub(lambda m: _token(m[1], "d"), parts[i])
+        parts[i] = _DOC_INLINE.sub(lambda m: _token(m[1], "i"), parts[i])
+    return "".join(parts)
 
 
 def _described(text: str) -> str:

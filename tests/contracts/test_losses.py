@@ -6,11 +6,11 @@ import sys
 import numpy as np
 import pytest
 import torch
-import torch.nn.functional as F
+import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import nn
 
 from calibrant.errors import InputError
-from calibrant.losses import BatchLoss, CalFocalLoss, Loss, RowLoss, as_loss, losses
+from calibrant.losses import BatchLoss, CalFocalLoss, RowLoss, as_loss, losses
 from calibrant.testing import check_loss
 from calibrant.testing.loss_cases import drawn
 
@@ -106,8 +106,7 @@ def test_loss_is_named_documented_and_has_the_three_options_or_refuses_them(name
     assert loss.name == name
     assert inspect.getdoc(loss)
     batch = not FACTS[name].get("rowwise", True)
-    assert issubclass(loss, Loss) and issubclass(loss, BatchLoss if batch else RowLoss)
-    made(name, 2)
+    assert issubclass(loss, BatchLoss if batch else RowLoss)
     options = {"weight": [1.0, 2.0], "reduction": "none", "ignore_index": -1}
     known = {"costs": COSTS[2], "class_counts": COUNTS[2]}
     needed = {key: known[key] for key in known if key in inspect.signature(loss).parameters}
@@ -142,7 +141,7 @@ PLAIN = {"weight": False, "soft_labels": False, "more_dimensions": False}
 def test_function_of_the_users_keeps_the_contract():
     check_loss(hinge, **PLAIN)
     check_loss(F.cross_entropy)  # which takes all that our own take
-    with pytest.raises(AssertionError, match="labels as shares|a whole share"):
+    with pytest.raises(AssertionError, match="a whole share must equal a class"):
         check_loss(hinge, weight=False)
 
 

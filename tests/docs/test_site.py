@@ -29,8 +29,11 @@ PACKAGES = (
     "calibrant.metrics",
     "calibrant.reports",
     "calibrant.data",
+    "calibrant.losses",
+    "calibrant.models",
     "calibrant.testing",
     "calibrant.thresholds",
+    "calibrant.training",
 )
 
 

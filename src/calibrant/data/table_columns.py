@@ -124,7 +124,9 @@ def _length(names: tuple[str, ...], columns: tuple[Column | None, ...], name: st
     }
     first = next(iter(lengths), None)
     if first is None:
-        raise InputError(f"drop leaves no column of {name}: keep at least one.")
+        raise InputError(
+            f"{name} has none of the columns that are asked for: check its names, and drop."
+        )
     odd = next((key for key in lengths if lengths[key] != lengths[first]), None)
     if odd is not None:
         raise InputError(

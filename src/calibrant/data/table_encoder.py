@@ -87,7 +87,7 @@ class TableEncoder:
 
     def fit(self, table: Any) -> Self:
         """Learn from the train rows: means, scales, categories."""
-        rows = as_table(table, wanted=self.wants)
+        rows = as_table(table, wanted=lambda _, name: name not in set(self.drop))
         self._check_options(rows)
         learned = tuple(
             self._learned(name, column)

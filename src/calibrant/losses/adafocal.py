@@ -12,7 +12,7 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.losses.binned import BinnedLoss, Learned
-from calibrant.losses.confidence_bins import check_edges, look_up
+from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
 from calibrant.losses.focal import focal_of_odds
 from calibrant.losses.gamma_history import GammaHistory
 from calibrant.losses.gamma_rules import (
@@ -80,9 +80,7 @@ def adafocal_loss(
     Ghosh, Schaaf & Gormley (2022), AdaFocal: calibration-aware adaptive focal loss, Eq. 5.
     """
     rows = as_rows(logits, labels, ignore_index=ignore_index)
-    of_bins = torch.as_tensor(gammas, device=rows.logits.device).to(rows.logits.dtype)
-    if of_bins.ndim != 1 or not len(of_bins):
-        raise InputError(f"gammas must be one number per bin, got shape {tuple(of_bins.shape)}.")
+    of_bins = per_bin(gammas, "gammas", rows.logits)
     checked = check_edges(edges, len(of_bins), scale, rows.logits)
     values = _values(rows, of_bins, checked, scale)
     return reduced(values, rows, weight=weight, reduction=reduction)

@@ -13,7 +13,7 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.losses.binned import BinnedLoss, Learned
-from calibrant.losses.confidence_bins import check_edges, look_up
+from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
 from calibrant.losses.focal import GAMMAS, focal_of_odds
 from calibrant.losses.gamma_history import GammaHistory
 from calibrant.losses.gamma_rules import MIN_COUNT, check_count, check_strength, ranked
@@ -79,9 +79,9 @@ def calfocal_loss(
     """
     check_strength(strength)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
-    right = _of_bins(accuracies, "accuracies", rows.logits)
+    right = per_bin(accuracies, "accuracies", rows.logits)
     checked = check_edges(edges, len(right), scale, rows.logits)
-    sure = None if confidences is None else _of_bins(confidences, "confidences", rows.logits)
+    sure = None if confidences is None else per_bin(confidences, "confidences", rows.logits)
     if sure is not None and len(sure) != len(right):
         raise InputError(
             "confidences and accuracies must be of the same bins, "
@@ -113,13 +113,6 @@ def _values(
 def _gammas(sure: Tensor, right: Tensor, strength: float) -> Tensor:
     """Return gamma, 1 where nothing is known."""
     return (strength * (sure - right)).clamp(max=_MOST).exp().nan_to_num(nan=1.0)
-
-
-def _of_bins(values: Any, name: str, like: Tensor) -> Tensor:
-    found = torch.as_tensor(values, device=like.device).to(like.dtype)
-    if found.ndim != 1 or not len(found):
-        raise InputError(f"{name} must be one number per bin, got shape {tuple(found.shape)}.")
-    return found
 
 
 @register("calfocal")

@@ -22,6 +22,7 @@ __all__ = [
     "even_edges",
     "interpolated_edges",
     "look_up",
+    "per_bin",
     "rank_edges",
     "released_bins",
 ]
@@ -161,11 +162,19 @@ def bin_figures(
     return BinFigures(count, *(total / rows for total in sums))
 
 
+def per_bin(values: Any, name: str, like: Tensor) -> Tensor:
+    """Check figures of bins that a user gives; they get the type and place of `like`."""
+    found = _like(values, name, like)
+    if found.ndim != 1 or not len(found):
+        raise InputError(f"{name} must be one number per bin, got shape {tuple(found.shape)}.")
+    return found
+
+
 def check_edges(edges: Any, n_bins: int, scale: str, like: Tensor) -> Tensor:
     """Check edges that a user gives; they get the type and place of `like`."""
     if scale not in SCALES:
         raise InputError(f"scale must be 'log-odds' or 'probability', got {scale!r}.")
-    values = torch.as_tensor(edges, device=like.device).to(like.dtype)
+    values = _like(edges, "edges", like)
     if values.shape != (n_bins - 1,):
         raise InputError(
             f"edges must be the {n_bins - 1} inner edges of {n_bins} bins, "
@@ -174,3 +183,10 @@ def check_edges(edges: Any, n_bins: int, scale: str, like: Tensor) -> Tensor:
     if values.device.type == "cpu" and not bool((values.diff() >= 0).all()):
         raise InputError(f"edges must be in ascending order, got {values.tolist()}.")
     return values
+
+
+def _like(values: Any, name: str, like: Tensor) -> Tensor:
+    try:
+        return torch.as_tensor(values, dtype=like.dtype, device=like.device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        raise InputError(f"{name} must be a list of numbers, got {values!r:.100}.") from error

@@ -19,9 +19,9 @@ from calibrant.reports.epoch_panels import (
     grid,
     line,
     name_axes,
+    run_style,
     zero_line,
 )
-from calibrant.reports.style import PALETTE, label_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -43,7 +43,8 @@ class BinErrorDisplay:
     confidence minus accuracy, so that above 0 the model is over-confident and below 0
     under-confident. A loss that is best on the whole may be far off in a single bin.
 
-    A bin has M times fewer rows than the split: part of what its line does is chance.
+    A bin has M times fewer rows than the split: part of what its line does is chance. Panels
+    have scales of their own.
 
     Parameters
     ----------
@@ -107,16 +108,17 @@ class BinErrorDisplay:
         bins = chosen_bins(first.n_bins, self.bins, filled)
         axes = grid(ax, 1 + len(bins), size=(3.3, 2.2))
         for number, (name, history) in enumerate(self.histories.items()):
-            style = {"color": PALETTE[number % len(PALETTE)], "label": label_of(name)}
+            style = run_style(number, name)
             line(axes[0], history.epoch, history.ece, **style)
             for panel, b in zip(axes[1:], bins, strict=True):
                 line(panel, history.epoch, history.error[:, b], **style)
+        handles = axes[0].get_lines()
         for panel, b in zip(axes[1:], bins, strict=True):
             zero_line(panel)
             name_axes(panel, x="epoch", y="confidence − accuracy", title=bin_title(b, filled))
         self._name_all_rows(axes[0])
         self.axes_ = axes
-        self.figure_ = finish(axes, _HOW, own=ax is None)
+        self.figure_ = finish(axes, _HOW, own=ax is None, handles=handles)
         return self
 
     def _name_all_rows(self, ax: Axes) -> None:

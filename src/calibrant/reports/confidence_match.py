@@ -18,8 +18,9 @@ from calibrant.reports.epoch_panels import (
     grid,
     line,
     name_axes,
+    run_style,
 )
-from calibrant.reports.style import EVENT, GREY, OTHER, PALETTE, label_of
+from calibrant.reports.style import EVENT, GREY, OTHER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ConfidenceMatchDisplay", "Match"]
 
-_STARS: dict[str, Any] = {"marker": "*", "markersize": 6}
+_STARS: dict[str, Any] = {"marker": "*", "markersize": 6, "linewidth": 0.9}
 Match = Literal["common", "independent", "true_top"]
 
 
@@ -42,8 +43,8 @@ class _Pair:
     how: str
 
 
-_TRAIN = "train rows, probability of the true class"
-_STEER = "steer (validation) rows, of the predicted class"
+_TRAIN = "train rows, true class"
+_STEER = "steer (validation) rows, predicted class"
 _PAIRS: dict[str, _Pair] = {
     "common": _Pair(
         "train_confidence", _TRAIN, "confidence", _STEER,
@@ -56,7 +57,7 @@ _PAIRS: dict[str, _Pair] = {
         "together, what the loss does to train rows reaches new rows too.",
     ),
     "true_top": _Pair(
-        "train_confidence", _TRAIN, "train_top", "train rows, of the predicted class",
+        "train_confidence", _TRAIN, "train_top", "train rows, predicted class",
         "Train rows, grouped by the probability of their true class. The two lines meet "
         "where every row is predicted right.",
     ),
@@ -170,43 +171,47 @@ class ConfidenceMatchDisplay:
         if extra:
             self._draw_accuracy(axes[-1])
         self.axes_ = axes
-        self.figure_ = finish(axes, pair.how, own=ax is None, handles=self._handles(pair))
+        names = list(self.histories)
+        self.figure_ = finish(
+            axes, pair.how, own=ax is None, handles=self._handles(pair),
+            name=names[0] if len(names) == 1 else None,
+        )  # fmt: skip
         return self
 
-    def _colors(self, number: int) -> tuple[str, str]:
-        """Return the colours of a run's two lines: one for both where runs must be told apart."""
+    def _styles(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
+        """Return the style of both lines of each run: one colour, where runs must be told apart."""
         if len(self.histories) == 1:
-            return EVENT, OTHER
-        return (PALETTE[number % len(PALETTE)],) * 2
+            return [({"color": EVENT}, {"color": OTHER})]
+        runs = [run_style(number, name) for number, name in enumerate(self.histories)]
+        return [(style, style) for style in runs]
 
     def _draw_bin(self, ax: Axes, b: int, pair: _Pair) -> None:
-        for number, history in enumerate(self.histories.values()):
-            solid, starred = self._colors(number)
-            line(ax, history.epoch, getattr(history, pair.solid)[:, b], color=solid, linewidth=2.2)
+        runs = zip(self.histories.values(), self._styles(), strict=True)
+        for number, (history, (solid, starred)) in enumerate(runs):
+            first, second = (getattr(history, name)[:, b] for name in (pair.solid, pair.starred))
+            line(ax, history.epoch, first, **{**solid, "linewidth": 2.2})
             every = max(1, len(history) // 10)
-            line(
-                ax, history.epoch, getattr(history, pair.starred)[:, b], color=starred,
-                linewidth=0.9, **_STARS, markevery=(number % every, every),
-            )  # fmt: skip
+            stars = {**_STARS, "markevery": (number % every, every)}
+            line(ax, history.epoch, second, **{**starred, **stars})
 
     def _draw_accuracy(self, ax: Axes) -> None:
-        for number, history in enumerate(self.histories.values()):
-            color = GREY if len(self.histories) == 1 else self._colors(number)[0]
-            line(ax, history.epoch, history.train_accuracy, color=color)
-        title = "train rows predicted right"
-        name_axes(ax, x="epoch", y="share of train rows", title=title)
+        for history, (style, _) in zip(self.histories.values(), self._styles(), strict=True):
+            line(ax, history.epoch, history.train_accuracy, **style)
+        name_axes(ax, x="epoch", y="share of train rows", title="train rows predicted right")
 
     def _handles(self, pair: _Pair) -> list[Any]:
         """Return the legend: what line and stars mean, and the colour of each run."""
         from matplotlib.lines import Line2D
 
-        solid, starred = self._colors(0) if len(self.histories) == 1 else (GREY, GREY)
-        runs = [
-            Line2D([], [], color=self._colors(number)[0], label=label_of(name), linewidth=3)
-            for number, name in enumerate(self.histories)
-        ]
+        styles = self._styles()
+        if len(styles) == 1:
+            solid, starred = (style["color"] for style in styles[0])
+            runs = []
+        else:
+            solid = starred = GREY
+            runs = [Line2D([], [], linewidth=2.2, **style) for style, _ in styles]
         return [
-            Line2D([], [], color=solid, label=pair.solid_label),
-            Line2D([], [], color=starred, label=pair.starred_label, linewidth=0.9, **_STARS),
-            *(runs if len(runs) > 1 else []),
+            Line2D([], [], color=solid, linewidth=2.2, label=pair.solid_label),
+            Line2D([], [], color=starred, label=pair.starred_label, **_STARS),
+            *runs,
         ]

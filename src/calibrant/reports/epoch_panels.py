@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.reports.bin_history import BinHistory
-from calibrant.reports.style import GREY, tidy
+from calibrant.reports.style import GREY, PALETTE, label_of, tidy
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,6 +32,7 @@ __all__ = [
     "name_axes",
     "panels",
     "reach",
+    "run_style",
     "zero_line",
 ]
 
@@ -106,9 +107,9 @@ def panels(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> Panels
         return _given(ax, rows * columns).reshape(shape)
     import matplotlib.pyplot as plt
 
-    width = max(size[0] * columns + 0.3, 4.6)  # the words around it need as much
+    width = max(size[0] * columns + 0.3, 5.2)  # the words around it need as much
     _, made = plt.subplots(
-        rows, columns, figsize=(width, size[1] * rows + 0.9), layout="constrained", squeeze=False
+        rows, columns, figsize=(width, size[1] * rows + 0.2), layout="constrained", squeeze=False
     )
     return np.asarray(made)
 
@@ -137,10 +138,20 @@ def name_axes(ax: Axes, *, x: str, y: str, title: str = "") -> None:
 
     tidy(ax, x=x, y=y, unit_x=False, unit_y=False)
     ax.set_title(title, fontsize=9.5)
-    ax.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True))
+    ax.xaxis.set_major_locator(MaxNLocator(nbins=5, integer=True, min_n_ticks=1))
     ax.tick_params(labelsize=8)
     ax.xaxis.label.set_fontsize(9)
     ax.yaxis.label.set_fontsize(9)
+
+
+def run_style(number: int, name: Any) -> dict[str, Any]:
+    """Return colour, dashes and label of a run: dashes tell apart what shares a colour."""
+    label = label_of(name)
+    return {
+        "color": PALETTE[number % len(PALETTE)],
+        "linestyle": ("-", "--", ":")[number // len(PALETTE) % 3],
+        "label": f" {label}" if label.startswith("_") else label,  # matplotlib would hide it
+    }
 
 
 def zero_line(ax: Axes) -> None:
@@ -167,31 +178,32 @@ def reach(b: int, edges: FloatArray, count: IntArray) -> str:
     --------
     >>> edges, count = np.array([0.4, 0.99987]), np.array([9, 9, 9])
     >>> [reach(b, edges, count) for b in range(3)]
-    ['below 0.40', '0.40 to 0.9999', 'above 0.9999']
+    ['below 0.40', '0.40 to 0.9998', 'above 0.9998']
     """
     if not count[b]:
         return "without rows"
     low, high = (float(edge) for edge in np.r_[0.0, edges, 1.0][b : b + 2])
     if not high < 1:
-        return f"above {_short(low)}" if low > 0 else "all of them"
+        return f"above {_short(low)}" if low > 0 else "0 to 1"
     return f"{_short(low)} to {_short(high)}" if low > 0 else f"below {_short(high)}"
 
 
-def finish(axes: Panels, how: str, *, own: bool, handles: list[Any] | None = None) -> Figure:
+def finish(
+    axes: Panels, how: str, *, own: bool, handles: list[Any], name: str | None = None
+) -> Figure:
     """Put the legend and, over a figure of our own, the words that say how to read it."""
     figure: Figure = axes.flat[0].figure
-    if handles is None:
-        handles = axes.flat[0].get_legend_handles_labels()[0]
     style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "handlelength": 1.8}
     if not own:
-        if handles:
-            axes.flat[0].legend(handles=handles, **style)
+        axes.flat[0].legend(handles=handles, **style)
         return figure
-    width = figure.get_size_inches()[0]
-    figure.suptitle(_balanced(how, width), fontsize=9.5, color="#374151")
-    if handles:
-        columns = _legend_columns([str(handle.get_label()) for handle in handles], width)
-        figure.legend(handles=handles, loc="outside lower center", ncols=columns, **style)
+    width, height = figure.get_size_inches()
+    title = _balanced(how, width) if not name else f"{label_of(name)}\n{_balanced(how, width)}"
+    figure.suptitle(title, fontsize=9.5, color="#374151")
+    rows, columns = _legend_shape([str(handle.get_label()) for handle in handles], width)
+    figure.legend(handles=handles, loc="outside lower center", ncols=columns, **style)
+    # What the words take is added, so that panels keep their size however few there are.
+    figure.set_size_inches(width, height + 0.16 * (1 + title.count("\n")) + 0.19 * rows)
     return figure
 
 
@@ -206,11 +218,15 @@ def _balanced(text: str, width: float) -> str:
     return "\n".join(wrap(text, most))
 
 
-def _legend_columns(labels: list[str], width: float) -> int:
-    """Return how many labels go beside each other, in rows of about the same length."""
-    widest = 0.6 + 0.068 * max(map(len, labels))  # inches
-    rows = math.ceil(len(labels) / max(1, int(width / widest)))
-    return math.ceil(len(labels) / rows)
+def _legend_shape(labels: list[str], width: float) -> tuple[int, int]:
+    """Return the fewest rows, and their columns, in which a legend fits `width` inches."""
+    lengths = [0.55 + 0.062 * len(label) for label in labels]  # at the font size of the legend
+    for columns in range(len(labels), 1, -1):  # filled one after the other, as matplotlib does
+        parts = np.array_split(lengths, columns)
+        if sum(part.max() for part in parts) < width - 0.3:
+            rows = len(parts[0])
+            return rows, math.ceil(len(labels) / rows)
+    return len(labels), 1
 
 
 def _given(ax: Any, count: int) -> Panels:
@@ -230,7 +246,7 @@ def _words(filled: list[int]) -> dict[int, str]:
 
 
 def _short(value: float) -> str:
-    """Two decimals, up to four where the value is so near 1 that they would round it away."""
-    if not 0.99 < value < 0.99995:
+    """Two decimals; four, cut off, where the value is so near 1 that they would round it away."""
+    if not 0.99 < value < 1:
         return f"{value:.2f}"
-    return f"{value:.{min(4, math.ceil(-math.log10(1 - value)))}f}"
+    return f"{math.floor(1e4 * value) / 1e4:.4f}"

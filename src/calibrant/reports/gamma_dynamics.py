@@ -23,7 +23,7 @@ from calibrant.reports.epoch_panels import (
     reach,
     zero_line,
 )
-from calibrant.reports.style import EVENT, GREY, OTHER, PALETTE, THIRD, label_of
+from calibrant.reports.style import EVENT, GREY, OTHER, PALETTE, THIRD
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -123,7 +123,7 @@ class GammaDynamicsDisplay:
         n_bins = history.gamma.shape[1]
         filled = filled_bins(history.error)
         bins = chosen_bins(n_bins, self.bins, filled)
-        axes = panels(ax, (2, len(bins)), size=(2.6, 2.0))
+        axes = panels(ax, (2, len(bins)), size=(2.6, 1.9))
         for column, b in enumerate(bins):
             self._draw_error(axes[0, column], b)
             self._draw_gamma(axes[1, column], b)
@@ -135,9 +135,8 @@ class GammaDynamicsDisplay:
         axes[1, 0].set_ylabel("gamma")
         _scale_errors(axes[0], history.error[:, list(bins)])
         _scale_gammas(axes[1], history.gamma[:, list(bins)])
-        how = _HOW if self.name is None else f"{label_of(self.name)}: {_HOW}"
         self.axes_ = axes
-        self.figure_ = finish(axes, how, own=ax is None, handles=_handles(axes))
+        self.figure_ = finish(axes, _HOW, own=ax is None, handles=_handles(axes), name=self.name)
         return self
 
     def _draw_error(self, ax: Axes, b: int) -> None:
@@ -157,7 +156,7 @@ class GammaDynamicsDisplay:
         if (gamma < 0).any():
             inverse = np.where(gamma < 0, gamma, np.nan)
             label = "gamma below 0: inverse focal loss"
-            line(ax, step, inverse, color=_INVERSE, marker="", label=label)
+            line(ax, step, inverse, color=_INVERSE, linewidth=2.0, marker="", label=label)
         jumps = self.switches(b)
         if len(jumps):
             ax.plot(

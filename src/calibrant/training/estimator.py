@@ -129,6 +129,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
             splits = self._split_off(rows, codes)
         else:
             splits = self._given(rows, codes, classes, steer)
+        self._look_at(splits.train, splits.train_codes)
         encoder.fit(splits.train)
         with _own_randomness(options.seed):
             network = self._network(encoder, len(classes))
@@ -146,12 +147,10 @@ class Estimator(ClassifierMixin, BaseEstimator):
                 progress=self.progress,
             )
         self.classes_, self.encoder_ = classes, encoder
-        self.model_, self.loss_ = trained.model, trained.loss
-        self.records_, self.best_epoch_, self.why_ = (
-            trained.records,
-            trained.best_epoch,
-            trained.why,
-        )
+        # Rows are scored in 32-bit floats, whatever the network was trained in.
+        self.model_, self.loss_ = trained.model.float(), trained.loss
+        self.records_, self.best_epoch_ = trained.records, trained.best_epoch
+        self.why_ = trained.why
         self.steer_places_ = splits.places
         self._note_columns(rows)
         return self
@@ -197,6 +196,9 @@ class Estimator(ClassifierMixin, BaseEstimator):
     @abstractmethod
     def _network(self, encoder: Any, n_classes: int) -> nn.Module:
         """Return an untrained network for what the encoder gives."""
+
+    def _look_at(self, rows: Any, labels: IntArray) -> None:
+        """Warn of train rows that give the labels away."""
 
     def _note_columns(self, rows: Any) -> None:
         """Keep what scikit-learn wants to know about the columns."""

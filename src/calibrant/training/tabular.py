@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from calibrant.training.array_rows import ArrayRows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
+from calibrant.training.telltales import telltale_columns
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -38,7 +40,9 @@ class TabularClassifier(Estimator):
 
     `fit` takes tables of any kind (`TableEncoder` says which) and splits steer rows off before
     anything is learned; means, scales and categories are those of the train rows alone. Missing
-    values are fine; dates, ids and infinite numbers are refused in a sentence.
+    values are fine; dates, ids and infinite numbers are refused in a sentence. A column that the
+    labels are called after is refused, and one that tells the classes apart without an error is
+    warned of: it was most likely made from the labels.
 
     Its probabilities are not calibrated: the steer rows have been used, so hand a fitted classifier
     and other rows to `CalibratedModel`.
@@ -179,6 +183,16 @@ class TabularClassifier(Estimator):
         return MLP(
             width, n_classes, hidden=self.hidden, dropout=self.dropout, batch_norm=self.batch_norm
         )
+
+    def _look_at(self, rows: Table, labels: IntArray) -> None:
+        found = telltale_columns(rows, labels)
+        if found:
+            warnings.warn(
+                f"the column {found[0]!r} alone tells the classes apart without an error: if it "
+                f"was made from the labels, leave it out with drop=[{found[0]!r}].",
+                UserWarning,
+                stacklevel=3,
+            )
 
     def _note_columns(self, rows: Table) -> None:
         self.n_features_in_ = len(rows.names)

@@ -158,6 +158,7 @@ def test_options_that_make_no_sense_are_refused_in_a_sentence(options, message):
         ({"gammas": [1.0, 2.0], "edges": []}, r"edges must be the 1 inner edges of 2 bins"),
         ({"gammas": [1.0] * 3, "edges": [0.5, 0.2]}, r"edges must be in ascending order"),
         ({"gammas": 1.0, "edges": []}, r"gammas must be one number per bin, got shape \(\)"),
+        ({"gammas": ["one"], "edges": []}, r"gammas must be a list of numbers, got \['one'\]"),
         ({"gammas": [1.0], "edges": [], "scale": "logit"}, r"scale must be 'log-odds' or 'prob"),
     ],
 )
@@ -240,7 +241,8 @@ def test_a_training_in_paper_mode_ends_with_the_weights_of_the_plain_one():
 def test_a_gamma_of_zero_goes_to_plus_switch_as_released():
     loss = AdaFocalLoss(1, gamma_init=0.0, mode="paper")
     logits, labels = world(100)
-    assert loss(logits, labels).item() == pytest.approx(functional.cross_entropy(logits, labels).item())
+    entropy = functional.cross_entropy(logits, labels)
+    assert loss(logits, labels).item() == pytest.approx(entropy.item())
     loss.update(logits, labels)
     assert loss.gammas.tolist() == [0.2]
 
@@ -248,8 +250,8 @@ def test_a_gamma_of_zero_goes_to_plus_switch_as_released():
 # --- on a known truth ---
 
 
-@pytest.mark.parametrize(("start", "expected"), [(3.0, 1.0), (0.4, 1.0)])
-def test_steering_calibrates_a_model_whose_only_freedom_is_its_temperature(start, expected):
+@pytest.mark.parametrize("start", [3.0, 0.4])
+def test_steering_finds_the_true_temperature_where_plain_focal_loss_ends_at_0_78(start):
     """One number to train, labels from the posterior: AdaFocal must undo focal's bias."""
     logits, labels = world(6000, 4, seed=0)
     steer = world(6000, 4, seed=1)
@@ -262,4 +264,4 @@ def test_steering_calibrates_a_model_whose_only_freedom_is_its_temperature(start
             loss(sharpness * logits, labels).backward()
             optimizer.step()
         loss.update(sharpness.detach() * steer[0], steer[1])
-    assert sharpness.item() == pytest.approx(expected, abs=0.15)
+    assert sharpness.item() == pytest.approx(1.0, abs=0.12)

@@ -61,7 +61,7 @@ def test_of_two_classes_it_is_focal_loss_or_a_multiple(gamma):
     ahead = logits.argmax(-1) == labels
     focal = focal_loss(logits, labels, gamma=gamma, reduction="none")
     found = dual_focal_loss(logits, labels, gamma=gamma, reduction="none")
-    torch.testing.assert_close(found, focal * (2 * ahead + 1.0 * ~ahead) ** gamma)
+    torch.testing.assert_close(found, focal * (1 + ahead.double()) ** gamma)
 
 
 def test_gamma_0_is_cross_entropy():

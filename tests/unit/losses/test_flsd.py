@@ -103,7 +103,7 @@ def test_from_one_half_on_only_cross_entropy_solves_it(p0):
 
 @pytest.mark.parametrize("p0", [0.4998, 0.49995, 0.49999])
 def test_near_one_half_the_gamma_falls_to_0(p0):
-    # With gamma (1 - p) ** gamma = e ** (gamma log(1 - p)), the terms of first order are solved.
+    # (1 - p) ** gamma (1 - gamma b) = 1, expanded to gamma squared and divided by gamma.
     a, b = math.log1p(-p0), p0 * math.log(p0) / (1 - p0)
     assert gamma_for(p0) == pytest.approx((a - b) / (a * b - a * a / 2), rel=1e-3)
     assert gamma_for(math.nextafter(0.5, 0)) < 1e-12

@@ -1,18 +1,29 @@
 """The check of losses: each rule catches a loss that breaks it, and says what is broken."""
 
-import copy
-import random
+import math
+import subprocess
+import sys
 
 import pytest
 import torch
-import torch.nn.functional as F
-from torch import nn
+import torch.nn.functional as F  # noqa: N812  # torch's own convention
+from tests.unit.testing.broken_losses import (
+    CAUGHT,
+    Changed,
+    HasNoWeight,
+    HoldsAFactorConstant,
+    OverflowsInHalf,
+    PenalisesLogits,
+    SumsToAnotherSum,
+    TakesNaN,
+    TakesTheLastDimension,
+)
 
 from calibrant.errors import InputError
-from calibrant.losses import CrossEntropyLoss, FocalLoss, Loss, RowLoss, cross_entropy_loss
+from calibrant.losses import AdaFocalLoss, CrossEntropyLoss, as_loss
 from calibrant.testing import check_loss
 from calibrant.testing.loss_cases import (
-    Case,
+    HUGE,
     drawn,
     expect_alike,
     expect_finite,
@@ -28,263 +39,164 @@ from calibrant.testing.loss_checks import _SWITCHED_OFF_BY
 from calibrant.testing.loss_rules import RULES
 
 
-class Changed(CrossEntropyLoss):
-    """Cross-entropy of logits that are changed on the way in, and a value on the way out."""
-
-    def before(self, logits, labels):
-        return logits, labels
-
-    def after(self, value, logits, labels):
-        return value
-
-    def forward(self, logits, labels):
-        value = super().forward(*self.before(logits, labels))
-        return self.after(value, logits, labels)
+def one_vs_rest(logits, labels):
+    return F.binary_cross_entropy_with_logits(logits, one_hot(labels, logits.shape[1]).to(logits))
 
 
-class ReturnsRows(Changed):
-    def after(self, value, logits, labels):
-        return value + torch.zeros(2)
+def test_each_rule_has_a_loss_that_breaks_it():
+    assert set(CAUGHT) == set(RULES)
+    assert all(CAUGHT.values())
 
 
-class ReturnsAPlainNumber(Changed):
-    def after(self, value, logits, labels):
-        return float(value.detach())
+@pytest.mark.filterwarnings("ignore:std")
+@pytest.mark.parametrize(
+    ("rule", "broken"),
+    [(rule, broken) for rule, group in CAUGHT.items() for broken in group],
+    ids=[broken.__name__ for group in CAUGHT.values() for broken in group],
+)
+def test_broken_loss_is_caught(rule, broken):
+    with pytest.raises(AssertionError) as caught:
+        check_loss(broken)
+    assert str(caught.value).startswith(f"{rule} (2 classes): ")
 
 
-class ForgetsTheGradient(Changed):
-    def before(self, logits, labels):
-        return logits.detach(), labels
+def test_a_rule_that_can_be_switched_off_names_how():
+    assert {text for texts in _SWITCHED_OFF_BY.values() for text in texts} < set(RULES)
+    for name, broken in {
+        "shift": PenalisesLogits,
+        "half": OverflowsInHalf,
+        "derivative": HoldsAFactorConstant,
+        "weight": HasNoWeight,
+        "more_dimensions": TakesTheLastDimension,
+        "rowwise": SumsToAnotherSum,
+    }.items():
+        with pytest.raises(AssertionError, match=f"is checked with {name}=False$"):
+            check_loss(broken())
+    only = {"weight": False, "soft_labels": False, "more_dimensions": False}
+    check_loss(one_vs_rest, shift=False, **only)
+    check_loss(HoldsAFactorConstant(), derivative=False, rowwise=False, refuses=False)
+    check_loss(HasNoWeight(), weight=False)
+    check_loss(OverflowsInHalf(), half=False)
+    check_loss(TakesTheLastDimension(), more_dimensions=False)
 
 
-class IsFlat(Changed):
-    def after(self, value, logits, labels):
-        return 0 * value
+def test_what_is_switched_off_must_be_refused():
+    with pytest.raises(AssertionError, match=r"bad input .*: shares was taken"):
+        check_loss(CrossEntropyLoss(), soft_labels=False)
+    with pytest.raises(AssertionError, match=r"bad input .*: 'none' of a whole batch was taken"):
+        check_loss(CrossEntropyLoss(), rowwise=False)
 
 
-class WritesToItsLabels(Changed):
-    def after(self, value, logits, labels):
-        if not labels.is_floating_point():
-            labels[0] = 0
-        return value
+def test_bad_input_is_asked_of_our_own_losses_unless_told_otherwise():
+    with pytest.raises(AssertionError, match="bad input must be refused"):
+        check_loss(TakesNaN())
+    check_loss(TakesNaN(), refuses=False)
+    check_loss(F.cross_entropy)
+    with pytest.raises(AssertionError, match="an ignored row of nan has a gradient"):
+        check_loss(F.cross_entropy, refuses=True)
 
 
-class IsRandom(Changed):
-    def after(self, value, logits, labels):
-        return value * (1 + 1e-9 * random.random())
-
-
-class CountsItsCalls(Changed):
-    calls = 0
-
-    def after(self, value, logits, labels):
-        self.calls += 1
-        return value + 1e-9 * self.calls
-
-
-class LikesTheFirstRow(Changed):
-    def after(self, value, logits, labels):
-        return value + 1e-3 * torch.log_softmax(logits.flatten(2), 1)[:1].mean()
-
-
-class PenalisesLogits(Changed):
-    def after(self, value, logits, labels):
-        return value + 1e-3 * logits.clamp(-5, 5).square().mean()
-
-
-def squared(logits, labels):
-    p = logits.softmax(-1).gather(-1, labels[:, None])
-    return -((1 - p) ** 0.5 * p.log()).mean()
-
-
-class OverflowsInHalf(Changed):
-    def after(self, value, logits, labels):
-        return value.half() if logits.dtype == torch.float16 else value
-
-
-class RoundsInHalf(Changed):
-    def before(self, logits, labels):
-        return (logits * 4).round() / 4 if logits.dtype == torch.bfloat16 else logits, labels
-
-
-class MultipliesMatrices(Changed):
-    def before(self, logits, labels):
-        if logits.ndim == 2:
-            logits = logits @ torch.eye(logits.shape[1], dtype=logits.dtype)
-        return logits, labels
-
-
-class NeedsTwoRows(Changed):
-    def after(self, value, logits, labels):
-        return value + 0 * logits.std(0).mean()
-
-
-class NeedsEveryClass(Changed):
-    def after(self, value, logits, labels):
-        kinds = len(labels.unique()) if not labels.is_floating_point() else 2
-        return value / (kinds - 1) * (kinds - 1) if len(labels) > 1 else value
-
-
-class HardensShares(Changed):
-    def before(self, logits, labels):
-        if labels.is_floating_point():
-            labels = 0.9 * labels + 0.1 * labels.roll(1, 1)
-        return logits, labels
-
-
-class HoldsAFactorConstant(Changed):
-    def after(self, value, logits, labels):
-        return value * value.detach()
-
-
-class GoesUphill(Changed):
-    """Not even its sign is right, nor do differences notice: the value is turned round too."""
-
-    def after(self, value, logits, labels):
-        return -value + 2 * value.detach()
-
-
-class CannotBeCopied(Changed):
-    def __deepcopy__(self, memo):
-        return CrossEntropyLoss(reduction=self.reduction)
-
-    def after(self, value, logits, labels):
-        return 2 * value
-
-
-class SavesNothing(Changed):
-    steered = True
-    factor = 1.0
-
-    def update(self, logits, labels):
-        self.factor *= 1.1
-
-    def after(self, value, logits, labels):
-        return value * self.factor
-
-
-class DividesByTheClasses(Changed):
-    def after(self, value, logits, labels):
-        return value if self.reduction != "mean" else value * len(labels) / (len(labels) + 1)
-
-
-class SumsToAnotherSum(Changed):
-    def after(self, value, logits, labels):
-        return 2 * value if self.reduction == "sum" else value
-
-
-class ForgetsTheShapeOfRows(Changed):
-    def after(self, value, logits, labels):
-        return value.unsqueeze(-1) if self.reduction == "none" else value
-
-
-class CountsIgnoredRows(Changed):
-    def after(self, value, logits, labels):
-        kept = (labels != self.ignore_index).float().mean()
-        return value if labels.is_floating_point() or self.reduction != "mean" else value * kept
-
-
-class SeesHugeIgnoredRows(Changed):
-    def after(self, value, logits, labels):
-        if labels.is_floating_point() or self.reduction != "mean":
+def test_an_error_inside_a_loss_is_named_with_its_rule_and_kept_as_the_cause():
+    class Fails(Changed):
+        def after(self, value, logits, labels):
+            if logits.ndim > 2:
+                raise ZeroDivisionError("by accident")
             return value
-        return value + 1e-3 * (logits.logsumexp(1) * (labels == self.ignore_index)).mean()
+
+    with pytest.raises(AssertionError, match="ZeroDivisionError: by accident") as caught:
+        check_loss(Fails())
+    assert str(caught.value).startswith("(n, K, ...) must equal rows (2 classes)")
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+    with pytest.raises(InputError, match="did you mean 'focal'"):
+        check_loss("fokal")
 
 
-class GivesNaNForNothing(Changed):
-    def after(self, value, logits, labels):
-        if labels.is_floating_point() or bool((labels != self.ignore_index).any()):
-            return value
-        return value / 0
+def test_the_loss_is_left_as_it_was():
+    loss = AdaFocalLoss(n_bins=4)
+    loss.update(*drawn(3, 0, 300))
+    before = {key: torch.as_tensor(v).clone() for key, v in loss.state_dict().items()}
+    check_loss(loss, n_classes=(3,), soft_labels=False)
+    after = loss.state_dict()
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[key], torch.as_tensor(after[key])) for key in before)
+    assert (loss.weight, loss.ignore_index, loss.reduction) == (None, -100, "mean")
 
 
-class WeighsByTheRoot(Changed):
-    def forward(self, logits, labels):
-        weight = None if self.weight is None else self.weight.sqrt()
-        return cross_entropy_loss(logits, labels, **{**self.options, "weight": weight})
+def test_other_numbers_of_classes_and_seeds_can_be_asked_for():
+    tried = []
+
+    def spy(logits, labels):
+        tried.append((logits.shape[1], float(logits.detach().flatten()[0])))
+        return F.cross_entropy(logits, labels)
+
+    check_loss(spy, n_classes=(3, 7), weight=False, seed=4)
+    assert {k for k, _ in tried} == {3, 7}
+    assert tried[0][1] == float(drawn(3, 4)[0][0, 0])
 
 
-class WeighsTheMeanByRows(Changed):
-    def after(self, value, logits, labels):
-        if self.weight is None or self.reduction != "mean" or labels.is_floating_point():
-            return value
-        return value * self.weight[labels].mean()
+@pytest.mark.parametrize("k", [2, 5])
+def test_rows_hold_every_class_and_extremes_fit_into_half_precision(k):
+    logits, labels = drawn(k, 0)
+    assert logits.dtype == torch.float64
+    assert set(labels.tolist()) == set(range(k))
+    assert not torch.equal(logits, drawn(k, 1)[0])
+    names = set()
+    for name, wide, target in extremes(k):
+        names.add(name)
+        assert float(wide.abs().max()) <= HUGE
+        assert bool(wide.half().isfinite().all())
+        assert set(target.tolist()) == set(range(k))
+    assert len(names) == 7
 
 
-class HasNoWeight(Loss):
-    def forward(self, logits, labels):
-        return cross_entropy_loss(logits, labels)
+def test_slopes_are_the_derivative():
+    logits, labels = torch.tensor([[1.0, 0.0]]).double(), torch.tensor([0])
+    p = 1 / (1 + math.exp(-1.0))
+    found = slopes(CrossEntropyLoss(), logits, labels)
+    assert found.tolist()[0] == pytest.approx([p - 1, 1 - p], abs=1e-9)
+    value, grad = gradient(CrossEntropyLoss(), logits, labels)
+    assert float(value) == pytest.approx(0.313261687518)  # log(1 + 1 / e)
+    assert grad.tolist()[0] == pytest.approx([p - 1, 1 - p])
 
 
-class TakesTheLastDimension(Changed):
-    def before(self, logits, labels):
-        return (logits if logits.ndim == 2 else logits.flip(2)), labels
+def test_options_are_attributes_of_modules_and_keywords_of_functions():
+    loss = CrossEntropyLoss()
+    other = with_options(loss, reduction="sum")
+    assert (loss.reduction, other.reduction) == ("mean", "sum")
+    function = as_loss(F.cross_entropy)
+    told = with_options(function, label_smoothing=0.1)
+    assert function.options == {}
+    assert told.options == {"label_smoothing": 0.1}
+    assert not has_option(function, "gamma")
+    assert not has_option(loss, "gamma")
+    assert not has_option(as_loss(max), "weight")  # which does not say what it takes
+    with pytest.raises(AssertionError, match="it has no 'gamma'"):
+        with_options(function, gamma=1)
 
 
-class SmoothesClasses(Changed):
-    def forward(self, logits, labels):
-        if labels.is_floating_point():
-            return super().forward(logits, labels)
-        shares = F.one_hot(labels.clamp_min(0), logits.shape[1]).movedim(-1, 1).to(logits.dtype)
-        mixed = 0.9 * shares + 0.1 / logits.shape[1]
-        value = cross_entropy_loss(logits, mixed, reduction="none")
-        kept = labels != self.ignore_index
-        return self._gathered(value.where(kept, 0.0), labels, kept)
-
-    def _gathered(self, value, labels, kept):
-        weight = torch.ones(()) if self.weight is None else self.weight[labels.clamp_min(0)]
-        weighted = value * weight
-        if self.reduction == "none":
-            return weighted
-        mass = (weight * kept).sum().clamp_min(1)
-        return weighted.sum() if self.reduction == "sum" else weighted.sum() / mass
-
-
-class TakesNaN(Changed):
-    def before(self, logits, labels):
-        return logits.nan_to_num() if isinstance(logits, torch.Tensor) else logits, labels
-
-
-class TakesLabelsModuloK(Changed):
-    def before(self, logits, labels):
-        if isinstance(labels, torch.Tensor) and not labels.is_floating_point():
-            labels = labels.where(labels < 0, labels % max(logits.shape[-1], 1))
-        return logits, labels
+def test_expectations_say_what_became_of_what():
+    one, two = torch.tensor(1.0), torch.tensor([1.0, 2.0])
+    expect_near("a thing", two, two + 1e-9)
+    with pytest.raises(AssertionError, match=r"a thing 2 became 2\.5"):
+        expect_near("a thing", two, torch.tensor([1.0, 2.5]))
+    with pytest.raises(AssertionError, match="a thing 1 became nan"):
+        expect_near("a thing", two, torch.tensor([torch.nan, 2.0]))
+    with pytest.raises(AssertionError, match=r"a thing of \(2,\) became \(\)"):
+        expect_near("a thing", two, one)
+    with pytest.raises(AssertionError, match="here: gradient 2 became 3"):
+        expect_alike("here", (one, two), (one, torch.tensor([1.0, 3.0])))
+    expect_finite("here", two, (one, two))
+    with pytest.raises(AssertionError, match="here: the value is inf"):
+        expect_finite("here", two, (one / 0, two))
+    with pytest.raises(
+        AssertionError, match=r"gradient of \(2,\) torch.float32 logits is \(2,\) tor"
+    ):
+        expect_finite("here", two, (one, two.double()))
+    with pytest.raises(AssertionError, match=r"the gradient holds nan in torch\.float32"):
+        expect_finite("here", two, (one, two * torch.nan))
+    assert one_hot(torch.tensor([1]), 3).tolist() == [[0.0, 1.0, 0.0]]
 
 
-class TakesAnyWeight(Changed):
-    def forward(self, logits, labels):
-        kept = self.weight
-        if kept is not None and torch.is_tensor(logits) and logits.ndim > 1:
-            kept = kept[: logits.shape[1]]
-        return cross_entropy_loss(logits, labels, **{**self.options, "weight": kept})
-
-
-CAUGHT = {
-    "one finite number with a gradient like the logits must come back": [
-        ReturnsRows,
-        ReturnsAPlainNumber,
-        ForgetsTheGradient,
-        IsFlat,
-    ],
-    "arguments must be left alone": [WritesToItsLabels],
-    "the same input must give the same value": [IsRandom, CountsItsCalls],
-    "the order of rows must not matter": [LikesTheFirstRow],
-    "a constant added to a row's logits must change nothing": [PenalisesLogits],
-    "gradients must be finite for logits up to 10,000": [squared],
-    "half precision must be as good as single precision": [OverflowsInHalf, RoundsInHalf],
-    "autocast must not lower the precision": [MultipliesMatrices],
-    "one row, and rows of one class, must be taken": [NeedsTwoRows, NeedsEveryClass],
-    "the gradient must be the derivative of the value": [HoldsAFactorConstant],
-    "a step against the gradient must lower the loss": [],
-    "a copy must give the same value": [CannotBeCopied],
-    "what is saved must load": [SavesNothing],
-    "a batch must be the mean of its rows": [DividesByTheClasses],
-    "'none', 'sum' and 'mean' must agree": [SumsToAnotherSum, ForgetsTheShapeOfRows],
-    "ignored rows must have no effect": [CountsIgnoredRows, SeesHugeIgnoredRows],
-    "a batch of ignored rows must give 0": [GivesNaNForNothing],
-    "a class weight must equal a repetition": [WeighsByTheRoot, WeighsTheMeanByRows, HasNoWeight],
-    "(n, K, ...) must equal rows": [TakesTheLastDimension],
-    "a whole share must equal a class": [HardensShares, SmoothesClasses],
-    "bad input must be refused": [TakesNaN, TakesLabelsModuloK, TakesAnyWeight],
-}
+def test_the_checks_are_imported_without_torch():
+    code = "import sys, calibrant.testing; assert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -78,7 +78,7 @@ def _look_up(size: Size) -> Outcome:
 
     runs = race(
         {
-            "calibrant": lambda: loss.gammas.to(odds)[look_up(odds, loss.edges)],
+            "calibrant": lambda: loss.gammas.to(odds).index_select(0, look_up(odds, loss.edges)),
             "one row after the other": one_by_one,
         },
         ROUNDS[size],

@@ -6,13 +6,16 @@
   which `make bench` writes;
 - the table of methods within calibrators.md from the methods themselves.
 
-With --refresh, the outputs shown on hand-written pages are also run again and replaced.
+With --refresh, the code of hand-written pages is run again: the outputs they show are replaced, and
+so are those pictures under images/ that the code of a page saves.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -198,6 +201,9 @@ def refresh() -> None:
         with tempfile.TemporaryDirectory() as folder:
             blocks.prepare(Path(folder))
             done = list(blocks.run_page(text, Path(folder)))
+            for name in re.findall(r"\]\(images/([\w-]+\.png)\)", text):
+                if (drawn := Path(folder) / name).exists():
+                    shutil.copy(drawn, DOCS / "images" / name)
         for outcome in reversed(done):  # from the end, so that places above stay where they are
             text = _refreshed(text, outcome, page.name)
         page.write_text(text, encoding="utf-8")

@@ -118,6 +118,32 @@ def test_loss_is_named_documented_and_has_the_three_options_or_refuses_them(name
             assert getattr(loss(**needed, **{option: value}), option) is not None
 
 
+def on_a_device(loss, k):
+    """Forward and backward on tensors without numbers: any look at one is an error."""
+    logits = torch.empty(8, k, device="meta", requires_grad=True)
+    value = loss.to("meta")(logits, torch.empty(8, device="meta", dtype=torch.long))
+    value.backward()
+    return value, logits.grad
+
+
+@pytest.mark.parametrize("text", [*FACTS, *(text for text, _ in VARIANTS)])
+def test_loss_never_waits_for_a_device(text):
+    value, grad = on_a_device(made(text, 5), 5)
+    assert value.shape == ()
+    assert grad.shape == (8, 5)
+
+
+@pytest.mark.parametrize("look", [float, bool, lambda value: value[value > 0]])
+def test_a_look_at_the_numbers_would_be_noticed(look):
+    class Looks(nn.Module):
+        def forward(self, logits, labels):
+            look(logits.detach().sum())
+            return F.cross_entropy(logits, labels)
+
+    with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
+        on_a_device(Looks(), 5)
+
+
 def hinge(logits, labels):
     own = logits.gather(-1, labels[:, None])
     others = logits.scatter(-1, labels[:, None], -torch.inf).amax(-1, keepdim=True)

@@ -109,33 +109,27 @@ def as_table(
     twice = [key for i, key in enumerate(names) if key in names[:i]]
     if twice:
         raise InputError(f"{name} has two columns {twice[0]!r}: rename or drop one of them.")
+    n = _length([(key, len(column)) for key, (_, column) in zip(names, found, strict=True)], name)
     asked = [wanted is None or wanted(place, key) for place, key in enumerate(names)]
     columns = tuple(
         as_column(values, name=f"{name} column '{key}'") if ask else None
         for (_, values), key, ask in zip(found, names, asked, strict=True)
     )
-    return Table(names, columns, _length(names, columns, name), named)
+    return Table(names, columns, n, named)
 
 
-def _length(names: tuple[str, ...], columns: tuple[Column | None, ...], name: str) -> int:
+def _length(lengths: list[tuple[str, int]], name: str) -> int:
     """Return the number of rows, which all columns must have."""
-    lengths = {
-        key: len(column) for key, column in zip(names, columns, strict=True) if column is not None
-    }
-    first = next(iter(lengths), None)
-    if first is None:
-        raise InputError(
-            f"{name} has none of the columns that are asked for: check its names, and drop."
-        )
-    odd = next((key for key in lengths if lengths[key] != lengths[first]), None)
-    if odd is not None:
-        raise InputError(
-            f"{name} must have columns of equal length, got {lengths[first]} rows of {first!r} and "
-            f"{lengths[odd]} of {odd!r}."
-        )
-    if lengths[first] == 0:
+    first, n = lengths[0]
+    for key, length in lengths:
+        if length != n:
+            raise InputError(
+                f"{name} must have columns of equal length, got {n} rows of {first!r} and "
+                f"{length} of {key!r}."
+            )
+    if n == 0:
         raise InputError(f"{name} has no rows: at least one is needed.")
-    return lengths[first]
+    return n
 
 
 def as_column(values: Any, *, name: str) -> Column:

@@ -94,6 +94,8 @@ class TableEncoder:
             for name, column in zip(rows.names, rows.columns, strict=True)
             if column is not None
         )
+        if not learned:
+            raise InputError("drop leaves no column of X: keep at least one.")
         self.columns_: tuple[EncodedColumn, ...] = learned
         self.columns_in_ = rows.names
         self.named_ = rows.named

@@ -98,10 +98,10 @@ class TargetCut:
 
 def _numbers(target: Any) -> FloatArray:
     values = as_column(target, name="target")
-    if not is_number(values) or values.ndim != 1:
-        raise InputError("target must be one number for each row: this is no column of numbers.")
     if not len(values):
         raise InputError("target is empty: at least one row is needed.")
+    if not is_number(values) or values.ndim != 1:
+        raise InputError("target must be one number for each row: this is no column of numbers.")
     missing = np.isnan(values)
     if missing.any():
         raise InputError(

@@ -89,7 +89,7 @@ def adafocal_loss(
 def _values(rows: Rows, gammas: Tensor, edges: Tensor, scale: Scale) -> Tensor:
     odds = true_odds(rows.logits, rows.hard("AdaFocal"))
     bins = look_up(as_scores(odds.detach(), scale), edges)
-    return focal_of_odds(odds, gammas.to(odds)[bins])
+    return focal_of_odds(odds, gammas.to(odds).index_select(0, bins))
 
 
 @register("adafocal")

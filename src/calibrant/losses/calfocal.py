@@ -104,9 +104,9 @@ def _values(
     bins = look_up(as_scores(constant, scale), edges)
     right = accuracies.to(constant)
     if confidences is None:
-        gammas = _gammas(torch.sigmoid(constant), right[bins], strength)
+        gammas = _gammas(torch.sigmoid(constant), right.index_select(0, bins), strength)
     else:
-        gammas = _gammas(confidences.to(constant), right, strength)[bins]
+        gammas = _gammas(confidences.to(constant), right, strength).index_select(0, bins)
     return focal_of_odds(odds, gammas)
 
 

@@ -101,6 +101,10 @@ def _term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
     match = re.fullmatch(r"(?:([-+.\deE]+)\s*\*\s*)?(.+)", text.strip(), re.DOTALL)
     if match is None:
         raise InputError("the name of a loss is empty: write one like 'ce' or 'focal:gamma=3'.")
+    if " - " in text:
+        raise InputError(
+            f"losses are joined by '+', as in 'ce + -0.5*brier', got {text.strip()!r}."
+        )
     try:
         factor = 1.0 if match[1] is None else float(match[1])
     except ValueError:
@@ -128,8 +132,8 @@ def _is_module(name: str, rest: str) -> bool:
     """Whether text like `mylosses:Mine` means a loss of the user's, not a misspelt name."""
     if "." in name:
         return True
-    place = rest.partition(":")[0]
-    return place.isidentifier() and name.isidentifier() and find_spec(name) is not None
+    is_name = rest.partition(":")[0].isidentifier() and name.isidentifier()
+    return is_name and find_spec(name) is not None
 
 
 def _own(module: str, name: str, options: Mapping[str, Any], class_counts: Any) -> nn.Module:
@@ -234,12 +238,13 @@ def _options(text: str, whole: str) -> dict[str, Any]:
 
 
 def _split(text: str, mark: str) -> list[str]:
-    """Split at a mark, but not inside brackets nor at the plus sign of a number like 1e+3."""
-    parts, depth = [""], 0
+    """Split at a mark outside brackets, quotes and numbers like 1e+3."""
+    parts, depth, quoted = [""], 0, False
     for sign in text:
+        quoted ^= sign == '"'
         depth += (sign in "[{(") - (sign in "]})")
         in_number = sign == "+" and re.search(r"\d[eE]$", parts[-1]) is not None
-        if sign == mark and depth == 0 and not in_number:
+        if sign == mark and depth == 0 and not quoted and not in_number:
             parts.append("")
         else:
             parts[-1] += sign

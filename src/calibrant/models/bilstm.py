@@ -7,6 +7,7 @@ from typing import Any
 from torch import Tensor, cat, nn
 from torch.nn.utils.rnn import PackedSequence, pack_padded_sequence
 
+from calibrant.models.dropout import Dropout
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 from calibrant.models.text_batch import clean_tokens, embedded
@@ -69,13 +70,13 @@ class BiLSTM(nn.Module):
         check_counts(n_classes=n_classes, least=2)
         check_dropout(embedding_dropout=embedding_dropout, dense_dropout=dense_dropout)
         self.embedding = nn.Embedding(n_tokens, embedding, padding_idx=0)
-        self.embedding_dropout = nn.Dropout(embedding_dropout)
+        self.embedding_dropout = Dropout(embedding_dropout)
         self.lstm = nn.LSTM(embedding, hidden, layers, bidirectional=True)
         self.dense = nn.Sequential(
-            nn.Dropout(dense_dropout),
+            Dropout(dense_dropout),
             nn.Linear(2 * hidden, dense),
             nn.ReLU(inplace=True),
-            nn.Dropout(dense_dropout),
+            Dropout(dense_dropout),
             nn.Linear(dense, n_classes),
         )
         self.config: dict[str, Any] = {

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.models.dropout import Dropout
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 
@@ -68,7 +69,7 @@ class MLP(nn.Module):
             layers.append(nn.Linear(before, width))
             if batch_norm and place == 0:
                 layers.append(nn.BatchNorm1d(width))
-            layers += [nn.ReLU(inplace=True), nn.Dropout(share)]
+            layers += [nn.ReLU(inplace=True), Dropout(share)]
             before = width
         self.layers = nn.Sequential(*layers, nn.Linear(before, n_classes))
         self.config: dict[str, Any] = {
@@ -82,6 +83,12 @@ class MLP(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the logits of (b, n_features) rows."""
+        self.check(features)
+        logits: Tensor = self.layers(features)
+        return logits
+
+    def check(self, features: Tensor) -> None:
+        """Refuse rows that do not fit."""
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise InputError(
                 f"features must have shape (rows, {self.n_features}), got {tuple(features.shape)}."
@@ -93,5 +100,3 @@ class MLP(nn.Module):
                 "a batch must have at least two rows in training with batch norm, got 1: "
                 "use a larger batch_size or batch_norm=False."
             )
-        logits: Tensor = self.layers(features)
-        return logits

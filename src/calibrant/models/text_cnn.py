@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.models.dropout import Dropout
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 from calibrant.models.text_batch import beyond, clean_tokens, embedded
@@ -86,7 +87,7 @@ class TextCNN(nn.Module):
         self.dense = nn.Sequential(
             nn.Linear(filters, filters),
             nn.ReLU(inplace=True),
-            nn.Dropout(dropout),
+            Dropout(dropout),
             nn.Linear(filters, n_classes),
         )
         self.config: dict[str, Any] = {

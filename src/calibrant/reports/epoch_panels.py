@@ -150,7 +150,7 @@ def run_style(number: int, name: Any) -> dict[str, Any]:
     return {
         "color": PALETTE[number % len(PALETTE)],
         "linestyle": ("-", "--", ":")[number // len(PALETTE) % 3],
-        "label": f" {label}" if label.startswith("_") else label,  # matplotlib would hide it
+        "label": f" {label}" if label.startswith("_") else label,  # matplotlib < 3.10 would hide it
     }
 
 

@@ -104,7 +104,8 @@ def _check_whole(labels: NDArray[Any], name: str) -> None:
     finite = np.isfinite(labels)
     if not finite.all():
         row = int(np.argmin(finite))
-        raise InputError(f"{name} row {row} is {labels[row]}, no class: drop that row.")
+        found = "missing" if np.isnan(labels[row]) else f"{labels[row]}, which is no class"
+        raise InputError(f"{name} row {row} is {found}: drop that row, or find its label.")
     if type_of_target(labels).startswith("continuous"):
         row = int(np.argmax(labels != np.floor(labels)))
         raise InputError(

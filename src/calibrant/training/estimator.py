@@ -129,6 +129,11 @@ class Estimator(ClassifierMixin, BaseEstimator):
             splits = self._split_off(rows, codes)
         else:
             splits = self._given(rows, codes, classes, steer)
+        if len(splits.steer_codes) < 2:
+            raise InputError(
+                "the steer split has 1 row, but judging an epoch takes at least 2: give more rows, "
+                "or a larger steer_share."
+            )
         self._look_at(splits.train, splits.train_codes)
         encoder.fit(splits.train)
         with _own_randomness(options.seed):

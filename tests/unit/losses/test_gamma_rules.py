@@ -89,10 +89,11 @@ def test_saturated_confidences_keep_learning_where_paper_mode_stands_still():
     at = torch.searchsorted(paper.edges.float(), surest.softmax(-1)[0, 0], right=True)
     assert paper.history.count[:, at].tolist() == [0] * 10
     assert paper.gammas[at] == 1.0
-    at = torch.searchsorted(robust.edges.float(), torch.tensor(40.0), right=True)
+    sure = torch.linspace(20.0, 60.0, 200).double()
+    at = torch.searchsorted(robust.edges, sure, right=True).unique()
+    assert len(at) >= 7
     assert (robust.history.count[:, at] >= MIN_COUNT).all()
-    assert robust.gammas[at] > 2.0
-    assert robust.gammas[robust.edges.tolist().index(robust.edges.max()) :].min() > 2.0
+    assert robust.gammas[at].min() > 2.0
 
 
 def test_every_bin_that_a_row_can_be_looked_up_in_has_rows_of_its_own():

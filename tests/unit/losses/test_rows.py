@@ -185,7 +185,7 @@ def test_a_batch_in_which_no_row_counts_gives_0_with_no_gradient(weight):
     rows = as_rows(leaf, torch.full((3,), -100))
     value = reduced(rows.logits.sum(-1), rows, weight=weight, reduction="mean")
     value.backward()
-    assert float(value) == 0.0
+    assert value.item() == 0.0
     assert not leaf.grad.any()
 
 

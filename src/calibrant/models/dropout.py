@@ -1,0 +1,65 @@
+"""Dropout that draws its random numbers eight or four at a time."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["Dropout", "keep_mask", "kept_scale"]
+
+
+class Dropout(nn.Dropout):
+    """Drop each value with probability `p` in training, and scale up what is kept.
+
+    On a CPU torch draws one 53-bit number per value, which costs more than a small network's
+    matrix products. Here one 64-bit draw serves eight values where `p` is a multiple of 1/256,
+    else four. Elsewhere, and in half precision, it is torch's own dropout.
+
+    Parameters
+    ----------
+    p : share of values that are dropped, in [0, 1); rounded to a multiple of 1/65536
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.models.dropout import Dropout
+    >>> sorted(set(Dropout(0.5)(torch.ones(100)).tolist()))
+    [0.0, 2.0]
+    """
+
+    def forward(self, values: Tensor) -> Tensor:
+        """Return the values with some dropped."""
+        if not self.training or not self.p:
+            return values
+        if values.device.type != "cpu" or values.dtype not in (torch.float32, torch.float64):
+            return super().forward(values)
+        return values * keep_mask(values, self.p)
+
+
+def keep_mask(values: Tensor, share: float) -> Tensor:
+    """Return 0 for a dropped value and `kept_scale(share)` for a kept one, shaped as `values`."""
+    levels, cut = _levels(share)
+    kind, per_draw = (torch.int8, 8) if levels == 256 else (torch.int16, 4)
+    n = values.numel()
+    draws = torch.empty(-(-n // per_draw), dtype=torch.int64).random_(-(2**63), None)
+    bits = draws.view(kind)[:n].view(values.shape)  # all numbers from -levels / 2 alike
+    return bits.to(values.dtype).ge_(cut - levels // 2).mul_(levels / (levels - cut))
+
+
+def kept_scale(share: float) -> float:
+    """Return what a kept value is multiplied with so that the mean stays: 1 / (1 - share).
+
+    Examples
+    --------
+    >>> from calibrant.models.dropout import kept_scale
+    >>> kept_scale(0.5)
+    2.0
+    """
+    levels, cut = _levels(share)
+    return levels / (levels - cut)
+
+
+def _levels(share: float) -> tuple[int, int]:
+    """Return how many levels a draw has, and how many of them mean that a value is dropped."""
+    levels = 256 if (256 * share).is_integer() else 65_536
+    return levels, min(round(share * levels), levels - 1)

@@ -1,0 +1,263 @@
+"""Losses by name: what text means, what is suggested, and what is refused."""
+
+import sys
+
+import numpy as np
+import pytest
+import torch
+import torch.nn.functional as F  # noqa: N812  # torch's own convention
+from torch import nn
+
+from calibrant.errors import InputError
+from calibrant.losses import (
+    BalancedSoftmaxLoss,
+    CrossEntropyLoss,
+    FocalLoss,
+    FunctionLoss,
+    LossSum,
+    as_loss,
+    balanced_weights,
+    class_balanced_weights,
+    losses,
+    names,
+    register,
+)
+
+LOGITS, LABELS = torch.tensor([[1.0, 0.0], [0.0, 2.0]]), torch.tensor([0, 1])
+MINE = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+def plain(logits, labels):
+    return F.cross_entropy(logits, labels)
+
+def scaled(logits, labels, *, scale=1.0, shift=0.0):
+    return scale * F.cross_entropy(logits, labels) + shift
+
+class Own(nn.Module):
+    def __init__(self, scale=1.0, weight=None):
+        super().__init__()
+        self.scale, self.weight = scale, weight
+
+    def forward(self, logits, labels):
+        return self.scale * F.cross_entropy(logits, labels, self.weight)
+
+class Counted(nn.Module):
+    def __init__(self, class_counts):
+        super().__init__()
+        self.class_counts = class_counts
+
+class Open(nn.Module):
+    def __init__(self, **options):
+        super().__init__()
+        self.options = options
+
+class Strict(nn.Module):
+    def __init__(self, scale=1.0):
+        super().__init__()
+        if scale < 0:
+            raise ValueError("scale is below 0")
+
+ready = nn.CrossEntropyLoss(label_smoothing=0.1)
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def own_modules(tmp_path, monkeypatch):
+    """Modules of the user's on the path, forgotten afterwards."""
+    (tmp_path / "mypackage").mkdir()
+    (tmp_path / "mypackage" / "__init__.py").touch()
+    (tmp_path / "mypackage" / "mylosses.py").write_text(MINE)
+    (tmp_path / "mypackage" / "broken.py").write_text("1 / 0\n")
+    (tmp_path / "mypackage" / "garbled.py").write_text("def\n")
+    (tmp_path / "flatlosses.py").write_text(MINE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield
+    for name in [name for name in sys.modules if name.split(".")[0] in ("mypackage", "flatlosses")]:
+        del sys.modules[name]
+
+
+def test_a_name_alone_and_a_name_with_options():
+    assert isinstance(as_loss("ce"), CrossEntropyLoss)
+    loss = as_loss("focal: gamma = 3 , reduction=sum,ignore_index=-1")
+    assert (loss.gamma, loss.reduction, loss.ignore_index) == (3, "sum", -1)
+    assert as_loss("focal:gamma=1e+1").gamma == 10.0
+    assert as_loss("focal:gamma=-0.5").gamma == -0.5
+
+
+def test_values_are_numbers_lists_truths_or_text():
+    assert as_loss("focal:weight=[1,4]").weight.tolist() == [1.0, 4.0]
+    assert as_loss("focal:weight=[1, 4],gamma=1").gamma == 1
+    assert as_loss("focal:weight=null").weight is None
+    assert as_loss("focal:weight=None").weight is None
+    found = as_loss(
+        'mypackage.mylosses:Open:a=true,b=False,c=text,d="quoted, text",e=[[0,1],[5,0]]'
+    )
+    assert found.options["a"] is True
+    assert found.options["b"] is False
+    assert found.options["c"] == "text"
+    assert found.options["d"] == "quoted, text"
+    assert found.options["e"] == [[0, 1], [5, 0]]
+
+
+def test_lists_in_lists_are_one_value():
+    loss = as_loss("cost_sensitive:costs=[[0,1],[5,0]],reduction=sum")
+    assert loss.costs.tolist() == [[0.0, 1.0], [5.0, 0.0]]
+    assert loss.reduction == "sum"
+
+
+def test_a_sum_of_terms():
+    loss = as_loss("0.5*ce + 2 * focal:gamma=3 + brier")
+    assert isinstance(loss, LossSum)
+    assert loss.factors == (0.5, 2.0, 1.0)
+    assert [term.name for term in loss.terms] == ["ce", "focal", "brier"]
+    assert as_loss("1e+1*ce").factors == (10.0,)
+    assert as_loss("1*ce").name == "ce"
+    assert as_loss("-0.1*ce + ce").factors == (-0.1, 1.0)
+
+
+def test_what_is_no_text_is_taken_as_it_is():
+    module = nn.CrossEntropyLoss()
+    assert as_loss(module) is module
+    assert isinstance(as_loss(FocalLoss), FocalLoss)
+    assert isinstance(as_loss(F.cross_entropy), FunctionLoss)
+    for thing in (3, None, ["ce"]):
+        with pytest.raises(InputError, match=r"a loss must be a name like 'focal:gamma=3', .* got"):
+            as_loss(thing)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("fokal", r"there is no loss 'fokal' \(did you mean 'focal'\?\): choose one of "),
+        ("adafocl:n_bins=3", r"did you mean 'adafocal'"),
+        ("zzz", r"there is no loss 'zzz': choose one of .*ce.*, or name your own as package"),
+        ("focal:gama=3", r"'focal' has no option 'gama' \(did you mean 'gamma'\?\): it takes g"),
+        ("focal:x=3", r"'focal' has no option 'x': it takes gamma, weight, ignore_index, red"),
+        ("focal:gamma", r"'gamma' in 'focal:gamma' must read option=value, like gamma=3"),
+        ("focal:gamma=", "must read option=value"),
+        ("focal:=3", "must read option=value"),
+        ("focal:gamma=3,", "must read option=value"),
+        ("focal:gamma=3,gamma=4", "names the option 'gamma' twice"),
+        ("focal:gamma=high", "gamma must be a number from -5 to 100, got 'high'"),
+        ("focal:gamma=true", "gamma must be a number from -5 to 100, got True"),
+        ("focal:gamma=500", "gamma must be a number from -5 to 100, got 500"),
+        ("focal:gamma=NaN", "gamma must be a number"),
+        ("focal:reduction=avg", "reduction must be 'mean', 'sum' or 'none', got 'avg'"),
+        ("focal:ignore_index=x", "ignore_index must be a whole number, got 'x'"),
+        ("focal:weight=[1,-4]", "weight must be one finite number of at least 0 per class"),
+        ("focal:weight=[1,4", r"weight of the loss 'focal' must be 'balanced', .* got '\[1,4'"),
+        ("focal:weight=equal", "must be 'balanced', 'class_balanced' or one number per class"),
+        ("", "the name of a loss is empty: write one like 'ce' or 'focal:gamma=3'"),
+        ("ce + ", "the name of a loss is empty"),
+        ("+", "the name of a loss is empty"),
+        ("1.2.3*ce", r"'1\.2\.3' in '1\.2\.3\*ce' is not a number to scale a loss by"),
+        ("1e999*ce", "needs one finite factor per loss"),
+        ("0.5*ce - 0.5*brier", r"losses are joined by '\+', as in 'ce \+ -0\.5\*brier', got"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused_in_one_sentence(text, sentence):
+    with pytest.raises(InputError, match=sentence) as refused:
+        as_loss(text)
+    assert str(refused.value).endswith(".")
+    assert "\n" not in str(refused.value)
+
+
+def test_own_losses_by_import_path():
+    reference = F.cross_entropy(LOGITS, LABELS).item()
+    value = {
+        text: as_loss(text)(LOGITS, LABELS).item()
+        for text in (
+            "mypackage.mylosses:plain",
+            "mypackage.mylosses:Own",
+            "mypackage.mylosses:Own:scale=3",
+            "mypackage.mylosses:scaled:scale=2,shift=1",
+            "0.5*mypackage.mylosses:Own:scale=3 + ce",
+            "flatlosses:plain",
+            "flatlosses:Own:scale=3",
+        )
+    }
+    assert list(value.values()) == pytest.approx(
+        [
+            reference,
+            reference,
+            3 * reference,
+            2 * reference + 1,
+            2.5 * reference,
+            reference,
+            3 * reference,
+        ]
+    )
+    assert isinstance(as_loss("mypackage.mylosses:ready"), nn.CrossEntropyLoss)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("mypackage.nowhere:Own", r"'mypackage\.nowhere:Own' cannot be imported .*No module named"),
+        ("mypackage.broken:Own", r"cannot be imported \(ZeroDivisionError: division by zero\)"),
+        ("mypackage.garbled:Own", r"cannot be imported \(SyntaxError: "),
+        ("mypackage.mylosses:own", r"has no loss 'own' \(did you mean 'Own'\?\)"),
+        ("mypackage.mylosses:zzz", r"'mypackage\.mylosses' has no loss 'zzz'\."),
+        ("mypackage.mylosses", r"is named as package\.module:Name, got 'mypackage\.mylosses'"),
+        ("mypackage.mylosses:Own:scal=1", r"has no option 'scal' \(did you mean 'scale'\?\)"),
+        ("mypackage.mylosses:scaled:x=1", r"has no option 'x': it takes scale, shift"),
+        ("mypackage.mylosses:plain:x=1", r"has no option 'x': it takes none"),
+        ("mypackage.mylosses:Strict:scale=-1", r"cannot be made \(scale is below 0\)"),
+        ("mypackage.mylosses:Strict:scale=x", r"cannot be made \('<' not supported"),
+        ("mypackage.mylosses:number", r"must be a function of .* or a torch Module class, got int"),
+        ("mypackage.mylosses:ready:a=1", r"got CrossEntropyLoss with options"),
+        ("nowherelosses:Own", r"there is no loss 'nowherelosses'"),
+    ],
+)
+def test_own_losses_that_cannot_be_had_are_refused_in_one_sentence(text, sentence):
+    with pytest.raises(InputError, match=sentence):
+        as_loss(text)
+
+
+def test_counts_of_classes_reach_the_losses_that_ask_for_them():
+    counts = [30, 10]
+    assert isinstance(as_loss("balanced_softmax", class_counts=counts), BalancedSoftmaxLoss)
+    assert isinstance(as_loss(BalancedSoftmaxLoss, class_counts=counts), BalancedSoftmaxLoss)
+    assert as_loss("mypackage.mylosses:Counted", class_counts=counts).class_counts == counts
+    given = as_loss("mypackage.mylosses:Counted:class_counts=[1,2]", class_counts=counts)
+    assert given.class_counts == [1, 2]
+    balanced = as_loss("focal:weight=balanced", class_counts=np.array(counts))
+    assert torch.equal(balanced.weight, balanced_weights(counts))
+    milder = as_loss("0.5*ce:weight=class_balanced + ce", class_counts=counts).terms[0]
+    assert torch.equal(milder.weight, class_balanced_weights(counts))
+    own = as_loss("mypackage.mylosses:Own:weight=balanced", class_counts=counts)
+    assert torch.equal(own.weight, balanced_weights(counts))
+
+
+@pytest.mark.parametrize("text", ["balanced_softmax", "ce:weight=balanced"])
+def test_counts_that_are_missing_or_bad_are_named(text):
+    name = text.split(":")[0]
+    sentence = f"the loss '{name}' needs the counts of the classes: pass class_counts"
+    with pytest.raises(InputError, match=sentence):
+        as_loss(text)
+    with pytest.raises(InputError, match="class_counts must hold the rows"):
+        as_loss(text, class_counts=[5])
+
+
+def test_a_needed_option_that_is_missing_is_named():
+    with pytest.raises(InputError, match=r"'cost_sensitive' cannot be made .*'costs'"):
+        as_loss("cost_sensitive")
+
+
+def test_registered_losses_are_sorted_and_can_be_added_to(monkeypatch):
+    assert list(losses()) == sorted(losses())
+    monkeypatch.setattr(names, "_LOSSES", dict(names._LOSSES))
+
+    @register("my_own")
+    class Mine(nn.Module):
+        pass
+
+    assert losses()["my_own"] is Mine
+    assert Mine.name == "my_own"
+    assert isinstance(as_loss("my_own"), Mine)
+    register("my_own")(Mine)  # again is no fault: a module may be read twice
+    with pytest.raises(InputError, match="the loss name 'ce' is taken by CrossEntropyLoss"):
+        register("ce")(Mine)

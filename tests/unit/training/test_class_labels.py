@@ -1,0 +1,70 @@
+"""read_classes: labels of any kind as whole numbers, the missing and the continuous refused."""
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+import torch
+from sklearn.exceptions import DataConversionWarning
+
+from calibrant.errors import InputError
+from calibrant.training.class_labels import codes_of, read_classes
+
+
+@pytest.mark.parametrize(
+    "make", [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda y: np.array(y, object)]
+)
+@pytest.mark.parametrize("names", [("ham", "spam"), (3, 7), (False, True), (-1.0, 1.0)])
+def test_labels_of_any_kind_are_places_among_the_sorted_classes(make, names):
+    codes, classes = read_classes(make([names[1], names[0], names[1]]), n=3)
+    assert codes.tolist() == [1, 0, 1]
+    assert codes.dtype == np.int64
+    assert classes.tolist() == list(names)
+    assert classes[codes].tolist() == [names[1], names[0], names[1]]
+
+
+def test_tensors_and_categories_are_labels_too():
+    assert read_classes(torch.tensor([2, 1]), n=2)[1].tolist() == [1, 2]
+    coded = pd.Series(["b", "a"], dtype="category")
+    assert read_classes(coded, n=2)[1].tolist() == ["a", "b"]
+
+
+def test_a_column_vector_is_flattened_with_scikit_learns_warning():
+    with pytest.warns(DataConversionWarning, match="column-vector y"):
+        codes, _ = read_classes(np.array([[0], [1]]), n=2)
+    assert codes.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("labels", "sentence"),
+    [
+        (None, "requires y to be passed, but the target y is None"),
+        ([0, 1], "got 2 labels for 3 rows"),
+        (["a", None, "b"], "y row 1 is missing"),
+        (pd.Series([1, 0, None], dtype="Int64"), "y row 2 is missing"),
+        ([1.0, 0.0, np.nan], "y row 2 is missing"),
+        ([1.0, 0.0, np.inf], "y row 2 is inf, which is no class"),
+        ([0.5, 1.0, 2.0], "Unknown label type: y row 0 is 0.5.*TargetCut"),
+        (["a", 1, 2], "y mixes int and str"),
+        ([0, 0, 0], "y holds one class only, 0, in 3 rows"),
+        (np.eye(3), "not one-hot rows"),
+        (3, "one label for each row"),
+    ],
+)
+def test_labels_that_name_no_classes_are_refused(labels, sentence):
+    with pytest.raises(InputError, match=sentence):
+        read_classes(labels, n=3)
+
+
+def test_steer_labels_are_looked_up_among_the_train_classes():
+    classes = np.array(["a", "b", "c"])
+    assert codes_of(["c", "a"], classes, n=2).tolist() == [2, 0]
+    with pytest.raises(
+        InputError, match=r"steer y row 1 is 'd', a class that the train rows do not"
+    ):
+        codes_of(["c", "d"], classes, n=2)
+    with pytest.raises(InputError, match="steer y row 0 is missing"):
+        codes_of([None, "c"], classes, n=2)
+    with pytest.raises(InputError, match="got 1 labels for 2 rows"):
+        codes_of(["a"], classes, n=2)

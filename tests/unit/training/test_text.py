@@ -1,0 +1,151 @@
+"""TextClassifier: texts in, probabilities out, with the vocabulary of the train texts alone."""
+
+import gzip
+import json
+import pickle
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+import torch
+from sklearn.base import clone, is_classifier
+from tests.data_sets import data_file
+
+from calibrant import TextClassifier
+from calibrant.errors import InputError
+from calibrant.models import TextCNN
+
+TEXTS = ["it came broken", "broken on arrival", "too small for me", "one size too small"] * 12
+WHY = ["defect", "defect", "size", "size"] * 12
+SMALL = {
+    "network_options": {"embedding": 16, "hidden": 8},
+    "epochs": 12,
+    "learning_rate": 0.02,
+    "device": "cpu",
+}
+
+
+def sms(seed=0):
+    """Real messages in random order, with their labels."""
+    with gzip.open(data_file("sms_spam", "sms_spam.jsonl.gz"), "rt", encoding="utf-8") as file:
+        rows = [json.loads(line) for line in file]
+    order = np.random.default_rng(seed).permutation(len(rows))
+    return [rows[i]["text"] for i in order], [rows[i]["label_name"] for i in order]
+
+
+def test_texts_are_told_apart():
+    fitted = TextClassifier(**SMALL).fit(TEXTS, WHY)
+    assert fitted.predict(["BROKEN!", "small size", ""])[:2].tolist() == ["defect", "size"]
+    assert fitted.predict_proba(["broken"]).shape == (1, 2)
+    assert fitted.classes_.tolist() == ["defect", "size"]
+    assert is_classifier(fitted)
+
+
+@pytest.mark.parametrize(
+    ("network", "options"),
+    [
+        ("text_cnn", {"embedding": 16, "filters": 16}),
+        (lambda n_tokens, n_classes, **more: TextCNN(n_tokens, n_classes, **more), {"filters": 16}),
+    ],
+)
+def test_other_networks_and_own_ones_learn(network, options):
+    model = TextClassifier(**{**SMALL, "network": network, "network_options": options})
+    assert model.fit(TEXTS, WHY).score(TEXTS, WHY) > 0.9
+
+
+@pytest.mark.parametrize("make", [tuple, np.array, pd.Series, pl.Series])
+def test_columns_of_any_kind_give_the_same_probabilities(make):
+    expected = TextClassifier(**SMALL).fit(TEXTS, WHY).predict_proba(TEXTS)
+    found = TextClassifier(**SMALL).fit(make(TEXTS), make(WHY)).predict_proba(make(TEXTS))
+    assert np.array_equal(found, expected)
+
+
+def test_answers_come_in_the_order_of_the_texts():
+    fitted = TextClassifier(**SMALL).fit(TEXTS, WHY)
+    texts = ["broken " * length for length in (30, 1, 9, 2)]
+    together = fitted.predict_logits(texts)
+    alone = np.concatenate([fitted.predict_logits([text]) for text in texts])
+    assert together == pytest.approx(alone, abs=1e-5)
+
+
+def test_the_vocabulary_is_that_of_the_train_texts():
+    texts = [f"{text} w{i}" for i, text in enumerate(TEXTS)]
+    fitted = TextClassifier(**SMALL, min_count=1).fit(texts, WHY)
+    own = {f"w{i}" for i in range(len(texts))}
+    spent = {f"w{i}" for i in fitted.steer_places_}
+    assert len(spent) == 4
+    assert own & set(fitted.encoder_.words) == own - spent
+    given = TextClassifier(**SMALL, min_count=1).fit(
+        TEXTS, WHY, steer=(["wholly other", "broken"], WHY[:3:2])
+    )
+    assert "wholly" not in given.encoder_.words
+
+
+def test_the_same_seed_gives_the_same_bits():
+    first = TextClassifier(**SMALL).fit(TEXTS, WHY).predict_proba(TEXTS)
+    torch.rand(7)
+    assert np.array_equal(TextClassifier(**SMALL).fit(TEXTS, WHY).predict_proba(TEXTS), first)
+    other = TextClassifier(**SMALL, seed=1).fit(TEXTS, WHY).predict_proba(TEXTS)
+    assert not np.array_equal(other, first)
+
+
+def test_clone_and_pickle_go_round():
+    fitted = TextClassifier(**SMALL).fit(TEXTS, WHY)
+    again = pickle.loads(pickle.dumps(fitted))
+    assert np.array_equal(again.predict_proba(TEXTS), fitted.predict_proba(TEXTS))
+    assert clone(fitted).get_params() == fitted.get_params()
+    assert clone(fitted).set_params(max_length=5).max_length == 5
+
+
+def test_texts_are_no_features_to_scikit_learn():
+    tags = TextClassifier().__sklearn_tags__().input_tags
+    assert (tags.one_d_array, tags.two_d_array, tags.string) == (True, False, True)
+    assert not hasattr(TextClassifier(**SMALL).fit(TEXTS, WHY), "n_features_in_")
+
+
+@pytest.mark.parametrize(
+    ("texts", "labels", "sentence"),
+    [
+        (pd.DataFrame({"text": TEXTS}), WHY, "X must be one column of texts, got a table"),
+        ([*TEXTS[:-1], None], WHY, "X row 47 is missing, not a text"),
+        ("broken", WHY, "got str: put a single text into a list"),
+        (TEXTS, WHY[:-1], "got 47 labels for 48 rows"),
+        (TEXTS, ["size"] * 48, "y holds one class only, 'size'"),
+        (["a", "b"], ["size", "defect"], "the steer split would be empty"),
+        (["a", "b", "c"], ["size", "size", "defect"], "the steer split has 1 row"),
+    ],
+)
+def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TextClassifier(**SMALL).fit(texts, labels)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"network": "bilstn"}, "did you mean 'bilstm'"),
+        ({"network_options": {"width": 3}}, "config does not fit the network 'bilstm'"),
+        ({"vocabulary": 1}, "vocabulary must be a whole number >= 3"),
+    ],
+)
+def test_options_are_checked_by_fit(options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        TextClassifier(**{**SMALL, **options}).fit(TEXTS, WHY)
+
+
+@pytest.mark.data
+def test_real_spam_is_found_and_other_rows_leave_the_vocabulary_alone():
+    texts, labels = sms()
+    options = {**SMALL, "network_options": {"embedding": 32, "hidden": 16}, "max_length": 40}
+    model = TextClassifier(**{**options, "epochs": 6, "learning_rate": 0.01})
+    model.fit(texts[:1200], labels[:1200])
+    majority = np.mean(np.array(labels[1200:3000]) == "ham")
+    assert majority < 0.88
+    assert model.score(texts[1200:3000], labels[1200:3000]) > majority + 0.06  # 0.97 of 0.86
+    spoilt = [
+        "zzz" if i in set(model.steer_places_.tolist()) else text
+        for i, text in enumerate(texts[:1200])
+    ]
+    again = TextClassifier(**{**options, "epochs": 1}).fit(spoilt, labels[:1200])
+    assert again.encoder_.to_dict() == model.encoder_.to_dict()

@@ -2,6 +2,7 @@
 
 from calibrant.training.array_rows import ArrayRows
 from calibrant.training.batches import Batch, Rows
+from calibrant.training.bin_trace import BinTrace
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.loop import train
 from calibrant.training.options import TrainingOptions
@@ -12,6 +13,7 @@ from calibrant.training.text_rows import TextRows
 __all__ = [
     "ArrayRows",
     "Batch",
+    "BinTrace",
     "EpochRecord",
     "Hook",
     "Rows",

@@ -5,12 +5,12 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.unit.training.runs import blobs, net
 from torch import nn
 
 from calibrant.errors import TrainingError
 from calibrant.losses import as_loss, losses
 from calibrant.training import ArrayRows, TrainingOptions, predict_logits, train
-from tests.unit.training.runs import blobs, net
 
 pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch sees no GPU here")
 

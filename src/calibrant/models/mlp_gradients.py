@@ -33,7 +33,7 @@ class MLPGradients:
 
     The logits come as a leaf: call a loss on them and `backward` on the loss, then hand their
     gradient over. With $h = \max(a, 0) \cdot m$ after a hidden layer, $m$ the dropout mask, the way
-    back through both is a product with $1 / (1 - p)$, the scale of dropout, where $h > 0$, else 0: the mask need not be
+    back through both is a product with $1 / (1 - p)$ where $h > 0$, else 0: the mask need not be
     kept. Gradients are written, not added: there is nothing to clear before.
 
     It is not for several processes, mixed precision or a GPU, nor for a network with hooks or
@@ -125,7 +125,8 @@ class MLPGradients:
 
 def _normed(values: Tensor, norm: nn.BatchNorm1d) -> tuple[Tensor, Tensor, Tensor]:
     """Normalise over the batch, and note it in the running figures; return 1 / deviation too."""
-    assert norm.num_batches_tracked is not None and norm.momentum is not None
+    assert norm.num_batches_tracked is not None
+    assert norm.momentum is not None
     norm.num_batches_tracked.add_(1)
     return torch.native_batch_norm(
         values,

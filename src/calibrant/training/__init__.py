@@ -8,6 +8,8 @@ from calibrant.training.loop import train
 from calibrant.training.options import TrainingOptions
 from calibrant.training.records import EpochRecord, Trained
 from calibrant.training.scoring import predict_logits
+from calibrant.training.tabular import TabularClassifier
+from calibrant.training.text import TextClassifier
 from calibrant.training.text_rows import TextRows
 
 __all__ = [
@@ -18,6 +20,8 @@ __all__ = [
     "Hook",
     "Rows",
     "Run",
+    "TabularClassifier",
+    "TextClassifier",
     "TextRows",
     "Trained",
     "TrainingOptions",

@@ -210,7 +210,7 @@ def _steer_epoch(job: _Job, hooks: Sequence[Hook], mean_loss: float, started: fl
     """Score the steer split, let a steered loss learn from it, and measure the epoch."""
     run = job.run
     logits, labels = _score_steer(job, hooks)
-    figures = steer_figures(*gathered(logits, labels))
+    figures = steer_figures(*gathered(_unshifted(run.loss, logits), labels))
     _steer_loss(job, logits, labels)
     return EpochRecord(
         epoch=run.epoch,
@@ -231,6 +231,16 @@ def _score_steer(job: _Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
     for hook in hooks:
         hook.on_steer(run, logits, labels)
     return logits, labels
+
+
+def _unshifted(loss: nn.Module, logits: Tensor) -> Tensor:
+    """Take off what class weights or priors in the loss move the logits by.
+
+    An epoch is to be judged by probabilities for the frequencies that the data have.
+    """
+    told = getattr(loss, "log_shift", None)
+    shift = told() if callable(told) else None
+    return logits if shift is None or not len(logits) else logits - shift.to(logits)
 
 
 def _steer_loss(job: _Job, logits: Tensor, labels: Tensor) -> None:

@@ -71,6 +71,14 @@ def _scored(
     model: nn.Module, rows: Rows, batch_size: int, device: torch.device, shard: tuple[int, int]
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yield places, logits and labels batch by batch, in eval mode and without gradients."""
+    kind = next((part.dtype for part in model.parameters() if part.is_floating_point()), None)
     with evaluating(model), torch.no_grad():
         for places, inputs, labels in rows.batches(batch_size, shard=shard):
-            yield places, model(*(part.to(device, non_blocking=True) for part in inputs)), labels
+            yield places, model(*(_moved(part, device, kind) for part in inputs)), labels
+
+
+def _moved(part: Tensor, device: torch.device, kind: torch.dtype | None) -> Tensor:
+    """Move a part of a batch to the model; numbers take the precision of its weights."""
+    if kind is None or not part.is_floating_point():
+        return part.to(device, non_blocking=True)
+    return part.to(device, kind, non_blocking=True)

@@ -13,6 +13,8 @@ from calibrant.training.batches import Rows
 
 __all__ = ["check_splits", "class_counts"]
 
+_FEWEST = 2  # rows that a temperature can be fitted to
+
 
 def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
     """Check that both splits have rows and labels that the model can give; return its classes.
@@ -22,6 +24,11 @@ def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
     for name, rows in (("train", train_rows), ("steer", steer_rows)):
         if not len(rows):
             raise InputError(f"the {name} split is empty: give it at least one row of every class.")
+    if len(steer_rows) < _FEWEST:
+        raise InputError(
+            f"the steer split must hold at least {_FEWEST} rows to be measured, "
+            f"got {len(steer_rows)}: give it more, best some of every class."
+        )
     k = _n_classes(model, train_rows)
     for name, rows in (("train", train_rows), ("steer", steer_rows)):
         _check_labels(rows.labels, k, name)

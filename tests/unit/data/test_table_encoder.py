@@ -117,7 +117,7 @@ def test_the_encoder_survives_json_to_the_bit():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"drop": ["wieght"]}, "drop names 'wieght', which is no column of the table: 'weight'"),
+        ({"drop": ["mass"]}, "drop names 'mass', which is no column of the table: 'weight'"),
         ({"categories": "fat"}, "categories must be a list of columns, got 'fat'"),
         ({"clean": {"Fat": {}}}, "clean names 'Fat', which is no column"),
         ({"clean": {"weight": {"1": "one"}}}, "clean names the column 'weight', which holds numb"),

@@ -5,10 +5,10 @@ import sys
 from pathlib import Path
 
 import torch
+from tests.unit.training.runs import blobs, options
 
 from calibrant.losses import AdaFocalLoss
 from calibrant.training import train
-from tests.unit.training.runs import blobs, options
 
 
 def run(out: Path, devices: int, folder: str | None = None, epochs: int = 4) -> None:

@@ -1,13 +1,13 @@
-"""A run in a process of its own, which kills itself at a given step: `python -m ... FOLDER STEP`."""
+"""A run in a process of its own that kills itself at a given step: `python -m ... FOLDER STEP`."""
 
 import os
 import signal
 import sys
 
 import torch
+from tests.unit.training.runs import blobs, net, options
 
 from calibrant.training import Hook, train
-from tests.unit.training.runs import blobs, net, options
 
 EPOCHS, STEPS = 6, 10  # 320 rows in batches of 32
 

@@ -10,11 +10,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.unit.training import resumed_run
+from tests.unit.training.runs import blobs, net, options, same_weights
 
 from calibrant.errors import InputError, TrainingError
 from calibrant.training import Hook, train
-from tests.unit.training import resumed_run
-from tests.unit.training.runs import blobs, net, options, same_weights
 
 KILLED_AT = random.Random(5).sample(range(1, resumed_run.EPOCHS * resumed_run.STEPS), 5)
 

@@ -1,11 +1,11 @@
 """Devices are named or refused before anything starts."""
 
 import pytest
+from tests.unit.training.runs import options
 
 from calibrant.errors import InputError
 from calibrant.training.devices import make_fabric
 from calibrant.training.memory import fits, naming_out_of_memory
-from tests.unit.training.runs import options
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "gpu0", ""])

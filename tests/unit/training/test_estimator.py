@@ -1,6 +1,8 @@
 """What both classifiers share: splits before encoders, losses, priors, checkpoints, hooks."""
 
 import pickle
+import subprocess
+import sys
 import warnings
 
 import numpy as np
@@ -234,3 +236,14 @@ def test_rows_are_scored_in_32_bits_whatever_the_network_was_trained_in(precisio
     fitted = model(precision=precision).fit(X, y)
     assert {p.dtype for p in fitted.model_.parameters()} == {torch.float32}
     assert fitted.score(X, y) > 0.7
+
+
+@pytest.mark.parametrize("name", ["TabularClassifier", "TextClassifier", "losses", "training"])
+def test_without_torch_the_extra_is_named(name):
+    code = (
+        "import sys; sys.modules['torch'] = None\n"
+        f"try: from calibrant import {name}\n"
+        "except ImportError as error: print(error)"
+    )
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert f"calibrant.{name} needs the optional extra 'torch'" in ran.stdout

@@ -5,13 +5,13 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.unit.training.runs import blobs, net, options, same_weights
 from torch import nn
 
 from calibrant.errors import InputError, TrainingError
 from calibrant.losses import FocalLoss, Loss
 from calibrant.training import ArrayRows, Hook, predict_logits, train
 from calibrant.training.steering import steer_figures
-from tests.unit.training.runs import blobs, net, options, same_weights
 
 
 def test_training_learns_what_can_be_learned():
@@ -109,7 +109,9 @@ def test_a_steered_loss_hears_of_every_epoch_and_of_every_nth_step_in_eval_mode(
     often.update_every = 4
     model = net()
     watch = _Modes()
-    train(model, blobs(320), blobs(50, seed=1), loss=often, hooks=[watch], options=options(epochs=2))
+    train(
+        model, blobs(320), blobs(50, seed=1), loss=often, hooks=[watch], options=options(epochs=2)
+    )
     assert len(often.updates) == 5 + 2  # 20 steps, and the end of each of 2 epochs
     assert watch.modes == {True}
 
@@ -289,3 +291,24 @@ def test_other_errors_of_a_model_are_passed_on():
 
     with pytest.raises(RuntimeError, match="mat1 and mat2"):
         train(Wrong(3, 3), blobs(60), blobs(60, seed=1), options=options())
+
+
+def test_an_epoch_is_judged_by_probabilities_for_the_frequencies_of_the_data():
+    steer = blobs(400, seed=1, k=2)
+    rare = torch.cat([torch.where(steer.labels == 0)[0], torch.where(steer.labels == 1)[0][:20]])
+    steer = ArrayRows(steer.features[rare], steer.labels[rare])
+    found = {
+        loss: train(net(2), steer, steer, loss=loss, options=options(epochs=30, patience=None))
+        for loss in ("ce", "balanced_softmax", "ce:weight=balanced")
+    }
+    plain = found["ce"].records[-1].nll
+    for trained in found.values():
+        last = trained.records[-1]
+        assert last.nll == pytest.approx(plain, abs=0.05)
+        assert last.refinement < 0.35  # the log loss of the frequencies alone is 0.30
+    shifted = found["balanced_softmax"]
+    raw = predict_logits(shifted.model, steer)
+    best = shifted.records[shifted.best_epoch]
+    truth = steer_figures(raw - shifted.loss.log_shift().numpy(), steer.labels.numpy())
+    assert best.nll == pytest.approx(truth.nll, rel=1e-5)
+    assert steer_figures(raw, steer.labels.numpy()).nll > best.nll + 0.05

@@ -4,10 +4,10 @@ import io
 
 import pytest
 from rich.console import Console
+from tests.unit.training.runs import blobs, net, options
 
 from calibrant.training import EpochRecord, Hook, train
 from calibrant.training.progress import ProgressBar, words_of
-from tests.unit.training.runs import blobs, net, options
 
 RECORD = EpochRecord(3, 0.412, 0.398, 0.391, 1.2, 0.021, 0.8, 0.84, 1e-3, 0.2)
 

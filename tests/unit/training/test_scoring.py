@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 import torch
+from tests.unit.training.runs import blobs, net
 from torch import nn
 
 from calibrant.training import ArrayRows, predict_logits
 from calibrant.training.scoring import score
-from tests.unit.training.runs import blobs, net
 
 
 def test_logits_stand_where_their_rows_stand_whatever_the_batch():
@@ -46,3 +46,11 @@ def test_the_parts_of_processes_make_up_the_whole_split():
     model = nn.Linear(2, 2)
     parts = [score(model, rows, 2, torch.device("cpu"), (rank, 3))[1] for rank in range(3)]
     assert sorted(torch.cat(parts).tolist()) == [0, 1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("kind", [torch.float64, torch.bfloat16])
+def test_rows_take_the_precision_of_the_model(kind):
+    model = nn.Linear(3, 3).to(kind)
+    found = predict_logits(model, blobs(7))
+    assert found.dtype == np.float32
+    assert np.isfinite(found).all()

@@ -2,12 +2,12 @@
 
 import pytest
 import torch
+from tests.unit.training.runs import blobs, net, options
 from torch import nn
 
 from calibrant.errors import InputError
 from calibrant.training import ArrayRows, train
 from calibrant.training.split_checks import class_counts
-from tests.unit.training.runs import blobs, net, options
 
 
 def test_an_empty_split_is_refused_by_name():
@@ -55,3 +55,9 @@ def test_the_check_leaves_the_model_in_its_mode_and_its_running_means_alone():
 def test_classes_are_counted_with_zeros_for_the_absent():
     rows = ArrayRows(torch.zeros(4, 1), torch.tensor([0, 2, 2, 0]))
     assert class_counts(rows, 4).tolist() == [2, 0, 2, 0]
+
+
+def test_a_steer_split_of_one_row_cannot_be_measured():
+    one = ArrayRows(torch.zeros(1, 3), torch.tensor([0]))
+    with pytest.raises(InputError, match="must hold at least 2 rows to be measured, got 1"):
+        train(net(), blobs(30), one, options=options())

@@ -8,7 +8,10 @@ from calibrant.training.tensor_file import read_state, write_state
 
 STATE = {
     "weights": {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(2, dtype=torch.int64)},
-    "optimizer": {"state": {0: {"step": torch.tensor(3.0)}}, "groups": [{"lr": 0.1, "fused": None}]},
+    "optimizer": {
+        "state": {0: {"step": torch.tensor(3.0)}},
+        "groups": [{"lr": 0.1, "fused": None}],
+    },
     "empty": torch.zeros(0, 4),
     "half": torch.tensor([1.5], dtype=torch.bfloat16),
     "history": [],

@@ -33,6 +33,7 @@ BENCHMARKS = (
     "calibrator_table",
     "threshold_power",
     "threshold_speed",
+    "training",
     "losses",
     "start_up",
 )

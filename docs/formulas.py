@@ -63,14 +63,28 @@ def with_tokens(text: str) -> str:
 
 
 def _described(text: str) -> str:
-    """Move `name : words` under the name: in our docstrings words describe, types are typed."""
-    lines, inside = [], False
-    for line, following in zip(text.split("\n"), [*text.split("\n")[1:], ""], strict=True):
-        if following.startswith("---"):
+    """Move `name : words` under the name: in our docstrings words describe, types are typed.
+
+    Names that share their words get an entry each, as their types and defaults differ.
+    """
+    lines = text.split("\n")
+    out, inside, i = [], False, 0
+    while i < len(lines):
+        line, i = lines[i], i + 1
+        if i < len(lines) and lines[i].startswith("---"):
             inside = line in ("Parameters", "Attributes")
+        while inside and re.fullmatch(r"\*{0,2}\w+(, \*{0,2}\w+)*,", line):  # names go on below
+            line, i = f"{line} {lines[i].strip()}", i + 1
         found = _PARAMETER.match(line) if inside else None
-        lines += [found[1], f"    {found[2]}"] if found else [line]
-    return "\n".join(lines)
+        if found is None:
+            out.append(line)
+            continue
+        words = [f"    {found[2]}"]
+        while i < len(lines) and lines[i].startswith(" "):
+            words, i = [*words, lines[i]], i + 1
+        for name in found[1].split(", "):
+            out += [name, *words]
+    return "\n".join(out)
 
 
 # --- pages --------------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from docs.formulas import drawn
+from docs.formulas import _described, drawn, with_tokens
 from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
 
 from docs import blocks
@@ -123,6 +123,25 @@ def test_every_formula_is_drawn(site):
 def test_a_formula_that_cannot_be_drawn_is_shown_as_text():
     assert '<code class="formula">\\nonsense{x}</code>' in drawn(r"\nonsense{x}")
     assert "<svg" in drawn(r"\frac{1}{N}\sum_i |y_i - s_i|", display=True)
+
+
+def test_formulas_of_a_docstring_are_found_however_they_are_written():
+    text = (
+        "Loss.\n\n$$ L = -\\log p $$\n\n$p$ and :math:`q`.\n\nExamples\n--------\n>>> '$5 or $6'\n"
+    )
+    found = with_tokens(text)
+    assert found.count("⟦mathd:") == 1
+    assert found.count("⟦mathi:") == 2
+    assert "'$5 or $6'" in found
+
+
+def test_names_that_share_their_words_get_an_entry_each():
+    text = (
+        "Parameters\n----------\nlow,\nhigh : bounds\n    of all\nname : a name\n\nlow, high : left"
+    )
+    entry = "{}\n    bounds\n    of all\n"
+    expected = f"{entry.format('low')}{entry.format('high')}name\n    a name\n"
+    assert expected in _described(text)
 
 
 def run(text, folder):

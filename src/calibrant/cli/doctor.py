@@ -33,8 +33,8 @@ CORE = (
     "plotly",
     "jinja2",
 )
-EXTRAS = {"torch": ("torch",)}
-_MODULES = {"scikit-learn": "sklearn"}
+EXTRAS = {"torch": ("torch", "lightning-fabric", "safetensors", "tokenizers")}
+_MODULES = {"scikit-learn": "sklearn", "lightning-fabric": "lightning_fabric"}
 
 
 def doctor(
@@ -170,7 +170,8 @@ def _as_text(found: dict[str, Any]) -> str:
         ("terminal", f"{'interactive' if terminal['interactive'] else 'not interactive'}, "
          f"{terminal['width']} columns, {terminal['encoding']}"),
     ]  # fmt: skip
-    return "\n".join([head, "", *(f"{name:<18} {value}" for name, value in rows)])
+    wide = max(len(name) for name, _ in rows)
+    return "\n".join([head, "", *(f"{name:<{wide}} {value}" for name, value in rows)])
 
 
 def _state(part: dict[str, Any]) -> str:

@@ -103,7 +103,8 @@ class AdaFocalLoss(BinnedLoss):
     raises gamma, under-confidence lowers it; below `switch` it changes over to inverse focal loss,
     written as a negative gamma. A training row takes the gamma of the bin that the probability of
     its *true* class falls into (`adafocal_loss`). Gammas belong to the rank of a bin: each update
-    makes new, equally filled bins, and gamma 3 stays with bin 3.
+    makes new, equally filled bins, and the least sure bin keeps the first gamma. With two classes
+    no steer row is less than half sure, so all training rows predicted wrongly share that gamma.
 
     Call `update` with the logits and labels of the steer split after each epoch, or every
     `update_every` steps; `calibrant.training` does. Do not fit calibrators or thresholds on the

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Dropout", "keep_mask", "kept_scale"]
+__all__ = ["Dropout", "keep_mask"]
 
 
 class Dropout(nn.Dropout):
@@ -37,29 +37,16 @@ class Dropout(nn.Dropout):
 
 
 def keep_mask(values: Tensor, share: float) -> Tensor:
-    """Return 0 for a dropped value and `kept_scale(share)` for a kept one, shaped as `values`."""
-    levels, cut = _levels(share)
-    kind, per_draw = (torch.int8, 8) if levels == 256 else (torch.int16, 4)
+    """Return 0 for a dropped value and 1 / (1 - share) for a kept one, in the shape of `values`.
+
+    With `share` rounded to c of 256 or 65,536 levels a kept value counts levels / (levels - c)
+    times, so that the mean is kept exactly.
+    """
+    kind, levels, per_draw = torch.int8, 256, 8
+    if not (256 * share).is_integer():
+        kind, levels, per_draw = torch.int16, 65_536, 4
+    cut = min(round(share * levels), levels - 1)
     n = values.numel()
     draws = torch.empty(-(-n // per_draw), dtype=torch.int64).random_(-(2**63), None)
-    bits = draws.view(kind)[:n].view(values.shape)  # all numbers from -levels / 2 alike
+    bits = draws.view(kind)[:n].view(values.shape)  # each number from -levels / 2 on as likely
     return bits.to(values.dtype).ge_(cut - levels // 2).mul_(levels / (levels - cut))
-
-
-def kept_scale(share: float) -> float:
-    """Return what a kept value is multiplied with so that the mean stays: 1 / (1 - share).
-
-    Examples
-    --------
-    >>> from calibrant.models.dropout import kept_scale
-    >>> kept_scale(0.5)
-    2.0
-    """
-    levels, cut = _levels(share)
-    return levels / (levels - cut)
-
-
-def _levels(share: float) -> tuple[int, int]:
-    """Return how many levels a draw has, and how many of them mean that a value is dropped."""
-    levels = 256 if (256 * share).is_integer() else 65_536
-    return levels, min(round(share * levels), levels - 1)

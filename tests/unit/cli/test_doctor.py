@@ -27,6 +27,18 @@ def test_the_core_list_is_that_of_the_project():
     assert [re.split(r"[<>=]", line)[0] for line in listed] == list(doctor.CORE)
 
 
+def test_the_extras_are_those_of_the_project():
+    listed = tomllib.loads(PROJECT.read_text())["project"]["optional-dependencies"]["torch"]
+    assert [re.split(r"[<>=]", line)[0] for line in listed] == list(doctor.EXTRAS["torch"])
+
+
+def test_a_missing_extra_is_said_and_is_no_fault(cli, monkeypatch):
+    monkeypatch.setattr(doctor, "EXTRAS", {"torch": ("torch", "no-such-package")})
+    result = cli("doctor")
+    assert result.exit_code == 0
+    assert re.search(r"^no-such-package \[torch\] +not installed$", result.stdout, re.MULTILINE)
+
+
 def test_a_missing_core_dependency_is_a_no(cli, monkeypatch):
     monkeypatch.setattr(doctor, "CORE", ("numpy", "no-such-package"))
     result = cli("doctor")

@@ -194,6 +194,10 @@ def _arrow_table(values: Any, name: str) -> pa.Table:
 
 
 def _listed(column: Any, key: Any, name: str) -> Any:
+    if isinstance(column, set | frozenset):
+        raise InputError(
+            f"{name} column '{key}' is a set, which has no order: give its values as a list."
+        )
     if isinstance(column, str | bytes) or not hasattr(column, "__len__"):
         raise InputError(
             f"{name} column '{key}' must be a list or an array of values, got {column!r}: for one "
@@ -245,16 +249,21 @@ def _two_d(values: Any, name: str) -> NDArray[Any]:
 def _arrow(values: Any, name: str) -> pa.Array:
     if hasattr(values, "to_arrow") and not isinstance(values, pa.Array):  # polars
         values = values.to_arrow()
-    if isinstance(values, pa.ChunkedArray):
-        values = pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
-    if isinstance(values, pa.Array):
-        return values
     if isinstance(values, np.ndarray) and values.dtype.kind == "c":
         raise InputError(f"{name}: Complex data not supported, got {values.dtype}.")
-    try:
-        return pa.array(values, from_pandas=True)
-    except _UNREADABLE:
-        return _from_objects(values, name)
+    if not isinstance(values, pa.Array | pa.ChunkedArray):
+        try:
+            values = pa.array(values, from_pandas=True)
+        except _UNREADABLE:
+            return _from_objects(values, name)
+    return _in_one_piece(values)
+
+
+def _in_one_piece(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Join chunks: tables that were read or put together in parts have several."""
+    if isinstance(values, pa.Array):
+        return values
+    return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
 def _from_objects(values: Any, name: str) -> pa.Array:

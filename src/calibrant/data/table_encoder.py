@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -87,7 +88,7 @@ class TableEncoder:
 
     def fit(self, table: Any) -> Self:
         """Learn from the train rows: means, scales, categories."""
-        rows = as_table(table, wanted=lambda _, name: name not in set(self.drop))
+        rows = as_table(table, wanted=lambda _, name: name not in self._named("drop"))
         self._check_options(rows)
         learned = tuple(
             self._learned(name, column)
@@ -117,7 +118,7 @@ class TableEncoder:
     def wants(self, place: int, name: str) -> bool:
         """Say whether a column is read: all that are not dropped, after `fit` those it read."""
         if not hasattr(self, "columns_"):
-            return name not in set(self.drop)
+            return name not in self._named("drop")
         return (name if self.named_ else f"x{place}") in self._by_name
 
     def get_feature_names_out(self) -> NDArray[Any]:
@@ -137,8 +138,8 @@ class TableEncoder:
                 else {column: dict(renames) for column, renames in self.clean.items()},
                 "categories": list(self.categories),
                 "drop": list(self.drop),
-                "max_categories": self.max_categories,
-                "fold_case": self.fold_case,
+                "max_categories": int(self.max_categories),
+                "fold_case": bool(self.fold_case),
             },
             "columns_in": list(self.columns_in_),
             "named": self.named_,
@@ -163,8 +164,15 @@ class TableEncoder:
     def _by_name(self) -> dict[str, EncodedColumn]:
         return {column.name: column for column in self.columns_}
 
+    def _named(self, option: str) -> tuple[Any, ...]:
+        """Return the columns that an option lists."""
+        given = getattr(self, option)
+        if isinstance(given, str) or not isinstance(given, Iterable):
+            raise InputError(f"{option} must be a list of columns, got {given!r}: write [...].")
+        return tuple(given)
+
     def _learned(self, name: str, column: Column) -> EncodedColumn:
-        chosen = name in set(self.categories)
+        chosen = name in self._named("categories")
         if is_number(column) and not chosen:
             return NumberColumn.learn(name, column)
         words = number_words(column) if is_number(column) else column
@@ -172,22 +180,25 @@ class TableEncoder:
         return CategoryColumn.learn(
             name,
             words,
-            rules=CategoryRules.of(renames, column=name, fold_case=self.fold_case),
-            max_categories=self.max_categories,
+            rules=CategoryRules.of(renames, column=name, fold_case=bool(self.fold_case)),
+            max_categories=int(self.max_categories),
             chosen=chosen,
         )
 
     def _check_options(self, rows: Table) -> None:
         for option in ("categories", "drop"):
-            given = getattr(self, option)
-            if isinstance(given, str):
-                raise InputError(f"{option} must be a list of columns, got {given!r}: write [...].")
-            _refuse_unknown(option, given, rows.names)
+            _refuse_unknown(option, self._named(option), rows.names)
+        if not isinstance(self.clean, Mapping | None):
+            raise InputError(
+                "clean must be a dict from columns to spellings such as "
+                f"{{'fat': {{'LF': 'Low Fat'}}}}, got {self.clean!r}."
+            )
         _refuse_unknown("clean", self.clean or (), rows.names)
-        if isinstance(self.max_categories, bool) or not self.max_categories >= 1:
-            raise InputError(f"max_categories must be at least 1, got {self.max_categories!r}.")
+        most = self.max_categories
+        if not isinstance(most, Integral) or isinstance(most, bool) or most < 1:
+            raise InputError(f"max_categories must be a whole number of at least 1, got {most!r}.")
         for name, column in zip(rows.names, rows.columns, strict=True):
-            asked = name in (self.clean or {}) and name not in set(self.categories)
+            asked = name in (self.clean or {}) and name not in self._named("categories")
             if asked and is_number(column):
                 raise InputError(
                     f"clean names the column {name!r}, which holds numbers: name it in categories "

@@ -145,7 +145,7 @@ def _fitting(table: pa.Table, path: Path, name: str) -> pa.Table:
 def _json_lines(table: pa.Table, name: str, path: Path) -> bytes:
     try:
         lines = [
-            json.dumps(row, ensure_ascii=False, allow_nan=False, default=_plain)
+            json.dumps(row, ensure_ascii=False, allow_nan=False, default=_json_text)
             for row in table.to_pylist()
         ]
     except (TypeError, ValueError) as error:
@@ -155,7 +155,7 @@ def _json_lines(table: pa.Table, name: str, path: Path) -> bytes:
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
-def _plain(value: Any) -> str:
+def _json_text(value: Any) -> str:
     """Write what JSON has no type for as text."""
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -121,9 +122,9 @@ class TextEncoder:
             "format": FORMAT,
             "kind": "text",
             "options": {
-                "vocabulary": self.vocabulary,
-                "min_count": self.min_count,
-                "max_length": self.max_length,
+                "vocabulary": int(self.vocabulary),
+                "min_count": int(self.min_count),
+                "max_length": int(self.max_length),
             },
             "tokenizer": json.loads(self.tokenizer_),
         }
@@ -160,22 +161,13 @@ class TextEncoder:
     def _check_options(self) -> None:
         for option, least in (("vocabulary", 3), ("min_count", 1), ("max_length", 1)):
             value = getattr(self, option)
-            whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-            if not whole or value < least:
+            if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise InputError(f"{option} must be a whole number >= {least}, got {value!r}.")
 
 
 def as_texts(texts: Any, *, name: str = "texts") -> list[str]:
     """Read a list or a column of texts; anything that is not a text is refused with its row."""
-    if texts is None or isinstance(texts, str | bytes | Mapping):
-        raise InputError(
-            f"{name} must be a list or a column of texts, got {type(texts).__name__}: put a single "
-            "text into a list."
-        )
-    if hasattr(texts, "columns") or hasattr(texts, "column_names") or _dimensions(texts) != 1:
-        raise InputError(
-            f"{name} must be one column of texts, got a table: choose its column of texts."
-        )
+    _refuse_no_column(texts, name)
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         rows: list[Any] = texts.to_pylist()
     else:
@@ -191,6 +183,21 @@ def as_texts(texts: Any, *, name: str = "texts") -> list[str]:
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
             raise InputError(f"{name} row {i} is not valid Unicode: repair that text.")
     return rows
+
+
+def _refuse_no_column(texts: Any, name: str) -> None:
+    """Refuse what is no column, each with its remedy."""
+    if texts is None or isinstance(texts, str | bytes | Mapping):
+        raise InputError(
+            f"{name} must be a list or a column of texts, got {type(texts).__name__}: put a single "
+            "text into a list."
+        )
+    if isinstance(texts, set | frozenset):
+        raise InputError(f"{name} is a set, which has no order: give the texts as a list.")
+    if hasattr(texts, "columns") or hasattr(texts, "column_names") or _dimensions(texts) != 1:
+        raise InputError(
+            f"{name} must be one column of texts, got a table: choose its column of texts."
+        )
 
 
 def _dimensions(texts: Any) -> int:

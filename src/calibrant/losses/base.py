@@ -31,6 +31,7 @@ class Loss(nn.Module):
     name: ClassVar[str] = ""
     steered: ClassVar[bool] = False  # whether `update` learns anything from the steer split
     update_every: int | None = None  # optimiser steps between updates; None for once an epoch
+    learned: ClassVar[tuple[str, ...]] = ()  # attributes that training changes: state, not options
 
     def set_epoch(self, epoch: int) -> None:
         """Be told which epoch begins, counted from 0."""

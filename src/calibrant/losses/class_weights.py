@@ -11,7 +11,7 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 
-__all__ = ["as_counts", "balanced_weights", "class_balanced_weights"]
+__all__ = ["as_counts", "balanced_weights", "class_balanced_weights", "log_weight"]
 
 
 def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
@@ -68,6 +68,22 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
     seen = counts > 0
     raw = ((1 - beta) / (1 - beta ** counts.clamp_min(1))).where(seen, 0.0)
     return (raw * seen.sum() / raw.sum()).float()
+
+
+def log_weight(weight: Tensor) -> Tensor:
+    """Logarithm of the class weights, by which they move a perfect model; 0 where a weight is 0.
+
+    A class of weight 0 has taught the model nothing, so there is nothing to undo: the logarithm of
+    a tiny number in its place would make that class win every row.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.losses.class_weights import log_weight
+    >>> log_weight(torch.tensor([1.0, 0.0, 4.0]))
+    tensor([0.0000, 0.0000, 1.3863])
+    """
+    return weight.where(weight > 0, 1.0).log()
 
 
 def as_counts(class_counts: Sequence[int] | Tensor) -> Tensor:

@@ -9,6 +9,7 @@ import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import Tensor
 
 from calibrant.losses.base import RowLoss
+from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 
@@ -73,4 +74,4 @@ class CrossEntropyLoss(RowLoss):
 
     def log_shift(self) -> Tensor | None:
         """Return the logarithm of the class weights, by which they move a perfect model."""
-        return None if self.weight is None else self.weight.clamp_min(1e-12).log()
+        return None if self.weight is None else log_weight(self.weight)

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import check_gamma, focal_of_odds
+from calibrant.losses.focal import check_gamma, check_numbers, focal_of_odds
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 from calibrant.losses.true_odds import odds_of
@@ -125,6 +125,8 @@ def _gamma_of(odds: Tensor, gammas: Sequence[float], edges: Sequence[float]) -> 
 
 
 def _check_steps(gammas: Sequence[float], edges: Sequence[float]) -> None:
+    check_numbers(gammas, "gammas")
+    check_numbers(edges, "edges")
     for gamma in gammas:
         check_gamma(gamma, low=0.0, name="each of gammas")
     rising = all(low < high for low, high in pairwise(edges))

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from numbers import Real
 from typing import Any
 
+import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import Tensor
@@ -16,7 +18,14 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 from calibrant.losses.true_odds import odds_of
 
-__all__ = ["GAMMAS", "FocalLoss", "check_gamma", "focal_loss", "focal_of_odds"]
+__all__ = [
+    "GAMMAS",
+    "FocalLoss",
+    "check_gamma",
+    "check_numbers",
+    "focal_loss",
+    "focal_of_odds",
+]
 
 GAMMAS = (-5.0, 100.0)
 
@@ -91,6 +100,13 @@ def check_gamma(gamma: float, *, low: float = GAMMAS[0], name: str = "gamma") ->
     known = isinstance(gamma, Real) and not isinstance(gamma, bool)  # NumPy's numbers are Real
     if not known or not math.isfinite(gamma) or not low <= gamma <= high:
         raise InputError(f"{name} must be a number from {low:g} to {high:g}, got {gamma!r}.")
+
+
+def check_numbers(values: Any, name: str) -> None:
+    """Refuse what is not a list of numbers: a number alone, or text that is no list."""
+    listed = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str)
+    if not listed or not all(isinstance(value, Real) for value in values):
+        raise InputError(f"{name} must be a list of numbers like [5,3], got {values!r:.200}.")
 
 
 @register("focal")

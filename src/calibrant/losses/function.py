@@ -1,8 +1,9 @@
-"""A user's own function as a loss."""
+"""A user's own function as a loss, and the check of what any loss returns."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.losses.base import Loss
 
-__all__ = ["FunctionLoss"]
+__all__ = ["FunctionLoss", "check_value"]
 
 
 class FunctionLoss(Loss):
@@ -36,6 +37,7 @@ class FunctionLoss(Loss):
 
     def __init__(self, function: Callable[..., Tensor], **options: Any) -> None:
         super().__init__()
+        _check_signature(function, options)
         self.function, self.options = function, options
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
@@ -43,17 +45,73 @@ class FunctionLoss(Loss):
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
         found = self.function(logits, labels, **self.options)
-        if not isinstance(found, Tensor) or (
-            found.ndim and self.options.get("reduction") != "none"
-        ):
-            tensor = isinstance(found, Tensor)
-            what = f"a tensor of shape {tuple(found.shape)}" if tensor else f"{found!r:.100}"
-            raise InputError(
-                f"a loss must return one number as a torch tensor, but {self.extra_repr()} "
-                f"returned {what}."
-            )
+        if self.options.get("reduction") != "none":
+            _check_number(found, self.extra_repr())
+        if logits.requires_grad:
+            _check_connected(found, self.extra_repr())
         return found
 
     def extra_repr(self) -> str:
         """Show the function when the loss is printed."""
-        return getattr(self.function, "__name__", repr(self.function))
+        return _name(self.function)
+
+
+def check_value(value: object, name: str) -> None:
+    """Refuse what a model cannot be trained by: no number, several, or one without a gradient.
+
+    Parameters
+    ----------
+    value : what a loss returned for a batch
+    name : of the loss, for the message
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.losses.function import check_value
+    >>> check_value(torch.ones(3, requires_grad=True), "my_loss")
+    Traceback (most recent call last):
+    calibrant.errors.InputError: a loss must return one number as a torch tensor, but my_loss
+    returned a tensor of shape (3,): use reduction='mean' or 'sum'.
+    """
+    _check_number(value, name)
+    _check_connected(value, name)
+
+
+def _check_number(value: object, name: str) -> None:
+    if isinstance(value, Tensor) and not value.ndim:
+        return
+    if isinstance(value, Tensor):
+        what = f"a tensor of shape {tuple(value.shape)}: use reduction='mean' or 'sum'"
+    else:
+        what = f"{value!r:.100}"
+    raise InputError(
+        f"a loss must return one number as a torch tensor, but {name} returned {what}."
+    )
+
+
+def _check_connected(value: object, name: str) -> None:
+    if torch.is_grad_enabled() and isinstance(value, Tensor) and not value.requires_grad:
+        raise InputError(
+            f"the loss {name} returned a number without a gradient: nothing connects it to the "
+            "model's weights, so compute it from the logits with torch alone."
+        )
+
+
+def _check_signature(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
+    """Refuse a function that cannot be called as a loss is, where it says what it takes."""
+    try:
+        takes = inspect.signature(function)
+    except (TypeError, ValueError):  # a function written in C may not say it
+        return
+    try:
+        takes.bind(None, None, **options)
+    except TypeError:
+        name = _name(function)
+        call = ", ".join(["logits", "labels", *(f"{key}={options[key]!r}" for key in options)])
+        raise InputError(
+            f"a loss is called as {name}({call:.200}), but {name} takes {takes}."
+        ) from None
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", repr(function))

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
-from calibrant.losses.class_weights import as_counts
+from calibrant.losses.class_weights import as_counts, log_weight
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
@@ -154,9 +154,13 @@ class LogitAdjustmentLoss(RowLoss):
         return adjusted_loss(logits, labels, added=self.tau * self.log_prior, **self.options)
 
     def log_shift(self) -> Tensor:
-        """Return what to subtract from the logits to get the posterior under the train prior."""
+        """Return what to subtract from the logits to get the posterior under the train prior.
+
+        What is left is the softmax that the loss has trained, without its weights: a class without
+        rows keeps the one row that the loss gave it too.
+        """
         shift = -self.tau * self.log_prior
-        return shift if self.weight is None else shift + self.weight.clamp_min(1e-12).log()
+        return shift if self.weight is None else shift + log_weight(self.weight)
 
     def extra_repr(self) -> str:
         """Show tau when the loss is printed."""

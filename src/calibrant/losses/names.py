@@ -6,6 +6,7 @@ import difflib
 import importlib
 import inspect
 import json
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -98,25 +99,37 @@ def _from_text(text: str, class_counts: Any) -> nn.Module:
 
 
 def _term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
-    match = re.fullmatch(r"(?:([-+.\deE]+)\s*\*\s*)?(.+)", text.strip(), re.DOTALL)
-    if match is None:
-        raise InputError("the name of a loss is empty: write one like 'ce' or 'focal:gamma=3'.")
+    """Read `0.5*focal:gamma=3`; a star behind the colon belongs to the options."""
+    text = text.strip()
     if " - " in text:
-        raise InputError(
-            f"losses are joined by '+', as in 'ce + -0.5*brier', got {text.strip()!r}."
-        )
+        raise InputError(f"losses are joined by '+', as in 'ce + -0.5*brier', got {text!r}.")
+    head, colon, options = text.partition(":")
+    factor, star, name = (part.strip() for part in head.rpartition("*"))
+    if not name:
+        what = f"no loss follows the star in {text!r}" if star else "the name of a loss is empty"
+        raise InputError(f"{what}: write one like 'ce', 'focal:gamma=3' or '2*ce'.")
+    number = _factor(factor, text) if star else 1.0
+    return number, _named(f"{name}{colon}{options}", class_counts)
+
+
+def _factor(factor: str, text: str) -> float:
     try:
-        factor = 1.0 if match[1] is None else float(match[1])
+        found = float(factor)
     except ValueError:
-        raise InputError(f"{match[1]!r} in {text!r} is not a number to scale a loss by.") from None
-    return factor, _named(match[2].strip(), class_counts)
+        found = math.nan
+    if not math.isfinite(found):
+        raise InputError(
+            f"{factor!r} in {text!r} is not a finite number to scale a loss by: write one before "
+            "the star, as in '0.5*ce'."
+        )
+    return found
 
 
 def _named(text: str, class_counts: Any) -> nn.Module:
-    name, _, rest = text.partition(":")
+    name, _, rest = (part.strip() for part in text.partition(":"))
     known = losses()
     if name not in known and _is_module(name, rest):
-        place, _, options = rest.partition(":")
+        place, _, options = (part.strip() for part in rest.partition(":"))
         return _own(name, place, _options(options, text), class_counts)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -132,7 +145,7 @@ def _is_module(name: str, rest: str) -> bool:
     """Whether text like `mylosses:Mine` means a loss of the user's, not a misspelt name."""
     if "." in name:
         return True
-    is_name = rest.partition(":")[0].isidentifier() and name.isidentifier()
+    is_name = rest.partition(":")[0].strip().isidentifier() and name.isidentifier()
     return is_name and find_spec(name) is not None
 
 
@@ -175,6 +188,7 @@ def _made(
         asked["weight"] = _weight_named(asked["weight"], name, class_counts)
     if _COUNTS in takes and _COUNTS not in asked:
         asked[_COUNTS] = _known(class_counts, name)
+    _refuse_missing(asked, loss, name)
     try:
         return loss(**asked)
     except (TypeError, ValueError) as error:
@@ -201,6 +215,18 @@ def _refuse_unknown(options: Mapping[str, Any], made: Callable[..., Any], name: 
                 f"{', '.join(takes) or 'none'}."
             )
     return takes
+
+
+def _refuse_missing(options: Mapping[str, Any], made: Callable[..., Any], name: str) -> None:
+    """Name an option that a loss cannot do without."""
+    for option in inspect.signature(made).parameters.values():
+        named = option.kind in (option.KEYWORD_ONLY, option.POSITIONAL_OR_KEYWORD)
+        if named and option.default is option.empty and option.name not in options:
+            raise InputError(
+                f"the loss {name!r} needs the option {option.name!r}: write "
+                f"'{name}:{option.name}=VALUE' with a number, a word or a list like "
+                "[[0,1],[5,0]] for VALUE."
+            )
 
 
 def _weight_named(kind: str, name: str, class_counts: Any) -> Tensor:

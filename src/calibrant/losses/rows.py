@@ -19,6 +19,7 @@ __all__ = [
     "as_class_weight",
     "as_rows",
     "as_weight",
+    "check_finite",
     "check_ignore",
     "check_reduction",
     "reduced",
@@ -174,7 +175,7 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
         weighted = values if per_row is None else values * per_row
     total = weighted.sum()
     if _can_look(total) and not math.isfinite(total.detach()):
-        _check_values(weighted.detach(), rows)
+        check_finite(weighted, rows)
     if reduction == "none":
         return weighted.reshape(rows.shape)
     if reduction == "sum":
@@ -183,6 +184,28 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
         return total / max(len(values), 1)
     mass = per_row.sum()
     return total / mass.where(mass > 0, 1.0)
+
+
+def check_finite(values: Tensor, rows: Rows) -> None:
+    """Name the first row whose value is not finite because of its logits; on the CPU only.
+
+    Parameters
+    ----------
+    values : (n,) a number for each row that its logits make infinite or NaN if they are
+    rows : what the values were computed from
+    """
+    if not _can_look(values):
+        return
+    bad = ~values.detach().isfinite()
+    if bool(bad.any()):
+        row = int(bad.nonzero()[0, 0])
+        found = rows.logits.detach()[row]
+        culprit = found[~found.isfinite()]
+        what = f"hold {float(culprit[0])}" if len(culprit) else "are too large"
+        raise InputError(
+            f"logits must be finite numbers, but those of row {row} {what}: "
+            "the model has diverged, try a smaller learning rate or gradient clipping."
+        )
 
 
 def _can_look(values: Tensor) -> bool:
@@ -242,17 +265,3 @@ def _check_shares(shares: Tensor, precision: float) -> None:
     off = (shares.sum(-1) - 1).abs().max()
     if not bool((off < max(1e-3, precision)) & (shares.min() >= 0)):
         raise InputError("labels given as shares of classes must be at least 0 and sum to 1.")
-
-
-def _check_values(values: Tensor, rows: Rows) -> None:
-    """Name the first row whose logits are not finite; its loss is then not finite either."""
-    bad = ~values.isfinite()
-    if bool(bad.any()):
-        row = int(bad.nonzero()[0, 0])
-        found = rows.logits.detach()[row]
-        culprit = found[~found.isfinite()]
-        what = f"hold {float(culprit[0])}" if len(culprit) else "are too large"
-        raise InputError(
-            f"logits must be finite numbers, but those of row {row} {what}: "
-            "the model has diverged, try a smaller learning rate or gradient clipping."
-        )

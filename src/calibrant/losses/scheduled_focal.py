@@ -6,14 +6,14 @@ from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from numbers import Integral
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import check_gamma, focal_of_odds
+from calibrant.losses.focal import check_gamma, check_numbers, focal_of_odds
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 from calibrant.losses.true_odds import odds_of
@@ -85,6 +85,8 @@ def _gamma_of(
 
 
 def _check_schedule(gammas: Sequence[float], epochs: Sequence[int]) -> None:
+    check_numbers(gammas, "gammas")
+    check_numbers(epochs, "epochs")
     for gamma in gammas:
         check_gamma(gamma, name="each of gammas")
     rising = all(early < late for early, late in pairwise(epochs)) and all(e >= 0 for e in epochs)
@@ -122,6 +124,7 @@ class ScheduledFocalLoss(RowLoss):
     0.6931
     """
 
+    learned: ClassVar[tuple[str, ...]] = ("epoch",)
     epoch: Tensor
 
     def __init__(

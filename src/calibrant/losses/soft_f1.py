@@ -10,7 +10,7 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.losses.batch_loss import BatchLoss, as_batch, of_batch
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, Rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, Rows, check_finite
 from calibrant.losses.true_odds import class_odds
 
 __all__ = ["SoftF1Loss", "soft_f1_loss"]
@@ -83,7 +83,7 @@ def soft_f1_loss(
 def _counts(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
     """Soft counts of each class: true positives, false positives, false negatives."""
     odds = class_odds(rows.logits)
-    reduced(odds.sum(-1), rows, weight=None, reduction="sum")  # refuses logits that are not finite
+    check_finite(odds.sum(-1), rows)
     p, others = torch.sigmoid(odds), torch.sigmoid(-odds)
     q = rows.one_hot()
     kept = 1.0 if rows.kept is None else rows.kept.unsqueeze(-1)

@@ -12,6 +12,7 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 from calibrant.losses.base import Loss
+from calibrant.losses.function import check_value
 
 __all__ = ["LossSum"]
 
@@ -69,7 +70,7 @@ class LossSum(Loss):
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
-        values = [term(logits, labels) for term in self.terms]
+        values = [_checked(term, term(logits, labels)) for term in self.terms]
         shapes = {tuple(value.shape) for value in values}
         if len(shapes) > 1:
             raise InputError(
@@ -113,6 +114,14 @@ class LossSum(Loss):
     def extra_repr(self) -> str:
         """Show the factors when the sum is printed."""
         return f"factors={self.factors}"
+
+
+def _checked(term: nn.Module, value: Any) -> Tensor:
+    """Refuse what cannot be added up: a term of the user's may return anything."""
+    if not isinstance(value, Tensor):
+        check_value(value, type(term).__name__)
+    found: Tensor = value
+    return found
 
 
 def _is_finite(factor: Any) -> bool:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Mapping
+import functools
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
 from torch import nn
 
 from calibrant.errors import InputError
+from calibrant.models.options import plain
 
 __all__ = ["build", "models", "register"]
 
@@ -21,7 +24,8 @@ def register(name: str) -> Callable[[Class], Class]:
     """List a network under a name; use it as a class decorator.
 
     A listed class has an attribute `config`: {"model": name, ...} with the constructor's
-    arguments as JSON values.
+    arguments as JSON values. Its constructor is handed Python's numbers for NumPy's, which a
+    search over options passes and JSON does not know.
     """
 
     def listed(model: Class) -> Class:
@@ -29,9 +33,18 @@ def register(name: str) -> Callable[[Class], Class]:
         if (other.__module__, other.__qualname__) != (model.__module__, model.__qualname__):
             raise InputError(f"the model name {name!r} is taken by {other.__name__}.")
         _MODELS[name] = model
+        model.__init__ = _with_plain_numbers(model.__init__)  # type: ignore[method-assign]
         return model
 
     return listed
+
+
+def _with_plain_numbers(init: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(init)
+    def made(self: nn.Module, *arguments: Any, **options: Any) -> None:
+        init(self, *plain(arguments), **plain(options))
+
+    return made
 
 
 def models() -> dict[str, type[nn.Module]]:
@@ -48,12 +61,15 @@ def models() -> dict[str, type[nn.Module]]:
     return dict(sorted(_MODELS.items()))
 
 
-def build(config: Mapping[str, Any]) -> nn.Module:
+def build(
+    config: Mapping[str, Any], *, model: str = "config['model']", options: str = "config"
+) -> nn.Module:
     """Make the network that a config describes, with fresh weights.
 
     Parameters
     ----------
     config : what a network's `config` says: "model" and the constructor's arguments
+    model, options : what errors call the name of the network, and its arguments
 
     Examples
     --------
@@ -66,10 +82,20 @@ def build(config: Mapping[str, Any]) -> nn.Module:
     arguments = dict(config)
     name = arguments.pop("model", None)
     if name not in known:
-        near = difflib.get_close_matches(str(name), known, n=1)
-        hint = f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."
-        raise InputError(f"config['model'] must name a network, got {name!r}: {hint}")
+        raise InputError(f"{model} must name a network, got {name!r}: {_hint(name, known)}")
+    taken = inspect.signature(known[name]).parameters
+    unknown = [option for option in arguments if option not in taken]
+    if unknown and not any(one.kind is one.VAR_KEYWORD for one in taken.values()):
+        raise InputError(
+            f"{options} names {unknown[0]!r}, which is no option of the network {name!r}: "
+            f"{_hint(unknown[0], taken)}"
+        )
     try:
         return known[name](**arguments)
     except TypeError as error:
-        raise InputError(f"config does not fit the network {name!r}: {error}.") from error
+        raise InputError(f"{options} does not fit the network {name!r}: {error}.") from error
+
+
+def _hint(given: Any, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(str(given), known, n=1)
+    return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."

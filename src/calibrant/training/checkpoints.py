@@ -2,31 +2,35 @@
 
 from __future__ import annotations
 
+import re
+import warnings
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.losses.describing import describe
 from calibrant.training.batches import Rows
 from calibrant.training.options import TrainingOptions
 from calibrant.training.tensor_file import bytes_of, read_state, write_state
 
 __all__ = ["Checkpoints", "fingerprint_of"]
 
-_BEST = "best.safetensors"
 _KEPT = 2  # the newest, and the one before in case the newest is damaged
 _FREE = ("device", "devices")  # options that may change from one start to the next
+_START = "first weights"
 
 
 class Checkpoints:
     """The checkpoints of one run in a folder; without a folder nothing is kept.
 
-    `best.safetensors` holds the weights of the best epoch, `epoch-0007.safetensors` everything
-    needed to go on after that epoch. The best weights are written first: a run killed in between
-    repeats the epoch and writes the same again.
+    `epoch-0007.safetensors` holds everything needed to go on after that epoch, and
+    `best-0004.safetensors` the weights of the epoch that was best by then. A best file is written
+    before the checkpoint that names it and goes when no checkpoint names it any more, so a run
+    that is killed at any moment finds both.
 
     Parameters
     ----------
@@ -35,52 +39,69 @@ class Checkpoints:
     """
 
     def __init__(self, folder: str | Path | None, fingerprint: Mapping[str, Any]) -> None:
-        self.folder = None if folder is None else Path(folder)
+        self.folder = None if folder is None else _made(Path(folder))
         self.fingerprint = dict(fingerprint)
 
     def save(self, epoch: int, state: Mapping[str, Any]) -> None:
         """Save the state after an epoch, and let go of older ones."""
         if self.folder is None:
             return
-        write_state(self._path(epoch), {"fingerprint": self.fingerprint, **state})
-        for old in self._saved()[:-_KEPT]:
-            old.unlink(missing_ok=True)
+        write_state(self._path("epoch", epoch), {"fingerprint": self.fingerprint, **state})
+        for old in self._saved("epoch")[:-_KEPT]:
+            self._path("epoch", old).unlink(missing_ok=True)
 
-    def save_best(self, weights: Mapping[str, Tensor]) -> None:
-        """Save the weights of the best epoch so far."""
-        if self.folder is not None:
-            self.folder.mkdir(parents=True, exist_ok=True)
-            write_state(self.folder / _BEST, dict(weights))
+    def save_best(self, epoch: int, weights: Mapping[str, Any], needed: Iterable[int]) -> None:
+        """Save the weights of a best epoch, and let go of those that are not `needed`."""
+        if self.folder is None:
+            return
+        write_state(self._path("best", epoch), dict(weights))
+        for old in set(self._saved("best")) - {epoch, *needed}:
+            self._path("best", old).unlink(missing_ok=True)
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest state, or None where the run begins; refuse that of another run."""
-        saved = self._saved()
+        saved = self._saved("epoch")
         if not saved:
             return None
-        state: dict[str, Any] = read_state(saved[-1])
-        for name, here in self.fingerprint.items():
-            there = state["fingerprint"].get(name)
-            if there != here:
-                raise InputError(
-                    f"the folder {self.folder} holds a run with {name} {there!r}, not {here!r}: "
-                    "choose another folder, or delete it to begin anew."
-                )
+        path = self._path("epoch", saved[-1])
+        remedy = "delete it to go on from the one before, or the folder to begin anew"
+        state: dict[str, Any] = read_state(path, remedy)
+        self._compare(state["fingerprint"])
         return state
 
-    def best(self) -> dict[str, Tensor]:
+    def best(self, epoch: int) -> dict[str, Any]:
         """Return the weights of the best epoch."""
-        assert self.folder is not None
-        weights: dict[str, Tensor] = read_state(self.folder / _BEST)
+        remedy = "the run cannot be gone on with, so delete the folder to begin anew"
+        weights: dict[str, Any] = read_state(self._path("best", epoch), remedy)
         return weights
 
-    def _path(self, epoch: int) -> Path:
-        assert self.folder is not None
-        return self.folder / f"epoch-{epoch:04d}.safetensors"
+    def _compare(self, there: Mapping[str, Any]) -> None:
+        for name, here in self.fingerprint.items():
+            if there.get(name) == here:
+                continue
+            if name == _START:
+                warnings.warn(
+                    f"the run in {self.folder} began with other weights than the model has now, "
+                    "and is gone on with; choose another folder to train this model instead.",
+                    stacklevel=6,
+                )
+                continue
+            raise InputError(
+                f"the folder {self.folder} holds a run with {name} {there.get(name)!r}, "
+                f"not {here!r}: choose another folder, or delete it to begin anew."
+            )
 
-    def _saved(self) -> list[Path]:
-        if self.folder is None or not self.folder.is_dir():
+    def _path(self, kind: str, epoch: int) -> Path:
+        assert self.folder is not None
+        return self.folder / f"{kind}-{epoch:04d}.safetensors"
+
+    def _saved(self, kind: str) -> list[int]:
+        """Return the epochs that have a file; other files in the folder are left alone."""
+        assert self.folder is not None or kind == "epoch"
+        if self.folder is None:
             return []
-        return sorted(self.folder.glob("epoch-*.safetensors"), key=lambda path: int(path.stem[6:]))
+        found = (re.fullmatch(rf"{kind}-(\d+)\.safetensors", p.name) for p in self.folder.iterdir())
+        return sorted(int(match[1]) for match in found if match)
 
 
 def fingerprint_of(
@@ -88,17 +109,35 @@ def fingerprint_of(
 ) -> dict[str, Any]:
     """Return what makes a run this run: options, model, loss, and a checksum of the rows."""
     found = {name: value for name, value in options.to_dict().items() if name not in _FREE}
-    shapes = [(name, list(value.shape)) for name, value in model.state_dict().items()]
-    found["model"] = f"{type(model).__name__} {zlib.crc32(repr(shapes).encode()):08x}"
-    found["loss"] = " ".join(repr(loss).split())
+    state = model.state_dict()
+    shapes = [(name, getattr(value, "shape", None)) for name, value in state.items()]
+    found["model"] = f"{type(model).__name__} {_crc(repr(model), repr(shapes)):08x}"
+    found["loss"] = describe(loss)
     for name, rows in splits.items():
         found[f"{name} rows"] = f"{len(rows)} {_checksum(rows):08x}"
+    weights = (value for value in state.values() if isinstance(value, Tensor))
+    found[_START] = f"{_crc(*weights):08x}"  # last: only where all else is the same is it warned of
     return found
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the folder {folder} cannot be made ({error.strerror or error}): choose another one."
+        ) from error
+    return folder
 
 
 def _checksum(rows: Rows) -> int:
     found = 0
     for _, inputs, labels in rows.batches(65_536):
-        for part in (*inputs, labels):
-            found = zlib.crc32(bytes_of(part), found)
+        found = _crc(*inputs, labels, start=found)
     return found
+
+
+def _crc(*parts: Tensor | str, start: int = 0) -> int:
+    for part in parts:
+        start = zlib.crc32(part.encode() if isinstance(part, str) else bytes_of(part), start)
+    return start

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import column_or_1d
 
 from calibrant.data.table_columns import is_missing
@@ -14,6 +13,9 @@ from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
 __all__ = ["codes_of", "read_classes"]
+
+_LARGEST = 2.0**53
+"""Above it, whole numbers that differ are the same float."""
 
 
 def read_classes(y: Any, *, n: int) -> tuple[IntArray, NDArray[Any]]:
@@ -35,8 +37,7 @@ def read_classes(y: Any, *, n: int) -> tuple[IntArray, NDArray[Any]]:
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError:
-        kinds = " and ".join(sorted({type(label).__name__ for label in labels}))
-        raise InputError(f"y mixes {kinds}: name all classes by one type.") from None
+        raise _mixed({type(label).__name__ for label in labels}, "y") from None
     if len(classes) < 2:
         raise InputError(
             f"y holds one class only, {classes.tolist()[0]!r}, in {n} rows: rows of at least two "
@@ -65,13 +66,7 @@ def _read(y: Any, n: int, name: str) -> NDArray[Any]:
             f"fit requires y to be passed, but the target y is None: give {name}, one label for "
             "each row."
         )
-    if hasattr(y, "to_pylist"):  # Arrow
-        y = y.to_pylist()
-    elif hasattr(y, "detach"):  # a torch tensor
-        y = y.detach().cpu().numpy()
-    array = np.asarray(y)
-    if array.dtype.kind == "O" or (array.dtype.kind in "US" and isinstance(y, list | tuple)):
-        array = _of_one_type(np.asarray(y, dtype=object), name)
+    array = _as_array(y, name)
     if (array.ndim == 2 and array.shape[1] != 1) or array.ndim > 2 or array.ndim == 0:
         raise InputError(
             f"{name} must hold one label for each row, got shape {array.shape}: give class names "
@@ -87,6 +82,21 @@ def _read(y: Any, n: int, name: str) -> NDArray[Any]:
     return labels
 
 
+def _as_array(y: Any, name: str) -> NDArray[Any]:
+    """Read labels as numbers, booleans or objects; no boolean turns into a number, no number into a text."""
+    if hasattr(y, "to_pylist"):  # Arrow
+        y = y.to_pylist()
+    elif hasattr(y, "detach"):  # a torch tensor
+        y = y.detach().cpu().numpy()
+    array = np.asarray(y)
+    kind, mixable = array.dtype.kind, isinstance(y, list | tuple)
+    if kind == "O" or (kind in "US" and mixable):
+        return _of_one_type(np.asarray(y, dtype=object), name)
+    if kind in "iuf" and mixable:
+        _refuse_booleans(np.asarray(y, dtype=object).reshape(-1), name)
+    return array
+
+
 def _of_one_type(array: NDArray[Any], name: str) -> NDArray[Any]:
     """Refuse missing labels, and give numbers and booleans among objects their type."""
     flat = array.reshape(-1)
@@ -96,8 +106,20 @@ def _of_one_type(array: NDArray[Any], name: str) -> NDArray[Any]:
     if all(isinstance(label, str) for label in flat):
         return array
     if all(isinstance(label, int | float | np.number | np.bool_) for label in flat):
+        if not all(isinstance(label, bool | np.bool_) for label in flat):
+            _refuse_booleans(flat, name)
         return np.array(array.tolist())
     return array
+
+
+def _refuse_booleans(numbers: NDArray[Any], name: str) -> None:
+    """Refuse booleans among numbers: True would become the class 1."""
+    if any(isinstance(label, bool | np.bool_) for label in numbers):
+        raise _mixed({type(label).__name__ for label in numbers}, name)
+
+
+def _mixed(kinds: set[str], name: str) -> InputError:
+    return InputError(f"{name} mixes {' and '.join(sorted(kinds))}: name all classes by one type.")
 
 
 def _check_whole(labels: NDArray[Any], name: str) -> None:
@@ -106,8 +128,16 @@ def _check_whole(labels: NDArray[Any], name: str) -> None:
         row = int(np.argmin(finite))
         found = "missing" if np.isnan(labels[row]) else f"{labels[row]}, which is no class"
         raise InputError(f"{name} row {row} is {found}: drop that row, or find its label.")
-    if type_of_target(labels).startswith("continuous"):
-        row = int(np.argmax(labels != np.floor(labels)))
+    huge = np.abs(labels) > _LARGEST
+    if huge.any():
+        row = int(np.argmax(huge))
+        raise InputError(
+            f"{name} row {row} is {labels[row]:g}, beyond which numbers run into each other: name "
+            "the classes by text."
+        )
+    whole = labels == np.floor(labels)
+    if not whole.all():
+        row = int(np.argmin(whole))
         raise InputError(
             f"Unknown label type: {name} row {row} is {labels[row]:g}, which is continuous and no "
             "class: cut the target into classes first, as calibrant.data.TargetCut does."

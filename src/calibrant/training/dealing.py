@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -30,7 +31,7 @@ def as_row_labels(labels: Any, n: int) -> Tensor:
 
 def check_batch_size(size: int) -> None:
     """Refuse a batch size that deals no rows."""
-    if not isinstance(size, int) or size < 1:
+    if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
         raise InputError(f"batch_size must be a whole number of at least 1, got {size!r}.")
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -28,15 +31,28 @@ def make_fabric(options: TrainingOptions) -> Any:
             f"precision {options.precision!r} needs a GPU: choose 'bf16-mixed' or '32-true'."
         )
     many = world > 1
-    fabric = Fabric(
-        accelerator=accelerator,
-        devices=local if many or which is None else [which],
-        num_nodes=max(world // local, 1),
-        strategy="ddp" if many else "auto",
-        precision=options.precision,
-    )
+    with _quiet():
+        fabric = Fabric(
+            accelerator=accelerator,
+            devices=local if many or which is None else [which],
+            num_nodes=max(world // local, 1),
+            strategy="ddp" if many else "auto",
+            precision=options.precision,
+        )
     fabric.launch()
     return fabric
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep Fabric from telling at every run which precision it was asked for."""
+    logger = logging.getLogger("lightning_fabric")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
 
 
 def _accelerator(device: str) -> tuple[str, int | None]:

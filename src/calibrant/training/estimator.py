@@ -5,8 +5,7 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
@@ -28,6 +27,7 @@ from calibrant.training.hooks import Hook
 from calibrant.training.loop import train
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule, TrainingOptions
 from calibrant.training.scoring import predict_logits
+from calibrant.training.seeds import own_randomness
 from calibrant.training.steer_split import steer_mask
 
 __all__ = ["Estimator"]
@@ -57,6 +57,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     encoder_: Any
     model_: nn.Module
     loss_: nn.Module
+    _scored_at_a_time = 1024
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -120,7 +121,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
             not learned from; None to split off `steer_share` of the rows of every class. Steer
             rows are spent: fit calibrators and thresholds on others.
         """
-        options = self._options()
+        options, hooks = self._options(), self._checked_hooks()
         encoder = self._new_encoder()
         rows = self._read(X, "X", encoder)
         self._refuse_own_labels(rows, y)
@@ -136,7 +137,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
             )
         self._look_at(splits.train, splits.train_codes)
         encoder.fit(splits.train)
-        with _own_randomness(options.seed):
+        with own_randomness(options.seed):
             network = self._network(encoder, len(classes))
         _warn_absent(splits.steer_codes, classes)
         with warnings.catch_warnings():  # said above, with the names of the classes
@@ -145,9 +146,9 @@ class Estimator(ClassifierMixin, BaseEstimator):
                 network,
                 self._encoded(encoder, splits.train, splits.train_codes),
                 self._encoded(encoder, splits.steer, splits.steer_codes),
-                loss=self._loss(),
+                loss=self.loss,
                 options=options,
-                hooks=tuple(self.hooks),
+                hooks=hooks,
                 folder=self.folder,
                 progress=self.progress,
             )
@@ -165,8 +166,9 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self._check_fitted()
         given = self._read(X, "X", self.encoder_)
         rows = self._encoded(self.encoder_, given, None)
-        logits = _scored(self.model_, rows, self.device)[: len(given)].astype(np.float64)
-        return logits - self._shift()
+        model = _on_device(self.model_, self.device)
+        logits = predict_logits(model, rows, batch_size=self._scored_at_a_time)[: len(given)]
+        return logits.astype(np.float64) - self._shift()
 
     def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the logarithm of `predict_proba`, exact where that rounds to 0."""
@@ -210,11 +212,13 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _options(self) -> TrainingOptions:
         found = {option: getattr(self, name) for name, option in _OPTIONS.items()}
-        return TrainingOptions(**{**found, "milestones": tuple(found["milestones"])})
+        return TrainingOptions(**found)
 
-    def _loss(self) -> Any:
-        """Return the loss to train with; a Module is copied, as training changes its state."""
-        return copy.deepcopy(self.loss) if isinstance(self.loss, nn.Module) else self.loss
+    def _checked_hooks(self) -> tuple[Hook, ...]:
+        hooks = (self.hooks,) if isinstance(self.hooks, Hook) else self.hooks
+        if isinstance(hooks, list | tuple) and all(isinstance(hook, Hook) for hook in hooks):
+            return tuple(hooks)
+        raise InputError(f"hooks must be a list of objects of class Hook, got {self.hooks!r}.")
 
     def _split_off(self, rows: Any, codes: IntArray) -> _Splits:
         marked = steer_mask(codes, self.steer_share, seed=self.seed)
@@ -280,19 +284,11 @@ def _warn_absent(codes: IntArray, classes: NDArray[Any]) -> None:
         )
 
 
-@contextmanager
-def _own_randomness(seed: int) -> Iterator[None]:
-    """Draw from this seed for a while, and leave the caller's random numbers as they were."""
-    with torch.random.fork_rng(devices=()):
-        torch.manual_seed(seed)
-        yield
+def _on_device(model: nn.Module, device: str) -> nn.Module:
+    """Return a copy on a GPU where one was asked for and is here, else the model, on the CPU.
 
-
-def _scored(model: nn.Module, rows: Rows, device: str) -> NDArray[np.float32]:
-    """Score rows on a GPU where one was asked for and is here, else on the CPU."""
+    The model itself stays where it is: it can be pickled and used anywhere, also meanwhile.
+    """
     asked = "cuda" if device == "auto" else device
     there = asked.startswith("cuda") and torch.cuda.is_available()
-    try:
-        return predict_logits(model.to(asked if there else "cpu"), rows)
-    finally:
-        model.cpu()  # where it was, so that it can be pickled and used anywhere
+    return copy.deepcopy(model).to(asked) if there else model

@@ -22,6 +22,7 @@ class Run:
     fabric : Lightning Fabric, which knows device, precision and ranks
     epoch, step : counted from 0; steps run on over epochs
     records : one `EpochRecord` for each finished epoch
+    stop : set it to end the run after the present epoch
     """
 
     model: nn.Module
@@ -30,27 +31,28 @@ class Run:
     epoch: int = 0
     step: int = 0
     records: list[EpochRecord] = field(default_factory=list)
+    stop: bool = False
 
 
 class Hook:
     """Override what you need; everything here does nothing.
 
     Tensors are handed over detached. In a run on several processes each process calls its own
-    hooks with its own rows.
+    hooks with its own rows. A hook is not part of a checkpoint: one that counts begins anew.
 
     Examples
     --------
     >>> from calibrant.training import Hook
-    >>> class Stop(Hook):
+    >>> class GoodEnough(Hook):
     ...     def on_epoch_end(self, run, record):
-    ...         run.model.eval()
+    ...         run.stop = record.accuracy > 0.99
     """
 
     def on_train_start(self, run: Run) -> None:
         """Called once, before the first epoch; `run.epoch` is not 0 after a resume."""
 
     def on_epoch_start(self, run: Run) -> None:
-        """Called before the first batch of an epoch."""
+        """Called before the first batch of an epoch; the model is in train mode."""
 
     def on_batch_end(self, run: Run, logits: Tensor, labels: Tensor) -> None:
         """Called after each optimiser step with the logits it was taken on."""
@@ -59,7 +61,7 @@ class Hook:
         """Called with this process's part of the steer split, each time it is scored."""
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
-        """Called after the steer split was measured."""
+        """Called after the steer split was measured and the epoch was saved."""
 
     def on_train_end(self, run: Run) -> None:
         """Called once, after the chosen weights were restored."""

@@ -11,9 +11,7 @@ from calibrant.errors import TrainingError
 
 __all__ = ["fits", "naming_out_of_memory"]
 
-_SHARE = (
-    0.4  # of the free memory that a split may take; the rest is for the model and its gradients
-)
+_SHARE = 0.4  # of the free memory that splits may take: the rest is for the model
 
 
 def fits(nbytes: int, device: torch.device) -> bool:

@@ -30,12 +30,13 @@ def make_optimizer(
     return kind(parameters, **shared)
 
 
-def learning_rate_at(options: TrainingOptions, epochs_done: float) -> float:
+def learning_rate_at(options: TrainingOptions, epochs_done: float, step: float = 0.0) -> float:
     r"""Learning rate after some epochs; fractions are steps within an epoch.
 
     With $s$ the share of the run that is done after the warm-up, "cosine" is
     $(1 + \cos \pi s) / 2$ and "linear" is $1 - s$ of the full rate. It depends on the place in the
-    run alone, so a resumed run needs no memory of it.
+    run alone, so a resumed run needs no memory of it. `step` is the length of a step in epochs: in
+    the warm-up, the first step has a rate above 0.
 
     Examples
     --------
@@ -46,7 +47,7 @@ def learning_rate_at(options: TrainingOptions, epochs_done: float) -> float:
     """
     rising = options.warmup * options.epochs
     if epochs_done < rising:
-        return options.learning_rate * epochs_done / rising
+        return options.learning_rate * min((epochs_done + step) / rising, 1.0)
     share = (epochs_done - rising) / (options.epochs - rising)
     factor = 1.0
     if options.schedule == "cosine":

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass
+from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
 from calibrant.errors import InputError
@@ -31,7 +32,7 @@ class TrainingOptions:
     schedule : of the learning rate over the run: "constant", "cosine" and "linear" fall to 0,
         "steps" multiplies it by `drop` at each of `milestones` (epochs)
     milestones, drop : of the schedule "steps"
-    warmup : share of the run over which the learning rate rises from 0
+    warmup : share of the run over which the learning rate rises to its height
     clip : largest norm of the gradient; None for any
     precision : "32-true", "bf16-mixed", "16-mixed" (GPU), "64-true", ...
     patience : epochs without improvement after which to stop; None to run them all
@@ -71,28 +72,55 @@ class TrainingOptions:
     devices: int = 1
 
     def __post_init__(self) -> None:
-        for name, least in (("epochs", 1), ("batch_size", 1), ("devices", 1), ("seed", 0)):
-            _whole(name, getattr(self, name), least)
-        if self.patience is not None:
-            _whole("patience", self.patience, 1)
-        _number("learning_rate", self.learning_rate, above=0.0)
-        _number("weight_decay", self.weight_decay)
-        _number("min_delta", self.min_delta)
-        if self.clip is not None:
-            _number("clip", self.clip, above=0.0)
-        for name, value in (("warmup", self.warmup), ("momentum", self.momentum)):
-            if not 0 <= value < 1:
-                raise InputError(f"{name} must lie in [0, 1), got {value!r}.")
+        checked: dict[str, Any] = {name: self._whole(name, least) for name, least in _WHOLE}
+        checked |= {name: self._number(name, *bounds) for name, bounds in _NUMBERS.items()}
+        checked["milestones"] = _milestones(self.milestones)
         for name, kind in _CHOICES.items():
             _choice(name, getattr(self, name), get_args(kind))
-        if self.schedule == "steps" and not self.milestones:
+        if not isinstance(self.device, str):
+            raise InputError(f"device must be a name like 'cpu' or 'cuda:1', got {self.device!r}.")
+        if self.schedule == "steps" and not checked["milestones"]:
             raise InputError('schedule="steps" needs milestones: the epochs at which to drop.')
+        for name, value in checked.items():  # plain Python numbers, which a checkpoint can hold
+            object.__setattr__(self, name, value)
+
+    def _whole(self, name: str, least: int) -> int | None:
+        value = getattr(self, name)
+        if value is None and name in _OPTIONAL:
+            return None
+        if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
+            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+        return int(value)
+
+    def _number(self, name: str, rule: str, low: float, high: float) -> float | None:
+        value = getattr(self, name)
+        if value is None and name in _OPTIONAL:
+            return None
+        fits = isinstance(value, Real) and not isinstance(value, bool) and math.isfinite(value)
+        if not fits or not low <= value < high:
+            raise InputError(f"{name} must {rule}, got {value!r}.")
+        return float(value)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as plain values."""
         return {**asdict(self), "milestones": list(self.milestones)}
 
 
+_OPTIONAL = ("patience", "clip")
+_WHOLE = (("epochs", 1), ("batch_size", 1), ("devices", 1), ("seed", 0), ("patience", 1))
+_LEAST = 5e-324  # the smallest number above 0
+_ABOVE = ("be a finite number above 0", _LEAST, math.inf)
+_ANY = ("be a finite number of at least 0", 0.0, math.inf)
+_SHARE = ("lie in [0, 1)", 0.0, 1.0)
+_NUMBERS = {
+    "learning_rate": _ABOVE,
+    "clip": _ABOVE,
+    "drop": _ABOVE,
+    "weight_decay": _ANY,
+    "min_delta": _ANY,
+    "momentum": _SHARE,
+    "warmup": _SHARE,
+}
 _CHOICES = {
     "optimizer": Optimizer,
     "schedule": Schedule,
@@ -102,16 +130,16 @@ _CHOICES = {
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
-    if value not in choices:
+    if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
-def _whole(name: str, value: Any, least: int) -> None:
-    if isinstance(value, bool) or int(value) != value or value < least:
-        raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-
-
-def _number(name: str, value: float, above: float | None = None) -> None:
-    if not math.isfinite(value) or value < 0 or (above is not None and value <= above):
-        rule = "above 0" if above is not None else "of at least 0"
-        raise InputError(f"{name} must be a finite number {rule}, got {value!r}.")
+def _milestones(values: Any) -> tuple[int, ...]:
+    found = tuple(values) if isinstance(values, (list, tuple)) else None
+    if found is None or not all(
+        isinstance(one, Integral) and not isinstance(one, bool) and int(one) >= 0 for one in found
+    ):
+        raise InputError(
+            f"milestones must be epochs as whole numbers, like (150, 250), got {values!r}."
+        )
+    return tuple(int(one) for one in found)

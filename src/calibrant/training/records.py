@@ -62,11 +62,12 @@ class Trained:
     loss : with what it learned (AdaFocal's gammas and their history), on the CPU
     records : one per epoch that was run
     best_epoch : the epoch whose weights were kept
-    why : the run ended: "patience" (no improvement for long enough) or "epochs" (all were run)
+    why : the run ended: "patience" (no improvement for long enough), "epochs" (all were run) or
+        "hook" (one asked for it)
     """
 
     model: nn.Module
     loss: nn.Module
     records: tuple[EpochRecord, ...]
     best_epoch: int
-    why: Literal["patience", "epochs"]
+    why: Literal["patience", "epochs", "hook"]

@@ -10,11 +10,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from calibrant.errors import InputError
 from calibrant.losses.evaluating import evaluating
 from calibrant.losses.ranks import gather_rows
 from calibrant.training.batches import Rows
 
-__all__ = ["gathered", "predict_logits", "score", "share_buffers"]
+__all__ = ["gathered", "moved", "predict_logits", "score", "share_buffers", "weight_type"]
 
 
 def predict_logits(model: nn.Module, rows: Rows, *, batch_size: int = 1024) -> NDArray[np.float32]:
@@ -36,6 +37,8 @@ def predict_logits(model: nn.Module, rows: Rows, *, batch_size: int = 1024) -> N
     >>> predict_logits(torch.nn.Identity(), ArrayRows(torch.eye(2))).tolist()
     [[1.0, 0.0], [0.0, 1.0]]
     """
+    if not len(rows):
+        raise InputError("there are no rows to score: the split is empty.")
     device = next((part.device for part in model.parameters()), torch.device("cpu"))
     parts = list(_scored(model, rows, batch_size, device, (0, 1)))
     places = torch.cat([place for place, _, _ in parts]).cpu()
@@ -48,8 +51,6 @@ def score(
 ) -> tuple[Tensor, Tensor]:
     """Return logits and labels of one process's part of a split, in any order."""
     parts = list(_scored(model, rows, batch_size, device, shard))
-    if not parts:  # fewer rows than processes
-        return torch.empty(0, 0, device=device), rows.labels[:0].to(device)
     logits = torch.cat([found for _, found, _ in parts])
     return logits, torch.cat([labels for _, _, labels in parts]).to(device)
 
@@ -67,18 +68,23 @@ def share_buffers(model: nn.Module, world: int) -> None:
             torch.distributed.broadcast(buffer, 0)
 
 
-def _scored(
-    model: nn.Module, rows: Rows, batch_size: int, device: torch.device, shard: tuple[int, int]
-) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
-    """Yield places, logits and labels batch by batch, in eval mode and without gradients."""
-    kind = next((part.dtype for part in model.parameters() if part.is_floating_point()), None)
-    with evaluating(model), torch.no_grad():
-        for places, inputs, labels in rows.batches(batch_size, shard=shard):
-            yield places, model(*(_moved(part, device, kind) for part in inputs)), labels
+def weight_type(model: nn.Module) -> torch.dtype | None:
+    """Return the precision of a model's weights; None where it has no floating-point weights."""
+    return next((part.dtype for part in model.parameters() if part.is_floating_point()), None)
 
 
-def _moved(part: Tensor, device: torch.device, kind: torch.dtype | None) -> Tensor:
+def moved(part: Tensor, device: torch.device, kind: torch.dtype | None) -> Tensor:
     """Move a part of a batch to the model; numbers take the precision of its weights."""
     if kind is None or not part.is_floating_point():
         return part.to(device, non_blocking=True)
     return part.to(device, kind, non_blocking=True)
+
+
+def _scored(
+    model: nn.Module, rows: Rows, batch_size: int, device: torch.device, shard: tuple[int, int]
+) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
+    """Yield places, logits and labels batch by batch, in eval mode and without gradients."""
+    kind = weight_type(model)
+    with evaluating(model), torch.no_grad():
+        for places, inputs, labels in rows.batches(batch_size, shard=shard):
+            yield places, model(*(moved(part, device, kind) for part in inputs)), labels

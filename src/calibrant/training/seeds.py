@@ -2,12 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 import torch
 from torch import Generator
 
-__all__ = ["row_order", "seed_epoch"]
+__all__ = ["own_randomness", "row_order", "seed_epoch"]
 
 _ORDER, _NOISE = 0, 1
+
+
+@contextmanager
+def own_randomness(seed: int | None = None) -> Iterator[None]:
+    """Leave the caller's random numbers of torch as they were, whatever is drawn meanwhile.
+
+    Torch has one generator per device for the whole process, so two runs in threads of one process
+    draw from each other: give runs processes of their own.
+
+    Parameters
+    ----------
+    seed : to draw from meanwhile; None to go on with the caller's numbers
+    """
+    devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
+    with torch.random.fork_rng(devices=devices):
+        if seed is not None:
+            torch.manual_seed(seed)
+        yield
 
 
 def row_order(seed: int, epoch: int) -> Generator:

@@ -1,4 +1,4 @@
-"""Checks of the splits, before any work is done."""
+"""Checks of model and splits, before any work is done."""
 
 from __future__ import annotations
 
@@ -6,12 +6,14 @@ import warnings
 
 import torch
 from torch import Tensor, nn
+from torch.nn.modules.batchnorm import _BatchNorm
 
 from calibrant.errors import InputError
 from calibrant.losses.evaluating import evaluating
 from calibrant.training.batches import Rows
+from calibrant.training.scoring import moved, weight_type
 
-__all__ = ["check_splits", "class_counts"]
+__all__ = ["check_batches", "check_splits", "class_counts"]
 
 _FEWEST = 2  # rows that a temperature can be fitted to
 
@@ -21,6 +23,8 @@ def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
 
     Labels are looked at once, here: on a GPU a label out of range would stop the process.
     """
+    if not any(part.requires_grad for part in model.parameters()):
+        raise InputError("the model has no weights to train: leave some of them unfrozen.")
     for name, rows in (("train", train_rows), ("steer", steer_rows)):
         if not len(rows):
             raise InputError(f"the {name} split is empty: give it at least one row of every class.")
@@ -42,17 +46,32 @@ def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
     return k
 
 
+def check_batches(
+    model: nn.Module, train_rows: Rows, steer_rows: Rows, size: int, world: int
+) -> None:
+    """Check that every process gets rows of each batch, and two where batch norm needs them."""
+    normed = any(isinstance(part, _BatchNorm) and part.training for part in model.modules())
+    least = 2 * world if normed else world
+    of_all = "" if world == 1 else f" on {world} processes"
+    why = " with batch norm, which cannot learn from one row" if normed else ""
+    for name, value in (("batch_size", size), ("the number of train rows", len(train_rows))):
+        if value < least:
+            raise InputError(f"{name} must be at least {least}{of_all}{why}, got {value}.")
+    if len(steer_rows) < world:
+        raise InputError(f"the steer split must hold at least {world} rows{of_all}.")
+
+
 def class_counts(rows: Rows, n_classes: int) -> Tensor:
     """Count the rows of each class."""
     return torch.bincount(rows.labels.cpu(), minlength=n_classes)
 
 
 def _n_classes(model: nn.Module, rows: Rows) -> int:
-    """Score the first batch to see how many logits the model gives."""
-    device = next((part.device for part in model.parameters()), torch.device("cpu"))
+    """Score the first rows to see how many logits the model gives."""
+    device, kind = next(model.parameters()).device, weight_type(model)
     found = next(iter(rows.batches(2)))
     with evaluating(model), torch.no_grad():
-        logits = model(*(part.to(device) for part in found.inputs))
+        logits = model(*(moved(part, device, kind) for part in found.inputs))
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(
             "the model must give (rows, K) logits, one column for each of K > 1 classes, "

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from numbers import Real
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -31,7 +33,7 @@ def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.b
     >>> [int(marked[:20].sum()), int(marked[20:23].sum()), int(marked[23:].sum())]
     [2, 1, 0]
     """
-    if isinstance(share, bool) or not isinstance(share, int | float) or not 0 < share < 1:
+    if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
         raise InputError(
             f"steer_share must be a share above 0 and below 1, got {share!r}: 0.1 splits off a "
             "tenth of the rows."
@@ -40,7 +42,7 @@ def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.b
     marked = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
         places = draw.permutation(np.flatnonzero(labels == label))
-        asked = max(int(share * len(places) + 0.5), 1)
+        asked = max(int(float(share) * len(places) + 0.5), 1)
         marked[places[: min(asked, len(places) - 1)]] = True
     if not marked.any():
         raise InputError(

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators import TemperatureScaling
@@ -50,8 +49,3 @@ def steer_figures(logits: NDArray[Any], labels: NDArray[Any]) -> SteerFigures:
         f1=found["f1_macro"],
         accuracy=found["accuracy"],
     )
-
-
-def as_float(logits: Any) -> NDArray[np.float32]:
-    """Return a tensor of logits as a float32 array on the host."""
-    return np.asarray(logits.detach().float().cpu().numpy())

@@ -12,6 +12,7 @@ from torch import nn
 
 from calibrant.data.table_columns import Table, as_table
 from calibrant.data.table_encoder import TableEncoder
+from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 from calibrant.losses.names import LossLike
 from calibrant.models import MLP
@@ -26,13 +27,16 @@ if TYPE_CHECKING:
 
 __all__ = ["TabularClassifier"]
 
-_BLOCK = 64
-"""Rows to be scored are filled up to a multiple of this.
+_BLOCK = 256
+"""Rows are scored in batches of exactly this many, the last one filled up.
 
-Matrix products of a few rows take another path and round in another way; with whole blocks, the
-logits of a row do not depend on the rows that it is asked with, and a threshold set at a row's
-score holds for that row alone too.
+Matrix products of other shapes round in another way. With all of one shape, the logits of a row
+differ by no more than the last bits of a 32-bit float with the rows that it is asked with, and for
+most networks not at all.
 """
+
+
+_LIKE = {"hidden": "(128, 64)", "dropout": "(0.5, 0.25)"}
 
 
 class TabularClassifier(Estimator):
@@ -90,6 +94,8 @@ class TabularClassifier(Estimator):
     >>> model.predict([{"fat": "LOW", "weight": 1.5}, {"fat": "low", "weight": 8.5}]).tolist()
     ['few', 'many']
     """
+
+    _scored_at_a_time = _BLOCK
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -179,9 +185,19 @@ class TabularClassifier(Estimator):
         return ArrayRows(features, labels)
 
     def _network(self, encoder: TableEncoder, n_classes: int) -> nn.Module:
-        width = len(encoder.get_feature_names_out())
+        for name, like in _LIKE.items():
+            given = getattr(self, name)
+            if not isinstance(given, list | tuple | np.ndarray):
+                raise InputError(
+                    f"{name} must be a list with one number for each hidden layer, such as {like}, "
+                    f"got {given!r}."
+                )
         return MLP(
-            width, n_classes, hidden=self.hidden, dropout=self.dropout, batch_norm=self.batch_norm
+            len(encoder.get_feature_names_out()),
+            n_classes,
+            hidden=list(self.hidden),
+            dropout=list(self.dropout),
+            batch_norm=self.batch_norm,
         )
 
     def _look_at(self, rows: Table, labels: IntArray) -> None:

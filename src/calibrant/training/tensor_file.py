@@ -19,6 +19,12 @@ from calibrant.errors import TrainingError
 __all__ = ["bytes_of", "read_state", "write_state"]
 
 
+_HELD = {
+    torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
+    torch.int16, torch.int8, torch.uint8, torch.bool,
+}  # fmt: skip
+
+
 def write_state(path: Path, state: Any) -> None:
     """Write nested dicts, lists, tensors and plain values, whole or not at all.
 
@@ -39,8 +45,8 @@ def write_state(path: Path, state: Any) -> None:
             os.fsync(file.fileno())
 
 
-def read_state(path: Path) -> Any:
-    """Read what `write_state` wrote, or say that the file is damaged."""
+def read_state(path: Path, remedy: str = "delete it to begin anew") -> Any:
+    """Read what `write_state` wrote, or say that the file is damaged and what to do then."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -51,8 +57,7 @@ def read_state(path: Path) -> Any:
         return _unpacked(json.loads(layout), tensors)
     except (OSError, KeyError, ValueError, SafetensorError) as error:
         raise TrainingError(
-            f"the checkpoint {path} is damaged ({_reason(error)}): delete it to go on from the "
-            "one before, or the folder to begin anew."
+            f"the checkpoint {path} is damaged ({_reason(error)}): {remedy}."
         ) from error
 
 
@@ -64,6 +69,8 @@ def _reason(error: Exception) -> str:
 def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
     """Replace tensors by their number; dicts become pairs, as an optimiser's keys are numbers."""
     if isinstance(value, Tensor):
+        if value.dtype not in _HELD:
+            raise TrainingError(f"a checkpoint cannot hold a tensor of {value.dtype}.")
         name = str(len(tensors))
         tensors[name] = value.detach().cpu().contiguous().clone()
         return {"tensor": name}

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from torch import nn
 
 from calibrant.data.text_encoder import TextEncoder, as_texts
+from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 from calibrant.losses.names import LossLike
 from calibrant.models import build
@@ -156,12 +157,19 @@ class TextClassifier(Estimator):
         return TextRows(tokens, offsets, labels)
 
     def _network(self, encoder: TextEncoder, n_classes: int) -> nn.Module:
-        options = dict(self.network_options or {})
+        options = self.network_options or {}
+        if not isinstance(options, Mapping):
+            raise InputError(
+                "network_options must be a dict of the network's options, such as "
+                f"{{'hidden': 64}}, got {options!r}."
+            )
         n_tokens = len(encoder.words)
-        if not isinstance(self.network, str):
+        if callable(self.network):
             return self.network(n_tokens, n_classes, **options)
+        if self.network == "mlp":
+            raise InputError("network must read texts, got 'mlp': choose 'bilstm' or 'text_cnn'.")
         given = {"model": self.network, "n_tokens": n_tokens, "n_classes": n_classes}
-        return build({**options, **given})
+        return build({**options, **given}, model="network", options="network_options")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

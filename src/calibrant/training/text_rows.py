@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from numbers import Integral
 from typing import Any
 
 import torch
@@ -65,11 +66,12 @@ class TextRows:
         self.starts = bounds[:-1]
         self.lengths = bounds.diff()
         if max_length is not None:
-            if not isinstance(max_length, int) or max_length < 1:
+            whole = isinstance(max_length, Integral) and not isinstance(max_length, bool)
+            if not whole or max_length < 1:
                 raise InputError(
                     f"max_length must be a whole number of at least 1 or None, got {max_length!r}."
                 )
-            self.lengths = self.lengths.clamp(max=max_length)
+            self.lengths = self.lengths.clamp(max=int(max_length))
         self.labels = as_row_labels(labels, len(self.lengths)).to(self.tokens.device)
 
     def __len__(self) -> int:

@@ -17,6 +17,8 @@ ROWS = [{"size": 1.5, "kind": "a"}, {"size": None, "kind": None}, {"size": 3.0, 
 COLUMNS = {"size": [1.5, None, 3.0], "kind": ["a", None, "b"]}
 OBJECTS = np.array([[1.5, "a"], [None, None], [3.0, "b"]], dtype=object)
 
+CATEGORIES = pl.DataFrame(COLUMNS).with_columns(pl.col("kind").cast(pl.Categorical))
+
 NAMED = {
     "dict of columns": COLUMNS,
     "list of dicts": ROWS,
@@ -25,9 +27,25 @@ NAMED = {
     "pandas, category": pd.DataFrame(COLUMNS).astype({"kind": "category"}),
     "pandas, objects": pd.DataFrame(COLUMNS, dtype=object),
     "polars": pl.DataFrame(COLUMNS),
-    "polars, category": pl.DataFrame(COLUMNS).with_columns(pl.col("kind").cast(pl.Categorical)),
+    "polars, category": CATEGORIES,
     "arrow": pa.table(COLUMNS),
     "arrow, chunks": pa.concat_tables([pa.table(COLUMNS).slice(0, 1), pa.table(COLUMNS).slice(1)]),
+    "pandas, chunks": pd.concat([pd.DataFrame(COLUMNS)[:1], pd.DataFrame(COLUMNS)[1:]]),
+    "pandas, chunks of categories": pd.concat(
+        [pd.DataFrame(COLUMNS).astype({"kind": "category"})[at] for at in (np.s_[:1], np.s_[1:])]
+    ),
+    "polars, chunks": pl.concat(
+        [pl.DataFrame(COLUMNS)[:1], pl.DataFrame(COLUMNS)[1:]], rechunk=False
+    ),
+    "polars, chunks of categories": pl.concat([CATEGORIES[:1], CATEGORIES[1:]], rechunk=False),
+    "arrow, chunks of categories": pa.table(
+        {
+            "size": pa.chunked_array([[1.5], [None, 3.0]]),
+            "kind": pa.chunked_array(
+                [pa.array(["a"]).dictionary_encode(), pa.array([None, "b"]).dictionary_encode()]
+            ),
+        }
+    ),
     "arrow, batch": pa.RecordBatch.from_pydict(COLUMNS),
     "dict of series": {"size": pl.Series([1.5, None, 3.0]), "kind": pd.Series(["a", None, "b"])},
 }
@@ -141,6 +159,7 @@ def test_missing_values_of_every_library_are_known():
         (np.empty((3, 0)), r"0 feature\(s\) \(shape=\(3, 0\)\) while a minimum of 1 is required"),
         ([[1, 2], [3]], "the same number of values"),
         ({"a": [1], "b": [1, 2]}, "got 1 rows of 'a' and 2 of 'b'"),
+        ({"a": {1, 2}}, "column 'a' is a set, which has no order"),
         ({"a": 1}, r"for one row write \{'a': \[1\]\}"),
         ([{"a": 1}, {"b": 1}], "row 1 must have the same keys as row 0, but they differ in 'a'"),
         ([{"a": 1}, 2], "row 1 must have the same keys"),

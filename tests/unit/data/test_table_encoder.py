@@ -56,6 +56,23 @@ def test_every_kind_of_table_gives_the_same_encoder(make):
     assert np.array_equal(other.transform(make(TRAIN)), plain.transform(TRAIN))
 
 
+@pytest.mark.parametrize(
+    "join",
+    [
+        lambda a, b: pd.concat([pd.DataFrame(a), pd.DataFrame(b)]),
+        lambda a, b: pd.concat([pd.DataFrame(a), pd.DataFrame(b)]).astype({"fat": "category"}),
+        lambda a, b: pl.concat([pl.DataFrame(a), pl.DataFrame(b)], rechunk=False),
+        lambda a, b: pa.concat_tables([pa.table(a), pa.table(b)]),
+    ],
+)
+def test_tables_put_together_from_parts_are_one_table(join):
+    parts = [{name: column[at] for name, column in TRAIN.items()} for at in (np.s_[:2], np.s_[2:])]
+    plain = TableEncoder(clean=CLEAN).fit(TRAIN)
+    other = TableEncoder(clean=CLEAN).fit(join(*parts))
+    assert other.to_dict() == plain.to_dict()
+    assert np.array_equal(other.transform(join(*parts)), plain.transform(TRAIN))
+
+
 def test_columns_are_found_by_name_and_strangers_left_out():
     encoder = TableEncoder(clean=CLEAN).fit(TRAIN)
     turned = {name: TRAIN[name] for name in reversed(TRAIN)}
@@ -121,13 +138,25 @@ def test_the_encoder_survives_json_to_the_bit():
         ({"categories": "fat"}, "categories must be a list of columns, got 'fat'"),
         ({"clean": {"Fat": {}}}, "clean names 'Fat', which is no column"),
         ({"clean": {"weight": {"1": "one"}}}, "clean names the column 'weight', which holds numb"),
-        ({"max_categories": 0}, "max_categories must be at least 1, got 0"),
+        ({"drop": 3}, "drop must be a list of columns, got 3"),
+        ({"categories": None}, "categories must be a list of columns, got None"),
+        ({"clean": ["fat"]}, r"clean must be a dict from columns to spellings .* got \['fat'\]"),
+        ({"max_categories": 0}, "max_categories must be a whole number of at least 1, got 0"),
+        ({"max_categories": "ten"}, "max_categories must be a whole number .* got 'ten'"),
+        ({"max_categories": True}, "max_categories must be a whole number .* got True"),
         ({"drop": ["weight", "fat", "fresh"]}, "drop leaves no column of X"),
     ],
 )
 def test_options_that_do_not_fit_the_table_are_refused(options, sentence):
     with pytest.raises(InputError, match=sentence):
         TableEncoder(**options).fit(TRAIN)
+
+
+def test_numbers_of_numpy_are_options():
+    options = {"max_categories": np.int64(1), "fold_case": np.True_}
+    encoder = TableEncoder(clean=CLEAN, **options).fit(TRAIN)
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert (again.max_categories, again.fold_case) == (1, True)
 
 
 @pytest.mark.parametrize(

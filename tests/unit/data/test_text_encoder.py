@@ -114,6 +114,7 @@ def test_the_tokenizers_library_reads_what_is_saved():
         ("one text", "got str: put a single text into a list"),
         (None, "got NoneType"),
         ({"text": ["a"]}, "got dict"),
+        ({"a", "b"}, "texts is a set, which has no order: give the texts as a list"),
         ([], "texts is empty"),
         (["a", None], "row 1 is missing, not a text: drop that row"),
         (pd.Series(["a", np.nan], dtype=object), "row 1 is missing"),
@@ -133,6 +134,7 @@ def test_what_is_no_column_of_texts_is_refused(texts, sentence):
     ("options", "sentence"),
     [
         ({"vocabulary": 2}, "vocabulary must be a whole number >= 3, got 2"),
+        ({"min_count": True}, "min_count must be a whole number >= 1, got True"),
         ({"min_count": 0}, "min_count must be a whole number >= 1"),
         ({"max_length": 2.5}, "max_length must be a whole number >= 1, got 2.5"),
         ({"min_count": 4}, "no word at least 4 times"),
@@ -141,6 +143,12 @@ def test_what_is_no_column_of_texts_is_refused(texts, sentence):
 def test_options_that_leave_no_words_are_refused(options, sentence):
     with pytest.raises(InputError, match=sentence):
         TextEncoder(**options).fit(TEXTS)
+
+
+def test_numbers_of_numpy_are_options():
+    encoder = TextEncoder(min_count=np.int64(1), max_length=np.int32(3)).fit(TEXTS)
+    again = TextEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert (again.min_count, again.max_length) == (1, 3)
 
 
 def test_nothing_works_before_fit():

@@ -6,6 +6,7 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
 
+from calibrant.training import ArrayRows, TrainingOptions, train
 from calibrant.losses import CrossEntropyLoss, as_loss, balanced_weights, cross_entropy_loss
 
 NOISE = torch.Generator().manual_seed(0)
@@ -139,7 +140,26 @@ def test_weights_move_the_model_asked_for_and_log_shift_moves_it_back():
     undone = (logits - loss.log_shift()).softmax(-1)
     assert undone[0].tolist() == pytest.approx(eta)
     assert CrossEntropyLoss().log_shift() is None
-    assert CrossEntropyLoss(weight=[0.0, 1.0]).log_shift().isfinite().all()
+
+
+def test_a_class_of_weight_0_is_not_moved():
+    shift = CrossEntropyLoss(weight=[2.0, 0.0, 0.5]).log_shift()
+    assert shift.tolist() == pytest.approx([math.log(2), 0.0, math.log(0.5)])
+    absent = as_loss("ce:weight=balanced", class_counts=[30, 10, 0])
+    assert absent.log_shift().tolist() == pytest.approx([math.log(2 / 3), math.log(2), 0.0])
+
+
+def test_a_class_absent_from_the_train_split_does_not_win():
+    draw = torch.Generator().manual_seed(0)
+    features = torch.randn(300, 2, generator=draw)
+    rows = ArrayRows(features, (features[:, 0] > 0.5).long())
+    options = TrainingOptions(epochs=15, learning_rate=0.05)
+    for loss in ("ce:weight=balanced", "2*ce:weight=[1,3,0]", "balanced_softmax:weight=balanced"):
+        with pytest.warns(UserWarning, match="the steer split has no rows of 1 of 3 classes"):
+            trained = train(torch.nn.Linear(2, 3), rows, rows, loss=loss, options=options)
+        best = trained.records[trained.best_epoch]
+        assert best.nll < 0.5  # log 3 is what knowing nothing costs
+        assert best.accuracy > 0.9
 
 
 def test_module_and_function_agree():

@@ -75,7 +75,14 @@ def test_a_class_without_rows_counts_as_one_row():
     assert log_prior([99, 1, 0]).exp().tolist() == pytest.approx([0.99, 0.01, 0.01])
     assert log_prior([0.75, 0.25, 0]).exp().tolist() == pytest.approx([0.75, 0.25, 0.25])
     loss = LogitAdjustmentLoss([99, 1, 0])
-    assert bool(loss.log_shift().isfinite().all())
+    shares = torch.tensor([0.99, 0.01, 0.01])  # the shift takes off what the loss has added
+    assert loss.log_shift().tolist() == pytest.approx((-shares.log()).tolist())
+
+
+def test_a_class_of_weight_0_is_moved_by_its_prior_alone():
+    plain, weighted = LogitAdjustmentLoss(COUNTS), LogitAdjustmentLoss(COUNTS, weight=[1, 4, 0])
+    moved = weighted.log_shift() - plain.log_shift()
+    assert moved.tolist() == pytest.approx([0.0, math.log(4), 0.0])
 
 
 def test_it_keeps_the_contract():

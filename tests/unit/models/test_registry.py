@@ -47,8 +47,28 @@ def test_an_unknown_name_suggests_the_nearest():
 
 
 def test_a_config_that_does_not_fit_is_named():
-    with pytest.raises(InputError, match=r"does not fit the network 'mlp': .*wide"):
+    with pytest.raises(InputError, match=r"config names 'wide', which is no option of .* 'mlp'"):
         build({"model": "mlp", "n_features": 3, "n_classes": 2, "wide": 1})
+    with pytest.raises(InputError, match=r"no option of the network 'mlp': did you mean 'hidden'"):
+        build({"model": "mlp", "n_features": 3, "n_classes": 2, "hiden": (8,)})
+    with pytest.raises(InputError, match=r"does not fit the network 'mlp': .*n_features"):
+        build({"model": "mlp", "n_classes": 2})
+
+
+def test_numbers_of_numpy_become_pythons_in_the_config():
+    eight, half = np.int64(8), np.float32(0.5)
+    for model in (
+        MLP(eight, np.int32(3), hidden=(eight,), dropout=[half], batch_norm=np.True_),
+        BiLSTM(eight, 3, embedding=eight, hidden=eight, dense_dropout=half),
+        TextCNN(eight, 3, embedding=eight, filters=eight, width=np.int16(3), dropout=half),
+    ):
+        assert build(json.loads(json.dumps(model.config))).config == model.config
+
+
+def test_booleans_are_no_sizes_and_no_shares():
+    for options in ({"hidden": (True,)}, {"hidden": (np.True_,)}, {"dropout": (True,)}):
+        with pytest.raises(InputError, match="got True"):
+            MLP(3, 2, **{"hidden": (8,), "dropout": (0.5,), **options})
 
 
 def test_a_name_is_given_once():

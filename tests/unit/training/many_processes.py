@@ -1,36 +1,48 @@
-"""A run on as many processes as it is started with: `torchrun -m ... OUT` or `--devices 2`."""
+"""Runs on as many processes as it is started with: `torchrun -m ... OUT 1` or `... OUT 2`."""
 
 import json
 import sys
 from pathlib import Path
 
 import torch
-from tests.unit.training.runs import blobs, options
+from tests.unit.training.runs import blobs, net, options
 
 from calibrant.losses import AdaFocalLoss
 from calibrant.training import train
 
 
-def run(out: Path, devices: int, folder: str | None = None, epochs: int = 4) -> None:
+def run(out: Path, devices: int, folder: str | None = None) -> None:
     torch.set_num_threads(1)
+    found = {"linear": trained(line(), devices, folder)}
+    if folder is None:
+        found["sum"] = trained(line(), devices, reduction="sum")
+        found["normed"] = trained(net(), devices)  # batch norm and dropout
+    running = torch.distributed.is_initialized()
+    found["world"] = torch.distributed.get_world_size() if running else 1
+    rank = torch.distributed.get_rank() if running else 0
+    (out / f"rank-{rank}.json").write_text(json.dumps(found))
+
+
+def line() -> torch.nn.Module:
     torch.manual_seed(0)
-    model = torch.nn.Linear(3, 3)
-    loss = AdaFocalLoss(n_bins=5, update_every=3)
+    return torch.nn.Linear(3, 3)
+
+
+def trained(model, devices, folder=None, reduction="mean"):
+    rate = 0.1 if reduction == "mean" else 0.1 / 32
     chosen = options(
-        epochs=epochs, batch_size=32, optimizer="sgd", learning_rate=0.1, devices=devices,
+        epochs=4, batch_size=32, optimizer="sgd", learning_rate=rate, devices=devices,
         patience=None, precision="64-true",
     )  # fmt: skip
+    loss = AdaFocalLoss(n_bins=5, update_every=3, reduction=reduction)
     # 101 steer rows: the two processes cannot have equally many
-    trained = train(model, blobs(320), blobs(101, seed=1), loss=loss, folder=folder, options=chosen)
-    rank = torch.distributed.get_rank() if torch.distributed.is_initialized() else 0
-    found = {
-        "world": torch.distributed.get_world_size() if torch.distributed.is_initialized() else 1,
-        "weights": trained.model.weight.tolist(),
-        "gammas": trained.loss.gammas.tolist(),
-        "edges": trained.loss.edges.tolist(),
-        "records": [[record.loss, record.nll, record.ece] for record in trained.records],
+    done = train(model, blobs(320), blobs(101, seed=1), loss=loss, folder=folder, options=chosen)
+    return {
+        "weights": {name: value.tolist() for name, value in done.model.state_dict().items()},
+        "gammas": done.loss.gammas.tolist(),
+        "edges": done.loss.edges.tolist(),
+        "records": [[record.loss, record.nll, record.ece] for record in done.records],
     }
-    (out / f"rank-{rank}.json").write_text(json.dumps(found))
 
 
 if __name__ == "__main__":

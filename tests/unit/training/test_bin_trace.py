@@ -223,7 +223,8 @@ def test_with_15_bins_the_error_is_that_of_the_records():
 
 def test_bins_are_those_by_which_adafocal_steers():
     loss, trace = AdaFocalLoss(n_bins=5), BinTrace(n_bins=5)
-    train(net(), blobs(150), blobs(200, seed=1), loss=loss, options=options(), hooks=[trace])
+    asked = {"loss": loss, "options": options(), "hooks": [trace]}
+    loss = train(net(), blobs(150), blobs(200, seed=1), **asked).loss
     np.testing.assert_array_equal(trace.history.count, loss.history.count)
     np.testing.assert_allclose(trace.history.error, loss.history.error, atol=1e-6)
     np.testing.assert_allclose(trace.history.edges, loss.history.edges, atol=1e-6)

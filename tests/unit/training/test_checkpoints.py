@@ -49,7 +49,7 @@ def test_a_finished_run_is_read_not_trained_again(tmp_path, unbroken):
 
     chosen = options(epochs=resumed_run.EPOCHS, schedule="cosine", patience=None, clip=1.0)
     again = train(
-        net(seed=9), blobs(320), blobs(100, seed=1), loss="adafocal", hooks=[Count()],
+        net(), blobs(320), blobs(100, seed=1), loss=resumed_run.loss(), hooks=[Count()],
         folder=tmp_path, options=chosen,
     )  # fmt: skip
     assert not seen
@@ -57,17 +57,23 @@ def test_a_finished_run_is_read_not_trained_again(tmp_path, unbroken):
 
 
 def test_the_two_newest_checkpoints_and_the_best_weights_are_kept(tmp_path):
-    train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path / "a" / "b", options=options())
-    assert sorted(path.name for path in (tmp_path / "a" / "b").iterdir()) == [
-        "best.safetensors", "epoch-0003.safetensors", "epoch-0004.safetensors",
-    ]  # fmt: skip
+    folder = tmp_path / "a" / "b"
+    trained = train(net(), blobs(64), blobs(30, seed=1), folder=folder, options=options())
+    names = sorted(path.name for path in folder.iterdir())
+    assert names[-2:] == ["epoch-0003.safetensors", "epoch-0004.safetensors"]
+    assert f"best-{trained.best_epoch:04d}.safetensors" in names
+    assert len(names) <= 4  # two checkpoints, and the best epochs that they name
 
 
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
         ({"options": options(learning_rate=0.5)}, "learning_rate 0.01, not 0.5"),
-        ({"loss": "focal:gamma=3"}, r"loss 'CrossEntropyLoss\(\)', not 'FocalLoss\(gamma=3\)'"),
+        ({"loss": "focal:gamma=3"}, "loss .*not .*"),
+        ({"loss": "ce:reduction=sum"}, "loss .*not .*"),
+        ({"loss": "ce:weight=balanced"}, "loss .*not .*"),
+        ({"loss": lambda z, y: torch.nn.functional.cross_entropy(z, y)}, "loss .*not .*"),
+        ({"model": net(dropout=0.9)}, "model 'Sequential .*not 'Sequential "),
         ({"train_rows": blobs(65)}, "train rows '64 .*not '65 "),
         ({"train_rows": blobs(64, seed=3)}, "train rows '64 .*not '64 "),
         ({"steer_rows": blobs(31, seed=1)}, "steer rows '30 "),
@@ -75,8 +81,9 @@ def test_the_two_newest_checkpoints_and_the_best_weights_are_kept(tmp_path):
     ],
 )
 def test_the_folder_of_another_run_is_refused(tmp_path, change, sentence):
-    asked = {"model": net(), "train_rows": blobs(64), "steer_rows": blobs(30, seed=1)}
-    train(**asked, folder=tmp_path, options=options())
+    asked = {"train_rows": blobs(64), "steer_rows": blobs(30, seed=1)}
+    train(net(), **asked, folder=tmp_path, options=options())
+    asked["model"] = net()
     with pytest.raises(InputError, match=rf"holds a run with {sentence}.*choose another folder"):
         train(**{**asked, "folder": tmp_path, "options": options(), **change})
 
@@ -91,6 +98,39 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_still_serves(tmp_path)
     newest.unlink()
     again = train(net(), *asked[1:], folder=tmp_path, options=options())
     assert same_weights(again.model, whole.model)
+
+
+def test_other_first_weights_are_warned_of_and_the_saved_run_goes_on(tmp_path):
+    rows, steer = blobs(64), blobs(30, seed=1)
+    whole = train(net(), rows, steer, folder=tmp_path, options=options())
+    with pytest.warns(UserWarning, match="began with other weights than the model has now"):
+        again = train(net(seed=5), rows, steer, folder=tmp_path, options=options())
+    assert same_weights(again.model, whole.model)
+
+
+def test_a_damaged_best_file_has_its_own_remedy(tmp_path):
+    rows, steer = blobs(64), blobs(30, seed=1)
+    trained = train(net(), rows, steer, folder=tmp_path, options=options())
+    best = tmp_path / f"best-{trained.best_epoch:04d}.safetensors"
+    best.write_bytes(best.read_bytes()[:-9])
+    for _ in range(2):  # damaged, then missing
+        with pytest.raises(TrainingError, match=r"best-.* is damaged.*delete the folder"):
+            train(net(), rows, steer, folder=tmp_path, options=options())
+        best.unlink(missing_ok=True)
+
+
+def test_other_files_in_the_folder_are_left_alone(tmp_path):
+    for name in ("epoch-0002 (copy).safetensors", "notes.txt", "best-x.safetensors"):
+        (tmp_path / name).write_text("mine")
+    train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, options=options())
+    assert (tmp_path / "epoch-0002 (copy).safetensors").read_text() == "mine"
+
+
+def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
+    (tmp_path / "file").write_text("")
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InputError, match=r"cannot be made .*choose another one"):
+            train(net(), blobs(64), blobs(30, seed=1), folder=place, options=options())
 
 
 def test_a_full_disk_is_one_sentence_and_earlier_checkpoints_stay(tmp_path, monkeypatch):

@@ -1,5 +1,7 @@
 """Cutting a split into batches and batches into the parts of processes."""
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -79,13 +81,17 @@ def test_labels_of_any_whole_type_become_int64():
         assert found.tolist() == [1, 0]
 
 
+def test_a_batch_size_of_numpys_is_a_batch_size():
+    check_batch_size(np.int64(32))
+
+
 def test_bad_labels_sizes_and_shards_are_named():
     with pytest.raises(InputError, match=r"whole numbers, one class per row, got torch\.float64"):
         as_row_labels(np.array([0.0, 1.0]), 2)
     with pytest.raises(InputError, match=r"\(3,\) here, got shape \(2,\)"):
         as_row_labels([0, 1], 3)
-    for size in (0, -1, 1.5):
-        with pytest.raises(InputError, match=f"batch_size must be .* got {size}"):
+    for size in (0, -1, 1.5, True, np.float64(2)):
+        with pytest.raises(InputError, match=f"batch_size must be .* got {re.escape(repr(size))}"):
             check_batch_size(size)
     with pytest.raises(InputError, match=r"shard must be .* got \(2, 2\)"):
         own_part(torch.arange(2), [2], (2, 2), shuffled=True)

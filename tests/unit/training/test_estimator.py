@@ -169,12 +169,45 @@ def test_steer_rows_that_cannot_steer_are_refused(steer, sentence):
         ({"steer_share": 1.0}, "steer_share must be a share"),
         ({"device": "abacus"}, "device must be"),
         ({"hidden": (8, 8)}, "dropout one share for each"),
+        ({"hidden": 8}, r"hidden must be a list with one number .* such as \(128, 64\), got 8"),
+        ({"dropout": 0.5}, "dropout must be a list with one number .* got 0.5"),
+        ({"hidden": (True,)}, "hidden must be a whole number of at least 1, got True"),
+        ({"dropout": (True,)}, "dropout must be at least 0 and below 1, got True"),
+        ({"milestones": None}, "milestones must be epochs as whole numbers"),
+        ({"hooks": 3}, "hooks must be a list of objects of class Hook, got 3"),
+        ({"hooks": [Hook]}, "hooks must be a list of objects of class Hook"),
     ],
 )
 def test_options_are_checked_by_fit_not_before(options, sentence):
     made = model(**options)
     with pytest.raises(InputError, match=sentence):
         made.fit(*rows())
+
+
+def test_a_single_hook_needs_no_list():
+    class Count(Hook):
+        epochs = 0
+
+        def on_epoch_end(self, run, record):
+            self.epochs += 1
+
+    count = Count()
+    model(hooks=count, epochs=2).fit(*rows())
+    assert count.epochs == 2
+
+
+def test_scoring_on_a_gpu_leaves_the_model_where_other_threads_use_it(monkeypatch):
+    X, y = rows()
+    fitted = model().fit(X, y)
+    expected = fitted.predict_logits(X)
+    moved = []
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    monkeypatch.setattr(torch.nn.Module, "to", lambda self, to: moved.append((self, to)) or self)
+    assert np.array_equal(fitted.set_params(device="cuda:1").predict_logits(X), expected)
+    [(copied, to)] = moved
+    assert to == "cuda:1"
+    assert copied is not fitted.model_
+    assert fitted.model_.layers[0].weight is not copied.layers[0].weight
 
 
 def test_nothing_works_before_fit():

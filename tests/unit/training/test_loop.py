@@ -1,5 +1,6 @@
 """The loop learns, stops, keeps the best epoch, and says what went wrong."""
 
+import copy
 import math
 
 import numpy as np
@@ -100,20 +101,18 @@ def test_patience_ends_a_run_that_no_longer_improves():
     assert len(whole.records) == 4
 
 
-def test_a_steered_loss_hears_of_every_epoch_and_of_every_nth_step_in_eval_mode():
-    loss = _Heard()
-    train(net(), blobs(320), blobs(50, seed=1), loss=loss, options=options(epochs=2))
-    assert [n for n, _ in loss.updates] == [50, 50]
+def test_a_steered_loss_hears_of_every_epoch_or_of_every_nth_step_in_eval_mode():
+    asked = (net(dropout=0.9), blobs(320), blobs(50, seed=1))
+    loss = train(*asked, loss=_Heard(), options=options(epochs=2)).loss
+    assert loss.updates == [(50, False), (50, False)]
     assert loss.epochs == [0, 1]
-    often = _Heard()
-    often.update_every = 4
-    model = net()
-    watch = _Modes()
-    train(
-        model, blobs(320), blobs(50, seed=1), loss=often, hooks=[watch], options=options(epochs=2)
-    )
-    assert len(often.updates) == 5 + 2  # 20 steps, and the end of each of 2 epochs
+    often, watch = _Heard(), _Modes()
+    often.update_every = 4  # 20 steps; the ends of epochs are no updates of their own
+    trained = train(*asked, loss=often, hooks=[watch], options=options(epochs=2))
+    assert trained.loss.updates == [(50, False)] * 5
     assert watch.modes == {True}
+    assert watch.scored_in_eval_mode == {True}
+    assert not often.updates  # the loss that was handed in is left alone
 
 
 class _Heard(Loss):
@@ -135,7 +134,11 @@ class _Heard(Loss):
 
 class _Modes(Hook):
     def __init__(self):
-        self.modes = set()
+        self.modes, self.scored_in_eval_mode = set(), set()
+
+    def on_steer(self, run, logits, labels):
+        expected = predict_logits(copy.deepcopy(run.model.module), blobs(50, seed=1))
+        self.scored_in_eval_mode.add(np.allclose(logits.numpy(), expected, atol=1e-6))
 
     def on_batch_end(self, run, logits, labels):
         self.modes.add(run.model.training)
@@ -224,9 +227,8 @@ def test_a_diverging_run_says_so_and_keeps_what_was_saved(tmp_path):
             net(), blobs(60), blobs(60, seed=1), loss=nn.CrossEntropyLoss(), hooks=[Burst()],
             folder=tmp_path, options=options(),
         )  # fmt: skip
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "best.safetensors", "epoch-0000.safetensors", "epoch-0001.safetensors",
-    ]  # fmt: skip
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names[-2:] == ["epoch-0000.safetensors", "epoch-0001.safetensors"]
     again = train(
         net(), blobs(60), blobs(60, seed=1), loss=nn.CrossEntropyLoss(), folder=tmp_path,
         options=options(),
@@ -312,3 +314,127 @@ def test_an_epoch_is_judged_by_probabilities_for_the_frequencies_of_the_data():
     truth = steer_figures(raw - shifted.loss.log_shift().numpy(), steer.labels.numpy())
     assert best.nll == pytest.approx(truth.nll, rel=1e-5)
     assert steer_figures(raw, steer.labels.numpy()).nll > best.nll + 0.05
+
+
+def test_parts_that_come_in_eval_mode_stay_in_it():
+    model = net()
+    model[1].eval()
+    before = model[1].running_mean.clone()
+    watch = _Frozen()
+    train(model, blobs(100), blobs(50, seed=1), hooks=[watch], options=options(epochs=2))
+    assert torch.equal(model[1].running_mean, before)
+    assert watch.modes == {(True, False)}
+    whole = net().eval()  # a model that was used for scoring before is trained as a whole
+    before = whole[1].running_mean.clone()
+    train(whole, blobs(100), blobs(50, seed=1), options=options(epochs=2))
+    assert not torch.equal(whole[1].running_mean, before)
+
+
+class _Frozen(Hook):
+    def __init__(self):
+        self.modes = set()
+
+    def on_batch_end(self, run, logits, labels):
+        layers = run.model.module
+        self.modes.add((layers[3].training, layers[1].training))
+
+
+def test_a_hook_can_end_the_run():
+    class Enough(Hook):
+        def on_epoch_end(self, run, record):
+            run.stop = record.epoch == 2
+
+    asked = {"hooks": [Enough()], "options": options(epochs=9)}
+    trained = train(net(), blobs(60), blobs(60, seed=1), **asked)
+    assert len(trained.records) == 3
+    assert trained.why == "hook"
+
+
+def test_all_hooks_are_closed_though_one_fails_to_and_the_first_error_is_not_lost():
+    closed = []
+
+    class Bad(Hook):
+        def on_epoch_end(self, run, record):
+            raise ValueError("the first error")
+
+        def close(self):
+            closed.append("bad")
+            raise OSError("the second")
+
+    class Good(Hook):
+        def close(self):
+            closed.append("good")
+
+    with pytest.raises(OSError, match="the second") as caught:
+        train(net(), blobs(60), blobs(60, seed=1), hooks=[Good(), Bad()], options=options())
+    assert closed == ["bad", "good"]
+    assert "the first error" in str(caught.value.__context__)
+
+
+def test_dropout_differs_from_epoch_to_epoch():
+    class Draws(Hook):
+        def __init__(self):
+            self.seen = []
+
+        def on_batch_end(self, run, logits, labels):
+            if run.step % 2 == 1:  # the first of two batches
+                self.seen.append(tuple(torch.rand(4).tolist()))
+
+    draws = Draws()
+    train(net(), blobs(64), blobs(60, seed=1), hooks=[draws], options=options(epochs=3))
+    assert len(set(draws.seen)) == len(draws.seen) == 3
+
+
+def test_a_model_keeps_state_that_is_no_tensor(tmp_path):
+    class Counting(nn.Linear):
+        calls = 0
+
+        def get_extra_state(self):
+            return {"calls": self.calls}
+
+        def set_extra_state(self, state):
+            self.calls = state["calls"]
+
+        def forward(self, x):
+            self.calls += 1
+            return super().forward(x)
+
+    asked = {"options": options(patience=None), "folder": tmp_path}
+    start = Counting(3, 3)
+    trained = train(copy.deepcopy(start), blobs(60), blobs(60, seed=1), **asked)
+    assert trained.model.calls >= 3
+    again = train(copy.deepcopy(start), blobs(60), blobs(60, seed=1), **asked)
+    assert again.model.calls == trained.model.calls
+
+
+def test_a_model_of_another_precision_is_trained_in_its_own():
+    model = nn.Linear(3, 3).double()
+    trained = train(model, blobs(60), blobs(60, seed=1), options=options())
+    assert trained.model.weight.dtype == torch.float64
+
+
+@pytest.mark.parametrize(
+    ("loss", "sentence"),
+    [
+        ("ce:reduction=none", "one number"),
+        (lambda z, y: nn.functional.cross_entropy(z, y, reduction="none"), "one number"),
+        (lambda z, y: torch.tensor(1.0), "weights"),
+        (lambda z, y: 1.0, "torch tensor"),
+    ],
+)
+def test_a_loss_that_cannot_be_learned_from_is_named(loss, sentence):
+    with pytest.raises(InputError, match=sentence):
+        train(net(), blobs(60), blobs(60, seed=1), loss=loss, options=options())
+
+
+def test_a_steer_split_scored_as_nan_is_a_diverged_run():
+    class Broken(nn.Linear):
+        seen = 0
+
+        def forward(self, x):
+            self.seen += not self.training
+            found = super().forward(x)
+            return found * float("nan") if self.seen > 1 else found
+
+    with pytest.raises(TrainingError, match="diverged in epoch 0: the logits of the steer split"):
+        train(Broken(3, 3), blobs(60), blobs(60, seed=1), options=options())

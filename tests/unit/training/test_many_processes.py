@@ -7,7 +7,11 @@ import sys
 
 import numpy as np
 import pytest
-from tests.unit.training.many_processes import run
+from tests.unit.training.many_processes import line, run
+from tests.unit.training.runs import blobs, net
+
+from calibrant.errors import InputError
+from calibrant.training.split_checks import check_batches
 
 
 def started(command, out):
@@ -18,27 +22,38 @@ def started(command, out):
 
 
 @pytest.fixture(scope="module")
+def two(tmp_path_factory):
+    out = tmp_path_factory.mktemp("two")
+    command = [
+        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
+        "-m", "tests.unit.training.many_processes", str(out), "1",
+    ]  # fmt: skip
+    return started(command, out)
+
+
+@pytest.fixture(scope="module")
 def alone(tmp_path_factory):
     out = tmp_path_factory.mktemp("alone")
     run(out, 1)
     return json.loads((out / "rank-0.json").read_text())
 
 
-def test_two_processes_of_torchrun_hold_identical_gammas_and_those_of_one(tmp_path, alone):
-    command = [
-        sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2",
-        "-m", "tests.unit.training.many_processes", str(tmp_path), "1",
-    ]  # fmt: skip
-    first, second = started(command, tmp_path)
-    assert first["world"] == second["world"] == 2
-    assert first["gammas"] == second["gammas"]
-    assert first["weights"] == second["weights"]
-    # Sums of gradients are taken in another order, so weights agree to rounding only.
-    np.testing.assert_allclose(first["weights"], alone["weights"], rtol=1e-9)
-    np.testing.assert_allclose(first["gammas"], alone["gammas"], rtol=1e-9)
-    np.testing.assert_allclose(first["edges"], alone["edges"], rtol=1e-9)
+def test_two_processes_of_torchrun_end_with_the_same_weights_buffers_and_gammas(two):
+    first, second = two
+    assert first == second  # also the running means of batch norm, and all records
+    assert first["world"] == 2
+
+
+@pytest.mark.parametrize("kind", ["linear", "sum"])
+def test_two_processes_train_as_one_does_on_the_same_batches(two, alone, kind):
+    ours, theirs = two[0][kind], alone[kind]
+    # Sums of gradients are taken in another order, so numbers agree to rounding only.
+    np.testing.assert_allclose(ours["weights"]["weight"], theirs["weights"]["weight"], rtol=1e-9)
+    np.testing.assert_allclose(ours["gammas"], theirs["gammas"], rtol=1e-9)
+    np.testing.assert_allclose(ours["edges"], theirs["edges"], rtol=1e-9)
+    columns = slice(None) if kind == "linear" else slice(1, None)  # a sum is of fewer rows
     np.testing.assert_allclose(
-        np.array(first["records"])[:, 1:], np.array(alone["records"])[:, 1:], rtol=1e-6
+        np.array(ours["records"])[:, columns], np.array(theirs["records"])[:, columns], rtol=1e-6
     )
 
 
@@ -47,8 +62,18 @@ def test_two_devices_start_the_script_a_second_time_and_a_run_moves_between_numb
     out.mkdir()
     command = [sys.executable, "-m", "tests.unit.training.many_processes", str(out), "2", folder]
     first, second = started(command, out)
-    assert first["weights"] == second["weights"]
+    assert first == second
     alone = tmp_path / "alone"
     alone.mkdir()
     run(alone, 1, str(folder))  # the finished run of two processes is read by one
-    assert json.loads((alone / "rank-0.json").read_text())["weights"] == first["weights"]
+    found = json.loads((alone / "rank-0.json").read_text())
+    assert found["linear"] == first["linear"]
+
+
+def test_every_process_must_get_rows():
+    with pytest.raises(InputError, match="batch_size must be at least 4 on 4 processes, got 3"):
+        check_batches(line(), blobs(9), blobs(9), 3, 4)
+    with pytest.raises(InputError, match="batch_size must be at least 8 on 4 processes with batch"):
+        check_batches(net(), blobs(9), blobs(9), 7, 4)
+    with pytest.raises(InputError, match="steer split must hold at least 4 rows on 4 processes"):
+        check_batches(line(), blobs(9), blobs(3), 8, 4)

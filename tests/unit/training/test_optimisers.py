@@ -28,6 +28,8 @@ def test_warm_up_rises_from_nothing_and_then_the_schedule_begins():
     options = TrainingOptions(epochs=10, learning_rate=1.0, schedule="linear", warmup=0.2)
     assert [learning_rate_at(options, done) for done in (0, 1, 2)] == pytest.approx([0, 0.5, 1])
     assert learning_rate_at(options, 6) == pytest.approx(0.5)
+    assert learning_rate_at(options, 0, 0.1) == pytest.approx(0.05)  # no step is wasted at rate 0
+    assert learning_rate_at(options, 1.9, 0.1) == pytest.approx(1.0)
 
 
 @pytest.mark.parametrize(

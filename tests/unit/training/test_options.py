@@ -3,6 +3,7 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from calibrant.errors import InputError
@@ -26,12 +27,35 @@ from calibrant.training import TrainingOptions
         ({"schedule": "steps"}, "needs milestones"),
         ({"choose_by": "accuracy"}, "choose_by must be one of 'refinement', 'nll', 'f1'"),
         ({"precision": "8-bit"}, "precision must be one of"),
+        ({"epochs": "ten"}, "epochs must be a whole number of at least 1, got 'ten'"),
+        ({"epochs": None}, "epochs must be a whole number"),
+        ({"epochs": float("inf")}, "epochs must be a whole number"),
+        ({"learning_rate": "0.1"}, "learning_rate must be a finite number above 0, got '0.1'"),
+        ({"clip": "a"}, "clip must be a finite number"),
+        ({"warmup": "x"}, "warmup must lie in"),
+        ({"drop": -3}, "drop must be a finite number above 0"),
+        ({"milestones": 5}, "milestones must be epochs as whole numbers"),
+        ({"milestones": ("a",)}, "milestones must be epochs as whole numbers"),
+        ({"device": 3}, "device must be a name like 'cpu'"),
+        ({"schedule": None}, "schedule must be one of"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
     ],
 )
 def test_an_option_out_of_range_is_refused_in_one_sentence(change, sentence):
     with pytest.raises(InputError, match=sentence):
         TrainingOptions(**change)
+
+
+def test_numbers_of_numpy_become_plain_ones():
+    options = TrainingOptions(
+        epochs=np.int64(3),
+        seed=np.int64(7),
+        learning_rate=np.float32(0.5),
+        milestones=[np.int32(2)],
+    )
+    assert options == TrainingOptions(epochs=3, seed=7, learning_rate=0.5, milestones=(2,))
+    assert (type(options.epochs), type(options.learning_rate)) == (int, float)
+    json.dumps(options.to_dict())
 
 
 def test_options_are_frozen_and_plain():

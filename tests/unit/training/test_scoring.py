@@ -44,7 +44,7 @@ def test_modes_come_back_after_an_error_too():
 def test_the_parts_of_processes_make_up_the_whole_split():
     rows = ArrayRows(torch.arange(10.0).reshape(5, 2), torch.arange(5))
     model = nn.Linear(2, 2)
-    parts = [score(model, rows, 2, torch.device("cpu"), (rank, 3))[1] for rank in range(3)]
+    parts = [score(model, rows, 5, torch.device("cpu"), (rank, 3))[1] for rank in range(3)]
     assert sorted(torch.cat(parts).tolist()) == [0, 1, 2, 3, 4]
 
 

@@ -28,9 +28,14 @@ def test_labels_that_the_model_cannot_give_are_refused():
 
 
 def test_a_model_without_a_column_per_class_is_refused():
-    for model, shape in ((nn.Linear(3, 1), r"\(2, 1\)"), (nn.Flatten(0), r"\(6,\)")):
+    for model, shape in ((nn.Linear(3, 1), r"\(2, 1\)"), (_Flat(3, 3), r"\(6,\)")):
         with pytest.raises(InputError, match=rf"one column for each of K > 1 classes.*{shape}"):
             train(model, blobs(30), blobs(30), options=options())
+
+
+class _Flat(nn.Linear):
+    def forward(self, x):
+        return super().forward(x).flatten()
 
 
 def test_a_class_that_steer_lacks_is_warned_of_and_training_goes_on():
@@ -61,3 +66,18 @@ def test_a_steer_split_of_one_row_cannot_be_measured():
     one = ArrayRows(torch.zeros(1, 3), torch.tensor([0]))
     with pytest.raises(InputError, match="must hold at least 2 rows to be measured, got 1"):
         train(net(), blobs(30), one, options=options())
+
+
+def test_a_model_without_weights_to_train_is_refused():
+    for model in (net().requires_grad_(False), nn.Identity()):
+        with pytest.raises(InputError, match="no weights to train"):
+            train(model, blobs(30), blobs(30), options=options())
+
+
+def test_batch_norm_needs_two_rows():
+    with pytest.raises(InputError, match=r"batch_size must be at least 2 with batch norm.*got 1"):
+        train(net(), blobs(30), blobs(30), options=options(batch_size=1))
+    with pytest.raises(InputError, match="number of train rows must be at least 2 with batch"):
+        train(net(), blobs(1), blobs(30), options=options())
+    trained = train(nn.Linear(3, 3), blobs(5), blobs(30), options=options(batch_size=1, epochs=1))
+    assert len(trained.records) == 1

@@ -34,6 +34,11 @@ def test_rows_of_a_class_are_drawn_evenly():
     assert abs(drawn - 0.25).max() < 5 * np.sqrt(0.25 * 0.75 / 400)
 
 
+def test_a_share_of_numpys_is_a_share():
+    labels = np.repeat([0, 1], [300, 200])
+    assert np.array_equal(steer_mask(labels, np.float32(0.25)), steer_mask(labels, 0.25))
+
+
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, True, "0.1", float("nan")])
 def test_a_share_outside_0_and_1_is_refused(share):
     with pytest.raises(InputError, match="steer_share must be a share above 0 and below 1"):

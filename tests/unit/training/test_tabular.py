@@ -1,6 +1,7 @@
 """TabularClassifier: scikit-learn's contract, tables with gaps and words, real data, no leaks."""
 
 import gzip
+import json
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from tests.data_sets import data_file
 from calibrant import TabularClassifier
 from calibrant.data import TargetCut
 from calibrant.errors import InputError
+from calibrant.models import MLP
 
 # This check runs only where SCIPY_ARRAY_API was set before scipy was imported.
 NOT_HERE = "check_array_api_input"
@@ -78,6 +80,37 @@ def test_every_kind_of_table_gives_the_same_probabilities():
         assert np.array_equal(fitted.predict_proba(other), expected)
 
 
+def test_tables_put_together_from_parts_are_learned_from():
+    table, sells = shop()
+    expected = TabularClassifier(**SMALL).fit(table, sells).predict_proba(table)
+    whole = pd.concat([table[:150], table[150:]])
+    for other in (whole, whole.astype({"place": "category"}), pl.from_pandas(whole)):
+        fitted = TabularClassifier(**SMALL).fit(other, sells)
+        assert np.array_equal(fitted.predict_proba(other), expected)
+
+
+@pytest.mark.parametrize("hidden", [(8,), (33,), (16, 9)])
+def test_a_row_alone_has_the_logits_that_it_has_in_company_but_for_rounding(hidden):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 30))
+    chosen = {**SMALL, "hidden": hidden, "dropout": (0.0,) * len(hidden), "epochs": 1}
+    fitted = TabularClassifier(**chosen).fit(X, X[:, 0] + rng.normal(size=600) > 0)
+    together = fitted.predict_logits(X)
+    alone = np.concatenate([fitted.predict_logits(row[None]) for row in X[::50]])
+    assert alone == pytest.approx(together[::50], abs=2e-6)
+
+
+def test_rows_are_scored_in_batches_of_one_size(monkeypatch):
+    table, sells = shop()
+    fitted = TabularClassifier(**SMALL).fit(table, sells)
+    seen = []
+    monkeypatch.setattr(MLP, "check", lambda self, features: seen.append(len(features)))
+    for rows in (1, 255, 256, 257, 400):
+        assert len(fitted.predict_logits(table[:rows])) == rows
+    assert set(seen) == {256}
+    assert len(seen) == 7
+
+
 def test_a_row_is_scored_the_same_alone_and_in_company():
     table, sells = shop(200)
     fitted = TabularClassifier(epochs=2, device="cpu").fit(table, sells)
@@ -100,6 +133,25 @@ def test_scikit_learns_search_and_cross_validation_run():
     assert cross_val_score(TabularClassifier(**SMALL), table, sells, cv=3).mean() > 0.6
     search = GridSearchCV(TabularClassifier(**SMALL), {"hidden": [(4,), (16,)]}, cv=2)
     assert search.fit(table, sells).best_params_["hidden"] in ((4,), (16,))
+
+
+def test_a_search_over_numbers_of_numpy_runs():
+    table, sells = shop(300)
+    grid = {
+        "hidden": [(np.int64(8),), (np.int64(4),)],
+        "dropout": [(np.float32(0.25),)],
+        "steer_share": np.array([0.25], dtype=np.float32),
+        "batch_size": np.array([32]),
+        "max_categories": np.array([2]),
+        "epochs": np.array([2]),
+        "learning_rate": np.array([0.02], dtype=np.float32),
+        "seed": np.array([3]),
+    }
+    search = GridSearchCV(TabularClassifier(device="cpu"), grid, cv=2, error_score="raise")
+    best = search.fit(table, sells).best_estimator_
+    json.dumps(best.encoder_.to_dict())
+    assert json.loads(json.dumps(best.model_.config)) == best.model_.config
+    assert best.model_.config["dropout"] == [0.25]
 
 
 def test_the_column_that_the_labels_are_called_after_is_refused():

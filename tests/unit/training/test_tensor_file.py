@@ -65,4 +65,6 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     path = tmp_path / "s.safetensors"
     with pytest.raises(TrainingError, match="cannot hold a function"):
         write_state(path, {"f": lambda: 0})
+    with pytest.raises(TrainingError, match=r"cannot hold a tensor of torch\.complex128"):
+        write_state(path, {"z": torch.zeros(1, dtype=torch.complex128)})
     assert not path.exists()

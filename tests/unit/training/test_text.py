@@ -124,14 +124,31 @@ def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"network": "bilstn"}, "did you mean 'bilstm'"),
-        ({"network_options": {"width": 3}}, "config does not fit the network 'bilstm'"),
+        ({"network": "bilstn"}, "network must name a network, got 'bilstn': did you mean 'bilstm'"),
+        (
+            {"network_options": {"hiden": 3}},
+            r"network_options names 'hiden', which is no option .* 'bilstm': did you mean 'hidden'",
+        ),
+        ({"network_options": {"width": 3}}, "network_options names 'width', .*: known are n_tok"),
+        ({"network_options": 3}, "network_options must be a dict of the network's options"),
+        ({"network_options": {"hidden": True}}, "hidden must be a whole number"),
+        ({"network": "mlp"}, "network must read texts, got 'mlp'"),
+        ({"network": 3}, "network must name a network, got 3: known are bilstm"),
         ({"vocabulary": 1}, "vocabulary must be a whole number >= 3"),
     ],
 )
 def test_options_are_checked_by_fit(options, sentence):
     with pytest.raises(InputError, match=sentence):
         TextClassifier(**{**SMALL, **options}).fit(TEXTS, WHY)
+
+
+def test_numbers_of_numpy_are_options():
+    options = {"embedding": np.int64(16), "hidden": np.int64(8), "dense_dropout": np.float32(0.25)}
+    counts = {"vocabulary": np.int64(100), "min_count": np.int64(1), "max_length": np.int64(9)}
+    fitted = TextClassifier(**{**SMALL, "epochs": 1, **counts, "network_options": options})
+    config = fitted.fit(TEXTS, WHY).model_.config
+    assert json.loads(json.dumps(config)) == config
+    assert (config["hidden"], config["dense_dropout"]) == (8, 0.25)
 
 
 @pytest.mark.data

@@ -1,0 +1,148 @@
+"""The parts of a run: where they are put, saved and found again."""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from calibrant.errors import InputError
+from calibrant.training.batches import Rows
+from calibrant.training.checkpoints import Checkpoints
+from calibrant.training.devices import make_fabric
+from calibrant.training.hooks import Run
+from calibrant.training.memory import fits
+from calibrant.training.optimisers import make_optimizer
+from calibrant.training.options import TrainingOptions
+from calibrant.training.records import EpochRecord, Trained
+from calibrant.training.split_checks import check_batches
+from calibrant.training.stopping import Stopping
+
+__all__ = ["Job", "go_on", "keep", "set_up", "trained"]
+
+
+@dataclass
+class Job:
+    """What the functions of the loop hand around.
+
+    Parameters
+    ----------
+    run : what hooks see too
+    options : of the run
+    module : the model itself; `run.model` is Fabric's wrapper around it
+    optimizer : Fabric's wrapper of an optimiser
+    train_rows, steer_rows : on the device, where they fit
+    steps : optimiser steps per epoch
+    stopping : the best epoch so far
+    frozen : parts of the model that were in eval mode when it came, and stay so
+    """
+
+    run: Run
+    options: TrainingOptions
+    module: nn.Module
+    optimizer: Any
+    train_rows: Rows
+    steer_rows: Rows
+    steps: int
+    stopping: Stopping
+    frozen: list[nn.Module]
+
+    @property
+    def shard(self) -> tuple[int, int]:
+        """Rank and number of processes."""
+        return self.run.fabric.global_rank, self.run.fabric.world_size
+
+
+def set_up(
+    model: nn.Module, loss: nn.Module, train_rows: Rows, steer_rows: Rows, options: TrainingOptions
+) -> Job:
+    """Put model, loss, optimiser and rows where the run runs."""
+    fabric = make_fabric(options)
+    check_batches(model, train_rows, steer_rows, options.batch_size, fabric.world_size)
+    if fabric.world_size > 1 and any(True for _ in loss.parameters()):
+        raise InputError(
+            "a loss with weights of its own cannot be trained on several processes: devices=1."
+        )
+    loss.to(fabric.device)
+    frozen = [part for part in model.modules() if model.training and not part.training]
+    parameters = [*model.parameters(), *loss.parameters()]
+    wrapped, optimizer = fabric.setup(model, make_optimizer(parameters, options))
+    if fits(train_rows.nbytes + steer_rows.nbytes, fabric.device):
+        train_rows, steer_rows = train_rows.to(fabric.device), steer_rows.to(fabric.device)
+    return Job(
+        run=Run(model=wrapped, loss=loss, fabric=fabric),
+        options=options,
+        module=model,
+        optimizer=optimizer,
+        train_rows=train_rows,
+        steer_rows=steer_rows,
+        steps=math.ceil(len(train_rows) / options.batch_size),
+        stopping=Stopping(options),
+        frozen=frozen,
+    )
+
+
+def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:
+    """Note the epoch, keep its weights if they are the best, and save what is needed to go on."""
+    run, stopping = job.run, job.stopping
+    run.records.append(record)
+    first, before = run.fabric.is_global_zero, stopping.best_epoch
+    if stopping.note(record):
+        state = job.module.state_dict()
+        stopping.best_weights = {name: _copied(value) for name, value in state.items()}
+        if first:
+            # The checkpoint of the epoch before, which is kept too, still names the former best.
+            needed = () if before is None else (before,)
+            checkpoints.save_best(record.epoch, stopping.best_weights, needed)
+    if first and checkpoints.folder is not None:
+        state = {
+            "epoch": run.epoch,
+            "step": run.step,
+            "model": job.module.state_dict(),
+            "loss": run.loss.state_dict(),
+            "optimizer": job.optimizer.state_dict(),
+            "precision": run.fabric.strategy.precision.state_dict(),
+            "stopping": stopping.state(),
+            "records": [one.to_dict() for one in run.records],
+        }
+        checkpoints.save(run.epoch, state)
+    run.fabric.barrier()
+
+
+def _copied(value: Any) -> Any:
+    """Copy a tensor to the CPU, or whatever else a model keeps in its state."""
+    return value.detach().cpu().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+
+
+def go_on(job: Job, checkpoints: Checkpoints) -> None:
+    """Take up a run where its newest checkpoint left it."""
+    state = checkpoints.newest()
+    if state is None:
+        return
+    run, stopping = job.run, job.stopping
+    stopping.load(state["stopping"])
+    assert stopping.best_epoch is not None  # the first epoch always counts as the best so far
+    stopping.best_weights = checkpoints.best(stopping.best_epoch)
+    job.module.load_state_dict(state["model"])
+    run.loss.load_state_dict(state["loss"])
+    job.optimizer.load_state_dict(state["optimizer"])
+    run.fabric.strategy.precision.load_state_dict(state["precision"])
+    run.records = [EpochRecord.from_dict(one) for one in state["records"]]
+    run.epoch, run.step = state["epoch"] + 1, state["step"]
+
+
+def trained(job: Job) -> Trained:
+    """Return the finished run, with model and loss on the CPU."""
+    run, stopping = job.run, job.stopping
+    assert stopping.best_epoch is not None
+    ended = "patience" if stopping.enough else "hook" if run.stop else "epochs"
+    return Trained(
+        model=job.module.cpu().eval(),
+        loss=run.loss.cpu(),
+        records=tuple(run.records),
+        best_epoch=stopping.best_epoch,
+        why=ended,  # type: ignore[arg-type]
+    )

@@ -19,7 +19,7 @@ from calibrant.losses.evaluating import evaluating
 from calibrant.losses.gamma_history import GammaHistory
 from calibrant.losses.gamma_rules import check_count
 from calibrant.losses.ranks import first_process, gather_made
-from calibrant.losses.top_class import Scale, ordered, top_rows
+from calibrant.losses.top_class import SCALES, Scale, ordered, top_rows
 
 __all__ = ["BinnedLoss"]
 
@@ -43,6 +43,7 @@ class BinnedLoss(RowLoss):
     exact: ClassVar[tuple[str, ...]] = ("edges",)  # buffers that stay float64
     scale: Scale = "log-odds"
     edges: Tensor
+    scale_code: Tensor
 
     def __init__(self, n_bins: int, *, update_every: int | None = None, **options: Any) -> None:
         super().__init__(**options)
@@ -147,6 +148,17 @@ class BinnedLoss(RowLoss):
         """Begin with bins of equal width."""
         edges = even_edges(self.n_bins, self.scale)
         self.register_buffer("edges", torch.from_numpy(edges))
+        self.register_buffer("scale_code", torch.tensor(SCALES.index(self.scale)))
+
+    def _load_from_state_dict(self, state: Any, prefix: str, *others: Any) -> None:
+        """Refuse edges that are on another scale than this loss looks them up on."""
+        code = int(state.get(f"{prefix}scale_code", self.scale_code))
+        if SCALES[code] != self.scale:
+            raise InputError(
+                f"the saved edges of this loss are {SCALES[code]} edges, not {self.scale} edges: "
+                "make the loss with the mode that it was saved with."
+            )
+        super()._load_from_state_dict(state, prefix, *others)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
         """Follow a move to another device, but not to another precision."""

@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from calibrant.losses.base import RowLoss
+from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 
@@ -83,3 +84,7 @@ class BrierLoss(RowLoss):
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
         return brier_loss(logits, labels, **self.options)
+
+    def log_shift(self) -> Tensor | None:
+        """Return the logarithm of the class weights: as with any proper score they ask for w eta."""
+        return None if self.weight is None else log_weight(self.weight)

@@ -19,7 +19,7 @@ from calibrant.losses.base import Loss
 __all__ = ["describe"]
 
 # Bookkeeping that every Module carries, or every compiled one.
-_TORCHS_OWN = frozenset(vars(nn.Module())) | {"_is_torch_compile"}
+_TORCHS_OWN = frozenset(vars(nn.Module())) | {"_compile_kwargs", "_is_torch_compile"}
 _SHOWN = 16  # numbers written out; of longer tables only a checksum
 
 

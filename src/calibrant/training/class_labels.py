@@ -83,7 +83,7 @@ def _read(y: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def _as_array(y: Any, name: str) -> NDArray[Any]:
-    """Read labels as numbers, booleans or objects; no boolean turns into a number, no number into a text."""
+    """Read labels as an array in which no boolean became a number and no number a text."""
     if hasattr(y, "to_pylist"):  # Arrow
         y = y.to_pylist()
     elif hasattr(y, "detach"):  # a torch tensor

@@ -265,3 +265,10 @@ def test_steering_finds_the_true_temperature_where_plain_focal_loss_ends_at_0_78
             optimizer.step()
         loss.update(sharpness.detach() * steer[0], steer[1])
     assert sharpness.item() == pytest.approx(1.0, abs=0.12)
+
+
+def test_a_state_of_the_other_mode_is_refused():
+    saved = AdaFocalLoss(mode="paper").state_dict()
+    with pytest.raises(InputError, match="saved edges of this loss are probability edges"):
+        AdaFocalLoss().load_state_dict(saved)
+    AdaFocalLoss(mode="paper").load_state_dict(saved)

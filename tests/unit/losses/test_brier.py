@@ -67,3 +67,20 @@ def test_classes_can_be_renamed():
 
 def test_it_keeps_the_contract():
     check_loss("brier")
+
+
+def test_weights_move_the_minimiser_by_log_shift():
+    eta, weight = torch.tensor([0.6, 0.3, 0.1]).double(), torch.tensor([1.0, 2.0, 5.0])
+    loss = BrierLoss(weight=weight, reduction="none")
+    logits = torch.zeros(3, dtype=torch.float64, requires_grad=True)
+    step = torch.optim.LBFGS([logits], max_iter=200, line_search_fn="strong_wolfe")
+
+    def risk():
+        step.zero_grad()
+        value = (eta * loss(logits.expand(3, 3), torch.arange(3))).sum()
+        value.backward()
+        return value
+
+    step.step(risk)
+    undone = torch.softmax(logits.detach() - loss.log_shift(), 0)
+    torch.testing.assert_close(undone, eta, atol=1e-4, rtol=0)

@@ -9,7 +9,7 @@ from sklearn.utils.class_weight import compute_class_weight
 
 from calibrant.errors import InputError
 from calibrant.losses import balanced_weights, class_balanced_weights
-from calibrant.losses.class_weights import as_counts
+from calibrant.losses.class_weights import as_counts, log_weight
 
 
 def test_balanced_weights_by_hand():
@@ -21,6 +21,10 @@ def test_balanced_weights_are_scikit_learns():
     labels = np.repeat([0, 1, 2], [50, 13, 7])
     theirs = compute_class_weight("balanced", classes=np.arange(3), y=labels)
     assert balanced_weights(np.bincount(labels)).tolist() == pytest.approx(theirs.tolist())
+
+
+def test_logarithm_of_weights_leaves_a_class_of_weight_0_where_it_is():
+    assert log_weight(torch.tensor([math.e, 0.0, 1.0])).tolist() == pytest.approx([1.0, 0.0, 0.0])
 
 
 def test_every_class_counts_alike():

@@ -6,8 +6,8 @@ import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
 
-from calibrant.training import ArrayRows, TrainingOptions, train
 from calibrant.losses import CrossEntropyLoss, as_loss, balanced_weights, cross_entropy_loss
+from calibrant.training import ArrayRows, TrainingOptions, train
 
 NOISE = torch.Generator().manual_seed(0)
 LOGITS = 3 * torch.randn(30, 5, generator=NOISE, dtype=torch.float64)

@@ -12,6 +12,8 @@ from calibrant.losses import FLSDLoss, as_loss, flsd_loss, focal_loss, gamma_for
 from calibrant.testing import check_loss
 from calibrant.testing.loss_cases import drawn
 
+EDGES = {"flsd": "edges", "scheduled_focal": "epochs"}
+
 
 def transcribed(logits, labels, top_gamma):
     """Row by row as the paper says it: 5 below 0.2, 3 below 0.5, the last gamma above."""
@@ -132,6 +134,22 @@ def test_steps_come_from_text():
 def test_steps_that_do_not_fit_are_refused(gammas, edges):
     with pytest.raises(InputError, match=r"rising edges inside \(0, 1\)"):
         FLSDLoss(gammas, edges)
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("gammas=5", r"gammas must be a list of numbers like \[5,3\], got 5\."),
+        ("gammas=[5,x]", r"gammas must be a list of numbers like \[5,3\], got '\[5,x\]'\."),
+        ('gammas=[5,"x"]', r"gammas must be a list of numbers like .*, got \[5, 'x'\]\."),
+        ("edges=0.2", r"edges must be a list of numbers like .*, got 0\.2\."),
+        ("gammas=[5,3],edges=[null]", r"edges must be a list of numbers like .*, got \[None\]\."),
+    ],
+)
+def test_steps_that_are_no_list_of_numbers_are_refused(text, sentence):
+    for name in ("flsd", "scheduled_focal"):
+        with pytest.raises(InputError, match=sentence.replace("edges", EDGES[name])):
+            as_loss(f"{name}:{text.replace('edges', EDGES[name])}")
 
 
 def test_a_negative_gamma_is_refused():

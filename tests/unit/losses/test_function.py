@@ -10,6 +10,7 @@ import torch.nn.functional as F  # noqa: N812  # torch's own convention
 
 from calibrant.errors import InputError
 from calibrant.losses import CrossEntropyLoss, FunctionLoss, Loss, as_loss
+from calibrant.losses.function import check_value
 
 NOISE = torch.Generator().manual_seed(0)
 LOGITS, LABELS = torch.randn(8, 3, generator=NOISE), torch.randint(0, 3, (8,), generator=NOISE)
@@ -55,7 +56,10 @@ def test_half_precision_reaches_the_function_in_single_precision(dtype):
 @pytest.mark.parametrize(
     ("function", "sentence"),
     [
-        (lambda z, y: F.cross_entropy(z, y, reduction="none"), r"a tensor of shape \(8,\)\.$"),
+        (
+            lambda z, y: F.cross_entropy(z, y, reduction="none"),
+            r"shape \(8,\): use reduction='mean' or 'sum'\.$",
+        ),
         (lambda z, y: 0.5, r"<lambda> returned 0\.5\.$"),
         (lambda z, y: None, r"returned None\.$"),
     ],
@@ -65,6 +69,50 @@ def test_what_is_not_one_number_is_refused(function, sentence):
         FunctionLoss(function)(LOGITS, LABELS)
     with pytest.raises(InputError, match=sentence):
         FunctionLoss(function)(LOGITS, LABELS)
+
+
+def test_a_value_without_a_gradient_is_refused_where_a_model_asks_for_one():
+    loss = FunctionLoss(lambda logits, labels: (logits.argmax(-1) != labels).float().mean())
+    assert loss(LOGITS, LABELS).ndim == 0
+    leaf = LOGITS.clone().requires_grad_()
+    sentence = "the loss <lambda> returned a number without a gradient: nothing connects it to the"
+    with pytest.raises(InputError, match=sentence):
+        loss(leaf, LABELS)
+    with torch.no_grad():
+        assert loss(leaf, LABELS).ndim == 0
+
+
+def test_values_of_any_loss_can_be_checked():
+    leaf = LOGITS.clone().requires_grad_()
+    check_value(leaf.sum(), "mine")
+    for value, sentence in (
+        (0.5, r"one number as a torch tensor, but mine returned 0\.5\.$"),
+        (leaf.sum(-1), r"mine returned a tensor of shape \(8,\): use reduction='mean' or 'sum'\.$"),
+        (LOGITS.sum(), "the loss mine returned a number without a gradient: nothing connects it"),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            check_value(value, "mine")
+    with torch.no_grad():
+        check_value(leaf.sum(), "mine")
+
+
+@pytest.mark.parametrize(
+    ("function", "options", "sentence"),
+    [
+        (
+            lambda z: z.sum(),
+            {},
+            r"a loss is called as <lambda>\(logits, labels\), but .* takes \(z\)",
+        ),
+        (lambda z, y, t: z.sum(), {}, r"but <lambda> takes \(z, y, t\)\.$"),
+        (lambda z, y: z.sum(), {"a": 1}, r"called as <lambda>\(logits, labels, a=1\), but"),
+    ],
+)
+def test_a_function_that_cannot_be_called_as_a_loss_is_refused_at_once(function, options, sentence):
+    with pytest.raises(InputError, match=sentence):
+        FunctionLoss(function, **options)
+    assert FunctionLoss(lambda z, y, t=2: z.sum(), t=3)
+    assert FunctionLoss(torch.dist)  # written in C: what it takes is not known
 
 
 def test_a_value_per_row_is_given_where_it_is_asked_for():

@@ -87,6 +87,17 @@ def test_a_name_alone_and_a_name_with_options():
     assert as_loss("focal:gamma=-0.5").gamma == -0.5
 
 
+def test_blanks_stand_where_they_like():
+    assert as_loss(" focal : gamma = 3 ").gamma == 3
+    assert as_loss("0.5 * focal : gamma=3 + ce").factors == (0.5, 1.0)
+    assert as_loss("mypackage.mylosses : Own : scale=3").scale == 3
+    assert as_loss("flatlosses : Own").scale == 1.0
+
+
+def test_a_star_in_an_option_scales_nothing():
+    assert as_loss('mypackage.mylosses:Open:a="2*ce"').options == {"a": "2*ce"}
+
+
 def test_values_are_numbers_lists_truths_or_text():
     assert as_loss("focal:weight=[1,4]").weight.tolist() == [1.0, 4.0]
     assert as_loss("focal:weight=[1, 4],gamma=1").gamma == 1
@@ -150,11 +161,18 @@ def test_what_is_no_text_is_taken_as_it_is():
         ("focal:weight=[1,-4]", "weight must be one finite number of at least 0 per class"),
         ("focal:weight=[1,4", r"weight of the loss 'focal' must be 'balanced', .* got '\[1,4'"),
         ("focal:weight=equal", "must be 'balanced', 'class_balanced' or one number per class"),
-        ("", "the name of a loss is empty: write one like 'ce' or 'focal:gamma=3'"),
+        ("", "the name of a loss is empty: write one like 'ce', 'focal:gamma=3' or"),
         ("ce + ", "the name of a loss is empty"),
         ("+", "the name of a loss is empty"),
-        ("1.2.3*ce", r"'1\.2\.3' in '1\.2\.3\*ce' is not a number to scale a loss by"),
-        ("1e999*ce", "needs one finite factor per loss"),
+        ("1.2.3*ce", r"'1\.2\.3' in '1\.2\.3\*ce' is not a finite number to scale a loss by: wr"),
+        ("1e999*ce", r"'1e999' in '1e999\*ce' is not a finite number to scale a loss by"),
+        ("inf*ce", r"'inf' in 'inf\*ce' is not a finite number to scale a loss by: write one bef"),
+        ("ce*2", r"'ce' in 'ce\*2' is not a finite number .* before the star, as in '0\.5\*ce'"),
+        ("2*3*ce", r"'2\*3' in '2\*3\*ce' is not a finite number"),
+        ("*ce", r"'' in '\*ce' is not a finite number to scale a loss by"),
+        ("2*", r"no loss follows the star in '2\*': write one like 'ce', 'focal:gamma=3' or '2\*c"),
+        ("ce + 2 * :gamma=3", r"no loss follows the star in '2 \* :gamma=3'"),
+        (":gamma=3", "the name of a loss is empty"),
         ("0.5*ce - 0.5*brier", r"losses are joined by '\+', as in 'ce \+ -0\.5\*brier', got"),
     ],
 )
@@ -210,6 +228,7 @@ def test_own_losses_by_import_path():
         ("mypackage.mylosses:number", r"must be a function of .* or a torch Module class, got int"),
         ("mypackage.mylosses:ready:a=1", r"got CrossEntropyLoss with options"),
         ("nowherelosses:Own", r"there is no loss 'nowherelosses'"),
+        ("os:getcwd", r"a loss is called as getcwd\(logits, labels\), but getcwd takes \(\)\."),
     ],
 )
 def test_own_losses_that_cannot_be_had_are_refused_in_one_sentence(text, sentence):
@@ -243,8 +262,14 @@ def test_counts_that_are_missing_or_bad_are_named(text):
 
 
 def test_a_needed_option_that_is_missing_is_named():
-    with pytest.raises(InputError, match=r"'cost_sensitive' cannot be made .*'costs'"):
-        as_loss("cost_sensitive")
+    sentence = (
+        "the loss 'cost_sensitive' needs the option 'costs': write 'cost_sensitive:costs=VALUE' "
+        "with a number, a word or a list like [[0,1],[5,0]] for VALUE."
+    )
+    for text in ("cost_sensitive", "ce + 0.1*cost_sensitive:reduction=sum"):
+        with pytest.raises(InputError) as refused:
+            as_loss(text)
+        assert str(refused.value) == sentence
 
 
 def test_registered_losses_are_sorted_and_can_be_added_to(monkeypatch):

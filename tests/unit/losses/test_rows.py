@@ -8,7 +8,14 @@ import torch
 
 from calibrant.errors import InputError
 from calibrant.losses import RowLoss
-from calibrant.losses.rows import as_class_weight, as_rows, as_weight, check_ignore, reduced
+from calibrant.losses.rows import (
+    as_class_weight,
+    as_rows,
+    as_weight,
+    check_finite,
+    check_ignore,
+    reduced,
+)
 
 LOGITS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
 LABELS = torch.tensor([0, 1, 2])
@@ -242,6 +249,15 @@ def test_logits_that_are_too_large_are_named_and_a_sum_that_overflows_is_not_the
         reduced(torch.tensor([0.0, 0.0, math.inf]), rows, weight=None, reduction="mean")
     large = torch.full((3,), 3e38)
     assert math.isinf(reduced(large, rows, weight=None, reduction="sum"))
+
+
+def test_finite_values_can_be_asked_for_without_reducing_them():
+    logits = LOGITS.clone()
+    logits[2, 1] = math.nan
+    with pytest.raises(InputError, match="row 2 hold nan: the model has diverged"):
+        check_finite(logits.sum(-1), as_rows(logits, LABELS))
+    check_finite(LOGITS.sum(-1), as_rows(LOGITS, LABELS))
+    check_finite(torch.full((3,), math.nan, device="meta"), as_rows(LOGITS, LABELS))
 
 
 def test_a_row_loss_hands_its_three_options_on():

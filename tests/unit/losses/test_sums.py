@@ -122,6 +122,16 @@ def test_terms_of_different_reductions_are_refused():
     assert rows(LOGITS, LABELS).shape == (8,)
 
 
+class Broken(nn.Module):
+    def forward(self, logits, labels):
+        return 0.5
+
+
+def test_a_term_that_returns_no_tensor_is_named():
+    with pytest.raises(InputError, match=r"as a torch tensor, but Broken returned 0\.5\."):
+        (CrossEntropyLoss() + Broken())(LOGITS, LABELS)
+
+
 @pytest.mark.parametrize("factor", [math.nan, math.inf, "2", None, True, [1.0]])
 def test_factors_must_be_finite_numbers(factor):
     with pytest.raises(InputError, match="a loss can be scaled by a finite number, got"):

@@ -16,7 +16,6 @@ from tests.data_sets import data_file
 from calibrant import TabularClassifier
 from calibrant.data import TargetCut
 from calibrant.errors import InputError
-from calibrant.models import MLP
 
 # This check runs only where SCIPY_ARRAY_API was set before scipy was imported.
 NOT_HERE = "check_array_api_input"
@@ -100,11 +99,11 @@ def test_a_row_alone_has_the_logits_that_it_has_in_company_but_for_rounding(hidd
     assert alone == pytest.approx(together[::50], abs=2e-6)
 
 
-def test_rows_are_scored_in_batches_of_one_size(monkeypatch):
+def test_rows_are_scored_in_batches_of_one_size():
     table, sells = shop()
     fitted = TabularClassifier(**SMALL).fit(table, sells)
     seen = []
-    monkeypatch.setattr(MLP, "check", lambda self, features: seen.append(len(features)))
+    fitted.model_.register_forward_pre_hook(lambda _, inputs: seen.append(len(inputs[0])))
     for rows in (1, 255, 256, 257, 400):
         assert len(fitted.predict_logits(table[:rows])) == rows
     assert set(seen) == {256}

@@ -86,5 +86,5 @@ class BrierLoss(RowLoss):
         return brier_loss(logits, labels, **self.options)
 
     def log_shift(self) -> Tensor | None:
-        """Return the logarithm of the class weights: as with any proper score they ask for w eta."""
+        """Return the logarithm of the class weights, by which they move a perfect model."""
         return None if self.weight is None else log_weight(self.weight)

@@ -39,8 +39,8 @@ def describe(loss: nn.Module) -> str:
     --------
     >>> from calibrant.losses import as_loss
     >>> from calibrant.losses.describing import describe
-    >>> describe(as_loss("focal:gamma=3"))
-    'calibrant.losses.focal.FocalLoss(gamma=3, ignore_index=-100, reduction='mean', weight=None)'
+    >>> print(describe(as_loss("focal:gamma=3")))
+    calibrant.losses.focal.FocalLoss(gamma=3, ignore_index=-100, reduction='mean', weight=None)
     """
     return _told(loss, ())
 

@@ -159,10 +159,9 @@ def test_neither_mode_nor_place_nor_hooks_nor_compilation_matter():
     module = Own().eval()
     module.register_forward_hook(lambda *_: None)
     assert describe(module) == before
-    assert describe(torch.compile(Own())) == before
-    assert describe(FunctionLoss(torch.compile(F.cross_entropy))) == describe(
-        FunctionLoss(F.cross_entropy)
-    )
+    assert describe(torch.compile(Own(), backend="eager")) == before
+    compiled = torch.compile(outer(2.0), backend="eager")
+    assert describe(FunctionLoss(compiled)) == describe(FunctionLoss(outer(2.0)))
 
 
 class Learner(Loss):
@@ -192,21 +191,17 @@ def test_a_fresh_loss_does_not_know_of_one_that_has_learned():
     assert describe(AdaFocalLoss()) == before
 
 
-def test_it_is_the_same_in_another_process():
-    program = (
-        "from calibrant.losses import as_loss; from calibrant.losses.describing import describe\n"
-        "print(describe(as_loss('0.5*ce:weight=balanced + adafocal', class_counts=[3, 1])))\n"
-        "print(describe(as_loss(lambda z, y: z.sum() * (len(z) in {'a', 'b', 'c'}))))\n"
-    )
-    found = [
-        subprocess.run(
-            [sys.executable, "-c", program],
-            env={"PYTHONHASHSEED": seed, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
-        ).stdout
-        for seed in ("1", "2")
-    ]
-    assert found[0] == found[1]
-    assert found[0].startswith("calibrant.losses.sums.LossSum(factors=[0.5, 1]")
+PROGRAM = """
+from calibrant.losses import as_loss
+from calibrant.losses.describing import describe
+print(describe(as_loss("0.5*ce:weight=balanced + adafocal", class_counts=[3, 1])))
+print(describe(as_loss(lambda z, y: z.sum() * (str(z) in {"a", "b", "c", "d", "e"}))))
+"""
+
+
+def test_it_is_the_same_in_another_process(capsys):
+    exec(PROGRAM, {"__name__": "__main__"})
+    here = capsys.readouterr().out
+    made = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
+    assert made.stdout == here  # though sets of text come in another order there
+    assert here.startswith("calibrant.losses.sums.LossSum(factors=[0.5, 1]")

@@ -170,6 +170,7 @@ class AdaFocalLoss(BinnedLoss):
     """
 
     exact: ClassVar[tuple[str, ...]] = ("edges", "gammas")
+    learned: ClassVar[tuple[str, ...]] = ("_table", *exact)
     gammas: Tensor
 
     def __init__(

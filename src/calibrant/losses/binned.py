@@ -41,6 +41,7 @@ class BinnedLoss(RowLoss):
 
     steered: ClassVar[bool] = True
     exact: ClassVar[tuple[str, ...]] = ("edges",)  # buffers that stay float64
+    learned: ClassVar[tuple[str, ...]] = ("_table", "edges")
     scale: Scale = "log-odds"
     edges: Tensor
     scale_code: Tensor

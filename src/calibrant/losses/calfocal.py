@@ -157,6 +157,7 @@ class CalFocalLoss(BinnedLoss):
     """
 
     exact: ClassVar[tuple[str, ...]] = ("edges", "accuracies", "confidences")
+    learned: ClassVar[tuple[str, ...]] = ("_table", *exact)
     accuracies: Tensor
     confidences: Tensor
 

@@ -71,19 +71,22 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
 
 
 def log_weight(weight: Tensor) -> Tensor:
-    """Logarithm of the class weights, by which they move a perfect model; 0 where a weight is 0.
+    """Logarithm of the class weights, by which they move a perfect model.
 
-    A class of weight 0 has taught the model nothing, so there is nothing to undo: the logarithm of
-    a tiny number in its place would make that class win every row.
+    A class of weight 0 has taught the model nothing, so there is nothing to undo: it is moved by as
+    much as the others on average. The logarithm of a tiny number in its place would make that class
+    win every row.
 
     Examples
     --------
     >>> import torch
     >>> from calibrant.losses.class_weights import log_weight
     >>> log_weight(torch.tensor([1.0, 0.0, 4.0]))
-    tensor([0.0000, 0.0000, 1.3863])
+    tensor([0.0000, 0.6931, 1.3863])
     """
-    return weight.where(weight > 0, 1.0).log()
+    known = weight > 0
+    logs = weight.where(known, 1.0).log()
+    return logs.where(known, logs.sum() / known.sum().clamp_min(1))
 
 
 def as_counts(class_counts: Sequence[int] | Tensor) -> Tensor:

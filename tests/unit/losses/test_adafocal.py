@@ -11,6 +11,7 @@ from torch.nn import functional
 
 from calibrant.errors import InputError
 from calibrant.losses import AdaFocalLoss, FocalLoss, adafocal_loss, as_loss, focal_loss
+from calibrant.losses.describing import describe
 
 
 def logits_of(*probs):
@@ -265,6 +266,13 @@ def test_steering_finds_the_true_temperature_where_plain_focal_loss_ends_at_0_78
             optimizer.step()
         loss.update(sharpness.detach() * steer[0], steer[1])
     assert sharpness.item() == pytest.approx(1.0, abs=0.12)
+
+
+def test_what_it_learned_is_no_part_of_its_description():
+    loss, fresh = AdaFocalLoss(n_bins=3), AdaFocalLoss(n_bins=3)
+    loss.update(torch.randn(100, 3), torch.zeros(100, dtype=torch.long))
+    assert describe(loss) == describe(fresh)
+    assert describe(loss) != describe(AdaFocalLoss(n_bins=3, strength=2.0))
 
 
 def test_a_state_of_the_other_mode_is_refused():

@@ -24,7 +24,9 @@ def test_balanced_weights_are_scikit_learns():
 
 
 def test_logarithm_of_weights_leaves_a_class_of_weight_0_where_it_is():
-    assert log_weight(torch.tensor([math.e, 0.0, 1.0])).tolist() == pytest.approx([1.0, 0.0, 0.0])
+    assert log_weight(torch.tensor([math.e, 0.0, 1.0])).tolist() == pytest.approx([1.0, 0.5, 0.0])
+    scaled = log_weight(100 * torch.tensor([math.e, 0.0, 1.0]))  # a factor moves all alike
+    assert (scaled - scaled[2]).tolist() == pytest.approx([1.0, 0.5, 0.0], rel=1e-5)
 
 
 def test_every_class_counts_alike():

@@ -11,7 +11,7 @@ from torch import Tensor
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, is_finite, reduced
 
 __all__ = ["CrossEntropyLoss", "cross_entropy_loss"]
 
@@ -51,6 +51,11 @@ def cross_entropy_loss(
     1.3863
     """
     rows = as_rows(logits, labels, ignore_index=ignore_index)
+    if weight is None and rows.is_plain and reduction != "none":  # the usual batch: torch's own
+        assert rows.labels is not None
+        total = F.cross_entropy(rows.logits, rows.labels, reduction=reduction)
+        if is_finite(total):
+            return total
     if rows.labels is None:
         values = -torch.log_softmax(rows.logits, -1)
     else:

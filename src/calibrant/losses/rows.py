@@ -22,6 +22,7 @@ __all__ = [
     "check_finite",
     "check_ignore",
     "check_reduction",
+    "is_finite",
     "reduced",
 ]
 
@@ -56,6 +57,11 @@ class Rows:
                 f"pass whole numbers of shape {tuple(self.shape)}."
             )
         return self.labels
+
+    @property
+    def is_plain(self) -> bool:
+        """Whether there are rows, each has one class, and all of them count."""
+        return self.labels is not None and self.kept is None and len(self.labels) > 0
 
     def one_hot(self) -> Tensor:
         """Return the labels as (n, K) shares, whichever way they came."""
@@ -174,7 +180,7 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
     else:
         weighted = values if per_row is None else values * per_row
     total = weighted.sum()
-    if _can_look(total) and not math.isfinite(total.detach()):
+    if not is_finite(total):
         check_finite(weighted, rows)
     if reduction == "none":
         return weighted.reshape(rows.shape)
@@ -184,6 +190,11 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
         return total / max(len(values), 1)
     mass = per_row.sum()
     return total / mass.where(mass > 0, 1.0)
+
+
+def is_finite(total: Tensor) -> bool:
+    """Whether a number is finite; True where a look would wait for a GPU."""
+    return not _can_look(total) or math.isfinite(total.detach())
 
 
 def check_finite(values: Tensor, rows: Rows) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Dropout", "drawn_bits", "keep_mask"]
+__all__ = ["Dropout", "keep_mask"]
 
 
 class Dropout(nn.Dropout):
@@ -37,13 +37,7 @@ class Dropout(nn.Dropout):
 
 
 def keep_mask(values: Tensor, share: float) -> Tensor:
-    """Return 0 for a dropped value and 1 / (1 - share) for a kept one, in the shape of `values`."""
-    bits, least, scale = drawn_bits(values.numel(), share)
-    return bits.view(values.shape).to(values.dtype).ge_(least).mul_(scale)
-
-
-def drawn_bits(n: int, share: float) -> tuple[Tensor, int, float]:
-    """Draw what n values need: small whole numbers, the least that keeps a value, and its scale.
+    """Return 0 for a dropped value and 1 / (1 - share) for a kept one, in the shape of `values`.
 
     With `share` rounded to c of 256 or 65,536 levels a kept value counts levels / (levels - c)
     times, so that the mean is kept exactly.
@@ -52,6 +46,7 @@ def drawn_bits(n: int, share: float) -> tuple[Tensor, int, float]:
     if not (256 * share).is_integer():
         kind, levels, per_draw = torch.int16, 65_536, 4
     cut = min(round(share * levels), levels - 1)
+    n = values.numel()
     draws = torch.empty(-(-n // per_draw), dtype=torch.int64).random_(-(2**63), None)
-    bits = draws.view(kind)[:n]  # each number from -levels / 2 on as likely
-    return bits, cut - levels // 2, levels / (levels - cut)
+    bits = draws.view(kind)[:n].view(values.shape)  # each number from -levels / 2 on as likely
+    return bits.to(values.dtype).ge_(cut - levels // 2).mul_(levels / (levels - cut))

@@ -83,12 +83,6 @@ class MLP(nn.Module):
 
     def forward(self, features: Tensor) -> Tensor:
         """Return the logits of (b, n_features) rows."""
-        self.check(features)
-        logits: Tensor = self.layers(features)
-        return logits
-
-    def check(self, features: Tensor) -> None:
-        """Refuse rows that do not fit."""
         if features.ndim != 2 or features.shape[1] != self.n_features:
             raise InputError(
                 f"features must have shape (rows, {self.n_features}), got {tuple(features.shape)}."
@@ -100,3 +94,5 @@ class MLP(nn.Module):
                 "a batch must have at least two rows in training with batch norm, got 1: "
                 "use a larger batch_size or batch_norm=False."
             )
+        logits: Tensor = self.layers(features)
+        return logits

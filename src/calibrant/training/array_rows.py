@@ -22,12 +22,13 @@ from calibrant.training.dealing import (
 __all__ = ["ArrayRows"]
 
 _BLOCK = 64 * 2**20  # bytes gathered at a time: bounds the memory of an epoch
+_BATCHES = 256  # and batches: whoever wants the first only need not wait for all
 
 
 class ArrayRows:
     """Rows whose features are one tensor; a batch is a view and costs next to nothing.
 
-    A shuffled epoch gathers the rows in their new order, 64 MiB at a time, and deals views of
+    A shuffled epoch gathers the rows in their new order, some 64 MiB at a time, and deals views of
     that copy; an epoch in order deals views of the features themselves. Do not write into them.
 
     A shuffled epoch never ends with a batch that leaves a process fewer than two rows: such a
@@ -79,13 +80,11 @@ class ArrayRows:
         sizes = batch_sizes(len(self), size, shuffled=shuffled, world=shard[1])
         order, sizes = own_part(order_of(len(self), generator), sizes, shard, shuffled=shuffled)
         order = order.to(self.labels.device)
-        if not shuffled and shard[1] == 1:
-            yield from _views(order, self.features, self.labels, sizes)
-            return
+        in_order = not shuffled and shard[1] == 1
         for start, stop, block in _blocks(sizes, self.features):
             places = order[start:stop]
-            features, labels = self.features[places], self.labels[places]
-            yield from _views(places, features, labels, block)
+            chosen = slice(start, stop) if in_order else places
+            yield from _views(places, self.features[chosen], self.labels[chosen], block)
 
 
 def _views(places: Tensor, features: Tensor, labels: Tensor, sizes: list[int]) -> Iterator[Batch]:
@@ -100,12 +99,12 @@ def _views(places: Tensor, features: Tensor, labels: Tensor, sizes: list[int]) -
 
 
 def _blocks(sizes: list[int], features: Tensor) -> Iterator[tuple[int, int, list[int]]]:
-    """Group batches into blocks of at most 64 MiB: where each starts and stops, and its sizes."""
+    """Group batches into blocks: where each starts and stops, and the sizes of its batches."""
     row = features.nbytes // max(len(features), 1)
     block: list[int] = []
     start = rows = 0
     for size in sizes:
-        if block and (rows + size) * row > _BLOCK:
+        if block and ((rows + size) * row > _BLOCK or len(block) == _BATCHES):
             yield start, start + rows, block
             start, block, rows = start + rows, [], 0
         block.append(size)

@@ -7,6 +7,7 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
@@ -18,6 +19,7 @@ from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
 from calibrant.training.records import EpochRecord, Trained
+from calibrant.training.scoring import weight_type
 from calibrant.training.split_checks import check_batches
 from calibrant.training.stopping import Stopping
 
@@ -33,27 +35,31 @@ class Job:
     run : what hooks see too
     options : of the run
     module : the model itself; `run.model` is Fabric's wrapper around it
+    forward : what a step calls: the model itself where the wrapper would do nothing
     optimizer : Fabric's wrapper of an optimiser
     train_rows, steer_rows : on the device, where they fit
     steps : optimiser steps per epoch
     stopping : the best epoch so far
     frozen : parts of the model that were in eval mode when it came, and stay so
+    weights : of model and loss, all that the optimiser moves
+    device, kind : where the model is, and the precision of its weights
+    shard : rank and number of processes
     """
 
     run: Run
     options: TrainingOptions
     module: nn.Module
+    forward: nn.Module
     optimizer: Any
     train_rows: Rows
     steer_rows: Rows
     steps: int
     stopping: Stopping
     frozen: list[nn.Module]
-
-    @property
-    def shard(self) -> tuple[int, int]:
-        """Rank and number of processes."""
-        return self.run.fabric.global_rank, self.run.fabric.world_size
+    weights: list[nn.Parameter]
+    device: torch.device
+    kind: torch.dtype | None
+    shard: tuple[int, int]
 
 
 def set_up(
@@ -68,21 +74,31 @@ def set_up(
         )
     loss.to(fabric.device)
     frozen = [part for part in model.modules() if model.training and not part.training]
-    parameters = [*model.parameters(), *loss.parameters()]
-    wrapped, optimizer = fabric.setup(model, make_optimizer(parameters, options))
+    weights = [*model.parameters(), *loss.parameters()]
+    wrapped, optimizer = fabric.setup(model, make_optimizer(weights, options))
     if fits(train_rows.nbytes + steer_rows.nbytes, fabric.device):
         train_rows, steer_rows = train_rows.to(fabric.device), steer_rows.to(fabric.device)
     return Job(
         run=Run(model=wrapped, loss=loss, fabric=fabric),
         options=options,
         module=model,
+        forward=model if _wrapper_is_idle(fabric, options) else wrapped,
         optimizer=optimizer,
         train_rows=train_rows,
         steer_rows=steer_rows,
         steps=math.ceil(len(train_rows) / options.batch_size),
         stopping=Stopping(options),
         frozen=frozen,
+        weights=weights,
+        device=fabric.device,
+        kind=weight_type(model),
+        shard=(fabric.global_rank, fabric.world_size),
     )
+
+
+def _wrapper_is_idle(fabric: Any, options: TrainingOptions) -> bool:
+    """Whether Fabric has neither a precision to change nor processes to wait for."""
+    return fabric.world_size == 1 and options.precision in ("32-true", "64-true")
 
 
 def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:

@@ -27,7 +27,7 @@ from calibrant.training.optimisers import learning_rate_at, set_learning_rate
 from calibrant.training.options import TrainingOptions
 from calibrant.training.progress import ProgressBar
 from calibrant.training.records import EpochRecord, Trained
-from calibrant.training.scoring import gathered, moved, score, share_buffers, weight_type
+from calibrant.training.scoring import gathered, moved, score, share_buffers
 from calibrant.training.seeds import own_randomness, row_order, seed_epoch
 from calibrant.training.split_checks import check_splits, class_counts
 from calibrant.training.steering import steer_figures
@@ -162,9 +162,9 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
 
 def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor, Tensor]:
     """Take one optimiser step on a batch; return its logits and its loss, detached."""
-    run, device, kind = job.run, job.run.fabric.device, weight_type(job.module)
-    logits = run.model(*(moved(part, device, kind) for part in inputs))
-    loss = run.loss(logits, labels.to(device, non_blocking=True))
+    run = job.run
+    logits = job.forward(*(moved(part, job.device, job.kind) for part in inputs))
+    loss = run.loss(logits, labels.to(job.device, non_blocking=True))
     check_value(loss, type(run.loss).__name__)
     # Processes average their gradients; a sum over rows is to be the sum over all of them.
     many = job.shard[1] > 1 and getattr(run.loss, "reduction", None) == "sum"
@@ -174,7 +174,8 @@ def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor,
             run.model, job.optimizer, max_norm=job.options.clip, error_if_nonfinite=False
         )
     job.optimizer.step()
-    job.optimizer.zero_grad()
+    for weight in job.weights:  # what zero_grad does, without its look at every option
+        weight.grad = None
     return logits.detach(), loss.detach()
 
 
@@ -198,11 +199,11 @@ def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: flo
 def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
     """Return logits and labels of this process's part of the steer split."""
     run = job.run
-    share_buffers(job.module, run.fabric.world_size)
+    share_buffers(job.module, job.shard[1])
     size = max(job.options.batch_size, _SCORED)
     # The model itself, not its wrapper: that would wait for processes with more batches.
     with run.fabric.autocast():
-        logits, labels = score(job.module, job.steer_rows, size, run.fabric.device, job.shard)
+        logits, labels = score(job.module, job.steer_rows, size, job.device, job.shard)
     if not bool(logits.isfinite().all()):
         raise _diverged(job, "the logits of the steer split are not finite")
     for hook in hooks:

@@ -104,8 +104,10 @@ class TextRows:
             order = self._bucketed(order, size, generator)
             order, sizes = _shuffled_batches(order, sizes, generator)
         order, sizes = own_part(order, sizes, shard, shuffled=shuffled)
-        for places in order.split_with_sizes(sizes) if sizes else ():
-            yield self._batch(places)
+        start = 0
+        for own in sizes:
+            yield self._batch(order[start : start + own])
+            start += own
 
     def _bucketed(self, order: Tensor, size: int, generator: Generator) -> Tensor:
         """Sort each run of 50 batches by length times a random factor near 1."""
@@ -119,14 +121,12 @@ class TextRows:
     def _batch(self, places: Tensor) -> Batch:
         lengths = self.lengths[places]
         width = max(int(lengths.max()), 1)
-        columns = torch.arange(width)
-        where = (self.starts[places].unsqueeze(1) + columns).clamp_(max=len(self.tokens) - 1)
-        outside = columns >= lengths.unsqueeze(1)
-        device = self.tokens.device
-        if device.type != "cpu":
-            where, outside = where.to(device), outside.to(device)
-            places = places.to(device)
-        tokens = _taken(self.tokens, where).masked_fill_(outside, 0)
+        # One small copy to the device per batch; the padded batch is made there.
+        needed = torch.stack((places, self.starts[places], lengths))
+        places, starts, ends = needed.to(self.tokens.device, non_blocking=True)
+        columns = torch.arange(width, device=self.tokens.device)
+        where = (starts.unsqueeze(1) + columns).clamp_(max=len(self.tokens) - 1)
+        tokens = _taken(self.tokens, where).masked_fill_(columns >= ends.unsqueeze(1), 0)
         return Batch(places, (tokens, lengths), self.labels[places])
 
 

@@ -126,8 +126,8 @@ def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
     [
         ({"network": "bilstn"}, "network must name a network, got 'bilstn': did you mean 'bilstm'"),
         (
-            {"network_options": {"hiden": 3}},
-            r"network_options names 'hiden', which is no option .* 'bilstm': did you mean 'hidden'",
+            {"network_options": {"hiddn": 3}},
+            r"network_options names 'hiddn', which is no option .* 'bilstm': did you mean 'hidden'",
         ),
         ({"network_options": {"width": 3}}, "network_options names 'width', .*: known are n_tok"),
         ({"network_options": 3}, "network_options must be a dict of the network's options"),

@@ -11,13 +11,14 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.losses.binned import BinnedLoss, Learned
+from calibrant.losses.binned import BinnedLoss
 from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
 from calibrant.losses.focal import focal_of_odds
 from calibrant.losses.gamma_history import GammaHistory
 from calibrant.losses.gamma_rules import (
     MIN_COUNT,
     GammaRule,
+    Learned,
     PaperRule,
     RobustRule,
     check_count,

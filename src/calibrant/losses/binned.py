@@ -14,16 +14,14 @@ from calibrant.convert import log_sigmoid
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.losses.base import RowLoss
-from calibrant.losses.confidence_bins import BinFigures, even_edges
+from calibrant.losses.confidence_bins import even_edges
 from calibrant.losses.evaluating import evaluating
 from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import check_count
+from calibrant.losses.gamma_rules import Learned, check_count
 from calibrant.losses.ranks import first_process, gather_made
 from calibrant.losses.top_class import SCALES, Scale, ordered, top_rows
 
 __all__ = ["BinnedLoss"]
-
-Learned = tuple[FloatArray, BinFigures, FloatArray]
 
 
 class BinnedLoss(RowLoss):

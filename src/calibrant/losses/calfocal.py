@@ -12,11 +12,11 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.losses.binned import BinnedLoss, Learned
+from calibrant.losses.binned import BinnedLoss
 from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
 from calibrant.losses.focal import GAMMAS, focal_of_odds
 from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import MIN_COUNT, check_count, check_strength, ranked
+from calibrant.losses.gamma_rules import MIN_COUNT, Learned, check_count, check_strength, ranked
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, Rows, as_rows, reduced
 from calibrant.losses.top_class import Scale, as_scores

@@ -28,6 +28,7 @@ from calibrant.losses.top_class import Scale
 __all__ = [
     "MIN_COUNT",
     "GammaRule",
+    "Learned",
     "PaperRule",
     "RobustRule",
     "check_count",

@@ -37,9 +37,9 @@ class TextClassifier(Estimator):
 
     Parameters
     ----------
-    network : "bilstm" or "text_cnn", any other registered model that reads texts, or a function of
+    model : "bilstm" or "text_cnn", any other registered model that reads texts, or a function of
         (n_tokens, n_classes) that makes one: it is called with (b, L) token ids and (b,) lengths
-    network_options : arguments of the named network, such as {"embedding": 64, "hidden": 64}
+    model_options : arguments of the named network, such as {"embedding": 64, "hidden": 64}
     vocabulary, min_count, max_length : see `TextEncoder`
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
@@ -76,7 +76,7 @@ class TextClassifier(Estimator):
     >>> texts = ["it came broken", "broken on arrival", "too small for me", "a size too small"] * 10
     >>> why = ["defect", "defect", "size", "size"] * 10
     >>> small = {"embedding": 16, "hidden": 8}
-    >>> model = TextClassifier(network_options=small, epochs=20, learning_rate=0.02)
+    >>> model = TextClassifier(model_options=small, epochs=20, learning_rate=0.02)
     >>> model.fit(texts, why).predict(["broken", "small size"]).tolist()
     ['defect', 'size']
     """
@@ -84,8 +84,8 @@ class TextClassifier(Estimator):
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
         *,
-        network: Network = "bilstm",
-        network_options: Mapping[str, Any] | None = None,
+        model: Network = "bilstm",
+        model_options: Mapping[str, Any] | None = None,
         vocabulary: int = 20_000,
         min_count: int = 2,
         max_length: int = 256,
@@ -138,8 +138,8 @@ class TextClassifier(Estimator):
             hooks=hooks,
             progress=progress,
         )
-        self.network = network
-        self.network_options = network_options
+        self.model = model
+        self.model_options = model_options
         self.vocabulary = vocabulary
         self.min_count = min_count
         self.max_length = max_length
@@ -157,19 +157,19 @@ class TextClassifier(Estimator):
         return TextRows(tokens, offsets, labels)
 
     def _network(self, encoder: TextEncoder, n_classes: int) -> nn.Module:
-        options = self.network_options or {}
+        options = self.model_options or {}
         if not isinstance(options, Mapping):
             raise InputError(
-                "network_options must be a dict of the network's options, such as "
+                "model_options must be a dict of the network's options, such as "
                 f"{{'hidden': 64}}, got {options!r}."
             )
         n_tokens = len(encoder.words)
-        if callable(self.network):
-            return self.network(n_tokens, n_classes, **options)
-        if self.network == "mlp":
-            raise InputError("network must read texts, got 'mlp': choose 'bilstm' or 'text_cnn'.")
-        given = {"model": self.network, "n_tokens": n_tokens, "n_classes": n_classes}
-        return build({**options, **given}, model="network", options="network_options")
+        if callable(self.model):
+            return self.model(n_tokens, n_classes, **options)
+        if self.model == "mlp":
+            raise InputError("model must read texts, got 'mlp': choose 'bilstm' or 'text_cnn'.")
+        given = {"model": self.model, "n_tokens": n_tokens, "n_classes": n_classes}
+        return build({**options, **given}, model="model", options="model_options")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

@@ -19,7 +19,7 @@ from calibrant.models import TextCNN
 TEXTS = ["it came broken", "broken on arrival", "too small for me", "one size too small"] * 12
 WHY = ["defect", "defect", "size", "size"] * 12
 SMALL = {
-    "network_options": {"embedding": 16, "hidden": 8},
+    "model_options": {"embedding": 16, "hidden": 8},
     "epochs": 12,
     "learning_rate": 0.02,
     "device": "cpu",
@@ -50,7 +50,7 @@ def test_texts_are_told_apart():
     ],
 )
 def test_other_networks_and_own_ones_learn(network, options):
-    model = TextClassifier(**{**SMALL, "network": network, "network_options": options})
+    model = TextClassifier(**{**SMALL, "model": network, "model_options": options})
     assert model.fit(TEXTS, WHY).score(TEXTS, WHY) > 0.9
 
 
@@ -124,16 +124,16 @@ def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"network": "bilstn"}, "network must name a network, got 'bilstn': did you mean 'bilstm'"),
+        ({"model": "bilstn"}, "model must name a network, got 'bilstn': did you mean 'bilstm'"),
         (
-            {"network_options": {"hiddn": 3}},
-            r"network_options names 'hiddn', which is no option .* 'bilstm': did you mean 'hidden'",
+            {"model_options": {"hiddn": 3}},
+            r"model_options names 'hiddn', which is no option .* 'bilstm': did you mean 'hidden'",
         ),
-        ({"network_options": {"width": 3}}, "network_options names 'width', .*: known are n_tok"),
-        ({"network_options": 3}, "network_options must be a dict of the network's options"),
-        ({"network_options": {"hidden": True}}, "hidden must be a whole number"),
-        ({"network": "mlp"}, "network must read texts, got 'mlp'"),
-        ({"network": 3}, "network must name a network, got 3: known are bilstm"),
+        ({"model_options": {"width": 3}}, "model_options names 'width', .*: known are n_tok"),
+        ({"model_options": 3}, "model_options must be a dict of the network's options"),
+        ({"model_options": {"hidden": True}}, "hidden must be a whole number"),
+        ({"model": "mlp"}, "model must read texts, got 'mlp'"),
+        ({"model": 3}, "model must name a network, got 3: known are bilstm"),
         ({"vocabulary": 1}, "vocabulary must be a whole number >= 3"),
     ],
 )
@@ -145,7 +145,7 @@ def test_options_are_checked_by_fit(options, sentence):
 def test_numbers_of_numpy_are_options():
     options = {"embedding": np.int64(16), "hidden": np.int64(8), "dense_dropout": np.float32(0.25)}
     counts = {"vocabulary": np.int64(100), "min_count": np.int64(1), "max_length": np.int64(9)}
-    fitted = TextClassifier(**{**SMALL, "epochs": 1, **counts, "network_options": options})
+    fitted = TextClassifier(**{**SMALL, "epochs": 1, **counts, "model_options": options})
     config = fitted.fit(TEXTS, WHY).model_.config
     assert json.loads(json.dumps(config)) == config
     assert (config["hidden"], config["dense_dropout"]) == (8, 0.25)
@@ -154,7 +154,7 @@ def test_numbers_of_numpy_are_options():
 @pytest.mark.data
 def test_real_spam_is_found_and_other_rows_leave_the_vocabulary_alone():
     texts, labels = sms()
-    options = {**SMALL, "network_options": {"embedding": 32, "hidden": 16}, "max_length": 40}
+    options = {**SMALL, "model_options": {"embedding": 32, "hidden": 16}, "max_length": 40}
     model = TextClassifier(**{**options, "epochs": 6, "learning_rate": 0.01})
     model.fit(texts[:1200], labels[:1200])
     majority = np.mean(np.array(labels[1200:3000]) == "ham")

@@ -55,7 +55,7 @@ class GammaHistory:
 
     @classmethod
     def from_table(cls, table: NDArray[np.float64], n_bins: int) -> GammaHistory:
-        """Read the rows that `to_row` made."""
+        """Read the table that a loss keeps: a row of edges, counts and figures for each update."""
         widths = [n_bins - 1, n_bins, n_bins, n_bins, n_bins]
         edges, count, gamma, confidence, accuracy = np.split(table, np.cumsum(widths)[:-1], axis=1)
         return cls(

@@ -29,8 +29,8 @@ class Checkpoints:
 
     `epoch-0007.safetensors` holds everything needed to go on after that epoch, and
     `best-0004.safetensors` the weights of the epoch that was best by then. A best file is written
-    before the checkpoint that names it and goes when no checkpoint names it any more, so a run
-    that is killed at any moment finds both.
+    before the checkpoint that names it, and goes after the last one that named it, so a run that is
+    killed at any moment finds both.
 
     Parameters
     ----------
@@ -42,21 +42,23 @@ class Checkpoints:
         self.folder = None if folder is None else _made(Path(folder))
         self.fingerprint = dict(fingerprint)
 
-    def save(self, epoch: int, state: Mapping[str, Any]) -> None:
-        """Save the state after an epoch, and let go of older ones."""
+    def save(self, epoch: int, state: Mapping[str, Any], best: Iterable[int]) -> None:
+        """Save the state after an epoch, and let go of what is older.
+
+        `best` are the best epochs that this checkpoint and the one before name.
+        """
         if self.folder is None:
             return
         write_state(self._path("epoch", epoch), {"fingerprint": self.fingerprint, **state})
         for old in self._saved("epoch")[:-_KEPT]:
             self._path("epoch", old).unlink(missing_ok=True)
-
-    def save_best(self, epoch: int, weights: Mapping[str, Any], needed: Iterable[int]) -> None:
-        """Save the weights of a best epoch, and let go of those that are not `needed`."""
-        if self.folder is None:
-            return
-        write_state(self._path("best", epoch), dict(weights))
-        for old in set(self._saved("best")) - {epoch, *needed}:
+        for old in set(self._saved("best")) - set(best):
             self._path("best", old).unlink(missing_ok=True)
+
+    def save_best(self, epoch: int, weights: Mapping[str, Any]) -> None:
+        """Save the weights of a best epoch."""
+        if self.folder is not None:
+            write_state(self._path("best", epoch), dict(weights))
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest state, or None where the run begins; refuse that of another run."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from torch import Tensor, nn
@@ -113,9 +113,8 @@ def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:
         state = job.module.state_dict()
         stopping.best_weights = {name: _copied(value) for name, value in state.items()}
         if first:
-            # The checkpoint of the epoch before, which is kept too, still names the former best.
-            needed = () if before is None else (before,)
-            checkpoints.save_best(record.epoch, stopping.best_weights, needed)
+            checkpoints.save_best(record.epoch, stopping.best_weights)
+    now = stopping.best_epoch
     if first and checkpoints.folder is not None:
         state = {
             "epoch": run.epoch,
@@ -127,7 +126,7 @@ def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:
             "stopping": stopping.state(),
             "records": [one.to_dict() for one in run.records],
         }
-        checkpoints.save(run.epoch, state)
+        checkpoints.save(run.epoch, state, {best for best in (before, now) if best is not None})
     run.fabric.barrier()
 
 
@@ -157,11 +156,13 @@ def trained(job: Job) -> Trained:
     """Return the finished run, with model and loss on the CPU."""
     run, stopping = job.run, job.stopping
     assert stopping.best_epoch is not None
-    ended = "patience" if stopping.enough else "hook" if run.stop else "epochs"
+    why: Literal["patience", "hook", "epochs"] = "hook" if run.stop else "epochs"
+    if stopping.enough:
+        why = "patience"
     return Trained(
         model=job.module.cpu().eval(),
         loss=run.loss.cpu(),
         records=tuple(run.records),
         best_epoch=stopping.best_epoch,
-        why=ended,  # type: ignore[arg-type]
+        why=why,
     )

@@ -167,8 +167,7 @@ def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor,
     loss = run.loss(logits, labels.to(job.device, non_blocking=True))
     check_value(loss, type(run.loss).__name__)
     # Processes average their gradients; a sum over rows is to be the sum over all of them.
-    many = job.shard[1] > 1 and getattr(run.loss, "reduction", None) == "sum"
-    run.fabric.backward(loss * job.shard[1] if many else loss)
+    run.fabric.backward(loss * job.shard[1] if job.shard[1] > 1 and _is_sum(run.loss) else loss)
     if job.options.clip is not None:
         run.fabric.clip_gradients(
             run.model, job.optimizer, max_norm=job.options.clip, error_if_nonfinite=False
@@ -177,6 +176,11 @@ def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor,
     for weight in job.weights:  # what zero_grad does, without its look at every option
         weight.grad = None
     return logits.detach(), loss.detach()
+
+
+def _is_sum(loss: nn.Module) -> bool:
+    """Whether a loss, or a term of it, is a sum over the rows of a batch."""
+    return any(getattr(part, "reduction", None) == "sum" for part in loss.modules())
 
 
 def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: float) -> EpochRecord:

@@ -15,6 +15,7 @@ from tests.unit.training.runs import blobs, net, options, same_weights
 
 from calibrant.errors import InputError, TrainingError
 from calibrant.training import Hook, train
+from calibrant.training.tensor_file import read_state, write_state
 
 KILLED_AT = random.Random(5).sample(range(1, resumed_run.EPOCHS * resumed_run.STEPS), 5)
 
@@ -63,6 +64,23 @@ def test_the_two_newest_checkpoints_and_the_best_weights_are_kept(tmp_path):
     assert names[-2:] == ["epoch-0003.safetensors", "epoch-0004.safetensors"]
     assert f"best-{trained.best_epoch:04d}.safetensors" in names
     assert len(names) <= 4  # two checkpoints, and the best epochs that they name
+
+
+def test_every_checkpoint_finds_the_best_weights_that_it_names(tmp_path, monkeypatch):
+    written = []
+
+    def watched(path, state):
+        write_state(path, state)
+        named = [read_state(one)["stopping"]["best_epoch"] for one in tmp_path.glob("epoch-*")]
+        found = {int(one.stem[5:]) for one in tmp_path.glob("best-*")}
+        written.append((set(named) <= found, len(found)))
+
+    monkeypatch.setattr("calibrant.training.checkpoints.write_state", watched)
+    chosen = options(epochs=12, learning_rate=0.003, min_delta=0.0, patience=None)
+    train(net(), blobs(64), blobs(60, seed=1), folder=tmp_path, options=chosen)
+    assert all(whole for whole, _ in written)  # whenever a run may be killed
+    assert max(many for _, many in written) <= 3
+    assert len(written) > 15  # checkpoints, and some new best epochs
 
 
 @pytest.mark.parametrize(

@@ -98,6 +98,8 @@ def point_view(
     classes: Sequence[Any],
     weights: Any = None,
     cost: Cost | None = None,
+    withheld: Any = None,
+    outside: Any = None,
 ) -> PointView:
     """Put a result beside what every threshold would do on the rows behind it.
 
@@ -110,6 +112,8 @@ def point_view(
     classes : names of all classes, in the order of the columns
     weights : inverse inclusion probabilities
     cost : what decisions cost; by default the cost that the result holds
+    withheld : rows that are never acted on, whatever their score
+    outside : rows that belong to no class
 
     Examples
     --------
@@ -122,7 +126,8 @@ def point_view(
     True
     """
     probs, logits = (scores, None) if on == "probs" else (None, scores)
-    question = question_of(labels, probs, logits, result.of, tuple(classes), weights)
+    masks = {"withheld": withheld, "outside": outside}
+    question = question_of(labels, probs, logits, result.of, tuple(classes), weights, **masks)
     keep = []
     if isinstance(result, OperatingPoint):
         keep = [result.logit if on == "logits" else result.threshold]

@@ -158,15 +158,24 @@ def crowded(curve: OperatingCurve, mark: float | None) -> bool:
 
 
 def question_of(
-    labels: Any, probs: Any, logits: Any, of: Any, classes: tuple[Any, ...], weights: Any
+    labels: Any,
+    probs: Any,
+    logits: Any,
+    of: Any,
+    classes: tuple[Any, ...],
+    weights: Any,
+    **masks: Any,
 ) -> Question:
-    """Put rows in order for class `of`; labels may also be positions in `classes`."""
+    """Put rows in order for class `of`; labels may also be positions in `classes`.
+
+    `masks` are `withheld` and `outside`, as for `put_question`.
+    """
     asked = [RATES["accuracy" if of is None else "precision"]]
     numbered = np.asarray(labels).dtype.kind in "iu" and all(isinstance(c, str) for c in classes)
     place = classes.index(of) if numbered and of is not None else of
     found = put_question(
         labels, probs, logits, asked, weights=weights, classes=None if numbered else classes,
-        positive=place, needs_both=False,
+        positive=place, needs_both=False, **masks,
     )  # fmt: skip
     return replace(found, of=of, classes=classes)
 

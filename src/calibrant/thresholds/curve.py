@@ -265,7 +265,7 @@ def curve_of(
 
 def _kept(rows: Ranked, points: int | None, keep: Iterable[float]) -> IntArray:
     """Return the positions to keep: evenly in rank, down from the top, in positives, in score."""
-    ends = rows.ends
+    ends = rows.ends[rows.ends <= rows.last]
     if points is None or len(ends) <= points:
         return ends
     each = max(2, points // 4)

@@ -23,7 +23,7 @@ def kept_candidates(
     Each of T targets gets delta / T. The largest of their p-values would do at a threshold that
     was fixed beforehand, but here the data choose where each target is put to the test.
     """
-    kept = np.ones(len(found.positions), dtype=bool)
+    kept = np.asarray(found.positions <= rows.last)
     for target in targets:
         if delta is None:
             kept &= estimates_meet(rows, found, target)

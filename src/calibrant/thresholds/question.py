@@ -9,6 +9,7 @@ from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
@@ -61,7 +62,7 @@ class Question:
 
     def threshold_at(self, position: int) -> Threshold:
         """Return the threshold that acts on exactly the first `position` rows."""
-        if position >= self.rows.n:
+        if position >= self.rows.last:  # all rows that may be acted on are
             return Threshold(0.0, -math.inf, True)
         own, other = self._gaps(position)
         kind = self.rows.score.dtype.type
@@ -106,11 +107,15 @@ def put_question(
     rng: int | np.random.Generator = 0,
     needs_both: bool = True,
     promised: bool = False,
+    withheld: NDArray[np.bool_] | None = None,
+    outside: NDArray[np.bool_] | None = None,
 ) -> Question:
     """Check the input and sort the rows for the question that the rates ask.
 
     With `needs_both`, rows with and without the class that is acted on must be there. With
-    `promised`, weights must be such that a promise can rest on them.
+    `promised`, weights must be such that a promise can rest on them. Rows that are `withheld` are
+    never acted on, whatever their score, and count as passed over. Rows `outside` belong to no
+    class, whatever label stands in their place: acting on them is wrong.
     """
     array, on = as_scores(probs, logits)
     n_classes = 2 if array.ndim == 1 else array.shape[1]
@@ -122,6 +127,10 @@ def put_question(
     of = _asked_for(list(rates), names, positive)
     scores = row_scores(array, on=on, of=of, classes=names)
     event = codes == predicted(array, on) if of is None else codes == names.index(of)
+    if outside is not None:
+        event = event & ~outside
+    if withheld is not None:
+        scores = np.where(withheld, -np.inf, scores)
     heavy = as_weights(weights, len(codes))
     _check_largest(largest_weight, heavy)
     if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there

@@ -30,17 +30,24 @@ class Ranked:
     event : (n,) whether the row is positive; tied rows stand in random order
     weight : (n,) or None
     largest_weight : the most that any row could weigh, in this sample or another
+    withheld : how many rows at the end, of score -inf, are never acted on
     """
 
     score: NDArray[np.floating[Any]]
     event: NDArray[np.bool_]
     weight: FloatArray | None = None
     largest_weight: float = 1.0
+    withheld: int = 0
 
     @property
     def n(self) -> int:
         """Rows."""
         return len(self.score)
+
+    @property
+    def last(self) -> int:
+        """The last position that may be taken: no row that is withheld is acted on."""
+        return self.n - self.withheld
 
     @cached_property
     def positives(self) -> int:
@@ -73,7 +80,8 @@ def rank_rows(
 ) -> Ranked:
     """Sort rows by falling score and put tied rows into random order.
 
-    The result depends on the rows alone, not on the order they come in.
+    The result depends on the rows alone, not on the order they come in. A score of -inf marks a row
+    that is never acted on.
 
     Examples
     --------
@@ -89,9 +97,10 @@ def rank_rows(
         shuffled = _mix_ties(same, event, weight, _source(rng, same))
         event = event[shuffled]
         weight = None if weight is None else weight[shuffled]
+    withheld = int(np.isneginf(score).sum())
     if weight is None:
-        return Ranked(score, event)
-    return Ranked(score, event, weight, largest_weight or float(weight.max()))
+        return Ranked(score, event, withheld=withheld)
+    return Ranked(score, event, weight, largest_weight or float(weight.max()), withheld)
 
 
 def _source(rng: int | np.random.Generator, same: NDArray[np.bool_]) -> np.random.Generator:

@@ -80,6 +80,8 @@ def check_transfer(
     weights: Any = None,
     largest_weight: float | None = None,
     confidence: float = 0.95,
+    withheld: Mask | None = None,
+    outside: Mask | None = None,
 ) -> Transfer:
     r"""Judge the promises of an operating point by later labelled rows.
 
@@ -102,6 +104,8 @@ def check_transfer(
     weights : inverse inclusion probabilities, or None
     largest_weight : the most that any row could weigh; by default the largest weight given
     confidence : that all verdicts are right
+    withheld : rows that something else, such as an out-of-scope rule, keeps from being acted on
+    outside : rows that belong to no class, whatever label stands in their place
 
     Examples
     --------
@@ -122,6 +126,8 @@ def check_transfer(
         )
     level = _level(confidence, len(point.hold))
     positive = _positive(point, codes, probs, logits)
+    acted = acted if withheld is None else acted & ~withheld
+    positive = positive if outside is None else positive & ~outside
     heavy = as_weights(weights, len(codes))
     if heavy is not None:  # a row of weight 0 is a row that is not there
         positive, acted, heavy = positive[heavy > 0], acted[heavy > 0], heavy[heavy > 0]

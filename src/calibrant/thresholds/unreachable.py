@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.errors import TargetUnreachable
 from calibrant.thresholds.candidates import Candidates
@@ -13,6 +14,7 @@ from calibrant.thresholds.keeping import estimates_meet, kept_candidates
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.power import Needed, labels_needed
 from calibrant.thresholds.question import Question
+from calibrant.thresholds.ranked import Ranked
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.walk import fewest_rows
 
@@ -35,7 +37,12 @@ def unreachable(
     hardest = _hardest(question, found, targets, delta)
     best, place = _best(question, found, targets, hardest, delta)
     fixed = None if found.thresholds is None else found.positions
-    needed = None if delta is None else labels_needed(rows, targets, delta, positions=fixed)
+    needed = None
+    # Forecasts know nothing of rows that are withheld; where these are the obstacle, none is made.
+    if delta is not None and not (
+        rows.withheld and not _met_by_estimates(rows, found, targets).any()
+    ):
+        needed = labels_needed(rows, targets, delta, positions=fixed)
     return TargetUnreachable(
         hold=[str(target) for target in targets],
         n=rows.n,
@@ -97,6 +104,16 @@ def _best(
     return value, place
 
 
+def _met_by_estimates(
+    rows: Ranked, found: Candidates, targets: tuple[Target, ...]
+) -> NDArray[np.bool_]:
+    """Say at which candidates the estimates meet all targets."""
+    met = np.asarray(found.positions <= rows.last)
+    for target in targets:
+        met &= estimates_meet(rows, found, target)
+    return met
+
+
 def _why(
     question: Question,
     found: Candidates,
@@ -106,9 +123,7 @@ def _why(
 ) -> str:
     """Say what stands in the way, in a clause."""
     rows = question.rows
-    met = np.ones(len(found.positions), dtype=bool)
-    for target in targets:
-        met &= estimates_meet(rows, found, target)
+    met = _met_by_estimates(rows, found, targets)
     target = targets[hardest]
     if not met.any() and len(targets) > 1:
         return f"no threshold meets all of them even by its estimates, {_NO_HELP}"

@@ -107,7 +107,7 @@ def _grouped(parquet: pq.ParquetWriter) -> Iterator[Write]:
     def flush() -> None:
         if waiting:
             whole = pa.concat_tables(waiting)
-            parquet.write_table(whole, row_group_size=whole.num_rows)
+            parquet.write_table(whole, row_group_size=max(1, whole.num_rows))
             waiting.clear()
 
     def write(table: pa.Table) -> None:

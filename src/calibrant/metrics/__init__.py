@@ -23,6 +23,7 @@ from calibrant.metrics.ranking import auprc, aurc, auroc
 from calibrant.metrics.smooth import ece_smooth
 from calibrant.metrics.spiegelhalter import spiegelhalter
 from calibrant.metrics.sweep import ece_sweep
+from calibrant.metrics.true_ce import true_ce
 
 __all__ = [
     "Decomposition",
@@ -55,4 +56,5 @@ __all__ = [
     "recall_macro",
     "sce",
     "spiegelhalter",
+    "true_ce",
 ]

@@ -15,6 +15,8 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from tests.data_sets import data_file
 from tokenizers import Tokenizer
 
@@ -185,3 +187,31 @@ def test_real_messages_are_read_as_a_plain_transcription_reads_them():
         for text in other
     ]
     assert rows_of(encoder, other) == expected
+
+
+ENCODER = TextEncoder(min_count=1, max_length=7).fit([*TEXTS, "caf\u00e9 \u00df a_b 42 ... ([x])"])
+ODD = ["[PAD]", "[UNK]", "\u00e9", "\u0130", "e\u0301", "\uff21", "\u200d", "caf\u00e9"]
+LETTERS = st.sampled_from([*"aB4.,[]()_ \t\n\r\x00\x1c\x1f\x85\xa0", "it ", "BROKE", *ODD])
+
+
+@given(st.lists(st.lists(LETTERS, max_size=12).map("".join), min_size=1, max_size=5))
+@example(["[PAD] it", "it [UNK]", "[pad]", "it\x1cbroke", ""])
+def test_the_fast_way_gives_what_the_tokenizer_gives(texts):
+    tokenizer = Tokenizer.from_str(ENCODER.tokenizer_)
+    tokenizer.enable_truncation(7)
+    due = [tokenizer.encode(text).ids or [UNKNOWN] for text in texts]
+    assert rows_of(ENCODER, texts) == due
+
+
+@given(st.text(st.characters(max_codepoint=127), max_size=40))
+def test_every_ascii_text_is_cut_as_the_tokenizer_cuts_it(text):
+    tokenizer = Tokenizer.from_str(ENCODER.tokenizer_)
+    assert rows_of(ENCODER, [text]) == [tokenizer.encode(text).ids[:7] or [UNKNOWN]]
+
+
+def test_a_tokenizer_of_another_kind_is_followed():
+    """A tokenizer.json may come from elsewhere, such as one that keeps capitals."""
+    saved = TextEncoder(min_count=1).fit(TEXTS).to_dict()
+    saved["tokenizer"]["normalizer"] = None
+    other = TextEncoder.from_dict(saved)
+    assert rows_of(other, ["It it"]) == [[UNKNOWN, other.words.index("it")]]

@@ -1,0 +1,118 @@
+"""Which files a user names: a file, a folder, a glob, or several of them."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from calibrant.errors import InputError
+
+__all__ = ["FileKind", "Paths", "denied", "named_files", "suffix_of"]
+
+Paths = str | Path | Sequence[str | Path]
+
+
+@dataclass(frozen=True)
+class FileKind:
+    """What is looked for.
+
+    Parameters
+    ----------
+    noun : what errors call such a file, like "score file"
+    suffixes : that names may end in
+    shown : those suffixes in words, without the packed ones
+    needs : what an empty file lacks
+    """
+
+    noun: str
+    suffixes: tuple[str, ...]
+    shown: str
+    needs: str
+
+
+def named_files(path: Paths, kind: FileKind) -> list[Path]:
+    """Resolve a path, folder, glob or a list of them to existing files of one type.
+
+    Files in a folder and matches of a glob come in alphabetical order.
+    """
+    paths = [path] if isinstance(path, str | Path) else list(path)
+    if not paths or "" in paths:  # '' would be the current folder: a shell variable left unset
+        raise InputError(f"no {kind.noun} was named: give a {kind.shown} file, a folder or a glob.")
+    files = [file for one in paths for file in _resolve(Path(one), kind)]
+    types = {suffix_of(file, kind).removesuffix(".gz"): file for file in reversed(files)}
+    if len(types) > 1:
+        some = " and ".join(str(file) for file in list(types.values())[:2])
+        raise InputError(
+            f"{kind.noun}s must be of one type, got {' and '.join(sorted(types))} (such as {some}):"
+            " name one type with a glob like 'folder/*.parquet'."
+        )
+    seen: set[Path] = set()
+    for file in files:
+        _check_readable(file, kind)
+        if file.resolve() in seen:
+            raise InputError(f"{file} is named twice: its rows would count double.")
+        seen.add(file.resolve())
+    return files
+
+
+def suffix_of(path: Path, kind: FileKind) -> str:
+    """Return the suffix that chooses the reader, or ''."""
+    name = path.name.lower()
+    return next((s for s in sorted(kind.suffixes, key=len, reverse=True) if name.endswith(s)), "")
+
+
+def denied(path: Path) -> InputError:
+    """Return the error of a path that may not be read."""
+    return InputError(f"{path} may not be read: ask for read permission on it.")
+
+
+def _resolve(path: Path, kind: FileKind) -> list[Path]:
+    if path.is_dir():
+        return _in_folder(path, kind)
+    if path.exists():
+        if not suffix_of(path, kind):
+            raise InputError(
+                f"{path} is not a {kind.noun}: its name must end in {kind.shown} (text also .gz)."
+            )
+        return [path]
+    if glob.has_magic(str(path)):
+        found = sorted(Path(match) for match in glob.glob(str(path), recursive=True))
+        files = [file for file in found if file.is_file() and suffix_of(file, kind)]
+        if not files:
+            raise InputError(f"{path} matches no {kind.shown} file: check the pattern.")
+        return files
+    near = _close_files(path)
+    raise InputError(f"{path} does not exist{near}: check the path.")
+
+
+def _in_folder(folder: Path, kind: FileKind) -> list[Path]:
+    try:
+        inside = sorted(folder.iterdir())
+    except PermissionError:
+        raise denied(folder) from None
+    # Names that start with a dot or underscore are the droppings of other tools (_SUCCESS, .crc).
+    files = [f for f in inside if f.is_file() and suffix_of(f, kind) and f.name[0] not in "._"]
+    if not files:
+        deeper = " (subfolders need a glob like 'folder/**/*.parquet')"
+        hint = deeper if any(f.is_dir() for f in inside) else ""
+        raise InputError(f"{folder} is a folder without any {kind.shown} file{hint}.")
+    return files
+
+
+def _check_readable(file: Path, kind: FileKind) -> None:
+    if not os.access(file, os.R_OK):
+        raise denied(file)
+    if file.is_file() and file.stat().st_size == 0:
+        raise InputError(f"{file} is empty: it needs {kind.needs}.")
+
+
+def _close_files(path: Path) -> str:
+    if not path.parent.is_dir() or not os.access(path.parent, os.R_OK):
+        return ""
+    names = [p.name for p in path.parent.iterdir()]
+    near = difflib.get_close_matches(path.name, names, n=1)
+    return f" (did you mean {path.parent / near[0]}?)" if near else ""

@@ -8,7 +8,7 @@ from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, Self, cast
 
 import numpy as np
 import torch
@@ -18,6 +18,7 @@ from torch import nn
 
 from calibrant.calibrators.base import Unfitted
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
+from calibrant.data.resampling import Resampling, resampled
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.names import LossLike
@@ -50,7 +51,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     constructor stores. The order of `fit` rules out leaks: rows are split into train and steer
     first, the encoder learns from the train rows, then the network does.
 
-    Parameters are those of `TrainingOptions`, of `train`, and three more; see a subclass.
+    Parameters are those of `TrainingOptions`, of `train`, and four more; see a subclass.
     """
 
     classes_: NDArray[Any]
@@ -58,6 +59,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
     model_: nn.Module
     loss_: nn.Module
     _scored_at_a_time = 1024
+    _ways_to_resample: tuple[str, ...] = ("over", "under")
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -79,6 +81,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         min_delta: float,
         choose_by: ChooseBy,
         steer_share: float,
+        resample: str | None,
         correct_prior: bool,
         seed: int,
         device: str,
@@ -103,6 +106,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.min_delta = min_delta
         self.choose_by = choose_by
         self.steer_share = steer_share
+        self.resample = resample
         self.correct_prior = correct_prior
         self.seed = seed
         self.device = device
@@ -122,6 +126,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
             rows are spent: fit calibrators and thresholds on others.
         """
         options, hooks = self._options(), self._checked_hooks()
+        self._check_resample()
         encoder = self._new_encoder()
         rows = self._read(X, "X", encoder)
         self._refuse_own_labels(rows, y)
@@ -139,14 +144,16 @@ class Estimator(ClassifierMixin, BaseEstimator):
         encoder.fit(splits.train)
         with own_randomness(options.seed):
             network = self._network(encoder, len(classes))
+        train_rows, log_shift = self._train_rows(encoder, splits.train, splits.train_codes, classes)
         _warn_absent(splits.steer_codes, classes)
         with warnings.catch_warnings():  # said above, with the names of the classes
             warnings.filterwarnings("ignore", message="the steer split has no rows of")
             trained = train(
                 network,
-                self._encoded(encoder, splits.train, splits.train_codes),
+                train_rows,
                 self._encoded(encoder, splits.steer, splits.steer_codes),
                 loss=self.loss,
+                log_shift=None if log_shift is None else torch.from_numpy(log_shift),
                 options=options,
                 hooks=hooks,
                 folder=self.folder,
@@ -157,18 +164,36 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.model_, self.loss_ = trained.model.float(), trained.loss
         self.records_, self.best_epoch_ = trained.records, trained.best_epoch
         self.why_ = trained.why
-        self.steer_places_ = splits.places
+        self.steer_places_, self._resampling_shift = splits.places, log_shift
         self._note_columns(rows)
         return self
 
     def predict_logits(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return logits (n, K), columns in the order of `classes_`, the loss's shift taken off."""
+        """Return logits (n, K), columns in the order of `classes_`, `log_shift_` taken off."""
         self._check_fitted()
         given = self._read(X, "X", self.encoder_)
         rows = self._encoded(self.encoder_, given, None)
         model = _on_device(self.model_, self.device)
         logits = predict_logits(model, rows, batch_size=self._scored_at_a_time)[: len(given)]
-        return logits.astype(np.float64) - self._shift()
+        shift = self.log_shift_
+        return logits.astype(np.float64) - (0.0 if shift is None else shift)
+
+    @property
+    def log_shift_(self) -> FloatArray | None:
+        """What `predict_logits` subtracts from the logits of `model_`, (K,), or None for nothing.
+
+        It is what the loss and `resample` moved the logits by, towards class frequencies that the
+        data do not have; None with `correct_prior=False`.
+        """
+        self._check_fitted()
+        if not self.correct_prior:
+            return None
+        told = getattr(self.loss_, "log_shift", None)
+        of_loss = told() if callable(told) else None
+        if of_loss is None:
+            return self._resampling_shift
+        shift = np.asarray(of_loss.detach().cpu().double().numpy())
+        return shift if self._resampling_shift is None else shift + self._resampling_shift
 
     def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the logarithm of `predict_proba`, exact where that rounds to 0."""
@@ -236,11 +261,25 @@ class Estimator(ClassifierMixin, BaseEstimator):
         apart_codes = codes_of(steer[1], classes, n=len(apart))
         return _Splits(rows, codes, apart, apart_codes, np.empty(0, dtype=np.int64))
 
-    def _shift(self) -> FloatArray | float:
-        """Return what the loss moved the logits by, towards a prior that the data do not have."""
-        told = getattr(self.loss_, "log_shift", None)
-        shift = told() if self.correct_prior and callable(told) else None
-        return 0.0 if shift is None else np.asarray(shift.detach().cpu().double().numpy())
+    def _check_resample(self) -> None:
+        known = self._ways_to_resample
+        if self.resample is None:
+            return
+        if not isinstance(self.resample, str) or self.resample not in known:
+            raise InputError(
+                f"resample must be None or one of {', '.join(map(repr, known))}, got "
+                f"{self.resample!r}."
+            )
+
+    def _train_rows(
+        self, encoder: Any, rows: Any, codes: IntArray, classes: NDArray[Any]
+    ) -> tuple[Rows, FloatArray | None]:
+        """Return the train rows for the loop, resampled, and what that moves the logits by."""
+        if self.resample is None:
+            return self._encoded(encoder, rows, codes), None
+        found = resampled(codes, cast(Resampling, self.resample), seed=self.seed)
+        drawn = self._encoded(encoder, _taken(rows, found.places), codes[found.places])
+        return drawn, found.log_shift
 
     def _refuse_own_labels(self, rows: Any, y: Any) -> None:
         name = getattr(y, "name", None)

@@ -44,6 +44,7 @@ class Job:
     weights : of model and loss, all that the optimiser moves
     device, kind : where the model is, and the precision of its weights
     shard : rank and number of processes
+    log_shift : what resampled train rows move the logits by; None where they are as they were
     """
 
     run: Run
@@ -60,10 +61,16 @@ class Job:
     device: torch.device
     kind: torch.dtype | None
     shard: tuple[int, int]
+    log_shift: Tensor | None
 
 
 def set_up(
-    model: nn.Module, loss: nn.Module, train_rows: Rows, steer_rows: Rows, options: TrainingOptions
+    model: nn.Module,
+    loss: nn.Module,
+    train_rows: Rows,
+    steer_rows: Rows,
+    options: TrainingOptions,
+    log_shift: Tensor | None = None,
 ) -> Job:
     """Put model, loss, optimiser and rows where the run runs."""
     fabric = make_fabric(options)
@@ -93,6 +100,7 @@ def set_up(
         device=fabric.device,
         kind=weight_type(model),
         shard=(fabric.global_rank, fabric.world_size),
+        log_shift=log_shift,
     )
 
 

@@ -29,7 +29,7 @@ from calibrant.training.progress import ProgressBar
 from calibrant.training.records import EpochRecord, Trained
 from calibrant.training.scoring import gathered, moved, score, share_buffers
 from calibrant.training.seeds import own_randomness, row_order, seed_epoch
-from calibrant.training.split_checks import check_splits, class_counts
+from calibrant.training.split_checks import check_shift, check_splits, class_counts
 from calibrant.training.steering import steer_figures
 
 __all__ = ["train"]
@@ -43,6 +43,7 @@ def train(
     steer_rows: Rows,
     *,
     loss: LossLike = "ce",
+    log_shift: Tensor | None = None,
     options: TrainingOptions | None = None,
     hooks: Sequence[Hook] = (),
     folder: str | Path | None = None,
@@ -66,6 +67,11 @@ def train(
     train_rows, steer_rows : `ArrayRows`, `TextRows` or anything else that deals out batches
     loss : a name like "adafocal" or "focal:gamma=3", a function of (logits, labels) or a Module,
         which is copied: what it learned is in the result's `loss`
+    log_shift : (K,) what the class frequencies of the train rows move the logits by, where rows
+        were resampled: `calibrant.data.resampled` tells it. It is taken off the logits of the
+        steer split before anything looks at them, so that an epoch is judged by probabilities for
+        the frequencies that the data have. The model is left as it learned: subtract it too
+        wherever its logits are used. None where the train rows are as they were
     options : see `TrainingOptions`
     hooks : see `Hook`
     folder : where checkpoints go; None to keep none
@@ -86,17 +92,19 @@ def train(
     options = TrainingOptions() if options is None else options
     n_classes = check_splits(model, train_rows, steer_rows)
     module = copy.deepcopy(as_loss(loss, class_counts=class_counts(train_rows, n_classes)))
+    shift = check_shift(log_shift, n_classes)
     prints = {}
     if folder is not None:
         splits = {"train": train_rows, "steer": steer_rows}
-        prints = fingerprint_of(options, model, module, splits)
+        told = None if shift is None else shift.tolist()
+        prints = {"log_shift": told, **fingerprint_of(options, model, module, splits)}
     checkpoints = Checkpoints(folder, prints)
     with ExitStack() as at_the_end:
         for hook in hooks:
             at_the_end.callback(hook.close)
         at_the_end.enter_context(own_randomness())
         at_the_end.enter_context(naming_out_of_memory(options.batch_size))
-        job = set_up(model, module, train_rows, steer_rows, options)
+        job = set_up(model, module, train_rows, steer_rows, options, shift)
         if progress:
             bar = ProgressBar(options.epochs, job.steps)
             at_the_end.callback(bar.close)
@@ -201,7 +209,7 @@ def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: flo
 
 
 def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
-    """Return logits and labels of this process's part of the steer split."""
+    """Return logits and labels of this process's part of the steer split, resampling undone."""
     run = job.run
     share_buffers(job.module, job.shard[1])
     size = max(job.options.batch_size, _SCORED)
@@ -210,6 +218,8 @@ def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
         logits, labels = score(job.module, job.steer_rows, size, job.device, job.shard)
     if not bool(logits.isfinite().all()):
         raise _diverged(job, "the logits of the steer split are not finite")
+    if job.log_shift is not None:
+        logits = logits - job.log_shift.to(logits)
     for hook in hooks:
         hook.on_steer(run, logits, labels)
     return logits, labels

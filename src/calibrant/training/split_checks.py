@@ -13,7 +13,7 @@ from calibrant.losses.evaluating import evaluating
 from calibrant.training.batches import Rows
 from calibrant.training.scoring import moved, weight_type
 
-__all__ = ["check_batches", "check_splits", "class_counts"]
+__all__ = ["check_batches", "check_shift", "check_splits", "class_counts"]
 
 _FEWEST = 2  # rows that a temperature can be fitted to
 
@@ -59,6 +59,22 @@ def check_batches(
             raise InputError(f"{name} must be at least {least}{of_all}{why}, got {value}.")
     if len(steer_rows) < world:
         raise InputError(f"the steer split must hold at least {world} rows{of_all}.")
+
+
+def check_shift(log_shift: Tensor | None, n_classes: int) -> Tensor | None:
+    """Check what resampled rows move the logits by: a finite number for each class."""
+    if log_shift is None:
+        return None
+    try:
+        found = torch.as_tensor(log_shift, dtype=torch.float64, device="cpu")
+    except (TypeError, ValueError, RuntimeError):
+        found = torch.empty(0)
+    if found.shape != (n_classes,) or not bool(found.isfinite().all()):
+        raise InputError(
+            f"log_shift must hold one finite number for each of the {n_classes} classes, got "
+            f"{log_shift!r:.200}: calibrant.data.resampled tells it."
+        )
+    return found
 
 
 def class_counts(rows: Rows, n_classes: int) -> Tensor:

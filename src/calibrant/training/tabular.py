@@ -5,18 +5,21 @@ from __future__ import annotations
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 from torch import nn
 
+from calibrant.data.resampling import Resampling, smote
 from calibrant.data.table_columns import Table, as_table
 from calibrant.data.table_encoder import TableEncoder
 from calibrant.errors import InputError
-from calibrant.inputs import IntArray
+from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.names import LossLike
 from calibrant.models import MLP
 from calibrant.training.array_rows import ArrayRows
+from calibrant.training.batches import Rows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
@@ -66,8 +69,13 @@ class TabularClassifier(Estimator):
         temperature scaling), "nll" or "f1"
     steer_share : share of the rows of every class that is split off for steering, where `fit` is
         given no steer rows
-    correct_prior : whether to take off what the loss moved the logits by (class weights, balanced
-        softmax), so that probabilities are those of the train rows' class frequencies
+    resample : how to make the classes of the train rows equally frequent: "over" repeats rows of
+        the smaller ones, "under" drops rows of the larger ones, "smote" (extra `resampling`) adds
+        rows between encoded rows of the smaller ones; None to leave them. The encoder learns
+        before that, and steer rows stay as they are. See `resampled` and `smote`
+    correct_prior : whether to take off what the loss (class weights, balanced softmax) and
+        `resample` moved the logits by, so that probabilities are those of the train rows' class
+        frequencies
     seed : of the split, the first weights, the order of rows and dropout
     device : "auto", "cpu", "cuda", "cuda:1"
     folder : where checkpoints go, to go on after a crash; None to keep none
@@ -83,6 +91,7 @@ class TabularClassifier(Estimator):
     records_ : one `EpochRecord` for each epoch
     best_epoch_, why_ : the epoch that was kept, and why the run ended
     steer_places_ : positions of the rows that were split off for steering
+    log_shift_ : what `predict_logits` subtracts from the logits of `model_`, (K,), or None
     n_features_in_, feature_names_in_ : the columns of the table, where it names them
 
     Examples
@@ -96,6 +105,7 @@ class TabularClassifier(Estimator):
     """
 
     _scored_at_a_time = _BLOCK
+    _ways_to_resample = ("over", "under", "smote")
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -125,6 +135,7 @@ class TabularClassifier(Estimator):
         min_delta: float = 1e-4,
         choose_by: ChooseBy = "refinement",
         steer_share: float = 0.1,
+        resample: Resampling | Literal["smote"] | None = None,
         correct_prior: bool = True,
         seed: int = 0,
         device: str = "auto",
@@ -150,6 +161,7 @@ class TabularClassifier(Estimator):
             min_delta=min_delta,
             choose_by=choose_by,
             steer_share=steer_share,
+            resample=resample,
             correct_prior=correct_prior,
             seed=seed,
             device=device,
@@ -183,6 +195,16 @@ class TabularClassifier(Estimator):
         if labels is None:
             features = np.pad(features, ((0, -len(features) % _BLOCK), (0, 0)))
         return ArrayRows(features, labels)
+
+    def _train_rows(
+        self, encoder: TableEncoder, rows: Table, codes: IntArray, classes: NDArray[Any]
+    ) -> tuple[Rows, FloatArray | None]:
+        if self.resample != "smote":
+            return super()._train_rows(encoder, rows, codes, classes)
+        features = encoder.transform(rows)
+        # By name, so that an error can tell which class has too few rows.
+        features, names, log_shift = smote(features, classes[codes], seed=self.seed)
+        return ArrayRows(features, np.searchsorted(classes, names)), log_shift
 
     def _network(self, encoder: TableEncoder, n_classes: int) -> nn.Module:
         for name, like in _LIKE.items():

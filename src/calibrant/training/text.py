@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from calibrant.data.resampling import Resampling
 from calibrant.data.text_encoder import TextEncoder, as_texts
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
@@ -52,8 +53,12 @@ class TextClassifier(Estimator):
         temperature scaling), "nll" or "f1"
     steer_share : share of the rows of every class that is split off for steering, where `fit` is
         given no steer rows
-    correct_prior : whether to take off what the loss moved the logits by (class weights, balanced
-        softmax), so that probabilities are those of the train rows' class frequencies
+    resample : how to make the classes of the train rows equally frequent: "over" repeats rows of
+        the smaller ones, "under" drops rows of the larger ones; None to leave them. The vocabulary
+        is learned before that, and steer rows stay as they are. See `resampled`
+    correct_prior : whether to take off what the loss (class weights, balanced softmax) and
+        `resample` moved the logits by, so that probabilities are those of the train rows' class
+        frequencies
     seed : of the split, the first weights, the order of rows and dropout
     device : "auto", "cpu", "cuda", "cuda:1"
     folder : where checkpoints go, to go on after a crash; None to keep none
@@ -69,6 +74,7 @@ class TextClassifier(Estimator):
     records_ : one `EpochRecord` for each epoch
     best_epoch_, why_ : the epoch that was kept, and why the run ended
     steer_places_ : positions of the rows that were split off for steering
+    log_shift_ : what `predict_logits` subtracts from the logits of `model_`, (K,), or None
 
     Examples
     --------
@@ -106,6 +112,7 @@ class TextClassifier(Estimator):
         min_delta: float = 1e-4,
         choose_by: ChooseBy = "refinement",
         steer_share: float = 0.1,
+        resample: Resampling | None = None,
         correct_prior: bool = True,
         seed: int = 0,
         device: str = "auto",
@@ -131,6 +138,7 @@ class TextClassifier(Estimator):
             min_delta=min_delta,
             choose_by=choose_by,
             steer_share=steer_share,
+            resample=resample,
             correct_prior=correct_prior,
             seed=seed,
             device=device,
@@ -155,6 +163,14 @@ class TextClassifier(Estimator):
     def _encoded(self, encoder: TextEncoder, rows: list[str], labels: IntArray | None) -> TextRows:
         tokens, offsets = encoder.encode(rows)
         return TextRows(tokens, offsets, labels)
+
+    def _check_resample(self) -> None:
+        if self.resample == "smote":
+            raise InputError(
+                "resample='smote' mixes features of two rows, which texts do not have: choose "
+                "'over' or 'under'."
+            )
+        super()._check_resample()
 
     def _network(self, encoder: TextEncoder, n_classes: int) -> nn.Module:
         options = self.model_options or {}

@@ -10,6 +10,7 @@ import torch
 from torch import Generator, Tensor
 
 from calibrant.errors import InputError
+from calibrant.models.text_batch import padded
 from calibrant.training.batches import Batch
 from calibrant.training.dealing import (
     as_row_labels,
@@ -123,17 +124,9 @@ class TextRows:
         width = max(int(lengths.max()), 1)
         # One small copy to the device per batch; the padded batch is made there.
         needed = torch.stack((places, self.starts[places], lengths))
-        places, starts, ends = needed.to(self.tokens.device, non_blocking=True)
-        columns = torch.arange(width, device=self.tokens.device)
-        where = (starts.unsqueeze(1) + columns).clamp_(max=len(self.tokens) - 1)
-        tokens = _taken(self.tokens, where).masked_fill_(columns >= ends.unsqueeze(1), 0)
+        places, starts, counts = needed.to(self.tokens.device, non_blocking=True)
+        tokens = padded(self.tokens, starts, counts, width)
         return Batch(places, (tokens, lengths), self.labels[places])
-
-
-def _taken(tokens: Tensor, where: Tensor) -> Tensor:
-    if not len(tokens):  # every text is empty
-        return torch.zeros_like(where)
-    return tokens[where]
 
 
 def _shuffled_batches(

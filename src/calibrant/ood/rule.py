@@ -1,0 +1,154 @@
+"""A rule that flags rows unlike the train rows: a score and a threshold for it."""
+
+from __future__ import annotations
+
+import html
+import math
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
+from calibrant.ood.scores import SCORES
+
+__all__ = ["FORMAT", "OodRule", "upper_quantile"]
+
+FORMAT = 1
+"""Version of the JSON that `to_dict` writes; a newer one is refused, older ones load for ever."""
+
+
+@dataclass(frozen=True)
+class OodRule:
+    r"""Flag a row as out of scope where its score is greater than a threshold.
+
+    .. math:: t = \min \{ s_i : \#\{j : s_j > s_i\} \le (1 - q)\, n \}, \qquad
+              \text{flag } x \iff s(x) > t
+
+    s are the scores of the n rows the rule was fitted on, q the quantile: at most a share 1 - q of
+    those rows is flagged. Fit it on rows the network was not trained on, for train rows score
+    lower. Of new rows of the same kind a share of about 1 - q is flagged: with scores that do not
+    tie, (m + 1) / (n + 1) on average, m the number of fitted rows above t.
+
+    It is not a test of what a row is: rows in scope are flagged at rate 1 - q, and strange rows
+    that score like the train rows pass. How many pass, `separation` measures.
+
+    Parameters
+    ----------
+    score : name of the score: `energy`, `entropy` or `max_logit`
+    threshold : t
+    quantile : q
+    n : number of rows it was fitted on
+
+    Examples
+    --------
+    >>> rule = OodRule.fit([[4.0, 0.0], [0.0, 5.0], [3.0, 0.0], [2.0, 0.0]], score="max_logit",
+    ...     quantile=0.75)
+    >>> print(rule)
+    out of scope: max_logit above -3, the 75 % quantile of 4 rows.
+    >>> rule.flags([[2.5, 0.0], [0.0, 9.0]])
+    array([ True, False])
+    """
+
+    score: str
+    threshold: float
+    quantile: float
+    n: int
+
+    def __post_init__(self) -> None:
+        _check_score(self.score)
+        _check_quantile(self.quantile)
+        if not _is_number(self.threshold):
+            raise InputError(f"threshold must be a finite number, got {self.threshold!r}.")
+        if isinstance(self.n, bool) or not isinstance(self.n, int) or self.n < 1:
+            raise InputError(f"n must be a whole number of at least 1, got {self.n!r}.")
+
+    @classmethod
+    def fit(cls, logits: Any, *, score: str = "energy", quantile: float = 0.95) -> Self:
+        """Take the threshold from rows in scope.
+
+        Parameters
+        ----------
+        logits : (n, K) logits of rows in scope, or (n,) log-odds of the second of two classes
+        score : name of the score
+        quantile : share of these rows that the rule lets through
+        """
+        _check_score(score)
+        _check_quantile(quantile)
+        scores = SCORES[score](logits)
+        return cls(score, upper_quantile(scores, quantile), float(quantile), len(scores))
+
+    def scores(self, logits: Any) -> FloatArray:
+        """Return the score (n,) of each row; higher is less like the train rows."""
+        return SCORES[self.score](logits)
+
+    def flags(self, logits: Any) -> NDArray[np.bool_]:
+        """Return whether each row (n,) is out of scope."""
+        return np.asarray(self.scores(logits) > self.threshold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        return {"format": FORMAT, **asdict(self)}
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
+        """Rebuild from `to_dict`; what is damaged or newer is refused in one sentence."""
+        if not isinstance(saved, Mapping) or "format" not in saved:
+            raise InputError("this is no saved out-of-scope rule: it has no format.")
+        if isinstance(saved["format"], bool) or saved["format"] != FORMAT:
+            raise InputError(
+                f"the out-of-scope rule has format {saved['format']!r}, but this version reads "
+                f"{FORMAT}: upgrade calibrant, or fit the rule again."
+            )
+        lacking = [name for name in ("score", "threshold", "quantile", "n") if name not in saved]
+        if lacking:
+            raise InputError(
+                f"the saved out-of-scope rule is damaged: {lacking[0]} is missing: fit it again."
+            )
+        try:
+            return cls(saved["score"], saved["threshold"], saved["quantile"], saved["n"])
+        except InputError as error:
+            reason = str(error).rstrip(".")
+            raise InputError(
+                f"the saved out-of-scope rule is damaged: {reason}: fit it again."
+            ) from None
+
+    def __str__(self) -> str:
+        return (
+            f"out of scope: {self.score} above {self.threshold:.6g}, the {self.quantile * 100:.6g} "
+            f"% quantile of {self.n:,} rows."
+        )
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{html.escape(str(self))}</pre>"
+
+
+def upper_quantile(scores: FloatArray, quantile: float) -> float:
+    """Return the smallest of `scores` that at most a share `1 - quantile` of them is greater than.
+
+    Examples
+    --------
+    >>> upper_quantile(np.arange(1.0, 21.0), 0.95)
+    19.0
+    """
+    above = math.floor((1.0 - quantile) * len(scores) + 1e-9)  # 0.1 * 10 is 1 row, not 0.99...
+    place = len(scores) - 1 - above
+    return float(np.partition(scores, place)[place])
+
+
+def _check_score(score: Any) -> None:
+    if not isinstance(score, str) or score not in SCORES:
+        raise InputError(f"score must be one of {', '.join(sorted(SCORES))}, got {score!r}.")
+
+
+def _check_quantile(quantile: Any) -> None:
+    if not _is_number(quantile) or not 0 < quantile < 1:
+        raise InputError(f"quantile must lie between 0 and 1, got {quantile!r}: 0.95 is usual.")
+
+
+def _is_number(value: Any) -> bool:
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and math.isfinite(value)

@@ -1,0 +1,134 @@
+import json
+
+import numpy as np
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.ood import SCORES, OodRule
+from calibrant.ood.rule import upper_quantile
+
+RNG = np.random.default_rng(0)
+LOGITS = RNG.normal(scale=3.0, size=(400, 4))
+RULE = OodRule.fit(LOGITS)
+
+
+def test_the_threshold_of_twenty_rows_leaves_one_above():
+    logits = np.column_stack([-np.arange(1.0, 21.0), np.full(20, -99.0)])  # scores 1 to 20
+    rule = OodRule.fit(logits, score="max_logit", quantile=0.95)
+    assert rule == OodRule("max_logit", 19.0, 0.95, 20)
+    assert rule.flags(logits).tolist() == [False] * 19 + [True]
+
+
+@pytest.mark.parametrize("n", [1, 2, 19, 20, 21, 39, 40, 137])
+@pytest.mark.parametrize("quantile", [0.5, 0.9, 0.95, 0.99])
+def test_the_quantile_agrees_with_numpy_away_from_its_steps(n, quantile):
+    scores = RNG.normal(size=n)
+    place = quantile * n
+    if abs(place - round(place)) > 1e-6:  # at a step, rounding decides numpy's
+        assert upper_quantile(scores, quantile) == np.quantile(
+            scores, quantile, method="inverted_cdf"
+        )
+
+
+@pytest.mark.parametrize("n", [1, 3, 10, 20, 60, 100, 1000])
+@pytest.mark.parametrize("quantile", [0.7, 0.9, 0.95, 0.99])
+@pytest.mark.parametrize("ties", [False, True])
+def test_at_most_the_asked_share_is_above_and_no_lower_threshold_would_do(n, quantile, ties):
+    scores = RNG.integers(0, 7, n).astype(float) if ties else RNG.normal(size=n)
+    found, allowed = upper_quantile(scores, quantile), round((1 - quantile) * n, 9)
+    assert np.count_nonzero(scores > found) <= allowed
+    lower = scores[scores < found]
+    if len(lower):
+        assert np.count_nonzero(scores > lower.max()) > allowed
+
+
+def test_new_rows_are_flagged_at_the_rate_that_order_statistics_give():
+    # Of n = 39 rows, 1 lies above the threshold: (1 + 1) / (39 + 1) = 5 % of new rows on average.
+    rng, rates = np.random.default_rng(1), []
+    for _ in range(3000):
+        found = upper_quantile(rng.random(39), 0.95)
+        rates.append(1.0 - found)  # the share of uniform scores above it
+    assert np.mean(rates) == pytest.approx(2 / 40, abs=4 * np.std(rates) / np.sqrt(3000))
+
+
+@pytest.mark.parametrize("score", SCORES)
+def test_a_rule_flags_what_its_score_puts_above_the_threshold(score):
+    rule = OodRule.fit(LOGITS, score=score, quantile=0.9)
+    assert rule.n == 400
+    assert np.count_nonzero(rule.flags(LOGITS)) == 40
+    assert rule.flags(LOGITS).tolist() == (SCORES[score](LOGITS) > rule.threshold).tolist()
+    assert rule.flags(np.full((1, 4), -9.0)).all()  # no evidence for any class
+
+
+def test_the_order_of_the_fitted_rows_does_not_matter():
+    assert OodRule.fit(LOGITS[::-1]) == RULE
+
+
+def test_rows_that_all_tie_are_not_flagged():
+    assert not OodRule.fit(np.zeros((5, 3))).flags(np.zeros((9, 3))).any()
+
+
+def test_a_rule_survives_json():
+    saved = json.loads(json.dumps(RULE.to_dict()))
+    assert saved == {
+        "format": 1, "score": "energy", "threshold": RULE.threshold, "quantile": 0.95, "n": 400,
+    }  # fmt: skip
+    assert OodRule.from_dict(saved) == RULE
+    assert OodRule.from_dict({**saved, "added_later": 1}) == RULE
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"format": 2}, "has format 2, but this version reads 1: upgrade calibrant"),
+        ({"format": True}, "has format True"),
+        ({"score": "mystery"}, "damaged: score must be one of energy, entropy, max_logit"),
+        ({"score": ["energy"]}, "damaged: score must be one of"),
+        ({"threshold": None}, "damaged: threshold must be a finite number, got None"),
+        ({"threshold": float("nan")}, "damaged: threshold must be a finite number"),
+        ({"threshold": True}, "damaged: threshold must be a finite number"),
+        ({"quantile": 95}, "damaged: quantile must lie between 0 and 1, got 95"),
+        ({"quantile": "0.95"}, "damaged: quantile must lie"),
+        ({"n": 0}, "damaged: n must be a whole number of at least 1, got 0"),
+        ({"n": 1.5}, "damaged: n must be a whole number"),
+    ],
+)
+def test_damaged_rules_are_refused(change, words):
+    with pytest.raises(InputError, match=words) as caught:
+        OodRule.from_dict({**RULE.to_dict(), **change})
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("lost", ["format", "score", "threshold", "quantile", "n"])
+def test_rules_that_lack_a_key_are_refused(lost):
+    saved = {key: value for key, value in RULE.to_dict().items() if key != lost}
+    with pytest.raises(InputError, match="no format" if lost == "format" else f"{lost} is missing"):
+        OodRule.from_dict(saved)
+
+
+@pytest.mark.parametrize("saved", [None, [], "rule", 1])
+def test_what_is_no_object_is_no_rule(saved):
+    with pytest.raises(InputError, match="this is no saved out-of-scope rule"):
+        OodRule.from_dict(saved)
+
+
+@pytest.mark.parametrize("quantile", [0, 1, 1.5, -0.1, np.nan, "high", None, True])
+def test_a_quantile_outside_0_and_1_is_refused(quantile):
+    with pytest.raises(InputError, match="quantile must lie between 0 and 1"):
+        OodRule.fit(LOGITS, quantile=quantile)
+
+
+def test_an_unknown_score_is_refused():
+    with pytest.raises(
+        InputError, match="score must be one of energy, entropy, max_logit, got 'x'"
+    ):
+        OodRule.fit(LOGITS, score="x")
+    with pytest.raises(InputError, match="logits is empty"):
+        OodRule.fit(np.zeros((0, 3)))
+
+
+def test_a_rule_is_shown_in_one_line():
+    assert str(OodRule("energy", -2.5, 0.95, 1234)) == (
+        "out of scope: energy above -2.5, the 95 % quantile of 1,234 rows."
+    )
+    assert "<pre>out of scope" in RULE._repr_html_()

@@ -35,6 +35,7 @@ BENCHMARKS = (
     "threshold_speed",
     "training",
     "losses",
+    "predict",
     "start_up",
 )
 

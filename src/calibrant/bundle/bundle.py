@@ -1,36 +1,42 @@
-"""A loaded bundle: logits in, decisions out."""
+"""A loaded bundle: texts, rows of a table or logits in, decisions out."""
 
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from calibrant.bundle.calibration import Calibration
 from calibrant.bundle.decisions import Decisions, Verdict, decided
-from calibrant.bundle.files import MANIFEST
-from calibrant.bundle.manifest import read_manifest
 from calibrant.bundle.points import BundlePoint
-from calibrant.bundle.scores import GivenScores, places_of
-from calibrant.errors import BundleError, InputError
+from calibrant.bundle.scope import flagged
+from calibrant.bundle.scores import GivenScores
+from calibrant.data.input_columns import InputColumns
+from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Bundle", "load_bundle"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from calibrant.models.scorer import Scorer
+    from calibrant.ood import OodRule
+
+__all__ = ["Bundle"]
 
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """All that turns the scores of a model into decisions; `load_bundle` makes one.
+    """All that turns texts, tables or the scores of a model into decisions; see `load_bundle`.
 
     A row is acted on by an operating point where its score reaches the threshold; below a band it
     is cleared; otherwise the bundle abstains. The first point of each class has a say; where
     several act on a row, the one of the most probable class decides. Further points of a class are
-    alternatives, taken by `decide(..., point=1)`.
+    alternatives, taken by `decide(..., point=1)`. A row that the out-of-scope rule flags is left
+    to a person, whatever the points say. Nothing changes after loading, so threads may share it.
 
     Parameters
     ----------
@@ -40,6 +46,8 @@ class Bundle:
     points : the operating points, in the order in which they were packed
     actions : for class names (as text) the names of what is done
     manifest : everything that `manifest.json` says
+    scorer : the running model, or None where logits come in
+    ood : the rule that flags rows unlike the train rows, or None
     """
 
     path: Path
@@ -48,6 +56,8 @@ class Bundle:
     points: tuple[BundlePoint, ...]
     actions: Mapping[str, str] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
+    scorer: Scorer | None = field(default=None, repr=False)
+    ood: OodRule | None = None
 
     @property
     def metrics(self) -> Mapping[str, Any]:
@@ -68,11 +78,22 @@ class Bundle:
 
         Parameters
         ----------
-        inputs : what the model takes; in a bundle without a model, its logits
-        logits : (n,) log-odds of the second of two classes, or (n, K)
+        inputs : what the model reads: a list or a column of texts, or a table; in a bundle without
+            a model, logits
+        logits : the model's own scores instead: (n, K), or (n,) log-odds of the second of two
+            classes
         probs : the model's own probabilities instead, in the same shapes
         """
         return self._probabilities(self._given(inputs, logits, probs))
+
+    def predict_logits(self, inputs: Any) -> FloatArray:
+        """Return the model's own logits (n, K), not calibrated.
+
+        Parameters
+        ----------
+        inputs : as in `predict_proba`
+        """
+        return self._given(inputs, None, None).matrix
 
     def decide(
         self,
@@ -86,12 +107,12 @@ class Bundle:
 
         Parameters
         ----------
-        inputs : what the model takes; in a bundle without a model, its logits
-        logits, probs : as in `predict_proba`
+        inputs, logits, probs : as in `predict_proba`
         point : position of the one operating point that decides; by default the first of each class
         """
         deciding = self._deciding(point)
         given = self._given(inputs, logits, probs)
+        outside = flagged(self.ood, given, with_model=self.scorer is not None)
         log_probs = None
         if any(self.points[i].decides_on == "calibrated" for i in deciding):
             log_probs = self._log_probs(given)
@@ -100,7 +121,26 @@ class Bundle:
             self._probabilities(given, log_probs),
             self._verdicts(deciding, given, log_probs),
             actions=[self.actions.get(str(name)) for name in self.classes],
+            out_of_scope=outside,
         )
+
+    @property
+    def columns(self) -> InputColumns:
+        """The columns that are read of a table; without a model, `logit_<class>` of each class."""
+        if self.scorer is not None:
+            return self.scorer.columns
+        return InputColumns(numbers=tuple(f"logit_{name}" for name in self.classes))
+
+    def inputs_of(self, table: pa.Table) -> Any:
+        """Pick what `predict_logits`, `predict_proba` and `decide` read out of an Arrow table.
+
+        Parameters
+        ----------
+        table : may have further columns, in any order; one that is lacking is refused by its name
+        """
+        if self.scorer is not None:
+            return self.scorer.pick(table)
+        return self.columns.picked_from(table)
 
     def is_alternative(self, point: int) -> bool:
         """Whether an earlier operating point acts on one of its classes already."""
@@ -113,9 +153,12 @@ class Bundle:
 
     def __str__(self) -> str:
         method = "no calibrator" if self.calibration is None else self.calibration.method
-        lines = [f"Bundle of {len(self.classes)} classes, {method}."]
+        model = "" if self.scorer is None else f", {self.scorer.config['model']}"
+        lines = [f"Bundle of {len(self.classes)} classes{model}, {method}."]
         for i, each in enumerate(self.points):
             lines += [f"{i}. On {each.decides_on} scores: {said}" for said in each.promises]
+        if self.ood is not None:
+            lines.append(f"Rows {self.ood}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
@@ -125,7 +168,8 @@ class Bundle:
         if inputs is not None:
             if logits is not None or probs is not None:
                 raise InputError("give one of inputs, logits and probs, not several of them.")
-            logits = inputs  # without a model, what comes in is what a model would have given
+            # Without a model, what comes in is what a model would have given.
+            logits = inputs if self.scorer is None else self.scorer.predict_logits(inputs)
         return GivenScores.of(self.classes, logits=logits, probs=probs)
 
     def _log_probs(self, given: GivenScores) -> FloatArray | None:
@@ -172,56 +216,3 @@ class Bundle:
                 f"point must be a position from 0 to {len(self.points) - 1}, got {point!r}."
             )
         return [int(point)]
-
-
-def load_bundle(path: str | os.PathLike[str]) -> Bundle:
-    """Load a bundle: check the schema and the hash of every file, then put its parts together.
-
-    No code of the folder is run and nothing is unpickled. A folder that is damaged, lacks a file or
-    has a newer format raises `BundleError`.
-
-    Parameters
-    ----------
-    path : a folder that `calibrant pack` or `calibrant.bundle.pack` wrote
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from calibrant import load_bundle
-    >>> from calibrant.bundle import pack
-    >>> from calibrant.calibrators import TemperatureScaling
-    >>> fitted = TemperatureScaling().fit([-2.0, -1.0, 1.0, 2.0, 3.0], [0, 1, 0, 1, 1])
-    >>> folder = Path(tempfile.mkdtemp()) / "bundle"
-    >>> _ = pack(folder, calibrator=fitted)
-    >>> load_bundle(folder).predict_proba([0.0])
-    array([[0.5, 0.5]])
-    """
-    folder = Path(path)
-    found = read_manifest(folder)
-    try:
-        return assembled(found, folder)
-    except InputError as error:
-        raise BundleError(f"{folder / MANIFEST}: {error}") from None
-    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
-        raise BundleError(
-            f"{folder / MANIFEST} is damaged ({type(error).__name__}): pack it again."
-        ) from error
-
-
-def assembled(found: Mapping[str, Any], folder: Path) -> Bundle:
-    """Put a bundle together from a checked manifest; raise InputError where parts do not fit."""
-    classes = tuple(found["classes"])
-    calibration = None
-    if found["calibrator"] is not None:
-        calibration = Calibration.from_dict(found["calibrator"])
-        if calibration.classes != list(classes):
-            raise InputError("the classes of the calibrator are not those of the bundle.")
-    points = tuple(BundlePoint.from_dict(each) for each in found["operating_points"])
-    for each in points:
-        places_of(each.classes, classes, called=("a point", "the bundle"))
-        if each.decides_on == "calibrated" and calibration is None:
-            raise InputError("a point decides on calibrated scores, but there is no calibrator.")
-    unknown = set(found["actions"]) - {str(name) for name in classes}
-    if unknown:
-        raise InputError(f"there is an action for '{min(unknown)}', which is not a class.")
-    return Bundle(folder, classes, calibration, points, found["actions"], found)

@@ -1,162 +1,78 @@
-"""The model card of a bundle, for people: what it decides, what it promises, and what not."""
+"""The model card of a bundle, for people: what it is for, what it promises, and how it fails."""
 
 from __future__ import annotations
 
-import html
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from calibrant.reports.threshold_text import acting_rule
-from calibrant.reports.words import counted, printable, quoted, sentence
+from calibrant.bundle.card_model import (
+    data_handling,
+    failure_modes,
+    figures,
+    hand_over,
+    intended_use,
+    origin,
+)
+from calibrant.bundle.card_points import decides, not_promised, promises
+from calibrant.bundle.card_words import safe
+from calibrant.errors import InputError
+from calibrant.reports.words import counted, printable, quoted
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle
-    from calibrant.bundle.points import BundlePoint, Rule
-    from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["card_of"]
+__all__ = ["SECTIONS", "card_of"]
 
-_SHOWN = ("precision", "accuracy", "recall", "npv", "coverage", "cost")
-"""The rates of a point that the card gives, where they were measured."""
+SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
+    "Intended use": intended_use,
+    "What it decides": decides,
+    "What it promises": promises,
+    "Figures": figures,
+    "What it does not promise": not_promised,
+    "Failure modes": failure_modes,
+    "Hand-over to a person": hand_over,
+    "Data handling": data_handling,
+    "Where it comes from": origin,
+}
+"""The sections of a card in their order, and what writes them."""
 
 
-def card_of(bundle: Bundle) -> str:
-    """Write the card of a bundle as Markdown."""
-    parts = (
-        _head(bundle),
-        _section("What it decides", _decides(bundle)),
-        _section("What it promises", _promises(bundle)),
-        _section("What it does not promise", _not_promised(bundle)),
-        _section("Where it comes from", _origin(bundle)),
-    )
+def card_of(bundle: Bundle, more: Mapping[str, str] | None = None) -> str:
+    """Write the card of a bundle as Markdown.
+
+    Parameters
+    ----------
+    bundle : the bundle
+    more : a sentence or several by the title of their section; they come first in it
+    """
+    given = _checked(more or {})
+    parts = [_head(bundle)]
+    for title, lines in SECTIONS.items():
+        said = [safe(printable(" ".join(given[title].split())))] if title in given else []
+        rows = "\n".join(f"- {line}" for line in (*said, *lines(bundle)))
+        parts.append(f"## {title}\n\n{rows}")
     return "\n\n".join(parts) + "\n"
 
 
-def _section(title: str, lines: Iterator[str]) -> str:
-    return "\n".join([f"## {title}", "", *(f"- {line}" for line in lines)])
-
-
 def _head(bundle: Bundle) -> str:
-    names = ", ".join(_safe(quoted(name)) for name in bundle.classes)
-    return (
-        "# Model card\n\n"
+    classes = ", ".join(safe(quoted(name)) for name in bundle.classes)
+    what = (
         "This bundle turns the scores of a classifier into decisions. The classifier itself is not "
-        "in it: give it the classifier's logits.\n\n"
-        f"It knows {counted(len(bundle.classes), 'class')}: {names}."
+        "in it: give it the classifier's logits."
+        if bundle.scorer is None
+        else "This bundle is a classifier that turns "
+        f"{'texts' if bundle.scorer.text else 'rows of a table'} into probabilities and decisions."
     )
+    return f"# Model card\n\n{what}\n\nIt knows {counted(len(bundle.classes), 'class')}: {classes}."
 
 
-def _decides(bundle: Bundle) -> Iterator[str]:
-    if bundle.calibration is None:
-        yield "Probabilities are those of the classifier: there is no calibrator."
-    else:
-        yield f"Probabilities are calibrated with `{bundle.calibration.method}`."
-    if not bundle.points:
-        yield "There is no operating point: it gives probabilities and decides nothing."
-        return
-    for i, each in enumerate(bundle.points):
-        for rule in each.rules:
-            yield f"Point {i}: {_safe(sentence(printable(_rule(rule))))} {_scores_of(each, bundle)}"
-        if bundle.is_alternative(i):
-            yield f"Point {i} is an alternative: it decides only where it is asked for."
-    if _several(bundle):
-        yield "Where several of them act on a row, the one of the most probable class decides."
-    yield "All other rows are left to a person: the bundle abstains."
-    for of, action in bundle.actions.items():
-        yield f"Acting on {_safe(quoted(of))} means: {_safe(printable(action))}."
-
-
-def _several(bundle: Bundle) -> bool:
-    """Whether more than one threshold has a say about acting."""
-    heard = [each for i, each in enumerate(bundle.points) if not bundle.is_alternative(i)]
-    return sum(not rule.clears for each in heard for rule in each.rules) > 1
-
-
-def _rule(rule: Rule) -> str:
-    if not rule.clears:
-        return acting_rule(rule.point)
-    point, name = rule.point, printable(rule.point.of)
-    if point.told_by_probs:
-        return f"clear a row when P({name}) is below {point.threshold:.6g}"
-    return f"clear a row when P({name}) has log-odds below {point.logit:.6g}"
-
-
-def _scores_of(each: BundlePoint, bundle: Bundle) -> str:
-    if each.decides_on == "calibrated":
-        return "It looks at the calibrated probabilities."
-    if bundle.calibration is None:
-        return "It looks at the classifier's own scores."
-    return (
-        "It looks at the classifier's own scores, on which it was chosen, and not at the "
-        "calibrated probabilities."
-    )
-
-
-def _promises(bundle: Bundle) -> Iterator[str]:
-    if not bundle.points:
-        yield "Nothing: a promise belongs to an operating point."
-    for i, each in enumerate(bundle.points):
-        for said in each.promises:
-            yield f"Point {i}: {_safe(sentence(printable(said)))}"
-        if len(each.promises) > 1 and each.confidence is not None:
-            yield f"These promises hold together, with {each.confidence * 100:.4g} % confidence."
-        for rule in each.rules:
-            measured = ", ".join(_rates(rule.point))
-            where = f"At {rule.point.threshold:.4g}, on {_labels(rule.point)}"
-            yield f"{where}, measured: {measured}." if measured else f"{where}."
-
-
-def _labels(point: OperatingPoint) -> str:
-    what = "predicted rightly" if point.of is None else f"of {_safe(quoted(point.of))}"
-    rows = f"{counted(point.n, 'labelled row')}, {point.positives:,} of them {what}"
-    return f"{rows}, weighted" if point.weighted else rows
-
-
-def _rates(point: OperatingPoint) -> Iterator[str]:
-    for name in _SHOWN:
-        rate = point.rates.get(name)
-        if rate is None or rate.value is None:
-            continue
-        span = rate.interval
-        ends = "" if span is None else f" ({span.low:.3f} to {span.high:.3f})"
-        yield f"{name} {rate.value:.3f}{ends}"
-
-
-def _not_promised(bundle: Bundle) -> Iterator[str]:
-    yield "Nothing about any single row: a promise is about the share among many."
-    yield (
-        "Nothing about rows of another kind than those it was chosen on: after a change of "
-        "customers, products, seasons or of the classifier, check it on new labels."
-    )
-    yield "Nothing about the scores of another classifier, or of this one trained again."
-    risks = [1.0 - each.confidence for each in bundle.points if each.confidence is not None]
-    if len(risks) > 1:
-        together = max(0.0, 1.0 - sum(risks))
-        yield (
-            "The points were chosen one by one: all promises hold together with a confidence of at "
-            f"least {together * 100:.4g} % only."
-        )
-    if _several(bundle):
-        yield (
-            "Nothing about the rows that a point decides alone: its promise is about all rows that "
-            "it acts on, those that another point decides among them."
-        )
-    acted = {of for each in bundle.points for of in each.acts_on}
-    others = [_safe(quoted(name)) for name in bundle.classes if str(name) not in acted]
-    if acted and None not in acted and others and len(bundle.classes) > 2:
-        yield f"Nothing about {', '.join(others)}, on which no point acts."
-
-
-def _origin(bundle: Bundle) -> Iterator[str]:
-    made = bundle.provenance
-    versions = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
-    yield f"Packed {made['created']} with {versions}, Python {made['python']}."
-    for source in made["sources"]:
-        role = source["role"].replace("_", " ")
-        yield f"The {role} is from `{_safe(printable(source['name']))}`, {source['sha256'][:16]}…"
-    yield f"`manifest.json` (format {bundle.manifest['format']}) holds every number and hash."
-
-
-def _safe(text: str) -> str:
-    """Keep names of classes and files from being read as HTML."""
-    return html.escape(text, quote=False)
+def _checked(more: Mapping[str, str]) -> Mapping[str, str]:
+    for title, text in more.items():
+        if title not in SECTIONS:
+            raise InputError(
+                f"card has the section {title!r}, which there is not: choose among "
+                f"{', '.join(SECTIONS)}."
+            )
+        if not isinstance(text, str) or not text.strip():
+            raise InputError(f"the words of the card's section {title!r} must be text.")
+    return more

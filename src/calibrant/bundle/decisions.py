@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,12 +34,15 @@ class Decisions:
     rules : names of the thresholds that have a say
     acts : (n, rules) whether each of them is for the row to be acted on (or cleared); a promise is
         about all rows of its column, whichever rule decided
+    out_of_scope : (n,) whether the row is unlike those the model knows; such a row is left to a
+        person, and no rule is for it
+    scope_checked : whether there is a rule that tells rows out of scope
 
     Examples
     --------
     >>> made = Decisions(("no", "yes"), np.array(["yes"]), np.array([[0.1, 0.9]]),
     ...     np.array(["act"]), np.array(["yes"]), np.array(["refund"]), np.array([0]),
-    ...     ("act on 'yes'",), np.array([[True]]))
+    ...     ("act on 'yes'",), np.array([[True]]), np.array([False]))
     >>> print(made)
     1 row: 1 act, 0 clear, 0 abstain.
     >>> made.to_rows()[0]["probabilities"]
@@ -55,6 +58,8 @@ class Decisions:
     operating_point: IntArray
     rules: tuple[str, ...]
     acts: NDArray[np.bool_]
+    out_of_scope: NDArray[np.bool_]
+    scope_checked: bool = False
 
     def __len__(self) -> int:
         return len(self.label)
@@ -75,14 +80,16 @@ class Decisions:
                 "acted_as": acted_as,
                 "action": action,
                 "operating_point": point if point >= 0 else None,
+                "out_of_scope": outside,
             }
-            for label, probs, decision, acted_as, action, point in zip(
+            for label, probs, decision, acted_as, action, point, outside in zip(
                 self.label.tolist(),
                 self.probabilities.tolist(),
                 self.decision.tolist(),
                 self.acted_as.tolist(),
                 self.action.tolist(),
                 self.operating_point.tolist(),
+                self.out_of_scope.tolist(),
                 strict=True,
             )
         ]
@@ -98,7 +105,9 @@ class Decisions:
 
     def __str__(self) -> str:
         parts = ", ".join(f"{n:,} {word}" for word, n in self.counts.items())
-        return f"{len(self):,} {'row' if len(self) == 1 else 'rows'}: {parts}."
+        outside = int(np.count_nonzero(self.out_of_scope))
+        scope = f" ({outside:,} out of scope)" if self.scope_checked else ""
+        return f"{len(self):,} {'row' if len(self) == 1 else 'rows'}: {parts}{scope}."
 
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
@@ -130,10 +139,12 @@ def decided(
     verdicts: Sequence[Verdict],
     *,
     actions: Sequence[str | None],
+    out_of_scope: NDArray[np.bool_] | None = None,
 ) -> Decisions:
     """Choose for each row the rule that decides: of those that act, the most probable class's.
 
-    A row is cleared only where no rule acts on it.
+    A row is cleared only where no rule acts on it. A row out of scope is neither acted on nor
+    cleared.
 
     Parameters
     ----------
@@ -141,8 +152,11 @@ def decided(
     probabilities : (n, K)
     verdicts : of all rules that have a say; on a tie the first of them decides
     actions : for each class the name of its action, or None
+    out_of_scope : (n,) rows that are withheld from every rule; None where nothing tells them
     """
     n, rows = len(probabilities), np.arange(len(probabilities))
+    outside = np.zeros(n, dtype=bool) if out_of_scope is None else out_of_scope
+    verdicts = [replace(each, acts=each.acts & ~outside) for each in verdicts]
     entry, column = np.full(n, -1), np.full(n, -1)
     best = np.full(n, -1.0)
     for verdict in (each for each in verdicts if not each.clears):
@@ -164,6 +178,8 @@ def decided(
         operating_point=entry,
         rules=tuple(verdict.rule for verdict in verdicts),
         acts=np.column_stack([verdict.acts for verdict in verdicts]),
+        out_of_scope=outside,
+        scope_checked=out_of_scope is not None,
     )
 
 

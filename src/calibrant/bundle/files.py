@@ -132,7 +132,7 @@ def whole_folder(
     try:
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         yield draft
-        draft.chmod(0o777 & ~_umask())  # mkdtemp makes folders that only their owner may read
+        _open_up(draft)
         _move(draft, target)
     except OSError as error:
         raise InputError(
@@ -197,6 +197,14 @@ def _move(draft: Path, target: Path) -> None:
     finally:
         with suppress(OSError):
             shutil.rmtree(old)
+
+
+def _open_up(draft: Path) -> None:
+    """Let others read: mkdtemp and some libraries make what only the owner may."""
+    closed = _umask()
+    draft.chmod(0o777 & ~closed)
+    for file in draft.iterdir():
+        file.chmod(0o666 & ~closed)
 
 
 def _umask() -> int:

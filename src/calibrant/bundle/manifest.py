@@ -14,11 +14,11 @@ from calibrant.errors import BundleError, InputError
 
 __all__ = ["FORMAT", "SCORERS", "as_json", "read_manifest", "sealed", "write_manifest"]
 
-FORMAT = 1
+FORMAT = 2
 """Version of the folder; a newer one is refused, older ones load for ever."""
 
-SCORERS = ("none",)
-"""Kinds of scorer that can be run: with `none`, scores come in and no model is there."""
+SCORERS = ("none", "torch")
+"""Kinds of scorer: with `none`, scores come in; with `torch`, a network of the folder runs."""
 
 _AGAIN = "pack it again, or get a fresh copy"
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -51,19 +51,34 @@ def _table(value: Any) -> bool:
     return isinstance(value, dict)
 
 
+def _scorer(value: Any) -> bool:
+    if not _table(value) or not isinstance(value.get("kind"), str):
+        return False
+    return value["kind"] != "torch" or all(isinstance(value.get(k), t) for k, t in _PARTS.items())
+
+
+_PARTS: Mapping[str, type] = {
+    "input": str, "columns": dict, "encoder": dict, "model": dict, "redact": bool
+}  # fmt: skip
+"""What a scorer of kind torch has, beside `log_shift`, which may be null."""
+
 _SCHEMA: Mapping[str, tuple[_Check, str]] = {
     "format": (lambda v: isinstance(v, int), "a whole number"),
     "classes": (_names, "a list of at least two names, all different"),
-    "scorer": (lambda v: _table(v) and isinstance(v.get("kind"), str), "an object with a 'kind'"),
+    "scorer": (_scorer, "an object with a 'kind', and with all parts of a model where it has one"),
     "calibrator": (lambda v: v is None or _table(v), "an object or null"),
     "operating_points": (_points, "a list of objects"),
+    "ood": (lambda v: v is None or _table(v), "an object or null"),
     "actions": (_words, "an object of names"),
     "metrics": (_table, "an object"),
     "provenance": (_table, "an object"),
     "files": (_hashes, "an object of file names and their hashes"),
     "sha256": (lambda v: isinstance(v, str), "a hash"),
 }
-"""Every key that format 1 has, what it must hold, and that in words."""
+"""Every key that a manifest has, what it must hold, and that in words."""
+
+_SINCE = {"ood": 2}
+"""Keys that came with a later format than 1."""
 
 
 def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +118,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     _check_schema(found, folder)
     if sealed(found) != found:
         raise BundleError(f"{folder / MANIFEST} was changed after it was packed: {_AGAIN}.")
-    if found["scorer"]["kind"] not in SCORERS:
+    kinds = SCORERS if found["format"] > 1 else SCORERS[:1]  # format 1 had no models
+    if found["scorer"]["kind"] not in kinds:
         raise BundleError(
             f"the bundle {folder} has a scorer of kind {found['scorer']['kind']!r}, which this "
             "version of Calibrant cannot run: upgrade calibrant."
@@ -151,16 +167,17 @@ def _check_version(found: Mapping[str, Any], folder: Path) -> None:
 
 def _check_schema(found: Mapping[str, Any], folder: Path) -> None:
     where = folder / MANIFEST
-    lacking = [key for key in _SCHEMA if key not in found]
+    schema = {k: v for k, v in _SCHEMA.items() if _SINCE.get(k, 1) <= found["format"]}
+    lacking = [key for key in schema if key not in found]
     if lacking:
         raise BundleError(f"{where} is damaged: it has no key '{lacking[0]}': {_AGAIN}.")
-    extra = sorted(set(found) - set(_SCHEMA))
+    extra = sorted(set(found) - set(schema))
     if extra:
         raise BundleError(
             f"{where} has the key '{extra[0]}', which format {found['format']} does not know: "
             f"{_AGAIN}, or upgrade calibrant."
         )
-    for key, (holds, words) in _SCHEMA.items():
+    for key, (holds, words) in schema.items():
         if not holds(found[key]):
             raise BundleError(f"{where} is damaged: '{key}' must be {words}: {_AGAIN}.")
 

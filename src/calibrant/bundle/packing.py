@@ -10,18 +10,25 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calibrant.bundle.bundle import Bundle, assembled, load_bundle
+import numpy as np
+
+from calibrant.bundle.bundle import Bundle
 from calibrant.bundle.calibration import Calibration
 from calibrant.bundle.card import card_of
 from calibrant.bundle.files import MANIFEST, is_plain_name, sha256_of, whole_folder
+from calibrant.bundle.loading import assembled, load_bundle
 from calibrant.bundle.manifest import FORMAT, as_json, write_manifest
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import places_of
 from calibrant.calibrators import Calibrator
 from calibrant.errors import InputError
+from calibrant.ood import OodRule
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
+
+if TYPE_CHECKING:
+    from calibrant.models.scorer import Scorer
 
 __all__ = ["CARD", "pack"]
 
@@ -29,32 +36,47 @@ CARD = "card.md"
 """The model card, for people."""
 
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")
+_MODEL_PACKAGES = ("torch", "safetensors", "tokenizers")
+_OWN = (CARD, "model.safetensors", "tokenizer.json")
 
 
-def pack(
+def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
     folder: str | os.PathLike[str],
     *,
+    scorer: Scorer | None = None,
     calibrator: Calibrator | Calibration | None = None,
     points: Sequence[BundlePoint | OperatingPoint | OperatingPoints | Band] = (),
+    ood: OodRule | None = None,
+    classes: Sequence[Any] | None = None,
     actions: Mapping[Any, str] | None = None,
     metrics: Mapping[str, Any] | None = None,
+    provenance: Mapping[str, Any] | None = None,
     sources: Iterable[tuple[str, Path]] = (),
     files: Mapping[str, Path] | None = None,
+    card: Mapping[str, str] | None = None,
     force: bool = False,
     name: str = "folder",
 ) -> Bundle:
-    """Write a bundle without a model (logits in, decisions out) and return it, loaded.
+    """Write a bundle and return it, loaded. Without a scorer, logits come in where it is used.
 
     Parameters
     ----------
     folder : where to put it; must not be there yet, or be empty
+    scorer : the model, `calibrant.models.scorer.Scorer.of(classifier)`, or None
     calibrator : a fitted calibrator of the model's scores, or None
     points : operating points and bands. Where there is a calibrator, say of each which scores it
         was chosen on: `BundlePoint(point, "raw")` or `BundlePoint(point, "calibrated")`
+    ood : the rule that flags rows out of scope by the model's own logits, or None
+    classes : names of the classes in the order of the model's logits; None to take them from the
+        scorer, the calibrator or the first point
     actions : for classes the names of what is done when they are acted on
-    metrics : figures to travel along, as JSON has them
+    metrics : figures to travel along, as JSON has them. The card shows those under "test":
+        {"test": {NAME: {"value", "low", "high"}}, "n": rows}
+    provenance : more about where it comes from, as JSON has it: "config", "seeds", and "splits",
+        {NAME: {"source", "rows", "sha256"}}, which the card shows
     sources : role and path of files that this was made from; their hashes are kept
     files : more files to put into the folder, by their names there, such as a report
+    card : sentences for the model card, by the title of their section
     force : replace a bundle that stands there
     name : what errors call the folder
 
@@ -71,36 +93,42 @@ def pack(
     """
     calibration = _calibration(calibrator)
     chosen = [_point(each, calibration) for each in points]
-    classes = _classes(calibration, chosen)
+    names = _classes(_own_classes(scorer, classes), calibration, chosen)
     content = as_json(
         {
             "format": FORMAT,
-            "classes": classes,
-            "scorer": {"kind": "none"},
+            "classes": names,
+            "scorer": {"kind": "none" if scorer is None else "torch"},
             "calibrator": None if calibration is None else calibration.to_dict(),
             "operating_points": [each.to_dict() for each in chosen],
-            "actions": _actions(actions or {}, classes),
+            "ood": None if ood is None else ood.to_dict(),
+            "actions": _actions(actions or {}, names),
             "metrics": metrics or {},
-            "provenance": provenance_of(sources),
+            "provenance": {**(provenance or {}), **provenance_of(sources, scorer)},
         }
     )
-    bundle = assembled(content, Path(folder))
+    bundle = assembled(content, Path(folder), scorer)
     _check_files(files or {})
+    text = card_of(bundle, card or {})
     with whole_folder(folder, force=force, name=name) as draft:
-        _write(bundle, content, files or {}, draft)
-        made = load_bundle(draft)  # what could not be loaded is not put there
+        _write(content, scorer, text, files or {}, draft)
+        made = load_bundle(draft, device="cpu")  # what could not be loaded is not put there
+        _check_same(scorer, made.scorer)
     return replace(made, path=Path(folder))
 
 
-def provenance_of(sources: Iterable[tuple[str, Path]]) -> dict[str, Any]:
+def provenance_of(
+    sources: Iterable[tuple[str, Path]], scorer: Scorer | None = None
+) -> dict[str, Any]:
     """Say when and by which packages something was made, and give the hashes of its sources.
 
     Only the names of the files are kept: where they lay is nobody's business.
     """
+    packages = _PACKAGES if scorer is None else (*_PACKAGES, *_MODEL_PACKAGES)
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "packages": {name: _version(name) for name in _PACKAGES},
+        "packages": {name: _version(name) for name in packages},
         "sources": [
             {"role": role, "name": path.name, "sha256": sha256_of(path)} for role, path in sources
         ],
@@ -108,23 +136,41 @@ def provenance_of(sources: Iterable[tuple[str, Path]]) -> dict[str, Any]:
 
 
 def _write(
-    bundle: Bundle, content: Mapping[str, Any], files: Mapping[str, Path], draft: Path
+    content: Mapping[str, Any],
+    scorer: Scorer | None,
+    card: str,
+    files: Mapping[str, Path],
+    draft: Path,
 ) -> None:
-    """Fill a folder: the card, further files, and last the manifest with their hashes."""
-    card = card_of(bundle)
+    """Fill a folder: model, card and further files, and last the manifest with their hashes."""
+    parts = dict(content)
+    if scorer is not None:
+        parts["scorer"] = as_json(scorer.save(draft))
     (draft / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
     for name, source in files.items():
         shutil.copyfile(source, draft / name)
-    hashes = {name: sha256_of(draft / name) for name in sorted([CARD, *files])}
-    write_manifest({**content, "files": hashes}, draft)
+    hashes = {file.name: sha256_of(file) for file in sorted(draft.iterdir())}
+    write_manifest({**parts, "files": hashes}, draft)
+
+
+def _check_same(given: Scorer | None, loaded: Scorer | None) -> None:
+    """Refuse a network that its config does not tell whole: rebuilt, it gives other logits."""
+    if given is None or loaded is None:
+        return
+    if not np.allclose(given.trial(), loaded.trial(), rtol=1e-2, atol=1e-2):  # also GPU and CPU
+        raise InputError(
+            f"the network {given.config['model']!r} gives other logits after it is built again "
+            "from its config and weights: its config must hold every option."
+        )
 
 
 def _check_files(files: Mapping[str, Path]) -> None:
     """Refuse, before any work is done, files that cannot go along."""
     for name, source in files.items():
-        if not is_plain_name(name) or name == CARD:
+        if not is_plain_name(name) or name in _OWN:
             raise InputError(
-                f"files has the name {name!r}: give plain names, other than {CARD} and {MANIFEST}."
+                f"files has the name {name!r}: give plain names, other than {', '.join(_OWN)} and "
+                f"{MANIFEST}."
             )
         if not source.is_file():
             raise InputError(f"files has {source}, which is not a file: name one that is there.")
@@ -152,12 +198,29 @@ def _point(
     return BundlePoint(each, "raw")
 
 
-def _classes(calibration: Calibration | None, points: Sequence[BundlePoint]) -> list[Any]:
-    """Return the bundle's classes: those of the calibrator, or of the first point."""
-    if calibration is None and not points:
+def _own_classes(scorer: Scorer | None, classes: Sequence[Any] | None) -> list[Any] | None:
+    """Return the classes that were given, or those that the model was fitted on."""
+    known = None if scorer is None else scorer.classes
+    if classes is None:
+        return None if known is None else list(known)
+    found = np.asarray(classes).tolist() if isinstance(classes, np.ndarray) else list(classes)
+    if known is not None and found != list(known):
+        raise InputError(f"classes must be those of the model in their order, {list(known)}.")
+    return found
+
+
+def _classes(
+    own: list[Any] | None, calibration: Calibration | None, points: Sequence[BundlePoint]
+) -> list[Any]:
+    """Return the bundle's classes: its own, those of the calibrator, or of the first point."""
+    if own is not None:
+        classes, other = own, "the model"
+    elif calibration is not None:
+        classes, other = calibration.classes, "the calibrator"
+    elif points:
+        classes, other = list(points[0].classes), "the first point"
+    else:
         raise InputError("there is nothing to pack: give a calibrator, operating points, or both.")
-    classes = calibration.classes if calibration else list(points[0].classes)
-    other = "the first point" if calibration is None else "the calibrator"
     for each in points:
         places_of(each.classes, classes, called=("a point", other))
     return classes

@@ -6,7 +6,18 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import calibrate, compare, decide, demo, doctor, evaluate, pack, threshold
+from calibrant.cli import (
+    calibrate,
+    compare,
+    decide,
+    demo,
+    doctor,
+    evaluate,
+    pack,
+    predict,
+    threshold,
+    train,
+)
 from calibrant.cli.guard import GuardedGroup
 from calibrant.cli.output import say
 
@@ -19,7 +30,7 @@ app = typer.Typer(
     epilog="Start with: calibrant demo",
     pretty_exceptions_enable=False,
 )
-for verb in (evaluate, compare, calibrate, threshold, decide, pack, demo, doctor):
+for verb in (evaluate, compare, calibrate, threshold, decide, pack, train, predict, demo, doctor):
     app.command(name=verb.NAME, epilog=f"Example: {verb.EXAMPLE}")(getattr(verb, verb.NAME))
 
 

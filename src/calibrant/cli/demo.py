@@ -1,14 +1,16 @@
-"""`calibrant demo`: from scores to a report on the built-in example."""
+"""`calibrant demo`: a whole study on the built-in corpus, and its promise checked."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from shlex import quote
 from typing import Annotated
 
 import typer
 
 from calibrant.cli.options import Debug, Json, Seed
-from calibrant.errors import InputError
+from calibrant.cli.output import print_json, say
+from calibrant.errors import InputError, MissingExtra
 
 __all__ = ["demo"]
 
@@ -18,17 +20,45 @@ EXAMPLE = "calibrant demo --out runs/demo"
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where to put scores and report.")
+        Path, typer.Option("--out", metavar="FOLDER", help="Where all of it goes.")
     ] = Path("runs/demo"),
+    scores: Annotated[
+        bool, typer.Option("--scores", help="Only write the score files: seconds, without torch.")
+    ] = False,
     json: Json = False,
     seed: Seed = 0,
     debug: Debug = False,
 ) -> None:
-    """Evaluate built-in predictions of return reasons and write a report.
+    """Train, compare, calibrate and certify on made-up return messages, and check the promise.
 
-    The model behind them is over-confident, most of all for phone calls: the report shows it.
+    Five losses on 10,000 noisy messages, a golden set, a bundle, a report, and 100,000 fresh
+    messages whose true probabilities are known: about three minutes on two cores.
+
+    Also writes scores.csv and ideal.csv, which the examples of the other verbs read.
     """
-    from calibrant.cli.evaluate import evaluate_file, show
+    files = _score_files(out, seed)
+    if scores:
+        if json:
+            print_json({"schema": 1, "out": str(out), "files": [str(file) for file in files]})
+        else:
+            say(f"Example scores are in {files[0]} and {files[1]}")
+        return
+    from calibrant.cli.study_output import show_study, telling
+
+    with telling(out) as tell:
+        try:
+            from calibrant.study.demo import run_demo
+
+            result = run_demo(out, seed=seed, progress=tell)
+        except MissingExtra as error:
+            raise InputError(
+                f"{str(error).rstrip('.')}; calibrant demo --scores works without it."
+            ) from None
+    show_study(result, out, again=f"calibrant demo --out {quote(str(out))}", json=json)
+
+
+def _score_files(out: Path, seed: int) -> tuple[Path, Path]:
+    """Write the scores of a made-up model, and of one that is right about everything."""
     from calibrant.data import write_example
     from calibrant.data.whole_file import check_writable
 
@@ -38,9 +68,8 @@ def demo(
         raise InputError(
             f"--out {out} cannot be made a folder: {error.strerror}: choose another place."
         ) from None
-    report = check_writable(out / "report.html", name="--out")
-    scores = write_example(out / "scores.csv", seed=seed)
-    write_example(out / "ideal.csv", seed=seed, ideal=True)
-    options = {"target": None, "n_bins": 15, "confidence": 0.95}
-    result = evaluate_file([scores], {"group": "channel"}, options, seed)
-    show(result, source=str(scores), html=report, json=json, flag="--out")
+    check_writable(out / "report.html", name="--out")
+    return (
+        write_example(out / "scores.csv", seed=seed),
+        write_example(out / "ideal.csv", seed=seed, ideal=True),
+    )

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress"]
+__all__ = ["progress", "status"]
 
 
 @contextmanager
@@ -23,3 +23,16 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
         yield lambda rows: bar.advance(task, rows)
+
+
+@contextmanager
+def status(what: str) -> Iterator[Callable[[str], None]]:
+    """Lend a function to call with one line about what is being done; the last one is shown."""
+    if not sys.stderr.isatty():
+        yield lambda line: None
+        return
+    from rich.console import Console
+    from rich.markup import escape
+
+    with Console(stderr=True).status(escape(what)) as shown:
+        yield lambda line: shown.update(escape(line))

@@ -7,7 +7,30 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["beyond", "clean_tokens", "embedded"]
+__all__ = ["beyond", "clean_tokens", "embedded", "padded"]
+
+
+def padded(tokens: Tensor, starts: Tensor, lengths: Tensor, width: int) -> Tensor:
+    """Return texts that stand one after the other as (b, width), 0 beyond the end of each.
+
+    Parameters
+    ----------
+    tokens : token ids of all texts one after the other
+    starts, lengths : (b,) where each text of the batch begins, and how many tokens it has
+    width : of the longest
+
+    Examples
+    --------
+    >>> import torch
+    >>> padded(torch.tensor([5, 6, 7, 8]), torch.tensor([3, 0]), torch.tensor([1, 3]), 3).tolist()
+    [[8, 0, 0], [5, 6, 7]]
+    """
+    columns = torch.arange(width, device=tokens.device)
+    where = starts.unsqueeze(1) + columns
+    if not len(tokens):  # every text is empty
+        return torch.zeros_like(where)
+    found = tokens[where.clamp_(max=len(tokens) - 1)]
+    return found.masked_fill_(columns >= lengths.unsqueeze(1), 0)
 
 
 def clean_tokens(tokens: Tensor, lengths: Tensor) -> Tensor:

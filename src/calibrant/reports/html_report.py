@@ -72,9 +72,17 @@ def write_html(
 
 
 def rendered(
-    template: str, data: Mapping[str, Any], *, title: str, source: str | None = None
+    template: str,
+    data: Mapping[str, Any],
+    *,
+    title: str,
+    source: str | None = None,
+    scripts: tuple[str, ...] = (),
 ) -> str:
-    """Fill the page `template`; `data` holds its JSON for charts as the text `charts`."""
+    """Fill the page `template`; `data` holds its JSON for charts as the text `charts`.
+
+    `scripts` names other pages whose charts this page draws too.
+    """
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
 
@@ -83,7 +91,7 @@ def rendered(
         title=title,
         source=source,
         css=Markup(_part("report.css")),
-        script=Markup(_part("charts.js") + _part(f"{template}.js")),
+        script=Markup("".join(_part(f"{name}.js") for name in ("charts", *scripts, template))),
         plotly=Markup(get_plotlyjs()),
     )
 
@@ -111,13 +119,17 @@ def soft(name: str) -> Markup:
 
 @cache
 def _template(name: str) -> Template:
-    from jinja2 import Environment, StrictUndefined
+    from jinja2 import Environment, FunctionLoader, StrictUndefined
 
     environment = Environment(
-        autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
+        autoescape=True,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        undefined=StrictUndefined,
+        loader=FunctionLoader(_part),
     )
     environment.filters["soft"] = soft
-    return environment.from_string(_part(name))
+    return environment.get_template(name)
 
 
 @cache

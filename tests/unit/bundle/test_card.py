@@ -1,9 +1,13 @@
 """The model card: what is decided, what is promised and on how many labels, and what is not."""
 
 import pytest
+from tests.unit.bundle.model_parts import table_scorer, text_scorer
 from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
 
 from calibrant.bundle import BundlePoint, pack
+from calibrant.bundle.card import SECTIONS
+from calibrant.errors import InputError
+from calibrant.ood import OodRule
 
 
 @pytest.fixture
@@ -96,3 +100,90 @@ def test_it_names_its_sources_without_their_folders(card, tmp_path):
     said = card(point(), sources=[("operating_point", source)])
     assert "The operating point is from `c.json`, 44136fa355b3678a…" in said
     assert str(tmp_path) not in said
+
+
+def section(said, title):
+    return said.partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
+
+
+@pytest.mark.parametrize("parts", [{}, {"scorer": text_scorer()}, {"scorer": table_scorer()}])
+def test_it_has_all_sections_in_their_order_and_none_is_empty(card, parts):
+    said = card(point(), **parts)
+    titles = [line[3:] for line in said.splitlines() if line.startswith("## ")]
+    assert titles == list(SECTIONS)
+    assert titles[0] == "Intended use"
+    for title in titles:
+        assert section(said, title).startswith("- "), title
+
+
+def test_it_tells_a_model_for_texts(card):
+    said = card(point(), scorer=text_scorer())
+    assert "a classifier that turns texts into probabilities and decisions" in said
+    assert "The classifier itself is not in it" not in said
+    assert "a table with the column `message`" in section(said, "Intended use")
+    assert "Of a text the first 8 words are read." in section(said, "Failure modes")
+    assert "Texts are read as they are" in section(said, "Data handling")
+    assert "every word of the train texts" in section(said, "Data handling")
+    assert "`tokenizer.json`" in section(said, "Data handling")
+    assert "The network is `bilstm`" in section(said, "Where it comes from")
+    redacting = card(point(), scorer=text_scorer(redact=True))
+    assert "taken out of every text before it is read" in section(redacting, "Data handling")
+
+
+def test_it_tells_a_model_for_tables(card):
+    said = card(point(), scorer=table_scorer())
+    assert "with the columns `price`, `shelf`" in section(said, "Intended use")
+    assert "names of the columns and categories" in section(said, "Data handling")
+    assert "tokenizer.json" not in said
+
+
+def test_without_a_model_it_says_what_comes_in(card):
+    said = card(point())
+    assert "Give it the logits of the classifier" in section(said, "Intended use")
+    assert "scores come in" in section(said, "Data handling")
+    assert "There is no out-of-scope rule" in section(said, "Failure modes")
+    assert "out_of_scope" not in said
+
+
+def test_it_gives_the_figures_of_the_test_rows(card):
+    figures = {
+        "accuracy": {"value": 0.91234, "low": 0.9, "high": 0.925},
+        "nll": {"value": 0.3, "low": None, "high": None},
+        "ece_em": {"value": None, "why": "too few rows"},
+        "brier": {"value": 0.2},
+    }
+    said = section(card(point(), metrics={"test": figures, "n": 1200}), "Figures")
+    assert "Accuracy: 0.9123 (0.9000 to 0.9250), on 1,200 test rows." in said
+    assert "NLL (log loss): 0.3000, on 1,200 test rows." in said
+    assert len(said.strip().splitlines()) == 2
+    for metrics in ({}, {"test": 1}, {"test": {"accuracy": 0.9}}, {"nll": {"value": 0.4}}):
+        assert section(card(point(), metrics=metrics), "Figures").strip() == (
+            "- No figures of test rows were packed."
+        )
+
+
+def test_it_tells_splits_and_the_rule(card):
+    splits = {
+        "train": {"source": "logs", "rows": 8000, "sha256": "ab" * 32},
+        "test": {"source": "golden", "rows": 1},
+        "odd": 3,
+    }
+    rule = OodRule("energy", -3.25, 0.95, 500)
+    said = card(point(), provenance={"splits": splits, "config": {"seed": 0}}, ood=rule)
+    data = section(said, "Data handling")
+    assert "- train: 8,000 rows from logs (abababababababab…)." in data
+    assert "- test: 1 row from golden." in data
+    assert "odd" not in data
+    failing = section(said, "Failure modes")
+    assert "fitted on 500 rows in scope, of which it flags at most 5 %" in failing
+    assert "`out_of_scope` true" in section(said, "Hand-over to a person")
+
+
+def test_own_words_come_first_in_their_section(card):
+    said = card(point(), card={"Intended use": "It reads <b>return</b> reasons\n# of one shop."})
+    first = section(said, "Intended use").splitlines()[0]
+    assert first == "- It reads &lt;b&gt;return&lt;/b&gt; reasons # of one shop."
+    with pytest.raises(InputError, match="card has the section 'Use', which there is not"):
+        card(point(), card={"Use": "x"})
+    with pytest.raises(InputError, match="must be text"):
+        card(point(), card={"Figures": " "})

@@ -23,6 +23,7 @@ def test_rows_are_plain_json():
         "acted_as": 1,
         "action": "call",
         "operating_point": 0,
+        "out_of_scope": False,
     }
     assert found.to_rows()[0] == {
         "label": "no",
@@ -31,6 +32,7 @@ def test_rows_are_plain_json():
         "acted_as": None,
         "action": None,
         "operating_point": None,
+        "out_of_scope": False,
     }
     whole = json.loads(json.dumps(found.to_dict()))
     assert (whole["n"], whole["decisions"]) == (3, {"act": 2, "clear": 0, "abstain": 1})
@@ -60,3 +62,24 @@ def test_labels_have_the_type_of_the_classes():
     found = decided((0, 1), PROBS, [verdict(0, [True] * 3, 1)], actions=[None] * 2)
     assert found.label.dtype.kind == "i"
     assert found.label.tolist() == [0, 0, 1]
+
+
+def test_a_row_out_of_scope_is_withheld_from_every_rule():
+    rules = [verdict(0, [True, True, False], -1, clears=True), verdict(1, [True, False, True], 1)]
+    found = decided(("a", "b"), PROBS, rules, actions=[None, "call"],
+                    out_of_scope=np.array([True, True, False]))  # fmt: skip
+    assert found.decision.tolist() == ["abstain", "abstain", "act"]
+    assert found.operating_point.tolist() == [-1, -1, 1]
+    assert found.acted_as.tolist() == [None, None, "b"]
+    assert found.acts.tolist() == [[False, False], [False, False], [False, True]]
+    assert [row["out_of_scope"] for row in found.to_rows()] == [True, True, False]
+    assert str(found) == "3 rows: 1 act, 0 clear, 2 abstain (2 out of scope)."
+
+
+def test_without_a_rule_nothing_is_out_of_scope():
+    found = decided(("a", "b"), PROBS, [verdict(0, [True] * 3, 1)], actions=[None] * 2)
+    assert not found.out_of_scope.any()
+    assert not found.scope_checked
+    checked = decided(("a", "b"), PROBS, [verdict(0, [True] * 3, 1)], actions=[None] * 2,
+                      out_of_scope=np.zeros(3, dtype=bool))  # fmt: skip
+    assert str(checked) == "3 rows: 3 act, 0 clear, 0 abstain (0 out of scope)."

@@ -6,11 +6,14 @@ never written again; a new format gets a new folder.
 
 from pathlib import Path
 
+import numpy as np
 import pytest
+from tests.unit.bundle.model_parts import table_scorer, text_scorer
 from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.manifest import FORMAT
+from calibrant.ood import OodRule
 
 FIXTURES = Path(__file__).parent / "fixtures"
 
@@ -27,6 +30,7 @@ def write_fixtures(folder):
         ],
         actions={"defect": "refund", "parts": "send again"},
         metrics={"nll": {"value": 0.4321}},
+        ood=OodRule("energy", -1.5, 0.95, 1000),
     )
     classes = ("no", "yes")
     pack(
@@ -34,6 +38,20 @@ def write_fixtures(folder):
         calibrator=temperature(0.5, classes=classes, zero_as=0.01),
         points=[BundlePoint(band(), "calibrated")],
         actions={"yes": "block"},
+    )
+    pack(
+        folder / f"format_{FORMAT}_text",
+        scorer=text_scorer(redact=True),
+        calibrator=temperature(),
+        points=[BundlePoint(point("parts", 0.5), "calibrated")],
+        ood=OodRule("entropy", 1.09, 0.95, 1000),
+        metrics={"test": {"accuracy": {"value": 0.9, "low": 0.85, "high": 0.95}}, "n": 400},
+        provenance={"splits": {"train": {"source": "logs", "rows": 4}}},
+    )
+    pack(
+        folder / f"format_{FORMAT}_table",
+        scorer=table_scorer(),
+        points=[BundlePoint(point("defect", 0.5), "raw")],
     )
 
 
@@ -63,6 +81,40 @@ def test_a_band_of_format_1_decides_as_it_did():
     assert found.action.tolist() == [None, None, None, None, "block"]
     odds = 0.01 / 0.99
     assert found.probabilities[0, 1] == pytest.approx(odds**2 / (1 + odds**2), rel=1e-9)
+
+
+def test_format_2_decides_as_it_did_and_leaves_rows_out_of_scope():
+    bundle = load_bundle(FIXTURES / "format_2")
+    assert bundle.ood == OodRule("energy", -1.5, 0.95, 1000)
+    logits = [[4.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.1, 0.0, 0.0], [4.0, -9.0, -9.0],
+              [1.0, -9.0, -9.0]]  # fmt: skip
+    found = bundle.decide(logits)
+    assert found.decision.tolist() == ["act", "act", "act", "abstain", "act", "abstain"]
+    assert found.operating_point.tolist() == [0, 2, 1, -1, 0, -1]
+    assert found.out_of_scope.tolist() == [False, False, False, True, False, True]
+
+
+def test_a_model_for_texts_of_format_2_gives_what_it_gave():
+    bundle = load_bundle(FIXTURES / "format_2_text", device="cpu")
+    assert bundle.classes == ("defect", "parts", "other")
+    assert bundle.scorer.redact
+    assert bundle.columns.texts == ("message",)
+    texts = ["it came broken", "Too SMALL?", ""]
+    expected = [[-3.232186, 5.24028, 4.101167], [-10.141868, 7.618372, 11.744494],
+                [-1.496328, 3.72409, 1.89756]]  # fmt: skip
+    assert bundle.predict_logits(texts) == pytest.approx(np.array(expected), abs=1e-5)
+    found = bundle.decide(texts)
+    assert found.decision.tolist() == ["act", "abstain", "act"]
+    assert str(found) == "3 rows: 2 act, 0 clear, 1 abstain (0 out of scope)."
+
+
+def test_a_model_for_tables_of_format_2_gives_what_it_gave():
+    bundle = load_bundle(FIXTURES / "format_2_table", device="cpu")
+    rows = {"price": [1.0, None, 100.0], "shelf": ["LOW", "top", None]}
+    expected = [[2.694775, -3.455562, -4.042435], [-3.15774, -0.900542, 2.598311],
+                [201.368713, 125.911469, -162.806259]]  # fmt: skip
+    assert bundle.predict_logits(rows) == pytest.approx(np.array(expected), abs=1e-4)
+    assert bundle.decide(rows).decision.tolist() == ["act", "abstain", "act"]
 
 
 def test_what_is_packed_today_is_what_the_fixtures_hold(tmp_path):

@@ -52,8 +52,8 @@ def test_a_newer_format_is_refused_before_anything_else_is_looked_at(packed):
     file = packed.path / "manifest.json"
     file.write_text(json.dumps({"format": FORMAT + 1, "unheard": "of"}))
     assert refused(packed.path) == (
-        f"the bundle {packed.path} has format 2, but this version of Calibrant reads formats up to "
-        "1: upgrade calibrant."
+        f"the bundle {packed.path} has format {FORMAT + 1}, but this version of Calibrant reads "
+        f"formats up to {FORMAT}: upgrade calibrant."
     )
 
 
@@ -96,8 +96,8 @@ def test_a_file_that_cannot_be_read(packed, monkeypatch):
     assert "card.md cannot be read: Input/output error" in refused(packed.path)
 
 
-KEYS = ["format", "classes", "scorer", "calibrator", "operating_points", "actions", "metrics",
-        "provenance", "files", "sha256"]  # fmt: skip
+KEYS = ["format", "classes", "scorer", "calibrator", "operating_points", "ood", "actions",
+        "metrics", "provenance", "files", "sha256"]  # fmt: skip
 
 
 @pytest.mark.parametrize("key", KEYS[1:])
@@ -107,7 +107,10 @@ def test_a_key_that_is_missing(rewrite, key):
 
 def test_a_key_that_the_format_does_not_know(rewrite):
     said = refused(rewrite(run_this="import os"))
-    assert "has the key 'run_this', which format 1 does not know" in said
+    assert "has the key 'run_this', which format 2 does not know" in said
+    assert "has the key 'ood', which format 1 does not know" in refused(
+        rewrite(drop=["run_this"], format=1)
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,6 +123,9 @@ def test_a_key_that_the_format_does_not_know(rewrite):
         ("classes", "abc"),
         ("scorer", "none"),
         ("scorer", {}),
+        ("scorer", {"kind": "torch"}),
+        ("scorer", {"kind": "torch", "input": "text", "columns": {}, "encoder": {}, "model": []}),
+        ("ood", []),
         ("calibrator", []),
         ("operating_points", {}),
         ("operating_points", [1]),
@@ -141,8 +147,11 @@ def test_a_value_of_another_kind(rewrite, key, value):
 
 
 def test_a_model_that_cannot_be_run_here(rewrite):
-    said = refused(rewrite(scorer={"kind": "torch"}))
-    assert "a scorer of kind 'torch', which this version of Calibrant cannot run" in said
+    said = refused(rewrite(scorer={"kind": "onnx"}))
+    assert "a scorer of kind 'onnx', which this version of Calibrant cannot run" in said
+    parts = {"input": "text", "columns": {}, "encoder": {}, "model": {}, "redact": False}
+    said = refused(rewrite(drop=["ood"], format=1, scorer={"kind": "torch", **parts}))
+    assert "a scorer of kind 'torch'" in said
 
 
 @pytest.mark.parametrize(
@@ -166,6 +175,11 @@ def test_a_model_that_cannot_be_run_here(rewrite):
                 ]
             },
             "the class 'x', which the bundle does not have",
+        ),
+        ({"ood": {}}, "it has no format"),
+        (
+            {"ood": {"format": 1, "score": "magic", "threshold": 0, "quantile": 0.9, "n": 5}},
+            "magic",
         ),
         ({"actions": {"unheard": "of"}}, "an action for 'unheard', which is not a class"),
     ],

@@ -31,10 +31,10 @@ def test_the_manifest_says_everything(tmp_path):
     )
     found = manifest(made.path)
     assert set(found) == {
-        "format", "classes", "scorer", "calibrator", "operating_points", "actions", "metrics",
-        "provenance", "files", "sha256",
+        "format", "classes", "scorer", "calibrator", "operating_points", "ood", "actions",
+        "metrics", "provenance", "files", "sha256",
     }  # fmt: skip
-    assert (found["format"], found["scorer"]) == (1, {"kind": "none"})
+    assert (found["format"], found["scorer"], found["ood"]) == (2, {"kind": "none"}, None)
     assert found["classes"] == ["defect", "parts", "other"]
     assert found["calibrator"] == temperature().to_dict()
     assert found["operating_points"][0] == {**point().to_dict(), "decides_on": "calibrated"}
@@ -70,7 +70,7 @@ def test_more_files_may_travel_along(tmp_path):
     made = pack(tmp_path / "b", points=[point()], files={"report.html": report})
     assert (made.path / "report.html").read_text() == "<p>"
     assert set(manifest(made.path)["files"]) == {"card.md", "report.html"}
-    for name in ("card.md", "manifest.json", "a/b", "../b", ""):
+    for name in ("card.md", "manifest.json", "model.safetensors", "a/b", "../b", ""):
         with pytest.raises(InputError, match="give plain names"):
             pack(tmp_path / "c", points=[point()], files={name: report})
     with pytest.raises(InputError, match="is not a file"):

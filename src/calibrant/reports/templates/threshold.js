@@ -1,6 +1,7 @@
 (() => {
   "use strict";
-  const views = JSON.parse(document.getElementById("charts").textContent);
+  const found = JSON.parse(document.getElementById("charts").textContent);
+  const views = found.points || found;  // a study's page holds other charts too
   const { colour, axis, probability, draw } = charts;
   const colours = ["event", "other", "third"];
   const dashes = ["solid", "dash", "dot"];

@@ -11,7 +11,7 @@ from functools import cache
 
 import numpy as np
 
-from calibrant.data.return_reasons.lexicon import claims, clauses, products, words
+from calibrant.data.return_reasons.lexicon import claims, clauses, lines, products, words
 from calibrant.data.return_reasons.typos import slips
 from calibrant.data.return_reasons.world import Facts
 
@@ -109,21 +109,16 @@ def _complaints():
         frames = clauses()["contrasts"] if claim.short else ()
         for phrase in said:
             framed = [frame.replace("{a}", phrase) for frame in frames]
-            rows += [("claim", wording, (i, phrase)) for wording in (phrase, *framed)]
+            named = [s + phrase[2:] for s in ("{the}", "{my}") if phrase.startswith("it ")]
+            rows += [("claim", wording, (i, phrase)) for wording in (phrase, *framed, *named)]
     return rows
 
 
 def _nothing_said():
     """Return the wordings that belong to no fact but, through their gaps, to the product."""
     kinds = clauses()
-    lists = (
-        kinds["greetings"],
-        kinds["openings"],
-        kinds["leads"],
-        kinds["contexts"]["phrases"],
-        kinds["closings"]["phrases"],
-    )
-    return sorted({phrase for phrases in lists for phrase in phrases} - {""})
+    others = [kinds[kind]["phrases"] for kind in ("greetings", "leads", "contexts", "closings")]
+    return sorted({phrase for phrases in (kinds["openings"], *others) for phrase in phrases})
 
 
 def _ends(tokens, start, pieces):
@@ -142,8 +137,8 @@ def _ends(tokens, start, pieces):
 
 
 def _gap(tokens, start, gap):
-    if gap in ("ap", "the"):
-        articles = ("a", "an") if gap == "ap" else ("the",)
+    if gap in ("ap", "the", "my"):
+        articles = ("a", "an") if gap == "ap" else (gap,)
         if start < len(tokens) and tokens[start] in articles:
             yield from _named(tokens, start + 1)
         return
@@ -152,12 +147,13 @@ def _gap(tokens, start, gap):
 
 
 def _named(tokens, start):
-    """Yield the ends of colour, brand and product, the first two of which may be left out."""
+    """Yield the ends of colour, brand, line and product, all but the last may be left out."""
     for after_colour, _ in ((start, 0), *_entries(tokens, start, "colour")):
-        for after, brand in ((after_colour, None), *_entries(tokens, after_colour, "brand")):
-            for end, product in _entries(tokens, after, "p"):
-                told = {("product", product), ("brand", 0 if brand is None else brand + 1)}
-                yield end, frozenset(told)
+        for after_brand, brand in ((after_colour, None), *_entries(tokens, after_colour, "brand")):
+            for after, _ in ((after_brand, 0), *_entries(tokens, after_brand, "line")):
+                for end, product in _entries(tokens, after, "p"):
+                    told = {("product", product), ("brand", 0 if brand is None else brand + 1)}
+                    yield end, frozenset(told)
 
 
 def _entries(tokens, start, gap):
@@ -175,6 +171,7 @@ def _gap_lists():
         "p": [product.name for product in products()],
         "part": sorted({part for product in products() for part in product.parts}),
         "brand": lists["brands"],
+        "line": lines(),
         "colour": lists["colours"],
         "time": lists["times"],
         "person": lists["people"],

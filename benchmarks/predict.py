@@ -1,0 +1,162 @@
+"""`calibrant predict` on 1,000,000 messages: speed against the bare network, and peak memory.
+
+The bundle is as `calibrant demo` makes it: a BiLSTM (embedding 64, hidden 64, one layer) with
+redaction, a calibrator, an operating point and an out-of-scope rule. The command reads a csv file,
+redacts and encodes the messages, scores and decides them and writes parquet; its time is that of
+the whole process. The bare network only computes: texts are encoded, sorted by length and padded
+before its clock starts, and of several batch sizes the fastest counts. Both run in processes of
+their own, in alternating turns, on the same cores.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from benchmarks.child import Child, measured
+from benchmarks.harness import Size, agree, cores
+from benchmarks.outcome import Outcome, within
+
+__all__ = ["measure"]
+
+ROWS = {"full": (100_000, 1_000_000), "toy": (1_000, 3_000)}
+BARE = {"full": 50_000, "toy": 1_000}  # rows that the bare network is timed on
+TRAINED = {"full": 2_000, "toy": 300}  # rows; the words that the network knows are theirs
+PIECE = 50_000
+SHARE = 0.7
+GROWTH = 1.1
+NETWORK = {"embedding": 64, "hidden": 64, "layers": 1}
+
+_BARE = """
+import json, sys, time
+import numpy as np, torch
+import calibrant
+from calibrant.data.redaction import redact
+from calibrant.data.row_files import scan_rows
+from calibrant.models.text_batch import padded
+
+folder, file, n = sys.argv[1], sys.argv[2], int(sys.argv[3])
+scorer = calibrant.load_bundle(folder, device="cpu").scorer
+texts = []
+for table in scan_rows(file, texts=["message"]):
+    texts += table["message"].to_pylist()
+    if len(texts) >= n:
+        break
+tokens, offsets = (torch.from_numpy(each) for each in scorer.encoder.encode(redact(texts[:n])))
+starts, lengths = offsets[:-1], offsets.diff()
+order = lengths.argsort(stable=True)
+best = 0.0
+with torch.inference_mode():
+    for size in (256, 512, 1024):
+        batches = [
+            (padded(tokens, starts[p], lengths[p], int(lengths[p][-1])), lengths[p])
+            for p in order.split(size)
+        ]
+        for batch in batches[:: max(1, len(batches) // 8)]:
+            scorer.model(*batch)  # warm
+        begin = time.perf_counter()
+        for batch in batches:
+            scorer.model(*batch)
+        best = max(best, n / (time.perf_counter() - begin))
+print(json.dumps(best))
+"""
+
+
+def measure(size: Size) -> list[Outcome]:
+    """Make the bundle and the files, then time the network and the command in turns."""
+    with tempfile.TemporaryDirectory(prefix="calibrant-bench-") as name:
+        folder = Path(name)
+        _pack(folder / "bundle", TRAINED[size])
+        few, many = ROWS[size]
+        files = {n: _write(folder / f"{n}.csv", n) for n in (few, many)}
+        bare = [_bare(folder, files[many], BARE[size])]
+        small = _predict(folder, files[few])
+        bare.append(_bare(folder, files[many], BARE[size]))
+        large = _predict(folder, files[many])
+        bare.append(_bare(folder, files[many], BARE[size]))
+    agree("rows", json.loads(large.output)["n"], many, 0)
+    own = statistics.median(bare)
+    details = {
+        "rows": many,
+        "network_rows_per_s": [round(rate) for rate in bare],
+        "predict_rows_per_s": round(many / large.seconds),
+        "predict_s": round(large.seconds, 2),
+        "peak_mib": {str(few): _mib(small), str(many): _mib(large)},
+        "cores": cores(),
+    }
+    return [
+        Outcome(
+            f"predict {many:,} messages at {SHARE:.0%} of the network's own speed or faster",
+            round(many / large.seconds / own, 4),
+            SHARE,
+            "times",
+            "at least",
+            details,
+        ),
+        within(
+            f"predict {many:,} messages in less than {GROWTH:g} times the memory of {few:,}",
+            large.peak_bytes / small.peak_bytes,
+            GROWTH,
+            "times",
+            details,
+        ),
+    ]
+
+
+def _pack(folder: Path, n: int) -> None:
+    """Train a small network for a moment, so that its scores are not all alike, and pack it."""
+    from calibrant import TextClassifier
+    from calibrant.bundle import BundlePoint, pack
+    from calibrant.calibrators import TemperatureScaling
+    from calibrant.data.redaction import redact
+    from calibrant.data.return_reasons import draw
+    from calibrant.models.scorer import Scorer
+    from calibrant.ood import OodRule
+    from calibrant.thresholds import recall, select
+
+    drawn = draw(n, seed=1)
+    texts = redact(drawn.texts)
+    network = TextClassifier(model_options=NETWORK, epochs=1, device="cpu")
+    network.fit(texts, drawn.labels)
+    logits, classes = network.predict_logits(texts), network.classes_.tolist()
+    names: dict[str, Any] = {"classes": classes, "positive": classes[0]}
+    point = select(drawn.labels, logits=logits, hold=recall >= 0.5, confidence=None, **names)
+    pack(
+        folder,
+        scorer=Scorer.of(network, column="message", redact=True),
+        calibrator=TemperatureScaling().fit(logits, drawn.labels, classes=classes),
+        points=[BundlePoint(point, "raw")],
+        ood=OodRule.fit(logits),
+    )
+
+
+def _write(file: Path, n: int) -> Path:
+    from calibrant.data.return_reasons import draw
+    from calibrant.data.table_files import write_tables
+
+    def pieces() -> Iterator[Any]:
+        for place, start in enumerate(range(0, n, PIECE)):
+            yield draw(min(PIECE, n - start), source="golden", seed=place).to_table()
+
+    write_tables(file, pieces())
+    return file
+
+
+def _bare(folder: Path, file: Path, n: int) -> float:
+    """Return how many rows the network alone scores in a second."""
+    words = [str(folder / "bundle"), str(file), str(n)]
+    return float(measured([sys.executable, "-c", _BARE, *words]).output)
+
+
+def _predict(folder: Path, file: Path) -> Child:
+    words = ["predict", str(folder / "bundle"), str(file), "-o", str(folder / "out.parquet")]
+    return measured([sys.executable, "-m", "calibrant", *words, "--json"])
+
+
+def _mib(child: Child) -> float:
+    return round(child.peak_bytes / 2**20, 1)

@@ -1,0 +1,158 @@
+"""What a card says about the model: its use, its figures, how it fails, what it has of the data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from calibrant.bundle.card_words import code, names, safe
+from calibrant.data.text_encoder import TextEncoder
+from calibrant.reports.words import counted, number, printable, title_of
+
+if TYPE_CHECKING:
+    from calibrant.bundle.bundle import Bundle
+
+__all__ = ["data_handling", "failure_modes", "figures", "hand_over", "intended_use", "origin"]
+
+_FIGURES = ("accuracy", "nll", "ece_em")
+"""The figures of the test rows that the card gives."""
+
+
+def intended_use(bundle: Bundle) -> Iterator[str]:
+    """Say what goes in and what comes out."""
+    scorer = bundle.scorer
+    if scorer is None:
+        yield "Give it the logits of the classifier that it was made for, and of no other."
+    elif scorer.text:
+        yield f"Give it texts: a list, or a table with the column {code(scorer.column)}."
+    else:
+        yield f"Give it rows of a table with the columns {names(scorer.columns.names)}."
+    yield (
+        "It gives a probability for each class and, where there is an operating point, a decision."
+    )
+
+
+def figures(bundle: Bundle) -> Iterator[str]:
+    """Give a few figures of the test rows, where some were packed."""
+    found = _table(bundle.metrics.get("test"))
+    shown = [name for name in _FIGURES if _has_value(found, name)]
+    if not shown:
+        yield "No figures of test rows were packed."
+        return
+    n = bundle.metrics.get("n")
+    rows = counted(n, "test row") if isinstance(n, int) else "the test rows"
+    for name in shown:
+        low, high = (found[name].get(end) for end in ("low", "high"))
+        span = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
+        yield f"{title_of(name)}: {number(found[name]['value'])}{span}, on {rows}."
+
+
+def failure_modes(bundle: Bundle) -> Iterator[str]:
+    """Say what it is known to get wrong, by how it is made."""
+    if bundle.ood is None:
+        yield (
+            "There is no out-of-scope rule: a row that belongs to none of the classes is judged as "
+            "if it belonged to one."
+        )
+    else:
+        rule = bundle.ood
+        yield (
+            f"A row is out of scope where the {rule.score} of its logits is above "
+            f"{rule.threshold:.4g}. The rule was fitted on {counted(rule.n, 'row')} in scope, of "
+            f"which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows that score "
+            "like them pass."
+        )
+    yield "When the mix of classes changes, probabilities are off until it is calibrated again."
+    if bundle.scorer is None:
+        return
+    encoder = bundle.scorer.encoder
+    if isinstance(encoder, TextEncoder):
+        yield (
+            "Words that the train texts did not hold are all read as one unknown word: misspelt "
+            f"ones and other languages too. Of a text the first {encoder.max_length:,} words are "
+            "read."
+        )
+    else:
+        yield (
+            "Categories that the train rows did not hold are read as one, or as none of the known "
+            "ones. Numbers far from those of the train rows are taken as they are."
+        )
+
+
+def hand_over(bundle: Bundle) -> Iterator[str]:
+    """Say which rows go to a person, and what comes along."""
+    if not bundle.points:
+        yield "It decides nothing: what is done with its probabilities is up to those who use it."
+        return
+    yield "A row goes to a person where its decision is `abstain`: no point is sure of it."
+    if bundle.ood is not None:
+        yield "So does every row with `out_of_scope` true, however sure the scores look."
+    yield "The most probable class and all probabilities come along, as a hint and not a decision."
+
+
+def data_handling(bundle: Bundle) -> Iterator[str]:
+    """Say what is done to the data, and what of them is in the folder."""
+    scorer = bundle.scorer
+    if scorer is None:
+        yield "No rows are in the bundle, and it reads none: scores come in."
+    elif isinstance(scorer.encoder, TextEncoder):
+        yield from _texts(scorer.redact, int(scorer.encoder.min_count))
+    else:
+        yield (
+            "No rows are in the bundle. Of the train rows the manifest holds the names of the "
+            "columns and categories, and the mean and scale of each number."
+        )
+    for name, part in _splits(bundle).items():
+        source = f" from {safe(printable(str(part['source'])))}" if part.get("source") else ""
+        digest = f" ({str(part['sha256'])[:16]}…)" if part.get("sha256") else ""
+        yield f"{safe(printable(name))}: {counted(part['rows'], 'row')}{source}{digest}."
+
+
+def _texts(redacted: bool, min_count: int) -> Iterator[str]:
+    if redacted:
+        yield (
+            "E-mail addresses, phone numbers, order numbers and the like are taken out of every "
+            "text before it is read, by patterns: names and unusual numbers can stay."
+        )
+    else:
+        yield "Texts are read as they are: nothing is taken out of them."
+    times = (
+        "every word of the train texts"
+        if min_count == 1
+        else (f"the words that the train texts hold at least {counted(min_count, 'time')}")
+    )
+    yield (
+        f"No texts are in the bundle, but {times} are, up to the size of the vocabulary: rare "
+        "words and names among them stand in `tokenizer.json`."
+    )
+
+
+def origin(bundle: Bundle) -> Iterator[str]:
+    """Say when, by which packages and from which files it was packed."""
+    made = bundle.provenance
+    if bundle.scorer is not None:
+        weights = sum(part.numel() for part in bundle.scorer.model.parameters())
+        yield f"The network is `{bundle.scorer.config['model']}`, with {weights:,} weights."
+    versions = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
+    yield f"Packed {made['created']} with {versions}, Python {made['python']}."
+    for source in made["sources"]:
+        role = source["role"].replace("_", " ")
+        yield f"The {role} is from `{safe(printable(source['name']))}`, {source['sha256'][:16]}…"
+    yield f"`manifest.json` (format {bundle.manifest['format']}) holds every number and hash."
+
+
+def _splits(bundle: Bundle) -> Mapping[str, Mapping[str, Any]]:
+    """Return the splits that were packed; what has another shape is left out."""
+    return {
+        str(name): part
+        for name, part in _table(bundle.provenance.get("splits")).items()
+        if isinstance(part, Mapping) and isinstance(part.get("rows"), int)
+    }
+
+
+def _table(value: Any) -> Mapping[str, Any]:
+    return value if isinstance(value, Mapping) else {}
+
+
+def _has_value(found: Mapping[str, Any], name: str) -> bool:
+    return isinstance(_table(found.get(name)).get("value"), int | float)

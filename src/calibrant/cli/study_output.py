@@ -1,0 +1,63 @@
+"""What the verbs that run a study share: telling how it goes, and showing what came of it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING
+
+from calibrant.cli import interruption
+from calibrant.cli.output import color, print_json, say, width
+
+if TYPE_CHECKING:
+    from calibrant.reports.study_result import StudyResult
+
+__all__ = ["show_study", "telling"]
+
+
+@contextmanager
+def telling(folder: Path) -> Iterator[Callable[[str], None]]:
+    """Lend a function that tells how a study goes; after Ctrl-C say how to go on with it."""
+    from calibrant.cli.progress import status
+
+    interruption.check()
+    try:
+        with status("reading") as tell:
+            yield tell
+        interruption.check()
+    except KeyboardInterrupt:
+        print(
+            f"what was trained so far is in {folder}: the same command goes on from there.",
+            file=sys.stderr,
+        )
+        raise
+
+
+def show_study(result: StudyResult, folder: Path, *, again: str, json: bool) -> None:
+    """Print a study, where its files are, and what to do with them.
+
+    Parameters
+    ----------
+    result : the study
+    folder : where its files are
+    again : the command that runs it again
+    json : whether to print one JSON object instead
+    """
+    files = {
+        "bundle": folder / "bundle",
+        "report": folder / "report.html",
+        "settings": folder / "study.toml",
+    }
+    if json:
+        print_json({**result.to_dict(), "out": str(folder), **{k: str(files[k]) for k in files}})
+        return
+    from calibrant.reports.study_text import render_study
+    from calibrant.reports.words import printable
+
+    say(render_study(result, width=width(), color=color()))
+    say(f"\nThe report is in {files['report']}, and the bundle in {files['bundle']}")
+    say(f"Run it again: {printable(again)}")
+    say(f"Score a file with it: calibrant predict {printable(quote(str(files['bundle'])))} FILE")

@@ -1,0 +1,160 @@
+"""The settings of a study from the command line: flags and variables first, then the toml file."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InputError
+
+__all__ = ["actions_of", "gather", "options_of", "seeds_of", "split_candidates", "value_of"]
+
+_TABLES = ("model_options", "training", "actions")  # merged key by key
+_LOSS = re.compile(r"\s*(?:[-+.\deE]+\s*\*\s*)?[A-Za-z_][\w.]*\s*(?:[:+]|$)")
+
+
+def gather(given: Mapping[str, Any], config: Path | None, *, tabular: bool) -> dict[str, Any]:
+    """Return the settings that hold: what was given, else what the toml file says.
+
+    Parameters
+    ----------
+    given : settings of flags and variables; None where there was none
+    config : the toml file, or None
+    tabular : whether --tabular was given
+    """
+    flags = {name: value for name, value in given.items() if value not in (None, {})}
+    if tabular and "text" in flags:
+        raise InputError(
+            f"--text {flags['text']} and --tabular exclude each other: give one of them."
+        )
+    saved = {} if config is None else _read(config)
+    if tabular or "text" in flags:
+        saved = {name: value for name, value in saved.items() if name not in ("text", "tabular")}
+    found = {"label": "label", **saved, **flags, **({"tabular": True} if tabular else {})}
+    for name in _TABLES:
+        if isinstance(saved.get(name), Mapping) and name in flags:
+            found[name] = {**saved[name], **flags[name]}
+    if "data" not in found:
+        raise InputError(
+            "DATA is missing: name the file with the labelled rows, like calibrant train "
+            "tickets.csv, or a toml file that names it with --config."
+        )
+    return found
+
+
+def _read(config: Path) -> dict[str, Any]:
+    from calibrant.study.config_file import read_config
+
+    return read_config(config)
+
+
+def split_candidates(given: Iterable[str]) -> list[str]:
+    """Split at commas, but for those within the options of a loss.
+
+    A piece that is no name of a loss, like `momentum=0.9`, belongs to the loss before it.
+
+    Examples
+    --------
+    >>> split_candidates(["ce,flsd:gammas=[5,3],edges=[0.5],0.5*ce + 0.5*soft_f1", "adafocal"])
+    ['ce', 'flsd:gammas=[5,3],edges=[0.5]', '0.5*ce + 0.5*soft_f1', 'adafocal']
+    """
+    found: list[str] = []
+    for text in given:
+        first = len(found)
+        for piece in _outside_brackets(text):
+            if len(found) > first and _LOSS.match(piece) is None:
+                found[-1] += f",{piece}"
+            else:
+                found.append(piece.strip())
+    return [loss.strip() for loss in found]
+
+
+def _outside_brackets(text: str) -> list[str]:
+    pieces, depth = [""], 0
+    for sign in text:
+        depth += (sign in "[{(") - (sign in "]})")
+        if sign == "," and depth <= 0:
+            pieces.append("")
+        else:
+            pieces[-1] += sign
+    if len(pieces) > 1 and not pieces[-1].strip():
+        pieces.pop()  # a comma at the end
+    return pieces
+
+
+def seeds_of(text: str | None) -> list[int] | None:
+    """Read `0,1,2`.
+
+    Examples
+    --------
+    >>> seeds_of("0, 1")
+    [0, 1]
+    """
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InputError(
+            f"--seeds must be whole numbers like 0,1,2, got {text!r}: put commas between them."
+        ) from None
+
+
+def options_of(given: Iterable[str], *, flag: str) -> dict[str, Any]:
+    """Read `key=value` of every repetition of a flag.
+
+    Examples
+    --------
+    >>> options_of(["hidden=[64,32]", "batch_norm=false"], flag="--model-option")
+    {'hidden': [64, 32], 'batch_norm': False}
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        key, equals, value = (part.strip() for part in text.partition("="))
+        if not (key and equals and value):
+            raise InputError(f"{flag} {text!r} must read key=value, like {flag} hidden=64.")
+        if key in found:
+            raise InputError(f"{flag} sets {key!r} twice: set it once.")
+        found[key] = value_of(value)
+    return found
+
+
+def value_of(text: str) -> Any:
+    """Read a number, a list in brackets, true, false or none; anything else is text.
+
+    Examples
+    --------
+    >>> [value_of(text) for text in ("64", "1e-3", "[8,4]", "true", "None", "adamw")]
+    [64, 0.001, [8, 4], True, None, 'adamw']
+    """
+    words = {"true": True, "false": False, "none": None, "null": None}
+    if text.strip().lower() in words:
+        return words[text.strip().lower()]
+    try:
+        return json.loads(text, parse_constant=str)
+    except (ValueError, RecursionError):
+        return text
+
+
+def actions_of(given: Iterable[str]) -> dict[str, str]:
+    """Read `CLASS=NAME`; the first = ends the class, for the classes are not known yet.
+
+    Examples
+    --------
+    >>> actions_of(["item_defective=refund, priority=high"])
+    {'item_defective': 'refund, priority=high'}
+    """
+    found: dict[str, str] = {}
+    for text in given:
+        of, equals, name = (part.strip() for part in text.partition("="))
+        if not (of and equals and name):
+            raise InputError(
+                f"--action {text!r} is no action: write it like --action 'item_defective=refund'."
+            )
+        if of in found:
+            raise InputError(f"--action names {of!r} twice: give each class one action.")
+        found[of] = name
+    return found

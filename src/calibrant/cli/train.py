@@ -1,0 +1,167 @@
+"""`calibrant train`: a study on the user's own file, from candidates to a bundle."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from calibrant.cli import interruption
+from calibrant.cli import study_options as flags
+from calibrant.cli.options import Debug, Json
+from calibrant.cli.output import color, print_json, say, width
+from calibrant.errors import InputError
+
+if TYPE_CHECKING:
+    from calibrant.reports.study_result import PointResult, StudyResult
+    from calibrant.study import StudyConfig
+
+__all__ = ["train"]
+
+NAME = "train"
+EXAMPLE = (
+    "calibrant train tickets.csv --text message --label reason --golden golden.csv "
+    '--hold "item_defective: precision>=0.85" --out runs/tickets'
+)
+
+
+def train(
+    data: flags.Data = None,
+    text: flags.Text = None,
+    tabular: flags.Tabular = False,
+    label: flags.LabelColumn = None,
+    golden: flags.Golden = None,
+    weight: flags.Weight = None,
+    out_of_scope: flags.OutOfScope = None,
+    drop: flags.Drop = None,
+    category: flags.Category = None,
+    cut: flags.Cut = None,
+    group: flags.Group = None,
+    time: flags.Time = None,
+    shares: flags.Shares = None,
+    rows: flags.Rows = None,
+    redact: flags.Redact = None,
+    overlap: flags.Overlap = None,
+    seed: flags.SplitSeed = None,
+    candidates: flags.Candidates = None,
+    seeds: flags.Seeds = None,
+    model: flags.Model = None,
+    model_option: flags.ModelOption = None,
+    epochs: flags.Epochs = None,
+    batch_size: flags.BatchSize = None,
+    learning_rate: flags.LearningRate = None,
+    patience: flags.Patience = None,
+    training: flags.Training = None,
+    resample: flags.Resample = None,
+    jobs: flags.Jobs = None,
+    calibrator: flags.Calibrator = None,
+    hold: flags.Hold = None,
+    confidence: flags.PromiseConfidence = None,
+    ood: flags.Ood = None,
+    action: flags.Action = None,
+    out: flags.Out = None,
+    config: flags.Config = None,
+    title: flags.Title = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare losses on your data, calibrate the best, and promise what it keeps.
+
+    A network is trained with each loss. The best is calibrated and gets thresholds on rows that it
+    has not seen, and is judged on others. All of it, with a report, goes into a bundle.
+
+    Every flag with one value can be a variable: CALIBRANT_EPOCHS=5 for --epochs 5.
+    """
+    from calibrant.cli.study_settings import (
+        actions_of,
+        gather,
+        options_of,
+        seeds_of,
+        split_candidates,
+        value_of,
+    )
+
+    loop = options_of(training or [], flag="--training")
+    named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
+    loop |= {key: value for key, value in named.items() if value is not None}
+    loop |= {} if patience is None else {"patience": value_of(patience)}
+    given = {
+        "data": data, "label": label, "text": text, "golden": golden, "weight": weight,
+        "out_of_scope": out_of_scope, "drop": drop, "categories": category, "cut": cut,
+        "group": group, "time": time, "shares": shares, "rows": rows, "redact": redact,
+        "overlap": overlap, "seed": seed, "seeds": seeds_of(seeds), "model": model,
+        "candidates": None if candidates is None else split_candidates(candidates),
+        "model_options": options_of(model_option or [], flag="--model-option"),
+        "training": loop, "resample": resample, "jobs": jobs, "calibrator": calibrator,
+        "hold": hold, "confidence": confidence, "ood": ood, "actions": actions_of(action or []),
+        "title": title,
+    }  # fmt: skip
+    from calibrant.study import StudyConfig
+
+    settings = gather(given, config, tabular=tabular)
+    folder = _checked_folder(out, str(settings["data"]))
+    result = _run(StudyConfig.from_dict(settings), folder)
+    _show(result, folder, json=json)
+    if not all(_kept(point) for point in result.points):
+        raise typer.Exit(1)
+
+
+def _checked_folder(out: Path | None, data: str) -> Path:
+    """Return the folder of the study, or say why nothing can be written there."""
+    folder = Path("runs", Path(data).name.split(".")[0] or "study") if out is None else out
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"--out {folder}: {there} is a file, not a folder: choose another place.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"--out {folder}: the folder {there} is not writable: choose another.")
+    return folder
+
+
+def _run(config: StudyConfig, folder: Path) -> StudyResult:
+    from calibrant.cli.progress import status
+    from calibrant.study import run_study
+
+    interruption.check()
+    try:
+        with status("reading") as tell:
+            result = run_study(config, folder, progress=tell)
+        interruption.check()
+    except KeyboardInterrupt:
+        print(
+            f"what was trained so far is in {folder}: the same command goes on from there.",
+            file=sys.stderr,
+        )
+        raise
+    return result
+
+
+def _kept(point: PointResult) -> bool:
+    """Whether a promise was made, and the test rows do not speak against it."""
+    from calibrant.errors import TargetUnreachable
+
+    if isinstance(point.result, TargetUnreachable) or point.result.guarantee is None:
+        return False
+    return point.check is None or point.check.verdict != "broken"
+
+
+def _show(result: StudyResult, folder: Path, *, json: bool) -> None:
+    files: dict[str, Any] = {
+        "bundle": folder / "bundle",
+        "report": folder / "report.html",
+        "settings": folder / "study.toml",
+    }
+    if json:
+        print_json({**result.to_dict(), "out": str(folder), **{k: str(files[k]) for k in files}})
+        return
+    from calibrant.reports.study_text import render_study
+    from calibrant.reports.words import printable
+
+    say(render_study(result, width=width(), color=color()))
+    say(f"\nThe report is in {files['report']}, and the bundle in {files['bundle']}")
+    again = f"calibrant train --config {quote(str(files['settings']))} --out {quote(str(folder))}"
+    say(f"Run it again: {printable(again)}")
+    say(f"Score a file with it: calibrant predict {printable(quote(str(files['bundle'])))} FILE")

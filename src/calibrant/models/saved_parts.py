@@ -1,0 +1,162 @@
+"""Encoder and network of a model as files: weights as safetensors, the rest as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from calibrant.calibrators.registry import methods
+from calibrant.data.table_encoder import TableEncoder
+from calibrant.data.text_encoder import TextEncoder
+from calibrant.errors import InputError, MissingExtra
+from calibrant.models.options import plain
+from calibrant.models.registry import build, models
+
+__all__ = [
+    "TOKENIZER",
+    "WEIGHTS",
+    "config_of",
+    "device_named",
+    "read_encoder",
+    "read_network",
+    "write_encoder",
+    "write_network",
+]
+
+WEIGHTS = "model.safetensors"
+TOKENIZER = "tokenizer.json"
+
+
+def config_of(model: nn.Module) -> dict[str, Any]:
+    """Return what a registered network is rebuilt from; refuse one that cannot be."""
+    config = getattr(model, "config", None)
+    if not isinstance(config, Mapping) or "model" not in config:
+        raise InputError(
+            f"the network {type(model).__name__} has no config, so it cannot be saved: list its "
+            "class with calibrant.models.register and give it a config."
+        )
+    return dict(plain(config))
+
+
+def device_named(device: str) -> torch.device:
+    """Read "auto", "cpu", "cuda" or "cuda:1"; refuse a GPU that is not here."""
+    if device == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    kind, _, number = str(device).partition(":")
+    if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
+        raise InputError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:1', got {device!r}.")
+    found = torch.cuda.device_count()
+    if kind == "cuda" and int(number or 0) >= found:
+        raise InputError(
+            f"device {device!r} is not here: torch sees {found} GPUs; choose 'auto' or 'cpu'."
+        )
+    return torch.device(device)
+
+
+def write_network(model: nn.Module, folder: Path) -> None:
+    """Write the weights of a network."""
+    try:
+        from safetensors.torch import save_file
+    except ImportError:
+        raise MissingExtra("a bundle with a model", "torch") from None
+    weights = {name: part.detach().cpu().contiguous().clone() for name, part in _state(model)}
+    save_file(weights, folder / WEIGHTS)
+
+
+def read_network(spec: Mapping[str, Any], folder: Path) -> nn.Module:
+    """Build the network that a manifest describes, with the weights of the folder."""
+    config = spec["model"]
+    _check_known(config.get("model"), spec.get("module"))
+    weights = _read_weights(folder / WEIGHTS)
+    with torch.random.fork_rng(devices=[]):  # first weights are thrown away: leave no trace
+        network = build(config)
+    _check_weights(network, weights)
+    network.load_state_dict(weights)
+    return network
+
+
+def write_encoder(encoder: TextEncoder | TableEncoder, folder: Path) -> dict[str, Any]:
+    """Return an encoder as JSON; what a text encoder learned goes into a file of its own."""
+    saved = encoder.to_dict()
+    if isinstance(encoder, TextEncoder):
+        learned = json.dumps(saved.pop("tokenizer"), ensure_ascii=False)
+        (folder / TOKENIZER).write_text(f"{learned}\n", encoding="utf-8")
+    return saved
+
+
+def read_encoder(spec: Mapping[str, Any], folder: Path) -> TextEncoder | TableEncoder:
+    """Rebuild an encoder from what `write_encoder` returned and wrote."""
+    if spec["input"] == "table":
+        return TableEncoder.from_dict(spec["encoder"])
+    if spec["input"] != "text":
+        raise InputError(f"a model must read 'text' or 'table', got {spec['input']!r}.")
+    try:
+        text = (folder / TOKENIZER).read_text(encoding="utf-8")
+        made = TextEncoder.from_dict({**spec["encoder"], "tokenizer": json.loads(text)})
+        _ = made.words  # the tokenizer is made here, and can fail here
+    except MissingExtra:
+        raise
+    except Exception as error:  # the tokenizers library raises bare exceptions
+        raise InputError(
+            f"{TOKENIZER} is damaged ({_reason(error)}): pack it again, or get a fresh copy."
+        ) from error
+    return made
+
+
+def _state(model: nn.Module) -> list[tuple[str, Tensor]]:
+    return [(name, part) for name, part in model.state_dict().items() if isinstance(part, Tensor)]
+
+
+def _read_weights(path: Path) -> dict[str, Tensor]:
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError:
+        raise MissingExtra("a bundle with a model", "torch") from None
+    try:
+        return dict(load_file(path))
+    except (OSError, ValueError, SafetensorError) as error:
+        raise InputError(
+            f"{path.name} is damaged ({_reason(error)}): pack it again, or get a fresh copy."
+        ) from error
+
+
+def _check_known(name: Any, module: Any) -> None:
+    """Refuse a network that nobody registered here, and name what would."""
+    if name in models():
+        return
+    methods()  # imports the packages of the group calibrant.plugins, whatever they register
+    if name in models():
+        return
+    raise InputError(
+        f"the network {name!r} is not known here: it is registered by the module {module!r}, so "
+        "install its package and import that module first."
+    )
+
+
+def _check_weights(network: nn.Module, weights: Mapping[str, Tensor]) -> None:
+    """Refuse weights that are not those of the network, by the first that differs."""
+    wanted = dict(_state(network))
+    odd = [name for name in (*wanted, *weights) if (name in wanted) != (name in weights)]
+    if odd:
+        which = "lacks" if odd[0] in wanted else "has"
+        other = "has" if odd[0] in wanted else "lacks"
+        raise InputError(
+            f"{WEIGHTS} is of another network: it {which} {odd[0]!r}, which the manifest's {other}."
+        )
+    for name, part in wanted.items():
+        if part.shape != weights[name].shape:
+            raise InputError(
+                f"{WEIGHTS} is of another network: {name!r} has shape "
+                f"{tuple(weights[name].shape)}, the manifest's network needs {tuple(part.shape)}."
+            )
+
+
+def _reason(error: Exception) -> str:
+    text = str(error).strip().rstrip(".").partition("\n")[0]
+    return text[:120] or type(error).__name__

@@ -1,0 +1,339 @@
+"""The settings of a study: one frozen object, the same words as flags and in `study.toml`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.errors import InputError
+from calibrant.study import setting_checks as checks
+from calibrant.study.hold_text import parse_hold
+from calibrant.study.training_checks import (
+    check_losses,
+    check_network,
+    check_training,
+    need_torch,
+)
+from calibrant.thresholds.rates import Target
+
+__all__ = ["CANDIDATES", "OOD", "OVERLAP", "RESAMPLE", "StudyConfig", "check_names"]
+
+CANDIDATES = ("ce", "focal:gamma=1", "focal:gamma=3", "focal:gamma=5", "adafocal")
+"""The losses of the return-reason paper, and AdaFocal."""
+
+OOD = ("energy", "entropy", "max_logit", "none")
+"""Scores that an out-of-scope rule can go by, and none."""
+
+RESAMPLE = ("over", "under", "smote")
+"""Ways to change how often the train rows show each class."""
+
+OVERLAP = ("refuse", "drop")
+"""What can happen to log rows that stand in the golden set too."""
+
+_BASELINE = "ce"
+_TABULAR = "tabular"  # the word for "there is no text column", in a file and on the command line
+_TRAINING = ("epochs", "batch_size", "learning_rate", "patience", "optimizer", "device")
+
+
+@dataclass(frozen=True)
+class StudyConfig:
+    """What a study is told.
+
+    Everything that can be checked without the data is checked at once, in one sentence each;
+    losses and networks are looked up, which needs the extra `torch`.
+
+    Parameters
+    ----------
+    data : file of the logs: csv, parquet or jsonl
+    label : its label column
+    text : the text column; None for tables
+    golden : file with the same columns whose labels can be trusted; None to hold rows of `data` out
+    weight : column of the golden set with inverse inclusion probabilities, or None
+    out_of_scope : label of rows that belong to no class; None where there are none
+    drop : columns of a table that are left out
+    categories : columns of a table that are categories although they hold numbers
+    cut : whether the label is a number to be cut into "low" and "high" at the train median
+    group : column whose rows stay in one split together, or None
+    time : column by which the logs are split into earlier and later rows, or None
+    shares : how the logs are split into train, steer and held-out rows; also text like "8:1:1"
+    rows : at most so many rows of the logs, drawn at random; None for all
+    redact : whether e-mail addresses, phone, order and card numbers are taken out of texts
+    overlap : what happens to log rows that stand in the golden set too: "refuse" or "drop"
+    candidates : losses; "ce" is added where it is missing
+    seeds : each candidate is trained once with each
+    model : name of the network; None for "bilstm" (texts) or "mlp" (tables)
+    model_options : arguments of the network
+    training : arguments of `TextClassifier` or `TabularClassifier`, such as {"epochs": 20}
+    resample : "over", "under" or "smote" the train rows; None to take them as they are
+    calibrator : "auto", or the name of a method
+    hold : promises, like "item_defective: precision>=0.85"; several targets of one threshold are
+        joined by " and "
+    confidence : that all promises together are kept
+    ood : score of the out-of-scope rule: "energy", "entropy", "max_logit", or "none" for no rule
+    actions : for class names what is done when they are acted on
+    seed : of the splits
+    jobs : candidates trained side by side; 0 for one per core, on a GPU one
+    title : what the report is called
+
+    Examples
+    --------
+    >>> from calibrant.study import StudyConfig
+    >>> config = StudyConfig("tickets.csv", "reason", text="message", candidates=["adafocal"])
+    >>> config.candidates, config.kind, config.network
+    (('ce', 'adafocal'), 'text', 'bilstm')
+    >>> StudyConfig.from_dict(config.to_dict()) == config
+    True
+    >>> StudyConfig("tickets.csv", "reason", text="message", ood="enrgy")
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: ood must be one of energy, entropy, max_logit, none, got 'enrgy'
+    (did you mean 'energy'?).
+    """
+
+    data: str
+    label: str
+    text: str | None = None
+    golden: str | None = None
+    weight: str | None = None
+    out_of_scope: str | None = None
+    drop: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    cut: bool = False
+    group: str | None = None
+    time: str | None = None
+    shares: tuple[float, float, float] | None = None
+    rows: int | None = None
+    redact: bool = True
+    overlap: str = "refuse"
+    candidates: tuple[str, ...] = CANDIDATES
+    seeds: tuple[int, ...] = (0,)
+    model: str | None = None
+    model_options: Mapping[str, Any] = field(default_factory=dict)
+    training: Mapping[str, Any] = field(default_factory=dict)
+    resample: str | None = None
+    calibrator: str = "auto"
+    hold: tuple[str, ...] = ()
+    confidence: float = 0.95
+    ood: str = "energy"
+    actions: Mapping[str, str] = field(default_factory=dict)
+    seed: int = 0
+    jobs: int = 0
+    title: str = "Study"
+
+    def __post_init__(self) -> None:
+        checked = {**self._checked_texts(), **self._checked_lists(), **self._checked_values()}
+        for name, value in checked.items():
+            object.__setattr__(self, name, value)
+        self._check_columns()
+        self._check_kind()
+        for text in self.hold:
+            parse_hold(text)
+        _check_calibrator(self.calibrator)
+        need_torch("a study")
+        check_losses(self.candidates)
+        check_network(self.kind, self.network, self.model_options)
+        check_training(self.kind, self.training, _names())
+
+    @property
+    def kind(self) -> Literal["text", "table"]:
+        """What the rows are: "text" or "table"."""
+        return "table" if self.text is None else "text"
+
+    @property
+    def network(self) -> str:
+        """Name of the network that is trained."""
+        return self.model or ("mlp" if self.text is None else "bilstm")
+
+    @property
+    def promises(self) -> tuple[tuple[str | None, tuple[Target, ...]], ...]:
+        """For each of `hold` the class that it names, or None, and its targets."""
+        return tuple(parse_hold(text) for text in self.hold)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as values of JSON and TOML; what is None is left out.
+
+        Neither has a word for None within options: there it is written "none".
+        """
+        out: dict[str, Any] = {} if self.text is not None else {_TABULAR: True}
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if value is not None:
+                out[each.name] = _written(value)
+        return out
+
+    @classmethod
+    def from_dict(cls, saved: Mapping[str, Any]) -> StudyConfig:
+        """Rebuild from `to_dict`; a key that is no setting is refused with the nearest name."""
+        check_names(saved)
+        given = {name: value for name, value in saved.items() if name != _TABULAR}
+        table = checks.truth_of(_TABULAR, saved.get(_TABULAR, False))
+        if table == ("text" in given):
+            what = "text and tabular are both given" if table else "neither text nor table is given"
+            raise InputError(
+                f"{what}: name the column with the texts (--text COLUMN), or say that all columns "
+                "are features (--tabular)."
+            )
+        for name, what in (("data", "the file with the logs"), ("label", "the label column")):
+            if name not in given:
+                raise InputError(f"{name} is missing: name {what} ({checks.flag_of(name)}).")
+        for name in ("model_options", "training"):
+            if isinstance(given.get(name), Mapping):
+                given[name] = _read(given[name])
+        return cls(**given)
+
+    def _checked_texts(self) -> dict[str, Any]:
+        out: dict[str, Any] = {}
+        for name, like in _TEXTS.items():
+            value = getattr(self, name)
+            if value is not None or name in ("data", "label"):
+                out[name] = checks.check_text(name, value, like=like)
+        return out
+
+    def _checked_lists(self) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            name: checks.texts_of(name, getattr(self, name), like=like)
+            for name, like in _LISTS.items()
+        }
+        if _BASELINE not in out["candidates"]:
+            out["candidates"] = (_BASELINE, *out["candidates"])
+        out["seeds"] = checks.numbers_of("seeds", self.seeds)
+        for name in ("model_options", "training", "actions"):
+            out[name] = checks.options_of(name, getattr(self, name))
+        for of, action in out["actions"].items():
+            checks.check_text("a class in actions", of, like="item_defective")
+            checks.check_text(f"the action for {of!r}", action, like="refund")
+        return out
+
+    def _checked_values(self) -> dict[str, Any]:
+        out: dict[str, Any] = {
+            "confidence": checks.confidence_of(self.confidence),
+            "cut": checks.truth_of("cut", self.cut),
+            "redact": checks.truth_of("redact", self.redact),
+            "overlap": checks.check_choice("overlap", self.overlap, OVERLAP),
+            "ood": checks.check_choice("ood", self.ood, OOD),
+            "seed": checks.whole_of("seed", self.seed, least=0),
+            "jobs": checks.whole_of("jobs", self.jobs, least=0),
+        }
+        if self.rows is not None:
+            out["rows"] = checks.whole_of("rows", self.rows, least=1)
+        if self.shares is not None:
+            out["shares"] = checks.shares_of(self.shares)
+        if self.resample is not None:
+            out["resample"] = checks.check_choice("resample", self.resample, RESAMPLE)
+        return out
+
+    def _check_columns(self) -> None:
+        """Refuse a column that was given two jobs."""
+        jobs = {self.label: "label"}
+        for name in ("text", "weight", "group", "time"):
+            column = getattr(self, name)
+            if column in jobs:
+                raise InputError(
+                    f"{name} and {jobs[column]} both name the column {column!r}: each has one job."
+                )
+            if column is not None:
+                jobs[column] = name
+        for name in ("drop", "categories"):
+            taken = next((column for column in getattr(self, name) if column in jobs), None)
+            if taken is not None:
+                raise InputError(
+                    f"{name} names the column {taken!r}, which is the {jobs[taken]} column and no "
+                    "feature: leave it out."
+                )
+
+    def _check_kind(self) -> None:
+        """Refuse settings that are about tables where the rows are texts, and the reverse."""
+        if self.kind == "table":
+            return
+        for name in ("drop", "categories"):
+            if getattr(self, name):
+                raise InputError(
+                    f"{name} is about columns of a table, but only the column {self.text!r} is "
+                    f"read: leave {checks.flag_of(name)} out, or use --tabular."
+                )
+        if self.resample == "smote":
+            raise InputError(
+                "resample 'smote' mixes rows of numbers, which texts are not: take 'over' or "
+                "'under'."
+            )
+
+
+_TEXTS = {
+    "data": "tickets.csv",
+    "label": "reason",
+    "text": "message",
+    "golden": "golden.csv",
+    "weight": "weight",
+    "out_of_scope": "other",
+    "group": "customer",
+    "time": "created",
+    "model": "bilstm",
+    "calibrator": "auto",
+    "title": "Return reasons",
+}
+_LISTS = {
+    "drop": "row_id",
+    "categories": "shop",
+    "candidates": "focal:gamma=3",
+    "hold": "item_defective: precision>=0.85",
+}
+
+
+def check_names(saved: Mapping[str, Any], *, source: str = "settings") -> None:
+    """Refuse a key that is no setting; the nearest name is told.
+
+    Examples
+    --------
+    >>> check_names({"candidate": ["ce"]}, source="study.toml")
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: study.toml: there is no setting 'candidate' (did you mean
+    'candidates'?).
+    """
+    for name in saved:
+        if name in _TRAINING:
+            raise InputError(
+                f"{source}: {name!r} is an option of the training: put it under training (in a "
+                "toml file below the line [training])."
+            )
+        if name not in _names():
+            hint = checks.nearest(name, _names())
+            known = "" if hint else f": known are {', '.join(_names())}"
+            raise InputError(f"{source}: there is no setting {name!r}{hint}{known}.")
+
+
+def _names() -> Sequence[str]:
+    return [*(each.name for each in fields(StudyConfig)), _TABULAR]
+
+
+def _check_calibrator(name: str) -> None:
+    if name == "auto":
+        return
+    from calibrant.calibrators import methods
+
+    known = [each for each in methods() if each != "chain"]  # a chain is made in Python
+    if name not in known:
+        raise InputError(
+            f"calibrator must be auto or a method, got {name!r}{checks.nearest(name, known)}: "
+            f"known are {', '.join(known)}."
+        )
+
+
+def _written(value: Any) -> Any:
+    """Return a value with lists for tuples, and "none" for None within options."""
+    if isinstance(value, Mapping):
+        return {key: _written(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_written(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return "none" if value is None else value
+
+
+def _read(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {key: _read(part) for key, part in value.items()}
+    return None if value == "none" else value

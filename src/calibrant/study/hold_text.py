@@ -1,0 +1,45 @@
+"""Promises as text: a class, and the targets that one threshold must keep for it."""
+
+from __future__ import annotations
+
+import re
+
+from calibrant.errors import InputError
+from calibrant.thresholds.rates import Target, parse_target
+
+__all__ = ["parse_hold"]
+
+
+def parse_hold(text: str) -> tuple[str | None, tuple[Target, ...]]:
+    """Read `class: rate>=value and rate>=value`; without a class the study settles it.
+
+    Parameters
+    ----------
+    text : the promise; all its targets are about one class, which the first one names
+
+    Examples
+    --------
+    >>> parse_hold("item_defective: precision>=0.85 and recall>=0.4")
+    ('item_defective', (Target('precision>=0.85'), Target('recall>=0.4')))
+    """
+    (of, first), *rest = (parse_target(part) for part in _parts(text))
+    for other, target in rest:
+        if other not in (None, of):
+            raise InputError(
+                f"hold {text!r} is about {of!r} and {other!r}, but one threshold acts on one "
+                f"class: give {f'{other}: {target}'!r} to a --hold of its own."
+            )
+    return of, (first, *(target for _, target in rest))
+
+
+def _parts(text: str) -> list[str]:
+    """Split at " and "; one within the name of a class is none, for no target stands before it."""
+    parts, joint = [""], ""
+    for i, piece in enumerate(re.split(r"(\s+and\s+)", text, flags=re.IGNORECASE)):
+        if i % 2:
+            joint = piece
+        elif re.search("[<>]=", parts[-1]):
+            parts.append(piece)
+        else:
+            parts[-1] += joint + piece if i else piece
+    return parts

@@ -1,0 +1,94 @@
+"""Judge every candidate on rows that it was neither trained nor steered on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from calibrant.calibrators import TemperatureScaling
+from calibrant.convert import probs_from_logits
+from calibrant.inputs import FloatArray
+from calibrant.metrics import evaluate
+from calibrant.reports.study_result import CandidateResult
+from calibrant.results import Evaluation
+from calibrant.study.candidate import Candidate
+from calibrant.study.rows import StudyRows
+from calibrant.study.side_by_side import Outcome
+from calibrant.study.trained import TrainedCandidate
+
+__all__ = ["choose", "fitted_temperature", "judge", "judged_logits", "log_test_of"]
+
+
+def judge(
+    rows: StudyRows, candidates: Sequence[Candidate], outcomes: Sequence[Outcome]
+) -> list[CandidateResult]:
+    """Measure every candidate on the test rows and on held-out rows of the logs."""
+    found = []
+    for candidate, outcome in zip(candidates, outcomes, strict=True):
+        if isinstance(outcome, str):
+            found.append(CandidateResult(candidate.loss, candidate.seed, failed=outcome))
+        else:
+            found.append(_judged(rows, outcome))
+    return found
+
+
+def choose(results: Sequence[CandidateResult]) -> tuple[int, str]:
+    """Return the candidate with the least refinement on the steer rows, and why that one.
+
+    No trusted label has a say in it, so promises certified on those rows need not pay for it.
+    """
+    able = [i for i, each in enumerate(results) if each.failed is None and not each.reference]
+    best = min(able, key=lambda i: (results[i].refinement, i))
+    others = [i for i in able if i != best]
+    shown = f"{results[best].name} has the least log loss after temperature scaling on the steer "
+    shown += f"rows, {results[best].refinement:.4f}"
+    if others:
+        second = min(others, key=lambda i: (results[i].refinement, i))
+        shown += f" (next is {results[second].name}, {results[second].refinement:.4f})"
+    return best, f"{shown}."
+
+
+def judged_logits(
+    rows: StudyRows, split: str, logits: FloatArray, temperature: float | None = None
+) -> Evaluation:
+    """Evaluate logits on those rows of a split that belong to a class."""
+    part = rows[split]
+    inside = part.inside
+    probs = probs_from_logits(logits[inside] / (temperature or 1.0))
+    weights = None if part.weights is None else part.weights[inside]
+    made = evaluate(part.codes[inside], probs, weights=weights)
+    return made.with_classes(rows.classes)
+
+
+def fitted_temperature(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
+    """Fit a temperature on the calibrate rows."""
+    part = rows["calibrate"]
+    inside = part.inside
+    weights = None if part.weights is None else part.weights[inside]
+    fitted = TemperatureScaling().fit(
+        logits["calibrate"][inside], part.codes[inside], weights=weights
+    )
+    return float(fitted.temperature_)
+
+
+def _judged(rows: StudyRows, trained: TrainedCandidate) -> CandidateResult:
+    logits, facts = trained.logits, trained.facts
+    temperature = fitted_temperature(rows, logits)
+    return CandidateResult(
+        loss=trained.candidate.loss,
+        seed=trained.candidate.seed,
+        refinement=trained.refinement,
+        test=judged_logits(rows, "test", logits["test"]),
+        scaled=judged_logits(rows, "test", logits["test"], temperature),
+        log_test=log_test_of(rows, logits),
+        temperature=temperature,
+        records=tuple(facts["records"]),
+        gammas=facts["gammas"],
+        **{key: facts[key] for key in ("epochs", "best_epoch", "seconds", "weights")},
+    )
+
+
+def log_test_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> Evaluation | None:
+    """Evaluate held-out rows of the logs, where a golden set leaves some."""
+    if "log_test" not in logits:
+        return None
+    return judged_logits(rows, "log_test", logits["log_test"])

@@ -1,0 +1,81 @@
+"""Labels that no study can be made of, told before the rows are divided."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.errors import InputError
+from calibrant.study.config import StudyConfig
+
+if TYPE_CHECKING:
+    from calibrant.study.reading import Source
+
+__all__ = ["LEAST_ROWS", "check_labels", "check_sizes"]
+
+LEAST_ROWS = 20
+"""Calibrate rows that the automatic choice of a calibrator needs."""
+
+
+def check_labels(source: Source, outside: NDArray[np.bool_], config: StudyConfig) -> None:
+    """Refuse labels that are numbers, names of rows, or too rare to stand in every split.
+
+    Parameters
+    ----------
+    source : the logs or the golden set
+    outside : which of its rows belong to no class
+    config : the settings
+    """
+    if config.cut:
+        return
+    labels = [v for v, off in zip(source.labels.to_pylist(), outside, strict=True) if not off]
+    counts = Counter(labels)
+    where = f"{source.file}: the label '{config.label}'"
+    odd = next((v for v in counts if isinstance(v, float) and not v.is_integer()), None)
+    if odd is not None:
+        raise InputError(
+            f"{where} holds numbers that are not whole, such as {odd!r}: add --cut to cut it into "
+            "low and high at its median, or name another column with --label."
+        )
+    if len(counts) > max(2, len(labels) // 2):
+        raise InputError(
+            f"{where} has {len(counts):,} different values in {len(labels):,} rows, so it names "
+            "rows rather than classes: name another column with --label."
+        )
+    _check_rare(source, counts, config)
+
+
+def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> None:
+    logs = source.name == "logs"
+    parts = 2 if not logs else 4 if config.golden is None else 3
+    few = [name for name, n in counts.items() if n < parts]
+    if len(counts) < 2 and logs:
+        raise InputError(
+            f"{source.file}: the label '{config.label}' has one class only, "
+            f"{next(iter(counts), None)!r}: rows of at least two classes are needed."
+        )
+    if few and logs:
+        n = counts[few[0]]
+        also = f" ({len(few) - 1:,} other classes are as rare)" if len(few) > 1 else ""
+        raise InputError(
+            f"{source.file}: the class {few[0]!r} has {n} row{'' if n == 1 else 's'}, but each of "
+            f"the {parts} splits needs one{also}: merge it with another class, drop its rows, or "
+            "collect more of them."
+        )
+
+
+def check_sizes(calibrate: int, config: StudyConfig) -> None:
+    """Refuse, before hours of training, too few rows to choose a calibrator on."""
+    if config.calibrator == "auto" and calibrate < LEAST_ROWS:
+        remedy = (
+            "label more golden rows"
+            if config.golden is not None
+            else "hold more rows out, like --shares 4:1:5, or give more of them"
+        )
+        raise InputError(
+            f"only {calibrate} rows are left to calibrate on, but choosing a calibrator takes "
+            f"{LEAST_ROWS}: {remedy}, or name a simple one with --calibrator temperature."
+        )

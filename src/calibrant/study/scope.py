@@ -1,0 +1,45 @@
+"""The out-of-scope rule of a study, and what is known about it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from calibrant.inputs import FloatArray
+from calibrant.ood import SCORES, OodRule, separation
+from calibrant.reports.study_result import OutOfScope
+from calibrant.study.rows import StudyRows
+
+__all__ = ["describe_rule", "fit_rule"]
+
+
+def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
+    """Fit the rule on the steer rows: no trusted row has a say in whom it stops."""
+    return None if score == "none" else OodRule.fit(logits["steer"], score=score)
+
+
+def describe_rule(
+    rule: OodRule | None, rows: StudyRows, logits: dict[str, FloatArray]
+) -> OutOfScope | None:
+    """Measure the rule on the test rows; against rows of no class where there are some."""
+    if rule is None:
+        return None
+    inside = rows["test"].inside
+    outside = [logits["test"][~inside]]
+    outside += [logits["out_of_scope"]] if "out_of_scope" in logits else []
+    strange = np.concatenate(outside)
+    scores = {}
+    if len(strange):
+        for name, score in SCORES.items():
+            own = OodRule.fit(logits["steer"], score=name, quantile=rule.quantile)
+            apart = separation(score(logits["test"][inside]), score(strange))
+            caught = float(own.flags(strange).mean())
+            scores[name] = {"auroc": apart.auroc, "fpr95": apart.fpr95, "caught": caught}
+    return OutOfScope(
+        score=rule.score,
+        threshold=rule.threshold,
+        quantile=rule.quantile,
+        n=rule.n,
+        flagged=float(rule.flags(logits["test"][inside]).mean()),
+        scores=scores,
+        out_of_scope=len(strange),
+    )

@@ -1,0 +1,253 @@
+"""The study, read top to bottom: candidates, trained, compared, calibrated, certified, packed."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from calibrant.bundle import Bundle, pack
+from calibrant.calibrators import AutoCalibrator, Calibrator
+from calibrant.calibrators.registry import method_named
+from calibrant.data.whole_file import whole_file
+from calibrant.errors import InputError, TrainingError
+from calibrant.inputs import FloatArray
+from calibrant.metrics import evaluate
+from calibrant.ood import OodRule
+from calibrant.reports.study_report import write_study_html
+from calibrant.reports.study_result import PointResult, StudyResult
+from calibrant.results import Evaluation
+from calibrant.study.candidate import candidates_of
+from calibrant.study.config import StudyConfig
+from calibrant.study.config_file import write_config
+from calibrant.study.judging import choose, judge
+from calibrant.study.promises import asked_of, bundle_points, certify
+from calibrant.study.reading import read_study_rows
+from calibrant.study.reference import gradient_boosting
+from calibrant.study.rows import StudyRows
+from calibrant.study.scope import describe_rule, fit_rule
+from calibrant.study.side_by_side import Outcome, train_all
+from calibrant.study.trained import TrainedCandidate
+
+if TYPE_CHECKING:
+    from calibrant.study.truth import Fresh
+
+__all__ = ["run_study"]
+
+
+def run_study(
+    config: StudyConfig,
+    out: str | Path,
+    *,
+    progress: Callable[[str], None] | None = None,
+    fresh: Fresh | None = None,
+) -> StudyResult:
+    """Run a study and leave in `out` its bundle, its report and all that led to them.
+
+    Rows are read and divided; every candidate is trained on the train rows and steered by the steer
+    rows, which also choose one (log loss after temperature scaling); all are compared on the test
+    rows and on held-out logs; a calibrator is chosen and the promises are certified on the
+    calibrate rows; the promises are checked on the test rows; the bundle is packed.
+
+    Candidates that were trained before with the same settings and files are taken as they are, so a
+    study that was killed goes on where it was, and one that only asks for another promise takes
+    seconds. What an earlier study left in `out` stays until the new one is complete.
+
+    Parameters
+    ----------
+    config : the settings
+    out : a folder; made if it is not there
+    progress : gets one-line messages
+    fresh : rows of a world whose posterior is known, to judge the study by
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.data import return_reasons
+    >>> from calibrant.study import StudyConfig, run_study
+    >>> place = Path(tempfile.mkdtemp())
+    >>> _ = return_reasons.draw(600, source="logs").write(place / "logs.csv")
+    >>> _ = return_reasons.draw(300, source="golden").write(place / "golden.csv")
+    >>> config = StudyConfig(data=str(place / "logs.csv"), golden=str(place / "golden.csv"),
+    ...     text="message", label="reason", candidates=("ce",), overlap="drop",
+    ...     model_options={"embedding": 8, "hidden": 8, "layers": 1}, training={"epochs": 2})
+    >>> result = run_study(config, place / "run")
+    >>> sorted(p.name for p in (place / "run").iterdir())
+    ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']
+    """
+    tell, started = progress or (lambda message: None), time.perf_counter()
+    rows = read_study_rows(config)
+    asked = asked_of(config.hold, rows.classes)
+    _check_actions(config, rows)
+    folder = _made(Path(out))
+    write_config(config, folder / "study.toml")
+    _write_json(rows.splits.to_dict(), folder / "splits.json")
+
+    candidates = candidates_of(config, rows.files)
+    outcomes = train_all(rows, config, candidates, folder / "candidates", tell)
+    _refuse_none(outcomes)
+    tell("judging the candidates")
+    judged = judge(rows, candidates, outcomes)
+    chosen, why = choose(judged)
+    best = outcomes[chosen]
+    assert isinstance(best, TrainedCandidate)  # only what was trained is chosen
+    if rows.kind == "table":
+        judged.append(gradient_boosting(rows, config))
+
+    tell("calibrating and certifying")
+    logits = dict(best.logits)
+    calibrator = _fitted_calibrator(config, rows, logits["calibrate"])
+    rule = fit_rule(logits, config.ood)
+    points = certify(rows, asked, logits, rule, confidence=config.confidence)
+    fitted = calibrator.chosen_ if isinstance(calibrator, AutoCalibrator) else calibrator
+    result = StudyResult(
+        title=config.title,
+        kind=rows.kind,
+        classes=rows.classes,
+        focus=_focus(points, rows),
+        splits=rows.sizes(),
+        candidates=tuple(judged),
+        chosen=chosen,
+        why=why,
+        method=fitted.method,
+        choice=calibrator.comparison_ if isinstance(calibrator, AutoCalibrator) else None,
+        calibrated=_calibrated(rows, calibrator, logits["test"]),
+        points=points,
+        out_of_scope=describe_rule(rule, rows, logits),
+        actions={str(name): action for name, action in config.actions.items()},
+        notes=(*rows.notes, *_warnings(outcomes)),
+        config=config.to_dict(),
+    )
+    return _put(result, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
+
+
+def _put(
+    result: StudyResult,
+    folder: Path,
+    rows: StudyRows,
+    outcomes: Sequence[Outcome],
+    calibrator: Calibrator,
+    rule: OodRule | None,
+    fresh: Fresh | None,
+    started: float,
+    tell: Callable[[str], None],
+) -> StudyResult:
+    """Pack the bundle, judge it by fresh rows where there are some, and write the report."""
+    best = outcomes[result.chosen]
+    assert isinstance(best, TrainedCandidate)
+
+    def packed(files: dict[str, Path]) -> Bundle:
+        return pack(
+            folder / "bundle",
+            scorer=best.scorer(),
+            calibrator=calibrator,
+            points=bundle_points(result.points),
+            actions=result.actions,
+            ood=rule,
+            metrics=_packed_metrics(result),
+            sources=_sources(result),
+            files=files,
+            force=True,
+        )
+
+    tell("packing the bundle")
+    bundle = packed({})
+    if fresh is not None:
+        from calibrant.study.truth import judged_by_truth
+
+        tell(f"checking the bundle on {len(fresh.texts):,} fresh rows")
+        result = judged_by_truth(result, rows, bundle, outcomes, fresh)
+    result = replace(result, seconds=time.perf_counter() - started)
+    tell("writing the report")
+    write_study_html(result, folder / "report.html", source=Path(str(result.config["data"])).name)
+    packed({"report.html": folder / "report.html"})
+    _write_json(result.to_dict(), folder / "result.json")
+    return result
+
+
+def _made(folder: Path) -> Path:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "candidates").mkdir(exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"--out {folder} cannot be made ({error.strerror or error}): choose another folder."
+        ) from None
+    return folder
+
+
+def _check_actions(config: StudyConfig, rows: StudyRows) -> None:
+    known = [str(name) for name in rows.classes]
+    for name in config.actions:
+        if str(name) not in known:
+            listed = ", ".join(f"'{one}'" for one in known[:8])
+            raise InputError(
+                f"there is an action for '{name}', which is not among the classes {listed}: name "
+                "one of them."
+            )
+
+
+def _refuse_none(outcomes: Sequence[Outcome]) -> None:
+    if all(isinstance(each, str) for each in outcomes):
+        raise TrainingError(f"no candidate could be trained; of the first: {outcomes[0]}")
+
+
+def _fitted_calibrator(config: StudyConfig, rows: StudyRows, logits: FloatArray) -> Calibrator:
+    part = rows["calibrate"]
+    inside = part.inside
+    weights = None if part.weights is None else part.weights[inside]
+    made: Calibrator = (
+        AutoCalibrator() if config.calibrator == "auto" else method_named(config.calibrator)()
+    )
+    labels = rows.labels(part.codes[inside])
+    return made.fit(logits[inside], labels, weights, classes=rows.classes)
+
+
+def _calibrated(rows: StudyRows, calibrator: Calibrator, logits: FloatArray) -> Evaluation:
+    part = rows["test"]
+    inside = part.inside
+    probs = calibrator.predict_proba(logits[inside])
+    weights = None if part.weights is None else part.weights[inside]
+    return evaluate(part.codes[inside], probs, weights=weights).with_classes(rows.classes)
+
+
+def _focus(points: Sequence[PointResult], rows: StudyRows) -> Any:
+    """Return the class of the first promise; without one the rarest class."""
+    named = [each.result.of for each in points if each.result.of is not None]
+    if named:
+        return named[0]
+    counts = rows.sizes()["train"]["classes"]
+    return min(rows.classes, key=lambda name: counts[str(name)])
+
+
+def _warnings(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return what training warned of, once each."""
+    told: dict[str, None] = {}
+    for each in outcomes:
+        if isinstance(each, TrainedCandidate):
+            told.update(dict.fromkeys(each.facts["warnings"]))
+    return list(told)
+
+
+def _packed_metrics(result: StudyResult) -> dict[str, Any]:
+    return {
+        "n": result.calibrated.n,
+        "source": result.splits["test"]["source"],
+        "test": result.calibrated.to_dict()["metrics"],
+        "splits": {name: part["rows"] for name, part in result.splits.items()},
+    }
+
+
+def _sources(result: StudyResult) -> list[tuple[str, Path]]:
+    told = result.config
+    found = [("data", Path(str(told["data"])))]
+    return found + ([("golden", Path(str(told["golden"])))] if told.get("golden") else [])
+
+
+def _write_json(content: Any, path: Path) -> None:
+    with whole_file(path, name="--out") as draft:
+        text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1)
+        draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")

@@ -1,0 +1,141 @@
+"""What a study asks of losses, networks and estimators, checked before any row is read."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from calibrant.errors import InputError, MissingExtra
+from calibrant.study.setting_checks import nearest
+
+__all__ = ["check_losses", "check_network", "check_training", "need_torch"]
+
+_TORCH = ("torch", "lightning_fabric", "safetensors", "tokenizers")
+_OWN = {
+    "loss": "name losses as candidates (--candidates)",
+    "seed": "give seeds (--seeds)",
+    "folder": "name the folder of the study (--out)",
+    "progress": "leave it out",
+    "hooks": "leave it out",
+    "model": "choose the network by model (--model)",
+    "model_options": "give model_options (--model-option)",
+    "resample": "give resample (--resample)",
+    "steer_share": "give shares (--shares)",
+    "drop": "give drop (--drop)",
+    "categories": "give categories (--category)",
+    "hidden": "give it to the network (--model-option hidden=...)",
+    "dropout": "give it to the network (--model-option dropout=...)",
+    "batch_norm": "give it to the network (--model-option batch_norm=...)",
+}
+_LAYERS = {"hidden": "[128,64]", "dropout": "[0.5,0.25]"}
+_SIZES = {"n_tokens": 8, "n_features": 8, "n_classes": 2}
+
+
+def need_torch(what: str) -> None:
+    """Say in one sentence that the extra is missing, where it is."""
+    try:
+        importlib.import_module("calibrant.training")
+    except ModuleNotFoundError as error:
+        if (error.name or "").split(".")[0] not in _TORCH:
+            raise
+        raise MissingExtra(what, "torch") from None
+
+
+def check_losses(candidates: Sequence[str]) -> None:
+    """Refuse losses that are not there, and options that they cannot take."""
+    from calibrant.losses import as_loss
+
+    for text in candidates:
+        try:
+            as_loss(text, class_counts=(1, 1))  # those of the train rows come later
+        except InputError as error:
+            raise InputError(f"candidates: {error}") from None
+
+
+def check_network(kind: str, model: str, options: Mapping[str, Any]) -> None:
+    """Refuse a network that reads something else, and options that it cannot take.
+
+    Parameters
+    ----------
+    kind : "text" or "table"
+    model : its name
+    options : its arguments; sizes that the data settle are refused
+    """
+    import torch
+
+    from calibrant.models import build, models
+
+    size = "n_tokens" if kind == "text" else "n_features"
+    known = {
+        name: made for name, made in models().items() if size in inspect.signature(made).parameters
+    }
+    if model not in known:
+        raise InputError(
+            f"model must be a network for {kind}s, got {model!r}{nearest(model, list(known))}: "
+            f"choose {' or '.join(known)}."
+        )
+    _check_layers(model, options)
+    settled = next((name for name in options if name in _SIZES), None)
+    if settled is not None:
+        raise InputError(f"model_options names {settled!r}, which the data settle: leave it out.")
+    sizes = {size: _SIZES[size], "n_classes": _SIZES["n_classes"]}
+    with torch.device("meta"):  # checks every option, and takes no memory
+        build({**options, **sizes, "model": model}, model="model", options="model_options")
+
+
+def _check_layers(model: str, options: Mapping[str, Any]) -> None:
+    """Refuse one number where the network has one for each layer."""
+    for name, like in _LAYERS.items():
+        given = options.get(name)
+        if model == "mlp" and name in options and not isinstance(given, list | tuple):
+            raise InputError(
+                f"model_options: {name} must be a list with one number for each hidden layer, "
+                f"like {like}, got {given!r}."
+            )
+
+
+def check_training(kind: str, training: Mapping[str, Any], settings: Sequence[str]) -> None:
+    """Refuse training options that the estimator lacks, or that the study sets itself.
+
+    Parameters
+    ----------
+    kind : "text" or "table"
+    training : the options
+    settings : names of the study's own settings, which may have slipped under [training]
+    """
+    from calibrant.data.text_encoder import TextEncoder
+    from calibrant.training import TabularClassifier, TextClassifier
+
+    estimator = TextClassifier if kind == "text" else TabularClassifier
+    takes = [name for name in inspect.signature(estimator).parameters if name not in _OWN]
+    for name in training:
+        if name in takes:
+            continue
+        if name in _OWN:
+            raise InputError(f"training names {name!r}, which the study sets itself: {_OWN[name]}.")
+        if name in settings:
+            raise InputError(
+                f"training names {name!r}, a setting of the study: give it beside training (in a "
+                "toml file above [training])."
+            )
+        raise InputError(
+            f"training names {name!r}, which {estimator.__name__} lacks{nearest(name, takes)}: it "
+            f"takes {', '.join(takes)}."
+        )
+    _check_loop(training)
+    words = ("vocabulary", "min_count", "max_length")
+    TextEncoder(**{name: training[name] for name in words if name in training})._check_options()
+
+
+def _check_loop(training: Mapping[str, Any]) -> None:
+    """Let the loop's own checks look at what is for it."""
+    from dataclasses import fields
+
+    from calibrant.training import TrainingOptions
+
+    known = {each.name for each in fields(TrainingOptions)}
+    called = {"milestone_drop": "drop"}
+    given = {called.get(name, name): value for name, value in training.items()}
+    TrainingOptions(**{name: value for name, value in given.items() if name in known})

@@ -1,0 +1,98 @@
+"""A study judged by a world whose posterior is known: true figures instead of estimates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.convert import probs_from_logits
+from calibrant.inputs import FloatArray
+from calibrant.metrics import true_ce
+from calibrant.reports.study_result import KnownTruth, StudyResult
+from calibrant.study.promises import check_point
+from calibrant.study.rows import OUTSIDE, StudyRows
+from calibrant.study.trained import TrainedCandidate
+from calibrant.thresholds import OperatingPoint
+
+if TYPE_CHECKING:
+    from calibrant.bundle import Bundle
+
+__all__ = ["Fresh", "judged_by_truth"]
+
+EACH = 20_000
+"""Fresh rows that every candidate scores; the bundle scores all of them."""
+
+
+class Fresh(Protocol):
+    """Fresh rows of a world whose posterior is known, such as `return_reasons.Messages`."""
+
+    texts: list[str]
+    labels: NDArray[Any]
+    posterior: FloatArray
+    in_scope: NDArray[np.bool_]
+    classes: tuple[Any, ...]
+
+
+def judged_by_truth(
+    result: StudyResult,
+    rows: StudyRows,
+    bundle: Bundle,
+    trained: Sequence[TrainedCandidate | str],
+    fresh: Fresh,
+) -> StudyResult:
+    """Add what fresh rows say: true calibration errors, and whether each promise was kept.
+
+    Parameters
+    ----------
+    result : the study, which has seen none of these rows
+    rows : its rows
+    bundle : what it packed
+    trained : its candidates, in their order
+    fresh : the rows, drawn like the golden set
+    """
+    order = [list(fresh.classes).index(name) for name in rows.classes]
+    posterior = fresh.posterior[:, order]
+    place = {str(name): k for k, name in enumerate(rows.classes)}
+    codes = np.array([place.get(str(label), OUTSIDE) for label in fresh.labels], dtype=np.int64)
+    logits = bundle.predict_logits(fresh.texts)
+    inside = fresh.in_scope
+    probs = bundle.predict_proba(logits=logits)
+    predicted = probs[inside].argmax(axis=1)
+    truth = KnownTruth(
+        rows=len(codes),
+        bayes_accuracy=float(posterior[inside].max(axis=1).mean()),
+        true_ce=_of_each(result, trained, fresh, posterior),
+        calibrated=true_ce(posterior[inside], probs[inside]),
+        accuracy=float(posterior[inside][np.arange(len(predicted)), predicted].mean()),
+    )
+    points = tuple(
+        replace(each, fresh=check_point(each.result, rows, codes, logits, bundle.ood))
+        if isinstance(each.result, OperatingPoint)
+        else each
+        for each in result.points
+    )
+    return replace(result, truth=truth, points=points)
+
+
+def _of_each(
+    result: StudyResult,
+    trained: Sequence[TrainedCandidate | str],
+    fresh: Fresh,
+    posterior: FloatArray,
+) -> dict[str, dict[str, float]]:
+    some = np.flatnonzero(fresh.in_scope)[:EACH]
+    texts = [fresh.texts[i] for i in some]
+    found = {}
+    for candidate, each in zip(trained, result.candidates, strict=False):
+        if isinstance(candidate, str) or each.temperature is None:
+            continue
+        logits = candidate.scorer().predict_logits(texts)
+        found[each.name] = {
+            "own": true_ce(posterior[some], probs_from_logits(logits)),
+            "scaled": true_ce(posterior[some], probs_from_logits(logits / each.temperature)),
+        }
+    return found

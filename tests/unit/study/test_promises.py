@@ -1,0 +1,129 @@
+"""Promises of a study: read, certified, checked, and kept as often as they say."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from calibrant.data.splits import Part, Splits
+from calibrant.errors import InputError, TargetUnreachable
+from calibrant.ood import OodRule
+from calibrant.study.promises import asked_of, bundle_points, certify, filled
+from calibrant.study.rows import OUTSIDE, SplitRows, StudyRows
+from calibrant.study.scope import describe_rule, fit_rule
+from calibrant.thresholds import OperatingPoint
+
+CLASSES = ("a", "b", "c")
+
+
+def world(n: int, seed: int, outside: float = 0.0):
+    """Draw rows whose logits are the truth, some of them of no class, in four splits."""
+    rng = np.random.default_rng(seed)
+    logits = rng.normal(0, 2, (4 * n, 3))
+    probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    codes = (rng.random((4 * n, 1)) > probs.cumsum(axis=1)).sum(axis=1)
+    off = rng.random(4 * n) < outside
+    off[: 2 * n] = False  # nobody learns from rows of no class
+    codes = np.where(off, OUTSIDE, codes).astype(np.int64)
+    parts = [Part("logs", np.arange(i * n, (i + 1) * n)) for i in range(4)]
+    splits = Splits(**dict(zip(("train", "steer", "calibrate", "test"), parts, strict=True)))
+    rows = StudyRows(
+        "text", CLASSES, {"logs": SplitRows([""] * (4 * n), codes)}, splits, {"data": ""}
+    )
+    scored = {name: logits[getattr(splits, name).ids] for name in ("steer", "calibrate", "test")}
+    return rows, scored
+
+
+def test_a_promise_names_its_class_and_its_targets():
+    (asked,) = asked_of(["b: precision>=0.8 and recall>=0.1"], CLASSES)
+    assert asked.of == "b"
+    assert [str(target) for target in asked.targets] == ["precision>=0.8", "recall>=0.1"]
+
+
+def test_classes_that_are_numbers_are_named_by_their_digits():
+    assert asked_of(["1: recall>=0.5"], (0, 1))[0].of == 1
+
+
+def test_accuracy_is_about_predictions_of_any_class():
+    assert asked_of(["accuracy>=0.9"], CLASSES)[0].of is None
+
+
+@pytest.mark.parametrize(
+    ("hold", "told"),
+    [
+        ("d: precision>=0.8", "not among the classes 'a', 'b', 'c'"),
+        ("a: accuracy>=0.8", "name none"),
+        ("a: precision>=0.8 and b: recall>=0.8", "one threshold"),
+    ],
+)
+def test_promises_that_make_no_sense_are_refused(hold, told):
+    with pytest.raises(InputError, match=told):
+        asked_of([hold], CLASSES)
+
+
+def test_the_first_promise_of_a_class_decides_and_others_are_alternatives():
+    rows, logits = world(2000, 0)
+    asked = asked_of(["a: recall>=0.9", "a: precision>=0.8", "b: precision>=0.8"], CLASSES)
+    found = certify(rows, asked, logits, None, confidence=0.95)
+    assert [each.decides for each in found] == [True, False, True]
+    packed = bundle_points(found)
+    assert [each.result.of for each in packed] == ["a", "b", "a"]
+
+
+def test_a_promise_that_cannot_be_made_decides_nothing():
+    rows, logits = world(300, 0)
+    found = certify(rows, asked_of(["a: precision>=0.999"], CLASSES), logits, None, confidence=0.95)
+    assert isinstance(found[0].result, TargetUnreachable)
+    assert (found[0].check, found[0].decides) == (None, False)
+    assert bundle_points(found) == []
+
+
+def test_flagged_rows_are_never_counted_as_acted_on():
+    rows, logits = world(2000, 1, outside=0.1)
+    rule = OodRule.fit(logits["steer"], score="entropy", quantile=0.5)
+    (found,) = certify(
+        rows, asked_of(["a: precision>=0.8"], CLASSES), logits, rule, confidence=0.95
+    )
+    acts = found.result.act(logits=logits["test"]) & ~rule.flags(logits["test"])
+    right = rows["test"].codes == 0
+    assert found.check.checks[0].n == int(acts.sum())
+    assert found.check.checks[0].value == pytest.approx(right[acts].mean())
+
+
+def test_the_rule_is_measured_against_rows_of_no_class_only_where_there_are_some():
+    rows, logits = world(1000, 2, outside=0.1)
+    told = describe_rule(fit_rule(logits, "energy"), rows, logits)
+    assert set(told.scores) == {"energy", "entropy", "max_logit"}
+    assert told.out_of_scope == int((rows["test"].codes == OUTSIDE).sum())
+    assert told.flagged == pytest.approx(0.05, abs=0.03)
+    rows, logits = world(1000, 2)
+    assert describe_rule(fit_rule(logits, "energy"), rows, logits).scores == {}
+    assert fit_rule(logits, "none") is None
+
+
+def test_placeholders_of_no_class_are_classes():
+    assert filled(np.array([2, OUTSIDE, 0])).tolist() == [2, 0, 0]
+
+
+def test_all_promises_together_are_kept_as_often_as_they_say():
+    """Two promises, rows of no class and a rule: judged on many rows by the truth of the world."""
+    big_rows, big = world(60_000, 99, outside=0.08)
+    truth = big_rows["test"].codes
+    asked = asked_of(["a: precision>=0.75", "b: recall>=0.6"], CLASSES)
+    broken, repetitions = 0, 40
+    for seed in range(repetitions):
+        rows, logits = world(500, seed, outside=0.08)
+        rule = fit_rule(logits, "max_logit")
+        found = certify(rows, asked, logits, rule, confidence=0.8)
+        broken += any(_broken(each.result, big["test"], truth, rule) for each in found)
+    assert broken <= 0.2 * repetitions + 3 * np.sqrt(repetitions * 0.2 * 0.8)
+
+
+def _broken(point, logits, codes, rule) -> bool:
+    if not isinstance(point, OperatingPoint):
+        return False
+    acts = point.act(logits=logits) & ~rule.flags(logits)
+    right = codes == CLASSES.index(point.of)
+    if point.of == "a":
+        return bool(right[acts].mean() < 0.75)
+    return bool(acts[right].mean() < 0.6)

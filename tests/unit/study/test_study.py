@@ -1,0 +1,271 @@
+"""A study from files to a bundle, and what it leaves behind."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tests.unit.study.runs import table_config, text_config
+
+import calibrant
+from calibrant.calibrators import TemperatureScaling
+from calibrant.convert import probs_from_logits
+from calibrant.data import return_reasons
+from calibrant.data.splits import Splits
+from calibrant.errors import InputError, TargetUnreachable, TrainingError
+from calibrant.metrics import nll
+from calibrant.study import StudyConfig, run_study
+from calibrant.study.candidate import candidates_of
+from calibrant.study.config_file import read_config
+from calibrant.study.reading import read_study_rows
+from calibrant.study.trained import load_trained
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    config = text_config(folder, actions={"others": "hand over"})
+    fresh = return_reasons.draw(2000, source="golden", seed=5, out_of_scope=0.1)
+    return config, folder / "run", run_study(config, folder / "run", fresh=fresh)
+
+
+def trained(config, folder):
+    rows = read_study_rows(config)
+    names = candidates_of(config, rows.files)
+    return rows, [load_trained(folder / "candidates" / one.folder, one) for one in names]
+
+
+def test_everything_is_written(study):
+    config, folder, result = study
+    there = {path.name for path in folder.iterdir()}
+    assert there == {
+        "bundle", "candidates", "report.html", "result.json", "splits.json", "study.toml",
+    }  # fmt: skip
+    assert StudyConfig.from_dict(read_config(folder / "study.toml")) == config
+    Splits.from_dict(json.loads((folder / "splits.json").read_text()))
+    saved = json.loads((folder / "result.json").read_text())
+    assert saved["chosen"]["loss"] == result.best.loss
+    assert {"loss", "seed", "metrics"} <= set(saved["candidates"][0])
+
+
+def test_the_least_refinement_is_chosen_and_cross_entropy_is_there(study):
+    _, _, result = study
+    able = [c.refinement for c in result.candidates if not c.reference]
+    assert result.best.refinement == min(able)
+    assert result.baseline.loss == "ce"
+
+
+def test_the_log_loss_is_plain_for_every_loss(study):
+    config, folder, result = study
+    rows, found = trained(config, folder)
+    inside = rows["test"].inside
+    for one, judged in zip(found, result.candidates, strict=True):
+        probs = probs_from_logits(one.logits["test"][inside])
+        expected = nll(rows["test"].codes[inside], probs)
+        assert judged.test["nll"].value == pytest.approx(expected, abs=1e-12)
+
+
+def test_the_temperature_is_that_of_the_calibrate_rows(study):
+    config, folder, result = study
+    rows, found = trained(config, folder)
+    inside = rows["calibrate"].inside
+    fitted = TemperatureScaling().fit(
+        found[0].logits["calibrate"][inside], rows["calibrate"].codes[inside]
+    )
+    assert result.candidates[0].temperature == pytest.approx(fitted.temperature_)
+
+
+def test_the_bundle_says_what_the_study_measured(study):
+    config, folder, result = study
+    rows, found = trained(config, folder)
+    bundle = calibrant.load_bundle(folder / "bundle")
+    test = rows["test"]
+    logits = bundle.predict_logits(test.inputs)
+    np.testing.assert_allclose(logits, found[result.chosen].logits["test"], atol=1e-5)
+    probs = bundle.predict_proba(test.inputs)[test.inside]
+    assert nll(test.codes[test.inside], probs) == pytest.approx(
+        result.calibrated["nll"].value, abs=1e-5
+    )
+    decided = bundle.decide(test.inputs)
+    acted = decided.decision == "act"
+    assert not (acted & decided.out_of_scope).any()
+    checked = result.points[0].check.checks[0]
+    assert int(acted.sum()) == checked.n
+    assert set(decided.action[acted]) == {"hand over"}
+    assert "report.html" in bundle.manifest["files"]
+
+
+def test_rows_have_one_job_each(study):
+    config, folder, _ = study
+    rows, _ = trained(config, folder)
+    parts = rows.splits.parts()
+    logs = np.concatenate([p.ids for p in parts.values() if p.source == "logs"])
+    golden = np.concatenate([p.ids for p in parts.values() if p.source == "golden"])
+    assert len(np.unique(logs)) == len(logs)
+    assert len(np.unique(golden)) == len(golden) == 400
+    sizes = rows.sizes()
+    assert sizes["train"]["rows"] == pytest.approx(8 * sizes["steer"]["rows"], rel=0.05)
+    assert sizes["test"]["out_of_scope"] == pytest.approx(sizes["calibrate"]["out_of_scope"], abs=1)
+
+
+def test_known_truth_is_told(study):
+    _, _, result = study
+    truth = result.truth
+    assert truth.rows == 2000
+    assert 0.8 <= truth.bayes_accuracy <= 0.92
+    assert truth.accuracy <= truth.bayes_accuracy + 1e-9
+    assert set(truth.true_ce) == {"ce", "focal:gamma=3"}
+    assert result.points[0].fresh.n == 2000
+
+
+def test_a_second_run_trains_nothing_again(study):
+    config, folder, result = study
+    told = []
+    again = run_study(config, folder, progress=told.append)
+    assert sum("trained before" in message for message in told) == 2
+    assert not any("epoch" in message for message in told)
+    assert again.to_dict()["candidates"] == result.to_dict()["candidates"]
+
+
+def test_another_promise_needs_no_training_and_another_seed_does(study):
+    config, folder, _ = study
+    told = []
+    asked = replace(config, hold=("customer_preference: recall>=0.2", "others: precision>=0.99"))
+    result = run_study(asked, folder, progress=told.append)
+    assert not any("epoch" in message for message in told)
+    assert [p.hold for p in result.points] == list(asked.hold)
+    assert isinstance(result.points[1].result, TargetUnreachable)
+    assert not result.points[1].decides
+    names = [candidates_of(c, {"data": "x"})[0].folder for c in (config, replace(config, seed=1))]
+    assert names[0] != names[1]
+
+
+def test_a_candidate_that_fails_is_reported_and_does_not_stop_the_others(tmp_path):
+    config = text_config(tmp_path, candidates=("ce", "tests.unit.study.losses:Exploding"))
+    result = run_study(config, tmp_path / "run")
+    failed = result.candidates[1]
+    assert "diverged" in failed.failed
+    assert failed.test is None
+    assert result.chosen == 0
+    assert result.to_dict()["candidates"][1]["failed"] == failed.failed
+
+
+def test_a_study_whose_candidates_all_fail_says_why(tmp_path):
+    config = text_config(tmp_path, training={"epochs": 2, "learning_rate": 1e30})
+    with pytest.raises(TrainingError, match="no candidate could be trained"):
+        run_study(config, tmp_path / "run")
+
+
+def test_candidates_side_by_side_end_with_the_same_bits(study, tmp_path):
+    config, folder, _ = study
+    told = []
+    run_study(replace(config, jobs=2), tmp_path / "run", progress=told.append)
+    _, one = trained(config, folder)
+    _, two = trained(config, tmp_path / "run")
+    for a, b in zip(one, two, strict=True):
+        np.testing.assert_array_equal(a.logits["test"], b.logits["test"])
+    assert sum("epoch" in message for message in told) == 4
+
+
+def test_a_killed_study_goes_on_and_ends_with_the_same_bits(study, tmp_path):
+    config, _, _ = study
+    config = replace(config, training={**config.training, "epochs": 12, "patience": None})
+    code = (
+        "import sys, json\n"
+        "from calibrant.study import StudyConfig, run_study\n"
+        "config = StudyConfig.from_dict(json.loads(sys.argv[1]))\n"
+        "run_study(config, sys.argv[2], progress=lambda m: print(m, flush=True))\n"
+    )
+    command = [sys.executable, "-c", code, json.dumps(config.to_dict()), str(tmp_path / "killed")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    for line in process.stdout:
+        if "focal:gamma=3: epoch 3" in line:
+            process.send_signal(signal.SIGKILL)
+            break
+    process.wait(timeout=60)
+    told = []
+    run_study(config, tmp_path / "killed", progress=told.append)
+    assert "ce: trained before, taken as it is" in told
+    assert "focal:gamma=3: epoch 1 of 12" not in " ".join(told)
+    run_study(config, tmp_path / "whole")
+    _, killed = trained(config, tmp_path / "killed")
+    _, whole = trained(config, tmp_path / "whole")
+    for a, b in zip(killed, whole, strict=True):
+        np.testing.assert_array_equal(a.logits["test"], b.logits["test"])
+
+
+def test_an_interrupted_study_keeps_the_report_of_the_one_before(study, monkeypatch):
+    config, folder, _ = study
+    before = (folder / "report.html").read_bytes()
+    monkeypatch.setattr("calibrant.study.study.pack", _interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(replace(config, confidence=0.9), folder)
+    assert (folder / "report.html").read_bytes() == before
+    calibrant.load_bundle(folder / "bundle")
+
+
+def _interrupted(*args, **options):
+    raise KeyboardInterrupt
+
+
+def test_workers_leave_when_the_study_is_killed(study, tmp_path):
+    config, _, _ = study
+    config = replace(config, jobs=2, training={"epochs": 500, "patience": None})
+    code = (
+        "import sys, json\n"
+        "from calibrant.study import StudyConfig, run_study\n"
+        "if __name__ == '__main__':\n"
+        "    config = StudyConfig.from_dict(json.loads(sys.argv[1]))\n"
+        "    run_study(config, sys.argv[2], progress=lambda m: print(m, flush=True))\n"
+    )
+    script = tmp_path / "script.py"
+    script.write_text(code)
+    command = [sys.executable, str(script), json.dumps(config.to_dict()), str(tmp_path / "run")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+    process.stdout.readline()
+    process.kill()
+    process.wait(timeout=60)
+    time.sleep(3)  # the workers look for their parent twice a second
+    before = checkpoints(tmp_path / "run")
+    time.sleep(2)
+    assert before == checkpoints(tmp_path / "run")
+
+
+def checkpoints(folder):
+    return {str(path): path.stat().st_mtime_ns for path in folder.rglob("epoch-*.safetensors")}
+
+
+def test_an_action_for_a_class_that_is_not_there_is_refused(tmp_path):
+    config = text_config(tmp_path, actions={"spam": "junk"})
+    with pytest.raises(InputError, match="action for 'spam'"):
+        run_study(config, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_table_is_judged_beside_gradient_boosting(tmp_path):
+    result = run_study(table_config(tmp_path), tmp_path / "run")
+    reference = result.candidates[-1]
+    assert reference.reference
+    assert reference.loss == "HistGradientBoosting"
+    assert result.chosen == 0
+    assert result.focus == "yes"
+    assert "log_test" not in result.splits
+    bundle = calibrant.load_bundle(tmp_path / "run" / "bundle")
+    rows = read_study_rows(table_config(tmp_path))
+    assert len(bundle.decide(rows["test"].inputs)) == len(rows["test"])
+
+
+def test_a_continuous_label_is_cut_at_the_train_median(tmp_path):
+    config = table_config(
+        tmp_path, label="amount", cut=True, drop=("customer", "day", "fraud"), hold=()
+    )
+    result = run_study(config, tmp_path / "run")
+    assert result.classes == ("high", "low")
+    train = result.splits["train"]["classes"]
+    assert abs(train["high"] - train["low"]) <= 1

@@ -39,8 +39,8 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "Installing calibrant: about one minute and 0.6 GB the first time."
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e .
+	@echo "Installing calibrant: about two minutes and 1.6 GB the first time."
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[torch]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python

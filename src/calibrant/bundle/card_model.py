@@ -116,14 +116,10 @@ def _texts(redacted: bool, min_count: int) -> Iterator[str]:
         )
     else:
         yield "Texts are read as they are: nothing is taken out of them."
-    times = (
-        "every word of the train texts"
-        if min_count == 1
-        else (f"the words that the train texts hold at least {counted(min_count, 'time')}")
-    )
+    often = "" if min_count == 1 else f" that they hold at least {counted(min_count, 'time')}"
     yield (
-        f"No texts are in the bundle, but {times} are, up to the size of the vocabulary: rare "
-        "words and names among them stand in `tokenizer.json`."
+        f"No texts are in the bundle, but `tokenizer.json` holds words of the train texts{often}"
+        ", up to the size of the vocabulary: rare words and names among them."
     )
 
 

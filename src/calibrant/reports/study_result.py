@@ -83,7 +83,8 @@ class PointResult:
         calibrate rows
     check : what the test rows say about it, which chose nothing; None where there is no point
     fresh : the same by fresh rows of a world whose truth is known; None for real data
-    decides : whether the bundle decides by it; else it is an alternative
+    decides : whether it is the first of its class, by which the bundle decides; else it is an
+        alternative
     """
 
     hold: str

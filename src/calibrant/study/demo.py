@@ -48,7 +48,7 @@ def run_demo(
     out: str | Path,
     *,
     seed: int = 0,
-    size: DemoSize = DEMO,
+    size: DemoSize | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StudyResult:
     """Write logs and a golden set, run a study on them, and check its bundle on fresh messages.
@@ -57,10 +57,10 @@ def run_demo(
     ----------
     out : a folder; `logs.csv` and `golden.csv` go there, and all that a study leaves behind
     seed : of the messages and of the study
-    size : how large it is
+    size : how large it is; None for `DEMO`
     progress : gets one-line messages
     """
-    place = Path(out)
+    place, size = Path(out), DEMO if size is None else size
     parts: dict[str, Any] = {"out_of_scope": 0.04}
     logs = return_reasons.draw(size.logs, source="logs", seed=seed)
     golden = return_reasons.draw(size.golden, source="golden", seed=seed, **parts)

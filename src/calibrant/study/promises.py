@@ -116,8 +116,8 @@ def certify(
                 result, rows, part.codes, logits["test"], rule,
                 weights=part.weights, confidence=confidence,
             )  # fmt: skip
-        decides = isinstance(result, OperatingPoint) and each.of not in taken
-        if decides:
+        decides = each.of not in taken
+        if isinstance(result, OperatingPoint):
             taken.add(each.of)
         found.append(PointResult(each.hold, view, check, decides=decides))
     return tuple(found)

@@ -281,7 +281,8 @@ def _kept(rows: Ranked, points: int | None, keep: Iterable[float]) -> IntArray:
             [0, len(ends) - 1],
         ]
     )
-    return np.asarray(ends[np.unique(wanted)])
+    # Rows that are withheld count among the rows and the positives, but no threshold reaches them.
+    return np.asarray(ends[np.unique(np.minimum(wanted, len(ends) - 1))])
 
 
 def _acted_on(rows: Ranked, threshold: float) -> int:

@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from tests.unit.bundle.model_parts import CLASSES, TABLE, TEXTS, table_scorer, text_scorer
+from tests.unit.bundle.model_parts import (
+    CLASSES,
+    TABLE,
+    TEXTS,
+    table_scorer,
+    text_scorer,
+    with_known_weights,
+)
 from tests.unit.bundle.parts import point, temperature
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
@@ -18,7 +25,7 @@ from calibrant.bundle.files import sha256_of
 from calibrant.bundle.manifest import sealed
 from calibrant.convert import probs_from_logits
 from calibrant.errors import BundleError, InputError
-from calibrant.models import register
+from calibrant.models import BiLSTM, models, register
 from calibrant.models.scorer import Scorer
 from calibrant.ood import OodRule
 
@@ -144,8 +151,8 @@ def test_log_odds_are_no_logits_for_the_rule(tmp_path):
 def test_redacted_texts_are_what_the_model_reads(tmp_path):
     encoder = text_scorer().encoder
     encoder.fit([*TEXTS, "mail _email_ today"])
-    scorer = text_scorer()
-    network = type(scorer.model)(len(encoder.words), 3, embedding=4, hidden=3, layers=1)
+    options = {"embedding": 4, "hidden": 3, "layers": 1, "dense": 6}
+    network = with_known_weights(BiLSTM(len(encoder.words), 3, **options))
     raw = Scorer(encoder, network, column="message", classes=CLASSES)
     clean = Scorer(encoder, network, column="message", classes=CLASSES, redact=True)
     made = pack(tmp_path / "b", scorer=clean)
@@ -345,7 +352,9 @@ def test_a_model_alone_can_be_packed(tmp_path):
     assert again.predict_logits(TABLE) == pytest.approx(made.predict_logits(TABLE))
 
 
-def test_a_config_that_tells_only_half_is_refused(tmp_path):
+def test_a_config_that_tells_only_half_is_refused(tmp_path, monkeypatch):
+    monkeypatch.setattr("calibrant.models.registry._MODELS", models())
+
     @register("forgetful")
     class Forgetful(torch.nn.Module):
         def __init__(self, n_features, n_classes, factor=1.0):

@@ -1,30 +1,75 @@
-"""`calibrant demo`: one command from nothing to a report."""
+"""`calibrant demo`: one command from nothing to a promise that is checked."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
+import calibrant
 
-def test_it_ends_with_where_the_report_is(cli, tmp_path):
+TINY = (("embedding", 8), ("hidden", 8), ("layers", 1))
+
+
+@pytest.fixture
+def small(monkeypatch):
+    from calibrant.study.demo import DemoSize
+
+    size = DemoSize(600, 400, 1000, epochs=1, network=TINY, candidates=("ce", "focal:gamma=1"))
+    monkeypatch.setattr("calibrant.study.demo.DEMO", size)
+
+
+def test_it_ends_with_a_table_a_bundle_and_a_report(cli, tmp_path, small):
     out = tmp_path / "new" / "demo"
     result = cli("demo", "--out", out)
+    assert result.exit_code == 0, result.stderr
+    assert "Focal, gamma 1" in result.stdout
+    assert "1,000 fresh" in result.stdout
+    assert f"The report is in {out / 'report.html'}" in result.stdout
+    assert "known posterior" in result.stdout or "true" in result.stdout.lower()
+    names = {"logs.csv", "golden.csv", "scores.csv", "ideal.csv", "report.html", "bundle"}
+    assert names <= {path.name for path in out.iterdir()}
+    assert calibrant.load_bundle(out / "bundle").decide is not None
+    # The same command again trains nothing.
+    found = json.loads(cli("demo", "--out", out, "--json").stdout)
+    assert [each["loss"] for each in found["candidates"]] == ["ce", "focal:gamma=1"]
+    assert found["truth"]["rows"] == 1000
+    assert set(found["truth"]["true_ce"]) == {"ce", "focal:gamma=1"}
+    assert len(found["operating_points"]) == 2
+    assert found["report"] == str(out / "report.html")
+
+
+def test_scores_alone_take_no_study(cli, tmp_path):
+    result = cli("demo", "--scores", "--out", tmp_path)
     assert result.exit_code == 0
-    assert result.stdout.lower().startswith("over-confident")
-    assert "phone" in result.stdout
-    assert result.stdout.rstrip().endswith(str(out / "report.html"))
-    assert sorted(p.name for p in out.iterdir()) == ["ideal.csv", "report.html", "scores.csv"]
-
-
-def test_json_names_groups_and_report(cli, tmp_path):
-    found = json.loads(cli("demo", "--out", tmp_path, "--json").stdout)
-    assert set(found["groups"]) == {"chat", "email", "phone"}
-    assert found["report"] == str(tmp_path / "report.html")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["ideal.csv", "scores.csv"]
+    told = json.loads(cli("demo", "--scores", "--out", tmp_path, "--json").stdout)
+    assert told["files"] == [str(tmp_path / "scores.csv"), str(tmp_path / "ideal.csv")]
 
 
 def test_the_examples_of_the_help_work_on_it(cli, tmp_path):
-    cli("demo", "--out", tmp_path)
+    cli("demo", "--scores", "--out", tmp_path)
     assert cli("evaluate", tmp_path / "scores.csv", "--group", "channel").exit_code == 0
     assert cli("compare", tmp_path / "scores.csv", tmp_path / "ideal.csv").exit_code == 0
+
+
+def test_without_torch_it_names_what_is_missing(tmp_path):
+    code = (
+        "import sys\n"
+        "class Without:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name == 'torch': raise ModuleNotFoundError(name, name='torch')\n"
+        "sys.meta_path.insert(0, Without())\n"
+        "from calibrant.cli.main import run\n"
+        "sys.argv = ['calibrant', 'demo', '--out', sys.argv[1]]\n"
+        "run()\n"
+    )
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
+    assert done.returncode == 2, done.stderr
+    assert "calibrant[torch]" in done.stderr
+    assert "--scores" in done.stderr
+    assert done.stderr.count("\n") == 1
 
 
 @pytest.mark.parametrize("inside", ["", "deeper"])

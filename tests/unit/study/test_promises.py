@@ -70,11 +70,19 @@ def test_the_first_promise_of_a_class_decides_and_others_are_alternatives():
     assert [each.result.of for each in packed] == ["a", "b", "a"]
 
 
+def test_a_promise_that_cannot_be_made_leaves_the_decision_to_the_next():
+    rows, logits = world(2000, 0)
+    asked = asked_of(["a: precision>=0.999", "a: precision>=0.8"], CLASSES)
+    found = certify(rows, asked, logits, None, confidence=0.95)
+    assert [each.decides for each in found] == [True, True]
+    assert len(bundle_points(found)) == 1
+
+
 def test_a_promise_that_cannot_be_made_decides_nothing():
     rows, logits = world(300, 0)
     found = certify(rows, asked_of(["a: precision>=0.999"], CLASSES), logits, None, confidence=0.95)
     assert isinstance(found[0].result, TargetUnreachable)
-    assert (found[0].check, found[0].decides) == (None, False)
+    assert found[0].check is None
     assert bundle_points(found) == []
 
 

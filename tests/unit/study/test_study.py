@@ -141,7 +141,7 @@ def test_another_promise_needs_no_training_and_another_seed_does(study):
     assert not any("epoch" in message for message in told)
     assert [p.hold for p in result.points] == list(asked.hold)
     assert isinstance(result.points[1].result, TargetUnreachable)
-    assert not result.points[1].decides
+    assert result.points[1].check is None
     names = [candidates_of(c, {"data": "x"})[0].folder for c in (config, replace(config, seed=1))]
     assert names[0] != names[1]
 

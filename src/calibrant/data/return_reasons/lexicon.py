@@ -11,7 +11,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["GROUPS", "Claim", "Product", "claims", "clauses", "outside", "products", "words"]
+__all__ = [
+    "GROUPS",
+    "Claim",
+    "Product",
+    "claims",
+    "clauses",
+    "lines",
+    "outside",
+    "products",
+    "words",
+]
 
 FloatArray = NDArray[np.float64]
 
@@ -97,6 +107,12 @@ def clauses() -> dict[str, Any]:
 def words() -> dict[str, list[str]]:
     """Return the lists of rare words."""
     return _read("words")
+
+
+@cache
+def lines() -> tuple[str, ...]:
+    """Return the names of lines of products: a thousand words, each of them rare."""
+    return tuple(a + b for a in words()["line_starts"] for b in words()["line_ends"])
 
 
 @cache

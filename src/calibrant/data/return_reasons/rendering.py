@@ -14,7 +14,14 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.return_reasons.lexicon import claims, clauses, outside, products, words
+from calibrant.data.return_reasons.lexicon import (
+    claims,
+    clauses,
+    lines,
+    outside,
+    products,
+    words,
+)
 from calibrant.data.return_reasons.typos import misspelt
 from calibrant.data.return_reasons.world import Facts
 
@@ -35,8 +42,8 @@ N_CHOICES = len(_CHOICES)
 """Rows of the table of uniform numbers that a text is rendered with."""
 
 _COLOURED = (0.3, 0.3, 0.3, 0.0, 0.0)  # by group: nobody writes of a navy puzzle or a teal tea
-_LINED = 0.5
-_CONTRASTED = 0.2
+_LINED = 0.25
+_CONTRASTED = 0.17
 _SUBJECT = 0.6  # of complaints about "it": they name the thing and need no opening
 _TURNED = 0.3
 _SLIPS = (0.20, 0.05)
@@ -57,7 +64,9 @@ def texts(facts: Facts, uniform: FloatArray) -> list[str]:
     columns = _details(facts, chance)
     complaints, opened = _complaints(facts, chance)
     columns["body"] = _bodies(facts, chance, _filled(complaints, columns))
-    columns["opening"] = _filled(_kept(chance.pick("opening", clauses()["openings"]), opened), columns)
+    columns["opening"] = _filled(
+        _kept(chance.pick("opening", clauses()["openings"]), opened), columns
+    )
     for name in ("use", "request", "feeling"):
         wordings = _sentence_wordings(f"{name}s")
         columns[name] = wordings.pick(getattr(facts, name), chance[name])
@@ -100,7 +109,7 @@ class _Chance:
         return [values[i] for i in self.index(choice, len(values)).tolist()]
 
     def pick_some(self, clause: str) -> list[str]:
-        """Return one of the wordings of a clause in its share of the rows, nothing in the others."""
+        """Return one of the wordings of a clause in its share of the rows, else nothing."""
         entry = clauses()[f"{clause}s"]
         return _kept(self.pick(clause, entry["phrases"]), self[f"with_{clause}"] < entry["share"])
 
@@ -163,11 +172,11 @@ def _details(facts: Facts, chance: _Chance) -> dict[str, list[str]]:
     brands = ["", *(f"{brand} " for brand in words()["brands"])]
     hue = np.array(_COLOURED)[[product.group for product in goods]]
     colours = _spaced(chance.pick_rare("colour", words()["colours"]), chance["coloured"] < hue)
-    lines = _spaced(chance.pick("line", words()["lines"]), chance["with_line"] < _LINED)
+    series = _spaced(chance.pick("line", lines()), chance["with_line"] < _LINED)
     full = [
         f"{colour}{brands[brand]}{line}{product.name}"
         for colour, brand, line, product in zip(
-            colours, facts.brand.tolist(), lines, goods, strict=True
+            colours, facts.brand.tolist(), series, goods, strict=True
         )
     ]
     parts = chance.index("part", np.array([len(product.parts) for product in goods]))
@@ -199,7 +208,9 @@ def _complaints(facts: Facts, chance: _Chance) -> tuple[list[str], NDArray[np.bo
 def _bodies(facts: Facts, chance: _Chance, complaints: list[str]) -> list[str]:
     """Return the complaints, each with what is denied."""
     alone = _contrasted(facts, chance).tolist()  # contrasts are long enough to stand alone
-    joins = [". " if a else join for a, join in zip(alone, chance.pick("joined", _JOINS), strict=True)]
+    joins = [
+        ". " if a else join for a, join in zip(alone, chance.pick("joined", _JOINS), strict=True)
+    ]
     denied = _clause_wordings("denials").pick(facts.denial, chance["denial"])
     turned = (chance["turned"] < _TURNED).tolist()
     out = []

@@ -7,7 +7,14 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from functools import cache
 
-from calibrant.data.return_reasons.lexicon import claims, clauses, outside, products, words
+from calibrant.data.return_reasons.lexicon import (
+    claims,
+    clauses,
+    lines,
+    outside,
+    products,
+    words,
+)
 
 __all__ = ["misspelt", "slips", "vocabulary"]
 
@@ -65,6 +72,7 @@ def _slips(word: str) -> Iterator[str]:
 
 def _texts() -> Iterator[str]:
     yield from outside()
+    yield from lines()
     for product in products():
         yield product.name
         yield from product.parts

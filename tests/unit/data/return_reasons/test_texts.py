@@ -20,9 +20,11 @@ def drawn():
 def test_no_text_is_empty_and_lengths_are_those_of_messages(drawn):
     lengths = np.array([len(text.split()) for text in drawn.texts])
     assert lengths.min() >= 2
-    assert lengths[drawn.in_scope].min() >= 5
-    assert 20 < np.median(lengths[drawn.in_scope]) < 45
-    assert lengths.max() < 100
+    inside = lengths[drawn.in_scope]
+    assert inside.min() >= 4
+    assert 16 <= np.median(inside) <= 20
+    assert (inside <= 40).mean() > 0.97
+    assert lengths.max() < 80
 
 
 def test_texts_are_clean_single_lines_without_gaps_left_open(drawn):
@@ -35,7 +37,7 @@ def test_texts_are_clean_single_lines_without_gaps_left_open(drawn):
 
 def test_hardly_any_message_comes_twice(drawn):
     inside = [t for t, here in zip(drawn.texts, drawn.in_scope, strict=True) if here]
-    assert len(set(inside)) > len(inside) - 5
+    assert len(set(inside)) > 0.995 * len(inside)  # a short one may
 
 
 def test_there_are_many_words_and_most_are_rare(drawn):
@@ -69,7 +71,7 @@ def test_redaction_takes_away_nothing_but_numbers_and_addresses(drawn):
         assert redacted.startswith(kept)
         changed += redacted != text
         assert not re.search(r"@example|\d{3}-\d{7}-\d{7}|\+49", redacted)
-    assert changed > 0.15 * len(drawn)
+    assert changed > 0.12 * len(drawn)
 
 
 def test_no_wording_has_two_meanings():
@@ -89,6 +91,15 @@ def test_leans_are_percentages_of_which_none_is_zero():
         assert claim.lean.sum() == 100
         assert claim.lean.min() >= 1
         assert any(claim.phrases)
+
+
+def test_some_messages_set_one_complaint_against_another(drawn):
+    starts = [frame.replace("{a}", "{b}").split("{b}") for frame in clauses()["contrasts"]]
+    marks = [max(pieces, key=len).strip(" ,") for pieces in starts]
+    inside = [t for t, here in zip(drawn.texts, drawn.in_scope, strict=True) if here]
+    plain = [re.sub("[.,!?]", "", text.lower()) for text in inside]
+    found = [any(mark.lower().replace(",", "") in text for mark in marks) for text in plain]
+    assert 0.10 < np.mean(found) < 0.15
 
 
 def test_messages_about_something_else_are_many():

@@ -1,0 +1,145 @@
+"""The page of a study in a real browser: every chart is drawn, it fits, and names stay text."""
+
+from itertools import pairwise
+
+import pytest
+from tests.unit.reports.study_cases import (
+    HOSTILE,
+    a_hostile_study,
+    a_lonely_study,
+    a_plain_study,
+    a_study,
+    a_wide_study,
+)
+
+from calibrant.reports.study_report import write_study_html
+
+pytestmark = pytest.mark.web
+
+CASES = [a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study]
+
+
+@pytest.fixture(scope="module")
+def pages(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("study")
+    return {
+        case: write_study_html(case(), folder / f"{case.__name__}.html").as_uri() for case in CASES
+    }
+
+
+@pytest.fixture(scope="module")
+def report(pages):
+    return pages[a_study]
+
+
+def open_all(page):
+    page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_chart_is_drawn_and_fills_its_place(visit, pages, case):
+    page = visit(url=pages[case])
+    open_all(page)
+    page.wait_for_timeout(300)
+    charts = page.locator(".chart")
+    assert charts.count() >= 4
+    for chart in charts.all():
+        name = chart.get_attribute("id")
+        assert chart.locator(".main-svg").count() > 0, name
+        drawn = chart.locator(".main-svg").first.bounding_box()
+        assert abs(drawn["width"] - chart.bounding_box()["width"]) < 3, name
+
+
+@pytest.mark.parametrize("case", CASES)
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_page_never_scrolls_sideways(visit, pages, case, width):
+    page = visit(url=pages[case], width=width)
+    open_all(page)
+    over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(over) <= 0
+
+
+def test_logs_and_golden_rows_are_in_one_diagram(visit):
+    page = visit()
+    symbols = "(id) => document.getElementById(id).data.map((t) => t.marker && t.marker.symbol)"
+    assert "square" in page.evaluate(symbols, "chart-reliability-base")
+    assert "square" not in page.evaluate(symbols, "chart-reliability-bundle")
+
+
+def test_another_candidate_bins_and_figures_can_be_chosen(visit):
+    page = visit()
+    first = "(id) => JSON.stringify(document.getElementById(id).data.at(-1).x)"
+    choices = (
+        ("#other-candidate", "chart-reliability-other", {"label": "Focal, gamma 5, as it is"}),
+        ("#scheme", "chart-reliability-bundle", {"value": "mass"}),
+        ("#across", "chart-frontier", {"value": "nll"}),
+    )
+    for selector, chart, option in choices:
+        before = page.evaluate(first, chart)
+        page.locator(selector).select_option(**option)
+        assert page.evaluate(first, chart) != before, selector
+    page.locator("#recorded").select_option("f1")
+    assert page.locator("#chart-training .ytitle").inner_text() == "macro F1"
+    page.locator("#log").check()
+    kind = "document.getElementById('chart-histogram-0').layout.yaxis.type"
+    assert page.evaluate(kind) == "log"
+
+
+def test_cross_entropy_with_temperature_is_shown_beside_the_bundle(visit):
+    shown = visit().locator("#other-candidate option:checked")
+    assert shown.inner_text() == "Cross-entropy, after temperature scaling"
+
+
+def test_the_slider_of_a_promise_works(visit):
+    page = visit()
+    assert page.locator("#promise-0").inner_text() == "This is the point that carries the promise."
+    page.get_by_role("slider", name="Threshold for class").first.focus()
+    page.keyboard.press("ArrowRight")
+    assert page.locator("#promise-0").inner_text().startswith("No promise here")
+
+
+def test_names_on_the_trade_off_do_not_cover_each_other(visit):
+    for width in (390, 1280):
+        page = visit(width=width)
+        boxes = [b.bounding_box() for b in page.locator("#chart-frontier .annotation-text").all()]
+        assert len(boxes) == 6
+        for i, a in enumerate(boxes):
+            for b in boxes[i + 1 :]:
+                apart = (
+                    a["x"] + a["width"] <= b["x"] + 2
+                    or b["x"] + b["width"] <= a["x"] + 2
+                    or a["y"] + a["height"] <= b["y"] + 4
+                    or b["y"] + b["height"] <= a["y"] + 4
+                )
+                assert apart, (a, b)
+
+
+def test_hostile_names_are_shown_as_text(visit, pages):
+    page = visit(url=pages[a_hostile_study])
+    open_all(page)
+    assert page.title() == "Return reasons"
+    assert page.locator("img").count() == 0
+    assert HOSTILE in page.locator("#point-0").inner_text()
+
+
+def test_headings_are_in_order(visit):
+    levels = visit().evaluate(
+        "[...document.querySelectorAll('h1,h2,h3,h4')].map((h) => Number(h.tagName[1]))"
+    )
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+@pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
+def test_charts_follow_the_scheme(visit, scheme, dark):
+    page = visit(color_scheme=scheme)
+    text = "getComputedStyle(document.querySelector('#chart-frontier .xtick text')).fill"
+    red = int(page.evaluate(f"{text}.match(/\\d+/)[0]"))
+    assert (red > 150) == dark
+
+
+def test_ids_are_unique(visit):
+    ids = visit().evaluate("[...document.querySelectorAll('[id]')].map((e) => e.id)")
+    own = [name for name in ids if "clip" not in name and "-" in name]
+    assert len(own) == len(set(own))

@@ -21,6 +21,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from calibrant.data import return_reasons
+
 _FENCE = re.compile(r"^```([\w-]*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _EXIT = re.compile(r"exit code (\d+)")
@@ -86,11 +88,15 @@ def run_page(text: str, folder: Path) -> Iterator[Outcome]:
 
 
 def prepare(folder: Path) -> None:
-    """Put the demo's files where the pages expect them."""
-    command = [*CALIBRANT, "demo", "--json"]
+    """Put the demo's files where the pages expect them; its study takes minutes and is not run."""
+    command = [*CALIBRANT, "demo", "--scores", "--json"]
     subprocess.run(command, cwd=folder, check=True, capture_output=True, env=environment())
     for name in ("scores.csv", "ideal.csv"):
         (folder / name).write_bytes((folder / "runs/demo" / name).read_bytes())
+    # What the demo trains on, but fewer messages.
+    return_reasons.draw(2000, source="logs").write(folder / "runs/demo/logs.csv")
+    golden = return_reasons.draw(800, source="golden", out_of_scope=0.04)
+    golden.write(folder / "runs/demo/golden.csv")
 
 
 def environment() -> dict[str, str]:

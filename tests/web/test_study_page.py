@@ -79,7 +79,7 @@ def test_another_candidate_bins_and_figures_can_be_chosen(visit):
         page.locator(selector).select_option(**option)
         assert page.evaluate(first, chart) != before, selector
     page.locator("#recorded").select_option("f1")
-    assert page.locator("#chart-training .ytitle").inner_text() == "macro F1"
+    assert page.locator("#chart-training .ytitle").text_content() == "macro F1"
     page.locator("#log").check()
     kind = "document.getElementById('chart-histogram-0').layout.yaxis.type"
     assert page.evaluate(kind) == "log"

@@ -11,8 +11,8 @@ from calibrant.reports.study_words import (
     candidate_name,
     figure_of,
     joined,
+    judged_rows,
     method_name,
-    test_rows,
 )
 from calibrant.reports.threshold_words import aim_words, aims_of, class_words, threshold_words
 from calibrant.reports.words import floor_words, number, percent, sentence
@@ -75,7 +75,7 @@ def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
     """Gather one promise: is there one, what does it cost, was it kept."""
     found = point.result
     reached = isinstance(found, OperatingPoint)
-    checks = [_check_data(point.check, f"On the {test_rows(result)}, which chose nothing")]
+    checks = [_check_data(point.check, f"On the {judged_rows(result)}, which chose nothing")]
     if point.fresh is not None:
         fresh = f"On {point.fresh.n:,} fresh {'messages' if result.kind == 'text' else 'rows'}"
         checks.append(_check_data(point.fresh, f"{fresh} whose truth is known"))
@@ -176,7 +176,7 @@ def _kept_words(names: list[str]) -> str:
 
 
 def _calibrated_short(result: StudyResult) -> str:
-    wrong, where = result.calibrated.verdict.miscalibrated, test_rows(result)
+    wrong, where = result.calibrated.verdict.miscalibrated, judged_rows(result)
     if wrong is None:
         return f"Whether its probabilities can be trusted, {where} are too few to say."
     if wrong:

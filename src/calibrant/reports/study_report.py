@@ -28,10 +28,10 @@ from calibrant.reports.study_tables import (
 from calibrant.reports.study_words import (
     baseline_of,
     candidate_name,
+    judged_rows,
+    judged_words,
     method_name,
     shown_name,
-    test_rows,
-    test_words,
     trained,
 )
 from calibrant.reports.threshold_section import section_data
@@ -95,8 +95,8 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "size": _size(result),
         "story": story(result),
         "golden": result.golden,
-        "test_rows": test_rows(result),
-        "test_words": test_words(result),
+        "judged_rows": judged_rows(result),
+        "judged_words": judged_words(result),
         "columns": [title for _, title in COLUMNS],
         "candidates": candidate_rows(result),
         "bundle": bundle_rows(result),

@@ -10,8 +10,8 @@ from calibrant.reports.study_words import (
     candidate_name,
     family,
     figure_of,
+    judged_rows,
     method_name,
-    test_rows,
     trained,
     value_of,
 )
@@ -47,7 +47,7 @@ def _claims(result: StudyResult) -> str:
         return "Cross-entropy could not be trained, so nothing here can be compared with it."
     name = "Cross-entropy, the usual loss,"
     error, verdict = figure_of(one.test, _ECE), one.test.verdict
-    where = f"on the {test_rows(result)}"
+    where = f"on the {judged_rows(result)}"
     if one.test.target == "top-label":
         gap = abs(100 * (verdict.mean_score - verdict.event_rate))
         said = f"{name} is on average {percent(verdict.mean_score)} sure of its predictions, and "

@@ -14,7 +14,7 @@ from calibrant.reports.study_tables import (
     candidate_rows,
     truth_data,
 )
-from calibrant.reports.study_words import test_rows
+from calibrant.reports.study_words import judged_rows
 from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.reports.words import printable, sentence
 
@@ -85,7 +85,7 @@ def _cell(cell: dict[str, Any]) -> str:
 def _legend(result: StudyResult) -> str:
     assert len(_SHORT) == len(COLUMNS)
     return (
-        f"Figures of the {test_rows(result)}. * best of the candidates, perhaps by chance. "
+        f"Figures of the {judged_rows(result)}. * best of the candidates, perhaps by chance. "
         "Precision, recall and F1: means over classes. NLL: plain log loss (gamma 0) for all. "
         "ECE, MCE: mean and largest gap between what is said and what happens. After T: after "
         f"temperature scaling on the calibrate rows. The bundle: {bundle_rows(result)[0]['name']}."

@@ -13,11 +13,12 @@ __all__ = [
     "candidate_name",
     "family",
     "figure_of",
+    "joined",
+    "judged_rows",
+    "judged_words",
     "loss_name",
     "method_name",
     "shown_name",
-    "test_rows",
-    "test_words",
     "trained",
     "value_of",
 ]
@@ -102,15 +103,15 @@ def baseline_of(result: StudyResult) -> CandidateResult | None:
     return next((one for one in trained(result, references=False) if one.loss == "ce"), None)
 
 
-def test_words(result: StudyResult) -> str:
+def judged_words(result: StudyResult) -> str:
     """Say which rows the figures are of."""
     return "golden test rows" if result.golden else "held-out test rows"
 
 
-def test_rows(result: StudyResult) -> str:
+def judged_rows(result: StudyResult) -> str:
     """Say which rows the figures are of, and how many they are."""
     n = result.calibrated.n
-    return counted(n, test_words(result).removesuffix("s"))
+    return counted(n, judged_words(result).removesuffix("s"))
 
 
 def figure_of(evaluation: Evaluation | None, name: str) -> Figure | None:

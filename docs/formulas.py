@@ -35,6 +35,7 @@ _SPELLINGS = {
     r"\tfrac{": r"\frac{",
     r"\le ": r"\leq ",
     r"\ge ": r"\geq ",
+    r"\iff ": r"\Leftrightarrow ",
     **{rf"\{size}{mark}": rf"\left{mark}" for size in ("big", "Big") for mark in "(["},
     **{rf"\{size}{mark}": rf"\right{mark}" for size in ("big", "Big") for mark in ")]"},
 }
@@ -128,7 +129,7 @@ def _mathtext(latex: str) -> str:
     for theirs, ours in _SPELLINGS.items():
         latex = latex.replace(theirs, ours)
     sides = itertools.cycle((r"\left", r"\right"))
-    return re.sub(r"\\Big(\\?\|)", lambda bar: next(sides) + bar[1], latex)
+    return re.sub(r"\\[Bb]ig(\\?\|)", lambda bar: next(sides) + bar[1], latex)
 
 
 def _svg(latex: str, label: str) -> str:

@@ -3,29 +3,27 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
-from calibrant.cli import interruption
 from calibrant.cli import study_options as flags
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.output import color, print_json, say, width
+from calibrant.cli.study_output import show_study, telling
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
-    from calibrant.reports.study_result import PointResult, StudyResult
-    from calibrant.study import StudyConfig
+    from calibrant.reports.study_result import PointResult
 
 __all__ = ["train"]
 
 NAME = "train"
 EXAMPLE = (
-    "calibrant train tickets.csv --text message --label reason --golden golden.csv "
-    '--hold "item_defective: precision>=0.85" --out runs/tickets'
+    "calibrant demo, then calibrant train runs/demo/logs.csv --text message --label reason "
+    "--golden runs/demo/golden.csv --out-of-scope out_of_scope "
+    '--hold "item_defective: precision>=0.85" --out runs/mine'
 )
 
 
@@ -100,12 +98,16 @@ def train(
         "hold": hold, "confidence": confidence, "ood": ood, "actions": actions_of(action or []),
         "title": title,
     }  # fmt: skip
-    from calibrant.study import StudyConfig
+    from calibrant.study import StudyConfig, run_study
 
     settings = gather(given, config, tabular=tabular)
     folder = _checked_folder(out, str(settings["data"]))
-    result = _run(StudyConfig.from_dict(settings), folder)
-    _show(result, folder, json=json)
+    study = StudyConfig.from_dict(settings)
+    with telling(folder) as tell:
+        result = run_study(study, folder, progress=tell)
+    place = quote(str(folder))
+    again = f"calibrant train --config {quote(str(folder / 'study.toml'))} --out {place}"
+    show_study(result, folder, again=again, json=json)
     if not all(_kept(point) for point in result.points):
         raise typer.Exit(1)
 
@@ -121,24 +123,6 @@ def _checked_folder(out: Path | None, data: str) -> Path:
     return folder
 
 
-def _run(config: StudyConfig, folder: Path) -> StudyResult:
-    from calibrant.cli.progress import status
-    from calibrant.study import run_study
-
-    interruption.check()
-    try:
-        with status("reading") as tell:
-            result = run_study(config, folder, progress=tell)
-        interruption.check()
-    except KeyboardInterrupt:
-        print(
-            f"what was trained so far is in {folder}: the same command goes on from there.",
-            file=sys.stderr,
-        )
-        raise
-    return result
-
-
 def _kept(point: PointResult) -> bool:
     """Whether a promise was made, and the test rows do not speak against it."""
     from calibrant.errors import TargetUnreachable
@@ -146,22 +130,3 @@ def _kept(point: PointResult) -> bool:
     if isinstance(point.result, TargetUnreachable) or point.result.guarantee is None:
         return False
     return point.check is None or point.check.verdict != "broken"
-
-
-def _show(result: StudyResult, folder: Path, *, json: bool) -> None:
-    files: dict[str, Any] = {
-        "bundle": folder / "bundle",
-        "report": folder / "report.html",
-        "settings": folder / "study.toml",
-    }
-    if json:
-        print_json({**result.to_dict(), "out": str(folder), **{k: str(files[k]) for k in files}})
-        return
-    from calibrant.reports.study_text import render_study
-    from calibrant.reports.words import printable
-
-    say(render_study(result, width=width(), color=color()))
-    say(f"\nThe report is in {files['report']}, and the bundle in {files['bundle']}")
-    again = f"calibrant train --config {quote(str(files['settings']))} --out {quote(str(folder))}"
-    say(f"Run it again: {printable(again)}")
-    say(f"Score a file with it: calibrant predict {printable(quote(str(files['bundle'])))} FILE")

@@ -63,9 +63,8 @@ def check_network(kind: str, model: str, options: Mapping[str, Any]) -> None:
     model : its name
     options : its arguments; sizes that the data settle are refused
     """
-    import torch
-
     from calibrant.models import build, models
+    from calibrant.training.seeds import own_randomness
 
     size = "n_tokens" if kind == "text" else "n_features"
     known = {
@@ -81,7 +80,7 @@ def check_network(kind: str, model: str, options: Mapping[str, Any]) -> None:
     if settled is not None:
         raise InputError(f"model_options names {settled!r}, which the data settle: leave it out.")
     sizes = {size: _SIZES[size], "n_classes": _SIZES["n_classes"]}
-    with torch.device("meta"):  # checks every option, and takes no memory
+    with own_randomness(0):  # first weights are drawn, which must not move the user's randomness
         build({**options, **sizes, "model": model}, model="model", options="model_options")
 
 

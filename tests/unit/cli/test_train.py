@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from calibrant.cli.progress import status
 from calibrant.cli.study_settings import split_candidates
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.study import StudyConfig
@@ -267,6 +268,34 @@ def test_without_torch_the_extra_is_named(spawn, tmp_path):
     assert (process.returncode, out) == (2, "")
     assert "pip install 'calibrant[torch]'" in err
     assert err.count("\n") == 1
+
+
+def test_messages_are_shown_as_they_are_and_only_to_somebody_who_watches(capsys, monkeypatch):
+    with status("reading") as tell:
+        tell("nobody reads this")
+    assert capsys.readouterr() == ("", "")
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setenv("TERM", "xterm")
+    with status("reading") as tell:
+        tell("ce: epoch 1 of 2 [bold]")
+    shown = capsys.readouterr()
+    assert shown.out == ""
+    assert "[bold]" in shown.err
+
+
+HYGIENE = """
+import sys
+from calibrant.cli.main import app
+from typer.testing import CliRunner
+result = CliRunner().invoke(app, ["train", "--help"])
+heavy = {"torch", "plotly", "matplotlib", "pandas", "sklearn", "scipy", "numpy", "pyarrow"}
+print(result.exit_code, "Example" in result.stdout, sorted(heavy & set(sys.modules)))
+"""
+
+
+def test_help_imports_nothing_heavy(spawn):
+    out, err = spawn(code=HYGIENE).communicate(timeout=60)
+    assert (out, err) == ("0 True []\n", "")
 
 
 def test_help_shows_an_example_and_every_setting(cli):

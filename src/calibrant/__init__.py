@@ -14,7 +14,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant import calibrators, losses, metrics, reports, testing, thresholds, training
+    from calibrant import (
+        calibrators,
+        losses,
+        metrics,
+        ood,
+        reports,
+        study,
+        testing,
+        thresholds,
+        training,
+    )
     from calibrant.bundle import load_bundle
     from calibrant.calibrators import AutoCalibrator, CalibratedModel, TemperatureScaling
     from calibrant.errors import CalibrantError, InputError, TargetUnreachable
@@ -27,6 +37,7 @@ if TYPE_CHECKING:
         ThresholdDisplay,
     )
     from calibrant.results import Comparison, Evaluation
+    from calibrant.study import StudyConfig, run_study
     from calibrant.thresholds import OperatingPoint, select
     from calibrant.training.tabular import TabularClassifier
     from calibrant.training.text import TextClassifier
@@ -43,6 +54,7 @@ __all__ = [
     "PrecisionRecallDisplay",
     "ReliabilityDisplay",
     "StreamingEvaluation",
+    "StudyConfig",
     "TabularClassifier",
     "TargetUnreachable",
     "TemperatureScaling",
@@ -57,8 +69,11 @@ __all__ = [
     "losses",
     "measure",
     "metrics",
+    "ood",
     "reports",
+    "run_study",
     "select",
+    "study",
     "testing",
     "thresholds",
     "training",
@@ -76,6 +91,7 @@ _HOME = {
     "PrecisionRecallDisplay": "calibrant.reports",
     "ReliabilityDisplay": "calibrant.reports",
     "StreamingEvaluation": "calibrant.metrics.streaming",
+    "StudyConfig": "calibrant.study",
     "TabularClassifier": "calibrant.training.tabular",
     "TargetUnreachable": "calibrant.errors",
     "TemperatureScaling": "calibrant.calibrators",
@@ -86,10 +102,12 @@ _HOME = {
     "evaluate": "calibrant.metrics",
     "load_bundle": "calibrant.bundle",
     "measure": "calibrant.metrics",
+    "run_study": "calibrant.study",
     "select": "calibrant.thresholds",
 }
 _FOLDERS = (
-    "calibrators", "losses", "metrics", "reports", "testing", "thresholds", "training",
+    "calibrators", "losses", "metrics", "ood", "reports", "study", "testing", "thresholds",
+    "training",
 )  # fmt: skip
 _TORCH = ("torch", "lightning_fabric", "safetensors")  # what the extra "torch" brings
 

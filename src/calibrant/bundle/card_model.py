@@ -11,6 +11,7 @@ from calibrant.reports.words import counted, number, printable, title_of
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle
+    from calibrant.ood import OodRule
 
 __all__ = ["data_handling", "failure_modes", "figures", "hand_over", "intended_use", "origin"]
 
@@ -58,8 +59,8 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
         rule = bundle.ood
         yield (
             f"A row is out of scope where the {rule.score} of its logits is above "
-            f"{rule.threshold:.4g}. The rule was fitted on {counted(rule.n, 'row')} in scope, of "
-            f"which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows that score "
+            f"{_threshold_words(rule)}. The rule was fitted on {counted(rule.n, 'row')} in scope, "
+            f"of which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows that score "
             "like them pass."
         )
     yield "When the mix of classes changes, probabilities are off until it is calibrated again."
@@ -77,6 +78,13 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
             "Categories that the train rows did not hold are read as one, or as none of the known "
             "ones. Numbers far from those of the train rows are taken as they are."
         )
+
+
+def _threshold_words(rule: OodRule) -> str:
+    if rule.by_class is None:
+        return f"{rule.threshold:.4g}"
+    low, high = min(rule.by_class), max(rule.by_class)
+    return f"a threshold of its predicted class ({low:.4g} to {high:.4g})"
 
 
 def hand_over(bundle: Bundle) -> Iterator[str]:

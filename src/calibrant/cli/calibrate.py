@@ -25,7 +25,8 @@ __all__ = ["calibrate"]
 
 NAME = "calibrate"
 EXAMPLE = (
-    "calibrant demo, then calibrant calibrate runs/demo/scores.csv -o runs/demo/calibrator.json"
+    "calibrant demo --scores, then "
+    "calibrant calibrate runs/demo/scores.csv -o runs/demo/calibrator.json"
 )
 
 

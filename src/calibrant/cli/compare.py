@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 __all__ = ["compare"]
 
 NAME = "compare"
-EXAMPLE = "calibrant demo, then calibrant compare runs/demo/scores.csv runs/demo/ideal.csv"
+EXAMPLE = "calibrant demo --scores, then calibrant compare runs/demo/scores.csv runs/demo/ideal.csv"
 
 
 def compare(

@@ -31,7 +31,7 @@ def demo(
 ) -> None:
     """Train, compare, calibrate and certify on made-up return messages, and check the promise.
 
-    Five losses on 12,000 noisy messages, a golden set, a bundle, a report, and 100,000 fresh
+    Five losses on 16,000 noisy messages, a golden set, a bundle, a report, and 100,000 fresh
     messages whose true probabilities are known: about three minutes on two cores.
 
     Also writes scores.csv and ideal.csv, which the examples of the other verbs read.

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 __all__ = ["evaluate"]
 
 NAME = "evaluate"
-EXAMPLE = "calibrant demo, then calibrant evaluate runs/demo/scores.csv --group channel"
+EXAMPLE = "calibrant demo --scores, then calibrant evaluate runs/demo/scores.csv --group channel"
 MOST_IN_MEMORY = 2_000_000
 
 

@@ -22,7 +22,7 @@ __all__ = ["pack"]
 
 NAME = "pack"
 EXAMPLE = (
-    "calibrant demo, then calibrant threshold runs/demo/scores.csv "
+    "calibrant demo --scores, then calibrant threshold runs/demo/scores.csv "
     '--hold "item_defective: precision>=0.85" -o point.json, then '
     "calibrant pack --point point.json -o runs/demo/packed"
 )

@@ -21,7 +21,7 @@ __all__ = ["threshold"]
 
 NAME = "threshold"
 EXAMPLE = (
-    "calibrant demo, then calibrant threshold runs/demo/scores.csv "
+    "calibrant demo --scores, then calibrant threshold runs/demo/scores.csv "
     '--hold "item_defective: precision>=0.85" -o runs/demo/point.json'
 )
 

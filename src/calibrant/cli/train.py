@@ -72,7 +72,7 @@ def train(
     A network is trained with each loss. The best is calibrated and gets thresholds on rows that it
     has not seen, and is judged on others. All of it, with a report, goes into a bundle.
 
-    Every flag with one value can be a variable: CALIBRANT_EPOCHS=5 for --epochs 5.
+    Flags with one value can be variables: CALIBRANT_EPOCHS=5 for --epochs 5.
     """
     from calibrant.cli.study_settings import (
         actions_of,

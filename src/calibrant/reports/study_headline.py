@@ -52,7 +52,7 @@ def chosen_words(result: StudyResult) -> list[str]:
     words = [sentence(result.why)]
     if result.choice is None:
         return [*words, sentence(f"{method_name(result.method)} was asked for")]
-    return [*words, sentence(result.choice.why)]
+    return [*words, sentence(f"among calibrators, {result.choice.why}")]
 
 
 def promise_title(point: PointResult) -> str:

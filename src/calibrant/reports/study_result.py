@@ -31,7 +31,8 @@ class CandidateResult:
     seed : of its training
     failed : why it could not be trained, one sentence; None where it could, and the rest is there
     reference : whether it only stands beside the candidates and cannot be chosen
-    refinement : log loss of the steer rows after temperature scaling on them; the smallest is chosen
+    refinement : log loss of the steer rows after temperature scaling on them; the smallest is
+        chosen
     test : its own probabilities on the test rows (of the golden set, where there is one)
     scaled : the same after temperature scaling on the calibrate rows
     log_test : its own probabilities on the held-out rows of the logs; None without a golden set
@@ -117,7 +118,8 @@ class OutOfScope:
     quantile : share of in-distribution rows that the threshold lets through by design
     n : in-distribution rows that it was fitted on
     flagged : share of the in-scope test rows that it stops
-    scores : for each score {"auroc", "fpr95", "caught"} against out-of-scope rows; empty without such
+    scores : for each score {"auroc", "fpr95", "caught"} against out-of-scope rows; empty where
+        there are none
     out_of_scope : number of those rows
     """
 
@@ -226,14 +228,14 @@ class StudyResult:
         return self.candidates[self.chosen]
 
     @property
-    def baseline(self) -> CandidateResult:
-        """Cross-entropy, which is always among the candidates."""
-        return next(c for c in self.candidates if c.loss == "ce" and c.failed is None)
+    def baseline(self) -> CandidateResult | None:
+        """Cross-entropy, which is always among the candidates; None where it failed."""
+        return next((c for c in self.candidates if c.loss == "ce" and c.failed is None), None)
 
     @property
     def golden(self) -> bool:
         """Whether the figures are those of a golden set."""
-        return self.splits["test"]["source"] == "golden"
+        return bool(self.splits["test"]["source"] == "golden")
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""

@@ -239,10 +239,10 @@ def scope_data(rule: OutOfScope | None) -> dict[str, Any] | None:
     kept = percent(rule.quantile)
     return {
         "words": (
-            f"A row whose {_SCORES.get(rule.score, rule.score)} score is above "
-            f"{number(rule.threshold, 3)} is unlike the train rows: it is never acted on, whatever "
-            f"its probability, and goes to a person. The threshold lets {kept} of in-scope rows "
-            f"through by design (fitted on {rule.n:,}); of the test rows it stops "
+            f"A row whose {_SCORES.get(rule.score, rule.score)} score is above a threshold is "
+            "unlike the train rows: it is never acted on, whatever its probability, and goes to a "
+            f"person. Each predicted class has its threshold, which lets {kept} of its in-scope "
+            f"rows through by design (fitted on {rule.n:,}); of the test rows the rule stops "
             f"{percent(rule.flagged)}."
         ),
         "rows": [

@@ -12,11 +12,12 @@ from calibrant.reports.study_tables import (
     COLUMNS,
     bundle_rows,
     candidate_rows,
+    scope_data,
     truth_data,
 )
 from calibrant.reports.study_words import judged_rows
 from calibrant.reports.text_tables import add_row, table_of, to_text
-from calibrant.reports.words import printable, sentence
+from calibrant.reports.words import percent, printable, sentence
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -55,6 +56,7 @@ def _parts(result: StudyResult) -> Iterator[RenderableType]:
         if row["failed"]:
             yield Text(_plain(f"{row['name']} could not be trained: {row['failed']}"))
     yield from _promises(result)
+    yield from _scope(result)
     yield from _truth(result)
     for note in result.notes:
         yield Text(f"Note: {_plain(sentence(note))}")
@@ -103,6 +105,21 @@ def _promises(result: StudyResult) -> Iterator[RenderableType]:
         yield Text(_plain(" ".join(words for words in said if words)))
         for check in data["checks"]:
             yield Text(_plain(f"{check['badge']}. {check['where']}: {check['words']}"))
+
+
+def _scope(result: StudyResult) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    known = scope_data(result.out_of_scope)
+    if known is None or result.out_of_scope is None:
+        return
+    rule = result.out_of_scope
+    words = f"The out-of-scope rule ({rule.score}) stops {percent(rule.flagged)} of the test rows"
+    if rule.scores:
+        caught = percent(rule.scores[rule.score]["caught"])
+        words += f", and {caught} of the {known['outside']} that belong to no class"
+    yield Text()
+    yield Text(_plain(f"{words}. What it stops goes to a person."))
 
 
 def _badge(point: PointResult, data: dict[str, Any]) -> str:

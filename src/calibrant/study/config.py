@@ -129,6 +129,11 @@ class StudyConfig:
             object.__setattr__(self, name, value)
         self._check_columns()
         self._check_kind()
+        if self.weight is not None and self.golden is None:
+            raise InputError(
+                f"weight names the column {self.weight!r} of a golden set, but there is none: add "
+                "golden, or leave weight out."
+            )
         for text in self.hold:
             parse_hold(text)
         _check_calibrator(self.calibrator)

@@ -38,10 +38,10 @@ class DemoSize:
     candidates : losses
     """
 
-    logs: int = 12_000
-    golden: int = 3_000
+    logs: int = 16_000
+    golden: int = 4_000
     fresh: int = 100_000
-    epochs: int = 6
+    epochs: int = 5
     network: tuple[tuple[str, float], ...] = NETWORK
     candidates: tuple[str, ...] = CANDIDATES
 
@@ -67,7 +67,7 @@ def run_demo(
     progress : gets one-line messages
     """
     place, size = Path(out), DEMO if size is None else size
-    parts: dict[str, Any] = {"out_of_scope": 0.04}
+    parts: dict[str, Any] = {"out_of_scope": 0.03}
     logs = return_reasons.draw(size.logs, source="logs", seed=seed)
     golden = return_reasons.draw(size.golden, source="golden", seed=seed, **parts)
     # Other rows than the golden set's: seeds of one source give streams of their own.
@@ -81,7 +81,13 @@ def run_demo(
         overlap="drop",
         candidates=size.candidates,
         model_options=dict(size.network),
-        training={"epochs": size.epochs, "max_length": 64, "learning_rate": 4e-3, "patience": None},
+        training={
+            "epochs": size.epochs,
+            "max_length": 64,
+            "learning_rate": 6e-3,
+            "schedule": "cosine",
+            "patience": None,
+        },
         hold=HOLD,
         actions=return_reasons.ACTIONS,
         seed=seed,

@@ -39,8 +39,8 @@ def choose(results: Sequence[CandidateResult]) -> tuple[int, str]:
     able = [i for i, each in enumerate(results) if each.failed is None and not each.reference]
     best = min(able, key=lambda i: (results[i].refinement, i))
     others = [i for i in able if i != best]
-    shown = f"{results[best].name} has the least log loss after temperature scaling on the steer "
-    shown += f"rows, {results[best].refinement:.4f}"
+    shown = f"On the steer rows {results[best].name} has the least log loss after temperature "
+    shown += f"scaling, {results[best].refinement:.4f}"
     if others:
         second = min(others, key=lambda i: (results[i].refinement, i))
         shown += f" (next is {results[second].name}, {results[second].refinement:.4f})"

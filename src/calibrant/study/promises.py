@@ -159,9 +159,7 @@ def filled(codes: IntArray) -> IntArray:
     return np.maximum(codes, 0)
 
 
-def _masks(
-    codes: IntArray, logits: FloatArray, rule: OodRule | None
-) -> dict[str, Any]:
+def _masks(codes: IntArray, logits: FloatArray, rule: OodRule | None) -> dict[str, Any]:
     """Return which rows are never acted on, and which belong to no class."""
     outside = np.asarray(codes < 0)
     return {

@@ -147,7 +147,7 @@ def _left_out(there: Any, what: str, file: str, notes: list[str]) -> None:
         raise InputError(f"{file}: none of its {len(there):,} rows has {what}: check the file.")
     if lacking:
         rows = "1 row" if lacking == 1 else f"{lacking:,} rows"
-        notes.append(f"{Path(file).name}: {rows} without {what} {_were(lacking)} left out.")
+        notes.append(f"Of {Path(file).name}, {rows} without {what} {_were(lacking)} left out.")
 
 
 def _were(n: int) -> str:

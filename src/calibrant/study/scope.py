@@ -14,7 +14,9 @@ __all__ = ["describe_rule", "fit_rule"]
 
 def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
     """Fit the rule on the steer rows: no trusted row has a say in whom it stops."""
-    return None if score == "none" else OodRule.fit(logits["steer"], score=score)
+    if score == "none":
+        return None
+    return OodRule.fit(logits["steer"], score=score, by_class=True)
 
 
 def describe_rule(
@@ -30,7 +32,7 @@ def describe_rule(
     scores = {}
     if len(strange):
         for name, score in SCORES.items():
-            own = OodRule.fit(logits["steer"], score=name, quantile=rule.quantile)
+            own = OodRule.fit(logits["steer"], score=name, quantile=rule.quantile, by_class=True)
             apart = separation(score(logits["test"][inside]), score(strange))
             caught = float(own.flags(strange).mean())
             scores[name] = {"auroc": apart.auroc, "fpr95": apart.fpr95, "caught": caught}

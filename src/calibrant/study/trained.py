@@ -149,7 +149,7 @@ def _estimator(
         from calibrant.training import TextClassifier
 
         model = config.model or "bilstm"
-        options = dict(config.model_options) or (SMALL if model == "bilstm" else {})
+        options = {**(SMALL if model == "bilstm" else {}), **config.model_options}
         shared |= {"model": model, "model_options": options, **_TEXT, **config.training}
         made = TextClassifier(**shared)
     made.set_params(hooks=(EpochMessages(candidate.loss, made.epochs, progress),))

@@ -30,11 +30,25 @@ EACH = 20_000
 class Fresh(Protocol):
     """Fresh rows of a world whose posterior is known, such as `return_reasons.Messages`."""
 
-    texts: list[str]
-    labels: NDArray[Any]
-    posterior: FloatArray
-    in_scope: NDArray[np.bool_]
-    classes: tuple[Any, ...]
+    @property
+    def texts(self) -> list[str]:
+        """The rows."""
+
+    @property
+    def labels(self) -> NDArray[Any]:
+        """Their labels, drawn from the posterior."""
+
+    @property
+    def posterior(self) -> FloatArray:
+        """P(class | row), (n, K); anything for rows of no class."""
+
+    @property
+    def in_scope(self) -> NDArray[np.bool_]:
+        """Which rows belong to a class."""
+
+    @property
+    def classes(self) -> tuple[Any, ...]:
+        """Names behind the columns of the posterior."""
 
 
 def judged_by_truth(

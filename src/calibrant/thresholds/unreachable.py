@@ -43,6 +43,8 @@ def unreachable(
         rows.withheld and not _met_by_estimates(rows, found, targets).any()
     ):
         needed = labels_needed(rows, targets, delta, positions=fixed)
+        if rows.withheld and needed.rows is not None and needed.rows <= rows.n:
+            needed = None
     return TargetUnreachable(
         hold=[str(target) for target in targets],
         n=rows.n,

@@ -72,6 +72,7 @@ def test_a_rule_survives_json():
     saved = json.loads(json.dumps(RULE.to_dict()))
     assert saved == {
         "format": 1, "score": "energy", "threshold": RULE.threshold, "quantile": 0.95, "n": 400,
+        "by_class": None,
     }  # fmt: skip
     assert OodRule.from_dict(saved) == RULE
     assert OodRule.from_dict({**saved, "added_later": 1}) == RULE
@@ -132,3 +133,48 @@ def test_a_rule_is_shown_in_one_line():
         "out of scope: energy above -2.5, the 95 % quantile of 1,234 rows."
     )
     assert "<pre>out of scope" in RULE._repr_html_()
+
+
+def test_each_predicted_class_keeps_its_share():
+    # A rare class of whose rows the network is never sure: one threshold would stop most of them.
+    rng = np.random.default_rng(3)
+    common = np.column_stack([rng.normal(8, 1, 1900), np.zeros(1900)])
+    rare = np.column_stack([np.zeros(100), rng.normal(2, 0.5, 100)])
+    logits = np.concatenate([common, rare])
+    one = OodRule.fit(logits, score="max_logit")
+    each = OodRule.fit(logits, score="max_logit", by_class=True)
+    assert one.flags(rare).mean() == 1.0
+    assert (each.flags(common).sum(), each.flags(rare).sum()) == (95, 5)
+    assert each.threshold == one.threshold
+
+
+def test_a_class_that_is_hardly_predicted_is_let_through():
+    logits = np.concatenate([np.tile([5.0, 0.0, 0.0], (95, 1)), np.tile([0.0, 1.0, 0.0], (19, 1))])
+    rule = OodRule.fit(logits, score="max_logit", by_class=True)
+    assert not rule.flags(logits).any()
+    assert rule.by_class == (-5.0, -1.0, -1.0)
+
+
+def test_with_one_class_predicted_the_thresholds_are_one():
+    logits = np.column_stack([RNG.normal(5, 1, 200), np.full(200, -50.0)])
+    rule = OodRule.fit(logits, by_class=True)
+    assert rule.by_class[0] == rule.threshold == OodRule.fit(logits).threshold
+
+
+def test_thresholds_by_class_survive_json_and_refuse_other_classes():
+    rule = OodRule.fit(LOGITS, by_class=True)
+    assert OodRule.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
+    assert "by the predicted class" in str(rule)
+    with pytest.raises(InputError, match="about 4 classes, but the logits have 3"):
+        rule.flags(LOGITS[:, :3])
+    with pytest.raises(InputError, match="damaged"):
+        OodRule.from_dict({**rule.to_dict(), "by_class": [1.0, None]})
+    with pytest.raises(InputError, match="damaged"):
+        OodRule.from_dict({**rule.to_dict(), "by_class": 7})
+
+
+def test_log_odds_have_two_classes():
+    odds = RNG.normal(0, 3, 300)
+    rule = OodRule.fit(odds, by_class=True)
+    assert len(rule.by_class) == 2
+    assert rule.flags(odds).mean() <= 0.05

@@ -47,8 +47,8 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_told(tmp_path):
     rows = read_study_rows(config(data))
     assert sum(part["rows"] for part in rows.sizes().values()) == 60
     assert rows.notes == (
-        "logs.csv: 1 row without a label in 'reason' was left out.",
-        "logs.csv: 1 row without a text in 'message' was left out.",
+        "Of logs.csv, 1 row without a label in 'reason' was left out.",
+        "Of logs.csv, 1 row without a text in 'message' was left out.",
     )
 
 

@@ -10,18 +10,12 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from calibrant.convert import log_probs_from_logits, probs_from_logits
+from calibrant.data.reasons import REASONS
 from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError
 
 __all__ = ["write_example"]
 
-REASONS = (
-    "item_defective",
-    "missing_parts",
-    "quality_not_adequate",
-    "customer_preference",
-    "others",
-)
 _PRIOR = np.array([0.12, 0.08, 0.15, 0.22, 0.43])
 _CHANNELS = ("chat", "email", "phone")
 _CHANNEL_SHARE = np.array([0.45, 0.35, 0.20])

@@ -65,7 +65,7 @@ def loss_name(loss: str) -> str:
     name, _, options = loss.partition(":")
     if not name.replace("_", "").isalnum() or (options and "=" not in options):
         return loss
-    words = _LOSSES.get(name) or name.replace("_", " ").capitalize()
+    words = _LOSSES.get(name) or name[:1].upper() + name[1:].replace("_", " ")
     shown = options.replace("_", " ").replace("=", " ").replace(",", ", ")
     return f"{words}, {shown}" if shown else words
 

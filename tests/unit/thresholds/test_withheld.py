@@ -113,3 +113,23 @@ def test_promises_with_withheld_and_outside_rows_are_kept() -> None:
         found = candidates_at_ends(question)
         broken += bool(kept_candidates(question.rows, found, (target,), 0.05).any())
     assert broken <= repetitions * 0.05 + 3 * np.sqrt(repetitions * 0.05 * 0.95)
+
+
+def test_the_curve_of_many_rows_with_weights_stops_there_too() -> None:
+    labels, logits = _world(6000, 3)
+    withheld = logits < -1.0
+    weights = np.where(labels, 1.0, 2.0)
+    point = _chosen(labels, logits, precision >= 0.5, None, withheld=withheld)
+    view = point_view(
+        point, labels=labels, scores=logits, on="logits", classes=[False, True],
+        weights=weights, withheld=withheld,
+    )  # fmt: skip
+    assert view.curve.acted.max() == int((~withheld).sum())
+
+
+def test_no_forecast_is_made_where_the_withheld_rows_stand_in_the_way() -> None:
+    # 91 % of the positives may be acted on: that meets 90 %, but 1,000 rows do not prove it.
+    labels, logits = np.ones(1000), np.linspace(-3, 3, 1000)
+    with pytest.raises(TargetUnreachable) as caught:
+        _chosen(labels, logits, recall >= 0.9, withheld=np.arange(1000) < 90)
+    assert caught.value.labels_needed is None or caught.value.labels_needed > 1000

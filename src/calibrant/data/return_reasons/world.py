@@ -20,20 +20,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
+from calibrant.data.reasons import REASONS
 from calibrant.data.return_reasons.lexicon import GROUPS, claims, clauses, products, words
 
 __all__ = ["ACTIONS", "NOISE", "PRIORS", "REASONS", "Facts", "Slot", "draw_facts", "posterior"]
 
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
-
-REASONS = (
-    "item_defective",
-    "missing_parts",
-    "quality_not_adequate",
-    "customer_preference",
-    "others",
-)
 
 
 def _fixed(values: list[float] | list[list[float]]) -> FloatArray:

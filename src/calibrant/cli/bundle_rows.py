@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 __all__ = ["BundleRows", "Given", "ModelRows", "ScoreRows", "rows_for"]
 
-_BATCH = 4096
-"""Rows read at a time: enough that texts of like length find each other."""
+_BATCH = 16_384
+"""Rows scored at a time: enough that texts of like length find each other."""
 
 
 @dataclass(frozen=True)

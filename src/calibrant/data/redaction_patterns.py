@@ -17,6 +17,7 @@ __all__ = [
     "IBAN",
     "MARKETPLACE_ORDER",
     "MAY_HOLD",
+    "MAY_HOLD_RE2",
     "NAMED_ORDER",
     "NAMED_PHONE",
     "PHONE",
@@ -25,6 +26,10 @@ __all__ = [
 
 MAY_HOLD = re.compile(r"[\d@＠]")
 """Most texts have no digit and no @, and pass at the price of one look."""
+
+MAY_HOLD_RE2 = r"[0-9@]|[^\x00-\x7F]"
+"""The same for a column, in the language of RE2. Libraries differ in what is a digit beyond ASCII,
+so every text with such signs may hold one."""
 
 # Languages that put no space between words: their letters end an address or a number.
 _DENSE = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff"

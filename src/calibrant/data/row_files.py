@@ -31,7 +31,8 @@ _KIND = FileKind(
     shown=".csv, .tsv, .parquet or .jsonl",
     needs="column names and at least one row",
 )
-_BLOCK = 1 << 22
+_BLOCK = 1 << 20
+"""Bytes of a csv file that are parsed at a time; Arrow reads up to 32 such blocks ahead."""
 
 
 class _CsvRows(CsvSource):
@@ -105,7 +106,7 @@ def scan_rows(
     texts: Sequence[str] = (),
     batch_rows: int = 8192,
 ) -> Iterator[pa.Table]:
-    r"""Yield the rows of a data file as tables of at most `batch_rows` rows, in constant memory.
+    r"""Yield the rows of a data file as tables of `batch_rows` rows, in constant memory.
 
     No type is guessed: the columns named in `numbers` are float64 and those in `texts` are text.
     All others come along as they are (text in csv files, their own type in parquet and jsonl
@@ -117,7 +118,7 @@ def scan_rows(
     path : a .csv, .tsv or .jsonl file (also .gz) or a .parquet file; a folder or a glob of them
     numbers : columns of numbers; a cell that is none is refused with its row
     texts : columns of text
-    batch_rows : the largest number of rows of a table
+    batch_rows : the number of rows of a table; the last may have fewer
 
     Examples
     --------
@@ -137,7 +138,7 @@ def scan_rows(
         raise InputError(f"batch_rows must be a whole number >= 1, got {batch_rows!r}.")
     files = named_files(path, _KIND)
     first = _opened(files[0], [*numbers, *texts])  # before the first row is asked for
-    return _scanned(first, files[1:], numbers, texts, batch_rows)
+    return _gathered(_scanned(first, files[1:], numbers, texts, batch_rows), batch_rows)
 
 
 def row_files(path: Paths) -> list[Path]:
@@ -162,14 +163,29 @@ def _scanned(
         source = first if file == first.file else _opened(file, [*numbers, *texts], first)
         seen = 0
         for batch in _batches(source, batch_rows):
-            for start in range(0, batch.num_rows, batch_rows):
-                piece = pa.Table.from_batches([batch.slice(start, batch_rows)])
-                table = _typed(piece, numbers, texts, Place(file, seen + start))
-                schema = schema or table.schema
-                yield _like(table, schema, file)
+            table = _typed(pa.Table.from_batches([batch]), numbers, texts, Place(file, seen))
+            schema = schema or table.schema
+            yield _like(table, schema, file)
             seen += batch.num_rows
         if not seen:
             raise _no_rows(file)
+
+
+def _gathered(tables: Iterator[pa.Table], batch_rows: int) -> Iterator[pa.Table]:
+    """Cut and join tables to `batch_rows` rows each: the blocks of a file have no say in it."""
+    waiting: list[pa.Table] = []
+    missing = batch_rows
+    for table in tables:
+        start = 0
+        while table.num_rows - start >= missing:
+            yield pa.concat_tables([*waiting, table.slice(start, missing)])
+            start += missing
+            waiting, missing = [], batch_rows
+        if start < table.num_rows:
+            waiting.append(table.slice(start))
+            missing -= table.num_rows - start
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _typed(table: pa.Table, numbers: Sequence[str], texts: Sequence[str], place: Place) -> pa.Table:

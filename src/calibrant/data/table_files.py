@@ -23,8 +23,9 @@ __all__ = ["check_table_file", "write_tables"]
 
 Write = Callable[[pa.Table], None]
 
-_ROW_GROUP = 1 << 26
-"""Bytes gathered for a row group: fewer, larger groups keep the index of a parquet file small."""
+_ROW_GROUP = 1 << 24
+"""Bytes gathered for a row group: larger ones keep the index of a parquet file small, but while one
+is packed it takes several times this much memory."""
 
 _SUFFIXES = (".parquet", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from itertools import chain
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
 
+from calibrant.data.ascii_words import ascii_words
 from calibrant.data.table_columns import is_missing
 from calibrant.errors import InputError, MissingExtra, NotFitted
 from calibrant.inputs import IntArray
 
-__all__ = ["PAD", "UNKNOWN", "TextEncoder", "as_texts"]
+__all__ = ["PAD", "UNKNOWN", "TextEncoder", "as_text_column", "as_texts"]
 
 FORMAT = 1
 PAD, UNKNOWN = 0, 1
@@ -24,11 +25,10 @@ PAD, UNKNOWN = 0, 1
 
 _SPECIAL = ["[PAD]", "[UNK]"]
 _BATCH = 4096
-"""Texts handed to the tokenizer at a time, which spreads them over the cores."""
+"""Texts cut at a time: enough that a step over all of them costs nothing for each, and few enough
+that they stay in the caches."""
 
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor")
-_ASCII_WORDS = re.compile(r"\w+|[^\w\s]+", re.ASCII)
-"""How the tokenizer cuts a text of ASCII letters."""
 
 
 class TextEncoder:
@@ -103,13 +103,10 @@ class TextEncoder:
         texts. No text is empty.
         """
         self._check_fitted()
-        rows = as_texts(texts)
-        found: list[list[int]] = []
-        for start in range(0, len(rows), _BATCH):
-            found += self._numbers(rows[start : start + _BATCH])
-        lengths = np.fromiter(map(len, found), dtype=np.int64, count=len(found))
-        offsets = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-        return np.fromiter(chain.from_iterable(found), np.int64, count=int(offsets[-1])), offsets
+        rows = as_text_column(texts)
+        parts = [self._numbers(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)]
+        tokens, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        return tokens, np.concatenate([[0], np.cumsum(counts)])
 
     @property
     def words(self) -> tuple[str, ...]:
@@ -145,7 +142,7 @@ class TextEncoder:
 
     def __getstate__(self) -> dict[str, Any]:
         """Leave the running tokenizer out: its text is kept, and makes it again."""
-        made = ("_made", "_known")
+        made = ("_made", "_known", "_number_of")
         return {key: value for key, value in self.__dict__.items() if key not in made}
 
     def _tokenizer(self) -> Any:
@@ -153,30 +150,45 @@ class TextEncoder:
         if getattr(self, "_made", None) is None:
             made = _library().Tokenizer.from_str(self.tokenizer_)
             made.enable_truncation(int(self.max_length))
-            self._known: dict[str, int] = made.get_vocab() if _is_ours(made) else {}
+            known: dict[str, int] = made.get_vocab() if _is_ours(made) else {}
+            self._known = pa.array(list(known), pa.large_string())
+            self._number_of = np.array([*known.values(), UNKNOWN])
             self._made = made  # last: another thread may look
         return self._made
 
-    def _numbers(self, rows: list[str]) -> list[list[int]]:
-        """Return the words of some texts.
+    def _numbers(self, rows: pa.LargeStringArray) -> tuple[IntArray, IntArray]:
+        """Return the words of some texts one after another, and how many each text has.
 
-        ASCII texts are cut and looked up here, with the same result in a quarter of the time. A
+        ASCII texts are cut and looked up here, with the same result in a tenth of the time. A
         bracket may begin a special word, which only the tokenizer knows.
         """
-        tokenizer, known = self._tokenizer(), self._known
+        tokenizer = self._tokenizer()
         most = tokenizer.truncation["max_length"]
-        plain = [bool(known) and text.isascii() and "[" not in text for text in rows]
-        rest = [text for text, is_plain in zip(rows, plain, strict=True) if not is_plain]
-        coded = iter(tokenizer.encode_batch_fast(rest))
-        found = []
-        for text, is_plain in zip(rows, plain, strict=True):
-            if is_plain:
-                words = _ASCII_WORDS.findall(text.lower())
-                numbers = [known.get(word, UNKNOWN) for word in words[:most]]
-            else:
-                numbers = next(coded).ids
-            found.append(numbers or [UNKNOWN])
-        return found
+        plain = _is_plain(rows) if len(self._known) else np.zeros(len(rows), dtype=bool)
+        if plain.all():
+            return self._plain_numbers(rows, most)
+        coded = [
+            each.ids
+            for each in tokenizer.encode_batch_fast(rows.filter(pa.array(~plain)).to_pylist())
+        ]
+        tokens, counts = _or_unknown(
+            np.array([number for ids in coded for number in ids], dtype=np.int64),
+            np.array([len(ids) for ids in coded]),
+        )
+        if not plain.any():
+            return tokens, counts
+        own, own_counts = self._plain_numbers(rows.filter(pa.array(plain)), most)
+        both_counts = np.empty(len(rows), dtype=np.int64)
+        both_counts[plain], both_counts[~plain] = own_counts, counts
+        both, is_own = np.empty(int(both_counts.sum()), np.int64), np.repeat(plain, both_counts)
+        both[is_own], both[~is_own] = own, tokens
+        return both, both_counts
+
+    def _plain_numbers(self, rows: pa.LargeStringArray, most: int) -> tuple[IntArray, IntArray]:
+        """Return the words of texts that need no tokenizer."""
+        words, counts = ascii_words(rows)
+        place = pc.index_in(words, value_set=self._known).fill_null(len(self._known))
+        return _or_unknown(*_shortened(self._number_of[place], counts, most))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "tokenizer_"):
@@ -189,6 +201,22 @@ class TextEncoder:
             value = getattr(self, option)
             if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
                 raise InputError(f"{option} must be a whole number >= {least}, got {value!r}.")
+
+
+def as_text_column(texts: Any, *, name: str = "texts") -> pa.LargeStringArray:
+    """Read a list or a column of texts as an Arrow column; see `as_texts`.
+
+    Examples
+    --------
+    >>> as_text_column(["It broke."]).to_pylist()
+    ['It broke.']
+    """
+    if isinstance(texts, pa.Array | pa.ChunkedArray) and len(texts) and not texts.null_count:
+        if pa.types.is_string(texts.type):
+            texts = texts.cast(pa.large_string())
+        if pa.types.is_large_string(texts.type):
+            return texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
+    return pa.array(as_texts(texts, name=name), pa.large_string())
 
 
 def as_texts(texts: Any, *, name: str = "texts") -> list[str]:
@@ -258,3 +286,25 @@ def _is_ours(tokenizer: Any) -> bool:
     return (
         same and model == {"type": "WordLevel", "unk_token": _SPECIAL[UNKNOWN]} and words == special
     )
+
+
+def _is_plain(rows: pa.LargeStringArray) -> NDArray[np.bool_]:
+    plain = pc.and_not(pc.string_is_ascii(rows), pc.match_substring(rows, "["))
+    return np.asarray(plain.to_numpy(zero_copy_only=False), dtype=bool)
+
+
+def _shortened(tokens: IntArray, counts: IntArray, most: int) -> tuple[IntArray, IntArray]:
+    """Keep the first words of each text."""
+    if counts.max() <= most:
+        return tokens, counts
+    starts = np.cumsum(counts) - counts
+    place = np.arange(len(tokens)) - np.repeat(starts, counts)
+    return tokens[place < most], np.minimum(counts, most)
+
+
+def _or_unknown(tokens: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Give a text without words one unknown word."""
+    if counts.all():
+        return tokens, counts
+    starts = np.cumsum(counts) - counts
+    return np.insert(tokens, starts[counts == 0], UNKNOWN), np.maximum(counts, 1)

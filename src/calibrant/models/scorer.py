@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from calibrant.data.input_columns import InputColumns
-from calibrant.data.redaction import redact
+from calibrant.data.redaction import redacted_column
 from calibrant.data.table_encoder import TableEncoder
 from calibrant.data.text_encoder import TextEncoder
 from calibrant.errors import InputError
@@ -157,7 +157,7 @@ class Scorer:
         """
         rows = as_inputs(inputs, self.encoder, self.column)
         if self.redact:
-            rows = redact(rows)
+            rows = redacted_column(rows)
         return self._logits(rows)
 
     def pick(self, table: pa.Table) -> Any:

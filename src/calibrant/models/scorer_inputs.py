@@ -10,7 +10,7 @@ from calibrant.data.input_columns import InputColumns, listed, refuse_lacking
 from calibrant.data.number_column import NumberColumn
 from calibrant.data.table_columns import as_table
 from calibrant.data.table_encoder import TableEncoder
-from calibrant.data.text_encoder import TextEncoder, as_texts
+from calibrant.data.text_encoder import TextEncoder, as_text_column
 from calibrant.errors import InputError
 
 __all__ = ["as_inputs", "columns_of"]
@@ -26,10 +26,10 @@ def columns_of(encoder: TextEncoder | TableEncoder, column: str | None) -> Input
 
 
 def as_inputs(inputs: Any, encoder: TextEncoder | TableEncoder, column: str | None) -> Any:
-    """Return texts as a list, or a table as columns; refuse anything else in one sentence."""
+    """Return texts as an Arrow column, or a table as columns; refuse anything else."""
     if isinstance(encoder, TextEncoder):
         _refuse_numbers(inputs, str(column))
-        return as_texts(_text_column(inputs, str(column)), name="inputs")
+        return as_text_column(_text_column(inputs, str(column)), name="inputs")
     if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
         raise InputError(
             "inputs must be a table, got a list of texts: give a DataFrame, a dict of columns or a "

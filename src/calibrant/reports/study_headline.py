@@ -18,8 +18,21 @@ from calibrant.reports.threshold_words import aim_words, aims_of, class_words, t
 from calibrant.reports.words import floor_words, number, percent, sentence
 from calibrant.thresholds import OperatingPoint, Transfer
 
-__all__ = ["chosen_words", "headline_data", "promise_data", "promise_title", "verdict_words"]
+__all__ = [
+    "chosen_words",
+    "headline_data",
+    "promise_data",
+    "promise_title",
+    "several_words",
+    "verdict_words",
+]
 
+_KEPT, _MADE, _NONE = "Promise kept", "Promise made", "No promise"
+_BROKEN, _LOST = "Promise broken", "Cannot be promised"
+_OVERRULED = {
+    "kept": "Kept on fresh rows, broken on the test rows",
+    "broken": "Broken on fresh rows, kept on the test rows",
+}
 _VERDICTS = {
     "kept": ("good", "Kept"),
     "broken": ("bad", "Broken"),
@@ -75,7 +88,10 @@ def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
     """Gather one promise: is there one, what does it cost, was it kept."""
     found = point.result
     reached = isinstance(found, OperatingPoint)
-    checks = [_check_data(point.check, f"On the {judged_rows(result)}, which chose nothing")]
+    checks = []
+    if point.check is not None:  # all test rows check it, those of no class too
+        where = judged_rows(result, point.check.n)
+        checks.append(_check_data(point.check, f"On the {where}, which chose nothing"))
     if point.fresh is not None:
         fresh = f"On {point.fresh.n:,} fresh {'messages' if result.kind == 'text' else 'rows'}"
         checks.append(_check_data(point.fresh, f"{fresh} whose truth is known"))
@@ -89,7 +105,7 @@ def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
         "words": _promise_words(point),
         "costs": _cost_words(found) if isinstance(found, OperatingPoint) else "",
         "missing": "" if isinstance(found, OperatingPoint) else _missing_words(found),
-        "checks": [check for check in checks if check],
+        "checks": checks,
         "decides": point.decides,
     }
 
@@ -130,49 +146,73 @@ def _cost_words(point: OperatingPoint) -> str:
     )
 
 
-def _check_data(found: Transfer | None, where: str) -> dict[str, str] | None:
-    if found is None:
-        return None
+def several_words(result: StudyResult) -> str:
+    """Say what several deciding classes do to each other; nothing where the notes say it."""
+    deciding = [
+        point.result.of
+        for point in result.points
+        if point.decides and isinstance(point.result, OperatingPoint)
+    ]
+    told = any("Several classes decide" in note for note in result.notes)
+    if told or len(set(deciding)) < 2:
+        return ""
+    return (
+        "Several classes decide: a row that more than one of them would act on goes to the most "
+        "probable of them, so what is done in the name of one class need not be all the rows that "
+        "its promise is about."
+    )
+
+
+def _check_data(found: Transfer, where: str) -> dict[str, str]:
     state, badge = _VERDICTS[found.verdict]
     words = "; ".join(check.text for check in found.checks)
     return {"state": state, "badge": badge, "where": where, "words": sentence(words)}
 
 
 def _point_state(point: PointResult) -> tuple[str, str]:
-    """Return what the promise comes to: the most certain word that there is."""
+    """Return what the promise comes to: fresh rows, which are many, overrule the test rows."""
     if not isinstance(point.result, OperatingPoint):
-        return "bad", "Cannot be promised"
-    known = [found.verdict for found in (point.fresh, point.check) if found is not None]
-    if "broken" in known:
-        return "bad", "Promise broken"
+        return "bad", _LOST
+    seen = [found.verdict for found in (point.fresh, point.check) if found is not None]
+    known = [verdict for verdict in seen if verdict in _DECIDED]
+    final = known[0] if known else None
+    if final == "broken":
+        return "bad", _BROKEN if len(set(known)) == 1 else _OVERRULED[final]
     if point.result.guarantee is None:
-        return "unknown", "No promise"
-    return "good", "Promise kept" if "kept" in known else "Promise made"
+        return "unknown", _NONE
+    if final is None:
+        return "good", _MADE
+    return "good", _KEPT if len(set(known)) == 1 else _OVERRULED[final]
 
 
 def _state(result: StudyResult) -> tuple[str, str]:
     """Return the state of the whole: the worst of its parts."""
     badges = [_point_state(point) for point in result.points if point.decides]
     names = [badge for _, badge in badges]
-    if "Promise broken" in names:
+    if {_BROKEN, _OVERRULED["broken"]} & set(names):
         return "bad", "A promise is broken"
     wrong = result.calibrated.verdict.miscalibrated
     if wrong:
         return "bad", "Miscalibration is left"
-    if "Cannot be promised" in names:
-        all_lost = names.count("Cannot be promised") == len(names)
+    if _LOST in names:
+        all_lost = names.count(_LOST) == len(names)
         return "bad", "No promise can be made" if all_lost else "Not every promise can be made"
     calibrated = "No miscalibration found" if wrong is False else "Too little data to judge"
-    if "Promise kept" in names:
+    if {_KEPT, _OVERRULED["kept"]} & set(names):
         return "good", f"{calibrated}; {_kept_words(names)}"
     return ("good" if wrong is False else "unknown"), calibrated
 
 
 def _kept_words(names: list[str]) -> str:
-    kept = names.count("Promise kept")
-    if kept < len(names):
-        return f"{kept} of {len(names)} promises kept so far"
-    return "promise kept" if kept == 1 else "all promises kept"
+    overruled = names.count(_OVERRULED["kept"])
+    kept = names.count(_KEPT) + overruled
+    said = f"{kept} of {len(names)} promises kept so far"
+    if kept == len(names):
+        said = "promise kept" if kept == 1 else "all promises kept"
+    if not overruled:
+        return said
+    which = "broken" if kept == 1 else f"{overruled} of them broken"
+    return f"{said} on fresh rows, {which} on the test rows"
 
 
 def _calibrated_short(result: StudyResult) -> str:
@@ -203,9 +243,9 @@ def _promises_short(result: StudyResult) -> Iterator[str]:
         yield _promise_short(points[0])
     elif points:
         names = [_point_state(point)[1] for point in points]
-        made = len(points) - names.count("Cannot be promised")
+        made = len(points) - names.count(_LOST)
         parts = [f"{made} of {len(points)} promises can be made"]
-        for badge, words in (("Promise kept", "seen to be kept"), ("Promise broken", "broken")):
+        for badge, words in _OUTCOMES:
             if count := names.count(badge):
                 parts.append(f"{count} {'is' if count == 1 else 'are'} {words}")
         yield f"{joined(parts)}."
@@ -245,3 +285,9 @@ def _outcome(point: PointResult) -> str:
 
 
 _DECIDED = ("kept", "broken")
+_OUTCOMES = (
+    (_KEPT, "seen to be kept"),
+    (_OVERRULED["kept"], "kept on fresh rows but broken on the test rows"),
+    (_BROKEN, "broken"),
+    (_OVERRULED["broken"], "broken on fresh rows but kept on the test rows"),
+)

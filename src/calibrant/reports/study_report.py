@@ -10,7 +10,7 @@ from calibrant.data.whole_file import check_writable
 from calibrant.reports.html_report import rendered, write_page
 from calibrant.reports.page_data import scheme_words, script_json
 from calibrant.reports.study_charts import chart_numbers, has_gammas, has_records
-from calibrant.reports.study_headline import headline_data, promise_data
+from calibrant.reports.study_headline import headline_data, promise_data, several_words
 from calibrant.reports.study_result import PointResult, StudyResult
 from calibrant.reports.study_story import story
 from calibrant.reports.study_tables import (
@@ -109,6 +109,8 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "judged": judged(result.calibrated),
         **_chart_words(result, numbers),
         "points": [_point(one, k, result) for k, one in enumerate(result.points)],
+        "checked_by": _checked_by(result),
+        "several": several_words(result),
         "actions": _actions(result),
         "scope": scope_data(result.out_of_scope),
         "truth": truth_data(result),
@@ -197,6 +199,15 @@ def _fresh(result: StudyResult) -> dict[str, Any]:
         "truth_state": "bad" if "bad" in states else "good" if "good" in states else "",
         "rows_word": "messages" if result.kind == "text" else "rows",
     }
+
+
+def _checked_by(result: StudyResult) -> str:
+    """Say which rows check the promises; nothing where there is none to check."""
+    rows = [point.check.n for point in result.points if point.check is not None]
+    if not rows:
+        return ""
+    too = ", those that belong to no class too" if rows[0] > result.calibrated.n else ""
+    return f"the {judged_rows(result, rows[0])} then check it{too}"
 
 
 def _point(point: PointResult, k: int, result: StudyResult) -> dict[str, Any]:

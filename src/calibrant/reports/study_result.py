@@ -155,6 +155,7 @@ class KnownTruth:
     true_ce : for each candidate's name {"own", "scaled"}: its true calibration error
     calibrated : true calibration error of the bundle's probabilities
     accuracy : of the bundle's most probable class, against the posterior
+    each : fresh rows that every true error, the bundle's too, was computed on
     """
 
     rows: int
@@ -162,6 +163,7 @@ class KnownTruth:
     true_ce: Mapping[str, Mapping[str, float]]
     calibrated: float
     accuracy: float
+    each: int = 0
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -171,6 +173,7 @@ class KnownTruth:
             "true_ce": {name: dict(row) for name, row in self.true_ce.items()},
             "calibrated": self.calibrated,
             "accuracy": self.accuracy,
+            "each": self.each,
         }
 
 

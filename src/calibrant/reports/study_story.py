@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 from calibrant.reports.study_result import CandidateResult, StudyResult
 from calibrant.reports.study_words import (
@@ -11,6 +11,7 @@ from calibrant.reports.study_words import (
     family,
     figure_of,
     judged_rows,
+    loss_name,
     method_name,
     trained,
     value_of,
@@ -45,7 +46,7 @@ def _claims(result: StudyResult) -> str:
     one = baseline_of(result)
     if one is None or one.test is None:
         return "Cross-entropy could not be trained, so nothing here can be compared with it."
-    name = "Cross-entropy, the usual loss,"
+    name = f"{candidate_name(one)}, the usual loss,"
     error, verdict = figure_of(one.test, _ECE), one.test.verdict
     where = f"on the {judged_rows(result)}"
     if one.test.target == "top-label":
@@ -59,13 +60,23 @@ def _claims(result: StudyResult) -> str:
         said += f" and {percent(verdict.event_rate)} of the rows are of it {where}. "
         said += sentence(verdict.text)
     tail = f" Its calibration error (ECE) is {_with_chance(error)}." if error else ""
-    return f"{said}{tail}{_no_more_than_chance(one.test)}"
+    return f"{said}{tail}{_tested(one.test)}"
 
 
-def _no_more_than_chance(found: Evaluation) -> str:
-    if found.verdict.miscalibrated is False and found.target == "top-label":
+def _tested(found: Evaluation) -> str:
+    """Say what the test found; of chance only where the error itself is within it."""
+    if found.target != "top-label":  # said already
+        return ""
+    error = figure_of(found, _ECE)
+    small = error is not None and error.floor is not None and _value(error) <= error.floor.q95
+    if small and found.verdict.miscalibrated is False:
         return " That is no more than chance explains: it is not seen to be miscalibrated."
-    return ""
+    if found.verdict.miscalibrated is None:
+        return " These rows are too few for the test of calibration to judge it."
+    seen = "finds miscalibration" if found.verdict.miscalibrated else "finds no miscalibration"
+    p = found.verdict.p_value
+    sure = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
+    return f" The test of calibration {seen}{sure}."
 
 
 def _with_chance(error: Figure) -> str:
@@ -76,26 +87,30 @@ def _with_chance(error: Figure) -> str:
 def _shift(result: StudyResult) -> str:
     """Say what the logs would have made one believe."""
     one = baseline_of(result) or result.best
-    logs, gold = value_of(one.log_test, _ECE), value_of(one.test, _ECE)
-    if one.log_test is None or one.test is None or logs is None or gold is None:
+    logs, gold = figure_of(one.log_test, _ECE), figure_of(one.test, _ECE)
+    if logs is None or gold is None or logs.value is None or gold.value is None:
         return ""
-    way = "too bad" if logs > gold else "too good"
+    judged = "On calibration, these rows do not tell the two apart."
+    if _apart(logs, gold):
+        way = "too bad" if logs.value > gold.value else "too good"
+        judged = f"Judged by the logs alone its calibration would look {way}."
     right = [percent(value_of(part, "accuracy")) for part in (one.log_test, one.test)]
     return (
         f"On held-out rows of the logs, the same model ({candidate_name(one)}) has a calibration "
-        f"error of {number(logs)} and {right[0]} accuracy; on the golden rows {number(gold)} and "
-        f"{right[1]}. Judged by the logs alone its calibration would look {way}."
+        f"error of {number(logs.value)} and {right[0]} accuracy; on the golden rows "
+        f"{number(gold.value)} and {right[1]}. {judged}"
     )
 
 
 def _focal(result: StudyResult) -> str:
     tried = [one for one in trained(result, references=False) if family(one) == "focal"]
     words = _changes(result, tried, "Focal loss, which turns away from rows that are already right")
-    if not words or len(tried) < 2:
+    known = _by_loss(result, tried)
+    if not words or len(known) < 2:
         return words
-    worst = max(tried, key=lambda one: value_of(one.test, _ECE) or 0.0)
-    return f"{words} Of the {len(tried)} tried it has the smallest error; the largest is " + (
-        f"{number(value_of(worst.test, _ECE))} ({candidate_name(worst)})."
+    worst = max(known, key=lambda pairs: _mean(own for own, _ in pairs) or 0.0)
+    return f"{words} Of the {len(known)} compared it has the smallest error; the largest is " + (
+        f"{number(_mean(own for own, _ in worst))} ({loss_name(worst[0][0].loss)})."
     )
 
 
@@ -104,27 +119,71 @@ def _adafocal(result: StudyResult) -> str:
     return _changes(result, tried, "AdaFocal, which sets gamma by the errors it sees in training")
 
 
-def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -> str:
-    """Say what the best calibrated of some candidates does to error and accuracy."""
+Pairs = list[tuple[CandidateResult, CandidateResult | None]]
+
+
+def _by_loss(result: StudyResult, tried: Sequence[CandidateResult]) -> list[Pairs]:
+    """Return for each loss its seeds, each beside cross-entropy of the same seed.
+
+    Only seeds that both were trained with are kept, unless there is none of any loss: then the
+    candidates stand alone.
+    """
+    usual = {
+        one.seed: one
+        for one in trained(result, references=False)
+        if one.loss == "ce" and value_of(one.test, _ECE) is not None
+    }
     known = [one for one in tried if value_of(one.test, _ECE) is not None]
+    beside = [one for one in known if one.seed in usual]
+    found: dict[str, Pairs] = {}
+    for one in beside or known:
+        found.setdefault(one.loss, []).append((one, usual.get(one.seed)))
+    return list(found.values())
+
+
+def _mean(ones: Iterable[CandidateResult], name: str = _ECE) -> float | None:
+    """Return the mean of a figure over seeds."""
+    values = [value for one in ones if (value := value_of(one.test, name)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -> str:
+    """Say what the best calibrated of some losses does to error and accuracy, equal seeds only."""
+    known = _by_loss(result, tried)
     if not known:
         return ""
-    best = min(known, key=lambda one: value_of(one.test, _ECE) or 0.0)
-    here, base = figure_of(best.test, _ECE), baseline_of(result)
-    there = None if base is None else figure_of(base.test, _ECE)
-    called = f" ({candidate_name(best)})" if ":" in best.loss or best.seed else ""
-    right = percent(value_of(best.test, "accuracy"))
-    if base is None or here is None or there is None:
-        error = number(value_of(best.test, _ECE))
-        return f"{what}{called}: calibration error {error}, {right} accuracy."
-    helps = "helps" if _value(here) < _value(there) else "does not help"
-    apart = "" if _apart(here, there) else (
-        " The intervals of the two errors overlap, so these rows alone do not prove a difference."
-    )  # fmt: skip
+    best = min(known, key=lambda pairs: _mean(own for own, _ in pairs) or 0.0)
+    own, usual = [one for one, _ in best], [one for _, one in best if one is not None]
+    right, error = percent(_mean(own, "accuracy")), _mean(own)
+    if not usual:
+        return f"{what}{_called(own)}: calibration error {number(error)}, {right} accuracy."
+    then = _mean(usual)
+    helps = "helps" if (error or 0.0) < (then or 0.0) else "does not help"
     return (
-        f"{what}, {helps} here{called}: before any calibration its error is {number(here.value)} "
-        f"instead of {number(there.value)}, and its accuracy {right} instead of "
-        f"{percent(value_of(base.test, 'accuracy'))}.{apart}"
+        f"{what}, {helps} here{_called(own)}: before any calibration its error is {number(error)} "
+        f"instead of {number(then)}, and its accuracy {right} instead of "
+        f"{percent(_mean(usual, 'accuracy'))}.{_doubt(own, usual)}"
+    )
+
+
+def _called(own: Sequence[CandidateResult]) -> str:
+    """Name a loss that has options, its seed, or over how many seeds a mean goes."""
+    one = own[0]
+    if len(own) > 1:
+        return f" ({loss_name(one.loss)}; means over {len(own)} seeds)"
+    return f" ({candidate_name(one)})" if ":" in one.loss or one.seed else ""
+
+
+def _doubt(own: Sequence[CandidateResult], usual: Sequence[CandidateResult]) -> str:
+    """Say where these rows alone do not prove a difference."""
+    pairs = zip(own, usual, strict=True)
+    close = sum(not _apart(a.test[_ECE], b.test[_ECE]) for a, b in pairs if a.test and b.test)
+    if not close:
+        return ""
+    where = "" if len(own) == 1 else f" with {close} of the {len(own)} seeds"
+    return (
+        f" The intervals of the two errors overlap{where}, so these rows alone do not prove a "
+        "difference."
     )
 
 
@@ -143,20 +202,30 @@ def _calibration(result: StudyResult) -> str:
     """Say what the calibrator adds to the chosen candidate."""
     own, after = result.best.test, result.calibrated
     name, method = candidate_name(result.best), method_name(result.method)
-    if result.method == "identity":
-        return f"No calibrator helped {name} clearly, so its probabilities are used as they are."
-    rows = result.splits.get("calibrate", {}).get("rows")
-    fitted = "" if rows is None else f", fitted on {rows:,} calibrate rows,"
     losses, errors = ([value_of(part, n) for part in (own, after)] for n in (_NLL, _ECE))
-    floor = figure_of(after, _ECE)
-    chance = "" if floor is None or floor.floor is None else (
-        f" (chance alone gives {number(floor.floor.mean)})"
-    )  # fmt: skip
+    if result.method == "identity" and result.choice is not None:
+        return f"No calibrator helped {name} clearly, so its probabilities are used as they are."
+    if result.method == "identity":
+        return (
+            f"No calibrator was asked for, so the probabilities of {name} are used as they are: "
+            f"log loss {number(losses[1])}, calibration error {number(errors[1])}{_chance(after)}."
+        )
+    rows = result.splits.get("calibrate", {}).get("rows")
+    told = ["asked for"] if result.choice is None else []
+    told += [] if rows is None else [f"fitted on {rows:,} calibrate rows"]
+    fitted = f", {' and '.join(told)}," if told else ""
     return (
         f"{method[:1].upper()}{method[1:]}{fitted} takes the log loss of {name} from "
         f"{number(losses[0])} to {number(losses[1])} and its calibration error from "
-        f"{number(errors[0])} to {number(errors[1])}{chance}."
+        f"{number(errors[0])} to {number(errors[1])}{_chance(after)}."
     )
+
+
+def _chance(found: Evaluation) -> str:
+    error = figure_of(found, _ECE)
+    if error is None or error.floor is None:
+        return ""
+    return f" (chance alone gives {number(error.floor.mean)})"
 
 
 def _beside(result: StudyResult) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibrant.reports.study_result import CandidateResult, OutOfScope, StudyResult
+from calibrant.reports.study_result import CandidateResult, KnownTruth, OutOfScope, StudyResult
 from calibrant.reports.study_words import (
     baseline_of,
     candidate_name,
@@ -242,7 +242,8 @@ def scope_data(rule: OutOfScope | None) -> dict[str, Any] | None:
             f"A row whose {_SCORES.get(rule.score, rule.score)} score is above a threshold is "
             "unlike the train rows: it is never acted on, whatever its probability, and goes to a "
             f"person. Each predicted class has its threshold, which lets {kept} of its in-scope "
-            f"rows through by design (fitted on {rule.n:,}); of the test rows the rule stops "
+            "rows through by design (a class that hardly any row is predicted as is let through "
+            f"whole); fitted on {rule.n:,} rows. Of the in-scope test rows the rule stops "
             f"{percent(rule.flagged)}."
         ),
         "rows": [
@@ -283,7 +284,18 @@ def truth_data(result: StudyResult) -> dict[str, Any] | None:
         "calibrated": number(known.calibrated),
         "bundle": f"{candidate_name(result.best)} with {method_name(result.method)}",
         "table": rows,
+        "each": _each_words(known, "messages" if result.kind == "text" else "rows"),
     }
+
+
+def _each_words(known: KnownTruth, what: str) -> str:
+    """Say which fresh rows the true errors are of."""
+    if not known.each:
+        return ""
+    return (
+        f"All true errors, the bundle's too, are from the first {known.each:,} of the fresh {what} "
+        "that belong to a class."
+    )
 
 
 def config_rows(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:

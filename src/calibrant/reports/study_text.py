@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from calibrant.reports.study_headline import headline_data, promise_data
+from calibrant.reports.study_headline import headline_data, promise_data, several_words
 from calibrant.reports.study_result import PointResult, StudyResult
 from calibrant.reports.study_story import story
 from calibrant.reports.study_tables import (
@@ -105,6 +105,9 @@ def _promises(result: StudyResult) -> Iterator[RenderableType]:
         yield Text(_plain(" ".join(words for words in said if words)))
         for check in data["checks"]:
             yield Text(_plain(f"{check['badge']}. {check['where']}: {check['words']}"))
+    if several := several_words(result):
+        yield Text()
+        yield Text(_plain(several))
 
 
 def _scope(result: StudyResult) -> Iterator[RenderableType]:
@@ -114,7 +117,8 @@ def _scope(result: StudyResult) -> Iterator[RenderableType]:
     if known is None or result.out_of_scope is None:
         return
     rule = result.out_of_scope
-    words = f"The out-of-scope rule ({rule.score}) stops {percent(rule.flagged)} of the test rows"
+    words = f"The out-of-scope rule ({rule.score}) stops {percent(rule.flagged)} of the "
+    words += "in-scope test rows"
     if rule.scores:
         caught = percent(rule.scores[rule.score]["caught"])
         words += f", and {caught} of the {known['outside']} that belong to no class"
@@ -140,6 +144,7 @@ def _truth(result: StudyResult) -> Iterator[RenderableType]:
     yield table
     what = "messages" if result.kind == "text" else "rows"
     yield Text(
-        f"The truth, from {known['rows']} fresh {what}: the bundle is right on "
-        f"{known['accuracy']}, the best possible classifier on {known['bayes']}."
+        f"The truth, from {known['rows']} fresh {what}: of those that belong to a class the bundle "
+        f"is right on {known['accuracy']}, the best possible classifier on {known['bayes']}. "
+        f"{known['each']}".rstrip()
     )

@@ -99,8 +99,10 @@ def trained(result: StudyResult, *, references: bool = True) -> list[CandidateRe
 
 
 def baseline_of(result: StudyResult) -> CandidateResult | None:
-    """Return cross-entropy, or None where it could not be trained."""
-    return next((one for one in trained(result, references=False) if one.loss == "ce"), None)
+    """Return cross-entropy, of the chosen seed where there is one; None where all failed."""
+    usual = [one for one in trained(result, references=False) if one.loss == "ce"]
+    alike = [one for one in usual if one.seed == result.best.seed]
+    return next(iter([*alike, *usual]), None)
 
 
 def judged_words(result: StudyResult) -> str:
@@ -108,10 +110,17 @@ def judged_words(result: StudyResult) -> str:
     return "golden test rows" if result.golden else "held-out test rows"
 
 
-def judged_rows(result: StudyResult) -> str:
-    """Say which rows the figures are of, and how many they are."""
-    n = result.calibrated.n
-    return counted(n, judged_words(result).removesuffix("s"))
+def judged_rows(result: StudyResult, n: int | None = None) -> str:
+    """Say which rows the figures are of, and how many they are.
+
+    Parameters
+    ----------
+    result : the study
+    n : how many; by default the rows that belong to a class, which all figures are of. Promises
+        are checked on all test rows.
+    """
+    rows = result.calibrated.n if n is None else n
+    return counted(rows, judged_words(result).removesuffix("s"))
 
 
 def figure_of(evaluation: Evaluation | None, name: str) -> Figure | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -46,22 +47,19 @@ def divide(
     config : the settings
     columns : those that the model reads; equal texts stay together
     """
-    train, steer, held = config.shares or (ALONE if golden is None else WITH_GOLDEN)
+    shares = config.shares or (ALONE if golden is None else WITH_GOLDEN)
+    train, steer, held = _split(logs, shares, config, columns)
     if golden is None:
-        parts = _split(logs, (train, steer, held / 2, held / 2), config, columns)
-        calibrate, test = Part("logs", parts[2]), Part("logs", parts[3])
-        log_test = np.empty(0, dtype=np.int64)
+        calibrate, test = (Part("logs", held[half]) for half in _halves(logs.take(held), config))
+        held = np.empty(0, dtype=np.int64)
     else:
-        parts = _split(logs, (train, steer, held), config, columns)
-        log_test = parts[2]
-        trusted = _split(golden, (1.0, 1.0), config, columns)
-        calibrate, test = (Part("golden", part) for part in trusted)
+        calibrate, test = (Part("golden", half) for half in _halves(golden, config))
     off = outside["logs"]
-    idle = np.concatenate([part[off[part]] for part in (parts[0], parts[1], log_test)])
+    idle = np.concatenate([part[off[part]] for part in (train, steer, held)])
     return Splits(
-        train=Part("logs", parts[0][~off[parts[0]]]),
-        steer=Part("logs", parts[1][~off[parts[1]]]),
-        log_test=Part("logs", log_test[~off[log_test]]),
+        train=Part("logs", train[~off[train]]),
+        steer=Part("logs", steer[~off[steer]]),
+        log_test=Part("logs", held[~off[held]]),
         calibrate=calibrate,
         test=test,
         out_of_scope=Part("logs", np.sort(idle)),
@@ -69,23 +67,45 @@ def divide(
 
 
 def _split(
-    source: Source, shares: tuple[float, ...], config: StudyConfig, columns: list[str]
+    logs: Source, shares: tuple[float, ...], config: StudyConfig, columns: list[str]
 ) -> tuple[IntArray, ...]:
-    labels = None if config.cut else [str(label) for label in source.labels.to_pylist()]
+    """Split the logs; what was learned by heart must not stand among the rows that judge."""
+    labels = None if config.cut else [str(label) for label in logs.labels.to_pylist()]
     here: dict[str, Any] = {}
-    if config.time is not None and (source.name == "logs" or _has(source, config.time)):
-        here["times"] = source.column(config.time)
-    elif config.group is not None and (source.name == "logs" or _has(source, config.group)):
-        here["groups"] = source.column(config.group)
+    if config.time is not None:
+        here["times"] = logs.column(config.time)
+    elif config.group is not None:
+        here["groups"] = logs.column(config.group)
     elif config.text is not None:  # equal rows of a table are chance, equal texts were learned
-        here["groups"] = content_groups(source.table, columns)
+        here["groups"] = content_groups(logs.table, columns)
     else:
-        here["n"] = len(source)
+        here["n"] = len(logs)
     try:
         return split_rows(labels, shares, seed=config.seed, **here)
     except InputError as error:
-        raise InputError(f"{source.file}: {error}") from None
+        raise InputError(f"{logs.file}: {error}") from None
 
 
-def _has(source: Source, column: str) -> bool:
-    return column in source.table.column_names
+def _halves(source: Source, config: StudyConfig) -> tuple[IntArray, ...]:
+    """Halve trusted rows into those that calibrate and those that test.
+
+    Row by row: a threshold learns no text by heart, and a promise needs rows drawn like the
+    traffic. Were equal texts kept together, a frequent one would stand in one half only. Only rows
+    of one group, which the user named, stay together.
+    """
+    if config.time is not None and config.time in source.table.column_names:
+        return split_rows(None, (1, 1), times=source.column(config.time))
+    labels = None if config.cut else _strata(source)
+    here: dict[str, Any] = {"n": len(source)}
+    if config.group is not None and config.group in source.table.column_names:
+        here["groups"] = source.column(config.group)
+        labels = None  # a class may stand in one group
+    return split_rows(labels, (1, 1), seed=config.seed, **here)
+
+
+def _strata(source: Source) -> list[str]:
+    """Return the labels; those of a single row, which cannot be halved, go with the commonest."""
+    labels = [str(label) for label in source.labels.to_pylist()]
+    counts = Counter(labels)
+    common = counts.most_common(1)[0][0]
+    return [label if counts[label] > 1 else common for label in labels]

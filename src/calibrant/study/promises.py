@@ -114,7 +114,7 @@ def certify(
             part = rows["test"]
             check = check_point(
                 result, rows, part.codes, logits["test"], rule,
-                weights=part.weights, confidence=confidence,
+                weights=part.weights, confidence=1 - (1 - confidence) / len(asked),
             )  # fmt: skip
         decides = each.of not in taken
         if isinstance(result, OperatingPoint):

@@ -43,7 +43,7 @@ def train_all(
     found: dict[Candidate, Outcome] = {}
     for candidate, place in places.items():
         place.mkdir(parents=True, exist_ok=True)
-        there = load_trained(place, candidate)
+        there = load_trained(place, candidate, rows)
         if there is not None:
             found[candidate] = there
             progress(f"{candidate.loss}: trained before, taken as it is")
@@ -72,10 +72,12 @@ def _trained(
         train_candidate(rows, config, candidate, folder, progress)
     except MissingExtra:
         raise
-    except CalibrantError as error:
-        progress(f"{candidate.loss}: failed: {error}")
-        return str(error)
-    found = load_trained(folder, candidate)
+    except Exception as error:  # a user's own loss or network may raise anything
+        ours = isinstance(error, CalibrantError)
+        why = str(error) if ours else f"{type(error).__name__}: {error}"
+        progress(f"{candidate.loss}: failed: {why}")
+        return why
+    found = load_trained(folder, candidate, rows)
     if found is None:
         raise TrainingError(
             f"what {candidate.loss} left in {folder} cannot be read again: is the disk full?"
@@ -97,7 +99,7 @@ def _in_processes(
     messages = context.Queue()
     teller = threading.Thread(target=_pass_on, args=(messages, progress), daemon=True)
     teller.start()
-    pool = ProcessPoolExecutor(jobs, context, _start, (rows, config, jobs, messages))
+    pool = ProcessPoolExecutor(jobs, context, _start, (rows, config, jobs, messages, os.getpid()))
     try:
         running: dict[Future[str | None], Candidate] = {
             pool.submit(_work, candidate, places[candidate]): candidate for candidate in missing
@@ -105,7 +107,7 @@ def _in_processes(
         for done in as_completed(running):
             candidate = running[done]
             why = done.result()
-            kept = load_trained(places[candidate], candidate)
+            kept = load_trained(places[candidate], candidate, rows)
             found[candidate] = why or kept or "what it left behind cannot be read again"
     except BrokenProcessPool:
         raise TrainingError(
@@ -125,7 +127,7 @@ def _pass_on(messages: Any, progress: Progress) -> None:
         progress(message)
 
 
-def _start(rows: StudyRows, config: StudyConfig, jobs: int, messages: Any) -> None:
+def _start(rows: StudyRows, config: StudyConfig, jobs: int, messages: Any, parent: int) -> None:
     """Set a worker up: its rows, its share of the cores, and its end when the parent is gone."""
     import signal
 
@@ -135,7 +137,7 @@ def _start(rows: StudyRows, config: StudyConfig, jobs: int, messages: Any) -> No
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     use_threads(max(1, len(os.sched_getaffinity(0)) // jobs))
     _worker.update(rows=rows, config=config, messages=messages)
-    threading.Thread(target=_leave_with, args=(os.getppid(),), daemon=True).start()
+    threading.Thread(target=_leave_with, args=(parent,), daemon=True).start()
 
 
 def _leave_with(parent: int) -> None:

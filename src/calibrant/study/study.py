@@ -31,6 +31,7 @@ from calibrant.study.rows import StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.study.side_by_side import Outcome, train_all
 from calibrant.study.trained import TrainedCandidate
+from calibrant.thresholds import OperatingPoint
 
 if TYPE_CHECKING:
     from calibrant.study.truth import Fresh
@@ -86,7 +87,7 @@ def run_study(
     write_config(config, folder / "study.toml")
     _write_json(rows.splits.to_dict(), folder / "splits.json")
 
-    candidates = candidates_of(config, rows.files)
+    candidates = candidates_of(config, rows.files, rows.splits)
     outcomes = train_all(rows, config, candidates, folder / "candidates", tell)
     _refuse_none(outcomes)
     tell("judging the candidates")
@@ -118,7 +119,7 @@ def run_study(
         points=points,
         out_of_scope=describe_rule(rule, rows, logits),
         actions={str(name): action for name, action in config.actions.items()},
-        notes=(*rows.notes, *_warnings(outcomes)),
+        notes=(*rows.notes, *_notes(config, points), *_warnings(outcomes)),
         config=config.to_dict(),
     )
     return _put(result, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
@@ -221,6 +222,29 @@ def _focus(points: Sequence[PointResult], rows: StudyRows) -> Any:
         return named[0]
     counts = rows.sizes()["train"]["classes"]
     return min(rows.classes, key=lambda name: counts[str(name)])
+
+
+def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
+    """Return what a reader must know about the promises."""
+    notes = []
+    acting = [p.result.of for p in points if p.decides and isinstance(p.result, OperatingPoint)]
+    if len(set(acting)) > 1:
+        notes.append(
+            "Several classes decide: a row that more than one would act on goes to the most "
+            "probable of them, so what is done in the name of a class are not all the rows that "
+            "its promise is about."
+        )
+    if config.group is not None and points:
+        notes.append(
+            f"Rows of one '{config.group}' may be alike, but the promises count each of them as "
+            "drawn by itself: with few large groups they are less sure than they say."
+        )
+    if config.golden is None and config.text is not None and points:
+        notes.append(
+            "Without a golden set the promises are about texts that the model was not trained on: "
+            "equal texts stand in one split."
+        )
+    return notes
 
 
 def _warnings(outcomes: Sequence[Outcome]) -> list[str]:

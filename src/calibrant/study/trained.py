@@ -10,13 +10,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from calibrant.data.whole_file import whole_file
+from calibrant.errors import CalibrantError, TrainingError
 from calibrant.inputs import FloatArray
 from calibrant.study.candidate import Candidate
 from calibrant.study.config import StudyConfig
+from calibrant.study.defaults import SMALL, TEXT
 from calibrant.study.rows import StudyRows
 
 if TYPE_CHECKING:
@@ -29,12 +32,6 @@ Progress = Callable[[str], None]
 
 SCORED = ("steer", "log_test", "calibrate", "test", "out_of_scope")
 """Splits that every candidate scores once it is trained."""
-
-SMALL = {"embedding": 64, "hidden": 64, "layers": 1}
-"""The study's BiLSTM where no other is asked for: much smaller than the paper's."""
-
-_TEXT = {"epochs": 20, "patience": 4, "learning_rate": 2e-3, "max_length": 128}
-"""Training of texts where nothing else is asked for: minutes on a laptop."""
 
 _DONE, _LOGITS, _CHECKPOINTS = "done.json", "logits.npz", "checkpoints"
 
@@ -88,12 +85,16 @@ def train_candidate(
         model.fit(
             train.inputs, rows.labels(train.codes), steer=(steer.inputs, rows.labels(steer.codes))
         )
+    best = model.records_[model.best_epoch_]
+    if not np.isfinite(best.refinement):
+        raise TrainingError(
+            "training diverged: its log loss is infinite; try a smaller learning rate."
+        )
     logits: dict[str, Any] = {
         name: model.predict_logits(rows[name].inputs) for name in SCORED if len(rows[name].codes)
     }
     with whole_file(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
         np.savez(file, **logits)
-    best = model.records_[model.best_epoch_]
     history = getattr(model.loss_, "history", None)
     facts = {
         "format": 1,
@@ -115,17 +116,21 @@ def train_candidate(
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
-def load_trained(folder: Path, candidate: Candidate) -> TrainedCandidate | None:
-    """Return what an earlier run left in a folder; None where that is not complete."""
+def load_trained(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
+    """Return what an earlier run left in a folder; None where that is damaged or not complete."""
     try:
         facts = json.loads((folder / _DONE).read_text(encoding="utf-8"))
         with np.load(folder / _LOGITS, allow_pickle=False) as saved:
             logits = {name: np.asarray(saved[name], dtype=np.float64) for name in saved.files}
-    except (OSError, ValueError, KeyError):
+        found = TrainedCandidate(candidate, folder, logits, facts)
+        whole = all(len(logits[name]) == len(rows[name]) for name in SCORED if len(rows[name]))
+        whole = whole and bool(np.isfinite(found.refinement))
+        if not whole or facts["fingerprint"] != candidate.fingerprint:
+            return None
+        found.scorer()  # what cannot be loaded is trained again
+    except (OSError, EOFError, ValueError, LookupError, TypeError, BadZipFile, CalibrantError):
         return None
-    if not isinstance(facts, dict) or facts.get("fingerprint") != candidate.fingerprint:
-        return None
-    return TrainedCandidate(candidate, folder, logits, facts)
+    return found
 
 
 def _estimator(
@@ -150,7 +155,7 @@ def _estimator(
 
         model = config.model or "bilstm"
         options = {**(SMALL if model == "bilstm" else {}), **config.model_options}
-        shared |= {"model": model, "model_options": options, **_TEXT, **config.training}
+        shared |= {"model": model, "model_options": options, **TEXT, **config.training}
         made = TextClassifier(**shared)
     made.set_params(hooks=(EpochMessages(candidate.loss, made.epochs, progress),))
     return made

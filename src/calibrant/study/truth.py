@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
-from calibrant.inputs import FloatArray
+from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics import true_ce
 from calibrant.reports.study_result import KnownTruth, StudyResult
 from calibrant.study.promises import check_point
@@ -23,8 +23,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Fresh", "judged_by_truth"]
 
-EACH = 20_000
-"""Fresh rows that every candidate scores; the bundle scores all of them."""
+EACH = 40_000
+"""Fresh rows that true errors are computed on; promises are checked on all of them."""
+
+_PER_BIN = 1000
+"""Rows in a bin of confidence: with fewer, chance adds to a true error."""
 
 
 class Fresh(Protocol):
@@ -76,11 +79,13 @@ def judged_by_truth(
     inside = fresh.in_scope
     probs = bundle.predict_proba(logits=logits)
     predicted = probs[inside].argmax(axis=1)
+    some = np.flatnonzero(inside)[:EACH]
     truth = KnownTruth(
         rows=len(codes),
         bayes_accuracy=float(posterior[inside].max(axis=1).mean()),
-        true_ce=_of_each(result, trained, fresh, posterior),
-        calibrated=true_ce(posterior[inside], probs[inside]),
+        true_ce=_of_each(result, trained, fresh, posterior, some),
+        calibrated=_error(posterior[some], probs[some]),
+        each=len(some),
         accuracy=float(posterior[inside][np.arange(len(predicted)), predicted].mean()),
     )
     points = tuple(
@@ -97,8 +102,8 @@ def _of_each(
     trained: Sequence[TrainedCandidate | str],
     fresh: Fresh,
     posterior: FloatArray,
+    some: IntArray,
 ) -> dict[str, dict[str, float]]:
-    some = np.flatnonzero(fresh.in_scope)[:EACH]
     texts = [fresh.texts[i] for i in some]
     found = {}
     for candidate, each in zip(trained, result.candidates, strict=False):
@@ -106,7 +111,11 @@ def _of_each(
             continue
         logits = candidate.scorer().predict_logits(texts)
         found[each.name] = {
-            "own": true_ce(posterior[some], probs_from_logits(logits)),
-            "scaled": true_ce(posterior[some], probs_from_logits(logits / each.temperature)),
+            "own": _error(posterior[some], probs_from_logits(logits)),
+            "scaled": _error(posterior[some], probs_from_logits(logits / each.temperature)),
         }
     return found
+
+
+def _error(posterior: FloatArray, probs: FloatArray) -> float:
+    return true_ce(posterior, probs, n_bins=max(1, min(100, len(probs) // _PER_BIN)))

@@ -124,7 +124,7 @@ class OperatingCurve:
             raise InputError("a cost needs a class that is acted on: give positive=NAME.")
         acted = self["coverage"].value
         true_positive = acted * self["precision"].value
-        positive = true_positive[0]  # at the lowest threshold every row is acted on
+        positive = self._positive_share(true_positive)
         shares = (
             acted - true_positive,
             positive - true_positive,
@@ -132,6 +132,13 @@ class OperatingCurve:
             1.0 - acted - positive + true_positive,
         )
         return np.asarray(sum(c * share for c, share in zip(cost.matrix, shares, strict=True)))
+
+    def _positive_share(self, true_positive: FloatArray) -> float:
+        """Return the share of positive rows, by their weights; of withheld rows too."""
+        found = self["recall"].value[:1]
+        if len(found) and found[0] > 0:
+            return float(true_positive[0] / found[0])
+        return self.positives / self.n
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists; NaN and infinite values become None."""

@@ -38,13 +38,8 @@ def unreachable(
     best, place = _best(question, found, targets, hardest, delta)
     fixed = None if found.thresholds is None else found.positions
     needed = None
-    # Forecasts know nothing of rows that are withheld; where these are the obstacle, none is made.
-    if delta is not None and not (
-        rows.withheld and not _met_by_estimates(rows, found, targets).any()
-    ):
+    if delta is not None and not (rows.withheld and _of_all_rows(targets)):
         needed = labels_needed(rows, targets, delta, positions=fixed)
-        if rows.withheld and needed.rows is not None and needed.rows <= rows.n:
-            needed = None
     return TargetUnreachable(
         hold=[str(target) for target in targets],
         n=rows.n,
@@ -104,6 +99,11 @@ def _best(
         else:
             hard = middle
     return value, place
+
+
+def _of_all_rows(targets: tuple[Target, ...]) -> bool:
+    """Whether a target counts rows that are not acted on; no forecast knows of withheld ones."""
+    return any(isinstance(t.rate, Cost) or claim_of(t).among != "act" for t in targets)
 
 
 def _met_by_estimates(

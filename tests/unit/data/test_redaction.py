@@ -7,7 +7,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from calibrant.data import redact
-from calibrant.data.redaction import TOKENS
+from calibrant.data.redaction import TOKENS, redacted_column
 from calibrant.errors import InputError
 
 GOES = {
@@ -296,3 +296,13 @@ def test_a_long_text_of_anything_ends(unit):
 @pytest.mark.parametrize("sign", "1@")
 def test_a_megabyte_of_digits_or_at_signs_ends(sign):
     assert redact(sign * 1_000_000) == sign * 1_000_000
+
+
+def test_a_column_is_redacted_as_a_list_is():
+    texts = [*GOES, *STAYS, None, "", "no number", "\u0664\u0665\u0666 is of another script"]
+    assert redacted_column(pa.array(texts, pa.large_string())).to_pylist() == redact(texts)
+
+
+@given(st.lists(st.lists(PIECES, max_size=6).map("".join) | st.text(max_size=9), min_size=1))
+def test_any_column_is_redacted_as_a_list_is(texts):
+    assert redacted_column(pa.array(texts, pa.large_string())).to_pylist() == redact(texts)

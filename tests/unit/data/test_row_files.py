@@ -371,3 +371,18 @@ def test_empty_texts_of_a_real_file_are_missing():
     table = read_rows(data_file("womens_clothing", "womens_clothing_reviews.csv.gz"))
     assert table.column_names[0] == ""
     assert table["Review Text"].null_count == 845
+
+
+def test_tables_have_the_rows_that_were_asked_for_wherever_blocks_of_a_file_end(
+    tmp_path, monkeypatch
+):
+    rows = [f"{i},{'x' * (i % 13)}" for i in range(100)]
+    (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows[:70]]))
+    (tmp_path / "b.csv").write_text("\n".join(["id,text", *rows[70:]]))
+    for block in (40, 300, 1 << 20):
+        monkeypatch.setattr("calibrant.data.row_files._BLOCK", block)
+        for batch_rows, last in ((1, 1), (30, 10), (64, 36), (100, 100), (1000, 100)):
+            found = list(scan_rows(tmp_path, texts=["text"], batch_rows=batch_rows))
+            assert {table.num_rows for table in found[:-1]} <= {batch_rows}
+            assert found[-1].num_rows == last
+            assert pa.concat_tables(found)["id"].to_pylist() == [str(i) for i in range(100)]

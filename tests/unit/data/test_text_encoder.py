@@ -21,7 +21,7 @@ from tests.data_sets import data_file
 from tokenizers import Tokenizer
 
 from calibrant.data import TextEncoder
-from calibrant.data.text_encoder import PAD, UNKNOWN, as_texts
+from calibrant.data.text_encoder import PAD, UNKNOWN, as_text_column, as_texts
 from calibrant.errors import InputError, NotFitted
 
 TEXTS = ["It broke.", "It is broken", "Broken, again!"]
@@ -215,3 +215,31 @@ def test_a_tokenizer_of_another_kind_is_followed():
     saved["tokenizer"]["normalizer"] = None
     other = TextEncoder.from_dict(saved)
     assert rows_of(other, ["It it"]) == [[UNKNOWN, other.words.index("it")]]
+
+
+def test_arrow_columns_pass_as_they_are_and_others_become_one():
+    texts = pa.array(TEXTS, pa.large_string())
+    assert as_text_column(texts) is texts
+    chunks = pa.chunked_array([TEXTS[:1], TEXTS[1:]])
+    for given_ in (TEXTS, pa.array(TEXTS), chunks, pa.array(TEXTS).dictionary_encode()):
+        assert as_text_column(given_).equals(texts)
+    assert rows_of(ENCODER, chunks.slice(1)) == rows_of(ENCODER, TEXTS[1:])
+
+
+@pytest.mark.parametrize(
+    ("texts", "sentence"),
+    [
+        (pa.array([], pa.string()), "texts is empty"),
+        (pa.array(["a", None]), "row 1 is missing"),
+        (pa.array([1, 2]), "row 0 is 1, not a text"),
+    ],
+)
+def test_arrow_columns_that_hold_no_texts_are_refused(texts, sentence):
+    with pytest.raises(InputError, match=sentence):
+        as_text_column(texts)
+
+
+def test_texts_of_all_kinds_keep_their_rows_in_a_long_column():
+    kinds = ["it broke", "", "caf\u00e9 it", "[UNK] it", "it " * 9, "\u00a0"]
+    alone = [rows_of(ENCODER, [text])[0] for text in kinds]
+    assert rows_of(ENCODER, kinds * 1500) == alone * 1500  # more than are cut at a time

@@ -6,12 +6,18 @@ import numpy as np
 import pytest
 
 from calibrant.data.splits import Part, Splits
+from calibrant.data.splitting import split_rows
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.ood import OodRule
+from calibrant.study import StudyConfig
 from calibrant.study.promises import asked_of, bundle_points, certify, filled
+from calibrant.study.reading import read_study_rows
 from calibrant.study.rows import OUTSIDE, SplitRows, StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.thresholds import OperatingPoint
+from calibrant.thresholds.candidates import candidates_at_ends
+from calibrant.thresholds.keeping import kept_candidates
+from calibrant.thresholds.question import put_question
 
 CLASSES = ("a", "b", "c")
 
@@ -135,3 +141,41 @@ def _broken(point, logits, codes, rule) -> bool:
     if point.of == "a":
         return bool(right[acts].mean() < 0.75)
     return bool(acts[right].mean() < 0.6)
+
+
+def test_a_frequent_text_stands_in_both_halves_of_the_golden_set(tmp_path):
+    """Kept together, a text that makes 8 % of the traffic would be 16 % of one half."""
+    rng = np.random.default_rng(0)
+    texts = [f"message {i}" for i in range(400)] + ["it broke"] * 40
+    rows = [f"{text},{'ab'[rng.integers(2)]}" for text in texts]
+    golden = tmp_path / "golden.csv"
+    golden.write_text("message,reason\n" + "\n".join(rows) + "\n")
+    logs = tmp_path / "logs.csv"
+    logs.write_text("message,reason\n" + "".join(f"log {i},{'ab'[i % 2]}\n" for i in range(200)))
+    told = {"data": str(logs), "golden": str(golden), "text": "message", "label": "reason"}
+    read = read_study_rows(StudyConfig(**told))
+    for split in ("calibrate", "test"):
+        assert 10 <= read[split].inputs.count("it broke") <= 30
+
+
+def test_a_frequent_text_does_not_break_promises():
+    """One text makes 8 % of the traffic and is always right; all others are right just too rarely.
+
+    With equal texts kept in one half, 26 of 60 promises were broken here.
+    """
+    rng = np.random.default_rng(5)
+    broken, repetitions, n = 0, 60, 1000
+    (asked,) = asked_of(["yes: precision>=0.85"], ("no", "yes"))
+    for _ in range(repetitions):
+        atom = rng.random(n) < 0.08
+        right = atom | (rng.random(n) < 0.82)
+        labels = ["yes" if r else "no" for r in right]
+        half = split_rows(labels, (1, 1), seed=int(rng.integers(1 << 30)))[0]
+        # One score for all: acting means acting on everything, which is right in 0.8344 of rows.
+        question = put_question(
+            right[half], None, rng.normal(size=len(half)), [asked.targets[0].rate], needs_both=False
+        )
+        found = candidates_at_ends(question)
+        kept = kept_candidates(question.rows, found, asked.targets, 0.05)
+        broken += bool(kept.any())
+    assert broken <= 0.05 * repetitions + 3 * np.sqrt(repetitions * 0.05 * 0.95)

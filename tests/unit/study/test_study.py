@@ -17,7 +17,7 @@ import calibrant
 from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.data import return_reasons
-from calibrant.data.splits import Splits
+from calibrant.data.splits import Part, Splits
 from calibrant.errors import InputError, TargetUnreachable, TrainingError
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
@@ -37,8 +37,8 @@ def study(tmp_path_factory):
 
 def trained(config, folder):
     rows = read_study_rows(config)
-    names = candidates_of(config, rows.files)
-    return rows, [load_trained(folder / "candidates" / one.folder, one) for one in names]
+    names = candidates_of(config, rows.files, rows.splits)
+    return rows, [load_trained(folder / "candidates" / one.folder, one, rows) for one in names]
 
 
 def test_everything_is_written(study):
@@ -142,7 +142,11 @@ def test_another_promise_needs_no_training_and_another_seed_does(study):
     assert [p.hold for p in result.points] == list(asked.hold)
     assert isinstance(result.points[1].result, TargetUnreachable)
     assert result.points[1].check is None
-    names = [candidates_of(c, {"data": "x"})[0].folder for c in (config, replace(config, seed=1))]
+    splits = read_study_rows(config).splits
+    changed = (config, replace(config, seed=1), replace(config, redact=False))
+    assert len({candidates_of(c, {"data": "x"}, splits)[0].folder for c in changed}) == 3
+    other = replace(splits, train=Part("logs", splits.train.ids[1:]))
+    names = [candidates_of(config, {"data": "x"}, each)[0].folder for each in (splits, other)]
     assert names[0] != names[1]
 
 
@@ -160,6 +164,41 @@ def test_a_study_whose_candidates_all_fail_says_why(tmp_path):
     config = text_config(tmp_path, training={"epochs": 2, "learning_rate": 1e30})
     with pytest.raises(TrainingError, match="no candidate could be trained"):
         run_study(config, tmp_path / "run")
+
+
+def test_a_log_loss_without_end_counts_as_diverged(tmp_path):
+    config = text_config(tmp_path, candidates=("ce",), training={"epochs": 1, "learning_rate": 1e6})
+    with pytest.raises(TrainingError, match="diverged"):
+        run_study(config, tmp_path / "run")
+
+
+def test_an_empty_file_of_logits_is_no_trained_candidate(study):
+    config, folder, _ = study
+    rows, found = trained(config, folder)
+    kept = (found[0].folder / "logits.npz").read_bytes()
+    (found[0].folder / "logits.npz").write_bytes(b"")
+    assert load_trained(found[0].folder, found[0].candidate, rows) is None
+    (found[0].folder / "logits.npz").write_bytes(kept)
+
+
+def test_a_worker_whose_parent_died_before_it_began_leaves():
+    code = "from calibrant.study.side_by_side import _leave_with; _leave_with(2**22 + 1)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 1
+
+
+@pytest.mark.parametrize("file", ["done.json", "logits.npz", "model.safetensors"])
+def test_a_damaged_candidate_is_trained_again(study, file):
+    config, folder, _ = study
+    rows, found = trained(config, folder)
+    (found[0].folder / file).write_bytes(b"damaged")
+    assert load_trained(found[0].folder, found[0].candidate, rows) is None
+    told = []
+    run_study(config, folder, progress=told.append)
+    assert sum("trained before" in message for message in told) == 1
+    assert any(message.startswith("ce: epoch 2") for message in told)
+    np.testing.assert_array_equal(
+        trained(config, folder)[1][0].logits["test"], found[0].logits["test"]
+    )
 
 
 def test_candidates_side_by_side_end_with_the_same_bits(study, tmp_path):

@@ -1,0 +1,263 @@
+"""Sentences of a study's report that must not say more than was measured."""
+
+from dataclasses import replace
+
+import pytest
+from tests.unit.reports.study_cases import a_plain_study, a_study
+
+from calibrant.reports.study_headline import headline_data, promise_data, several_words
+from calibrant.reports.study_report import study_html
+from calibrant.reports.study_story import story
+from calibrant.reports.study_tables import scope_data, truth_data
+from calibrant.reports.study_text import render_study
+from calibrant.reports.study_words import baseline_of, loss_name
+from calibrant.results import Floor, Interval
+
+
+def flat(text):
+    return " ".join(text.replace("\N{NO-BREAK SPACE}", " ").split())
+
+
+def with_figure(found, name="ece_ew", **changes):
+    figures = {**found.figures, name: replace(found.figures[name], **changes)}
+    return replace(found, figures=figures)
+
+
+def with_error(candidate, value, low=None, high=None, **changes):
+    """A candidate whose own calibration error is this."""
+    interval = None if low is None else Interval(low, high)
+    return replace(
+        candidate, test=with_figure(candidate.test, value=value, interval=interval), **changes
+    )
+
+
+def with_first(result, **changes):
+    """The study with changes to its first candidate, cross-entropy."""
+    first, *rest = result.candidates
+    return replace(result, candidates=(replace(first, **changes), *rest))
+
+
+def with_verdicts(point, check, fresh):
+    found = replace(point, check=replace(point.check, verdict=check))
+    return replace(found, fresh=None if fresh is None else replace(point.fresh, verdict=fresh))
+
+
+# The rows that check a promise
+
+
+def test_a_promise_is_checked_on_all_test_rows_not_only_those_in_scope():
+    whole = a_study()
+    point = replace(whole.points[0], check=replace(whole.points[0].check, n=2000))
+    assert whole.calibrated.n == 700
+    one = replace(whole, points=(point,))
+    where = promise_data(point, one)["checks"][0]["where"]
+    assert where == "On the 2,000 golden test rows, which chose nothing"
+    shown = flat(study_html(one))
+    assert "the 2,000 golden test rows then check it, those that belong to no class too." in shown
+    assert "On the 2,000 golden test rows, which chose nothing:" in flat(render_study(one))
+
+
+def test_without_a_point_nothing_is_said_to_check_it():
+    whole = a_study()
+    lost = replace(whole, points=(whole.points[1],))
+    assert "then check it" not in study_html(lost)
+
+
+# The calibrator that the user named
+
+
+def test_no_calibrator_asked_for_is_not_told_as_none_helped():
+    whole = a_study()
+    one = replace(whole, method="identity", choice=None, calibrated=whole.best.test)
+    told = dict(story(one))["Calibration"]
+    assert "helped" not in told
+    assert told.startswith("No calibrator was asked for, so the probabilities of AdaFocal are used")
+    assert f"log loss {whole.best.test['nll'].value:.4f}" in told
+    chosen = dict(story(replace(whole, method="identity")))["Calibration"]
+    assert chosen.startswith("No calibrator helped AdaFocal clearly")
+
+
+def test_a_calibrator_that_was_asked_for_is_told_with_what_it_did():
+    told = dict(story(replace(a_study(), choice=None)))["Calibration"]
+    start = "Temperature scaling, asked for and fitted on 1,400 calibrate rows, takes the log loss"
+    assert told.startswith(start)
+
+
+# Chance and the test
+
+
+@pytest.mark.parametrize(
+    ("value", "wrong", "said"),
+    [
+        (0.02, False, "That is no more than chance explains"),
+        (0.04, False, "The test of calibration finds no miscalibration (p = 0.312)."),
+        (0.02, True, "The test of calibration finds miscalibration (p = 0.312)."),
+        (0.04, None, "These rows are too few for the test of calibration to judge it."),
+    ],
+)
+def test_chance_explains_an_error_only_where_the_error_is_within_it(value, wrong, said):
+    whole = a_study()
+    test = with_figure(whole.candidates[0].test, value=value, floor=Floor(0.015, 0.03))
+    test = replace(test, verdict=replace(test.verdict, miscalibrated=wrong, p_value=0.312))
+    told = dict(story(with_first(whole, test=test)))["The usual way"]
+    assert told.endswith(said) or said in told
+    assert ("chance explains" in told) == ("chance explains" in said)
+
+
+# Fresh rows overrule the test rows
+
+
+def test_fresh_rows_that_keep_a_promise_overrule_test_rows_and_both_are_said():
+    whole = a_study()
+    point = with_verdicts(whole.points[0], "broken", "kept")
+    one = replace(whole, points=(point,))
+    found = headline_data(one)
+    assert found["badge"] == (
+        "No miscalibration found; promise kept on fresh rows, broken on the test rows"
+    )
+    assert found["state"] == "good"
+    assert found["promises"][0]["badge"] == "Kept on fresh rows, broken on the test rows"
+    assert found["headline"].endswith("; broken on the test rows and kept on fresh rows.")
+    two = headline_data(replace(whole, points=(point, whole.points[1])))
+    assert two["headline"].endswith("1 is kept on fresh rows but broken on the test rows.")
+    assert "broken" not in two["badge"]
+    both = headline_data(replace(whole, points=(point, whole.points[0])))
+    assert "all promises kept on fresh rows, 1 of them broken on the test rows" in both["badge"]
+
+
+@pytest.mark.parametrize(
+    ("check", "fresh", "badge"),
+    [
+        ("kept", "broken", "Broken on fresh rows, kept on the test rows"),
+        ("broken", "broken", "Promise broken"),
+        ("broken", "undecidable", "Promise broken"),
+        ("broken", None, "Promise broken"),
+        ("kept", "undecidable", "Promise kept"),
+        ("undecidable", "undecidable", "Promise made"),
+    ],
+)
+def test_the_last_word_on_a_promise_is_the_last_that_was_decided(check, fresh, badge):
+    whole = a_study()
+    point = with_verdicts(whole.points[0], check, fresh)
+    found = headline_data(replace(whole, points=(point,)))
+    assert found["promises"][0]["badge"] == badge
+    assert (found["badge"] == "A promise is broken") == badge.startswith(("Broken", "Promise b"))
+
+
+# Logs and golden rows
+
+
+@pytest.mark.parametrize(
+    ("logs", "said"),
+    [
+        ((0.09, 0.08, 0.1), "would look too bad."),
+        ((0.01, 0.005, 0.015), "would look too good."),
+        ((0.055, 0.045, 0.065), "these rows do not tell the two apart."),
+        ((0.05, 0.04, 0.06), "these rows do not tell the two apart."),
+        ((0.09, None, None), "these rows do not tell the two apart."),
+    ],
+)
+def test_logs_look_better_or_worse_only_where_the_intervals_part(logs, said):
+    first = with_error(a_study().candidates[0], 0.05, 0.04, 0.06)
+    value, low, high = logs
+    interval = None if low is None else Interval(low, high)
+    log_test = with_figure(first.log_test, value=value, interval=interval)
+    told = dict(story(with_first(a_study(), test=first.test, log_test=log_test)))
+    assert told["Logs and golden rows"].endswith(said)
+
+
+# Several seeds
+
+
+def seeded(errors):
+    """A study of cross-entropy and focal loss with these errors for each seed."""
+    whole = a_study()
+    ce, focal = whole.candidates[0], whole.candidates[2]
+    made = [
+        with_error(one, value, value - 0.001, value + 0.001, seed=seed)
+        for one, values in zip((ce, focal), errors, strict=True)
+        for seed, value in enumerate(values)
+        if value is not None
+    ]
+    return replace(whole, candidates=tuple(made), chosen=len(made) - 1)
+
+
+def test_losses_are_compared_over_equal_seeds():
+    # The best focal seed beats the first of cross-entropy; on average focal loss is worse.
+    told = dict(story(seeded([(0.05, 0.01, 0.03), (0.06, 0.02, 0.04)])))["Focal loss"]
+    assert "does not help here (Focal, gamma 3; means over 3 seeds)" in told
+    assert "its error is 0.0400 instead of 0.0300" in told
+    assert "overlap" not in told
+
+
+def test_a_seed_that_only_one_of_two_losses_has_is_not_compared():
+    told = dict(story(seeded([(0.05, None), (0.06, 0.01)])))["Focal loss"]
+    assert "does not help here" in told
+    assert "its error is 0.0600 instead of 0.0500" in told
+    alone = dict(story(seeded([(None, 0.05), (0.06, None)])))["Focal loss"]
+    assert "help" not in alone
+    assert alone.endswith("accuracy.")
+
+
+def test_overlap_is_counted_by_seed():
+    told = dict(story(seeded([(0.05, 0.03), (0.0505, 0.01)])))["Focal loss"]
+    assert "helps here" in told
+    assert "overlap with 1 of the 2 seeds" in told
+
+
+def test_the_chosen_model_stands_beside_cross_entropy_of_its_seed():
+    result = seeded([(0.05, 0.01), (0.06, 0.02)])
+    assert baseline_of(result).seed == 1
+    assert baseline_of(replace(result, chosen=2)).seed == 0
+    assert "Cross-entropy (seed 1), the usual loss," in dict(story(result))["The usual way"]
+
+
+# The out-of-scope rule, several classes, the truth, names
+
+
+def test_the_rule_is_told_with_its_exception_and_its_rows():
+    words = scope_data(a_study().out_of_scope)["words"]
+    assert "(a class that hardly any row is predicted as is let through whole)" in words
+    assert "Of the in-scope test rows the rule stops 4.7 %." in words
+    assert "stops 4.7 % of the in-scope test rows" in flat(render_study(a_study()))
+
+
+def test_several_deciding_classes_are_told_once():
+    whole = a_study()
+    first = whole.points[0]
+    view = replace(first.view, result=replace(first.result, of="missing_parts"))
+    two = replace(whole, points=(first, replace(first, view=view)))
+    for shown in (study_html(two), render_study(two)):
+        assert flat(shown).count("Several classes decide: a row that more than one") == 1
+    noted = replace(two, notes=("Several classes decide: so it is",))
+    assert several_words(noted) == ""
+    for shown in (study_html(noted), render_study(noted)):
+        assert flat(shown).count("Several classes decide") == 1
+
+
+def test_one_deciding_class_is_not_told_as_several():
+    whole = a_study()  # of two promises that decide only one could be made
+    assert several_words(whole) == ""
+    assert several_words(replace(whole, points=(whole.points[0], whole.points[2]))) == ""
+    assert several_words(a_plain_study()) == ""
+
+
+def test_the_rows_behind_the_true_errors_are_said():
+    whole = a_study()
+    known = replace(whole, truth=replace(whole.truth, rows=100_000, each=40_000))
+    said = "are from the first 40,000 of the fresh messages that belong to a class."
+    assert said in truth_data(known)["each"]
+    assert said in flat(render_study(known))
+    assert said in flat(study_html(known))
+    assert truth_data(whole)["each"] == ""
+    assert known.truth.to_dict()["each"] == 40_000
+
+
+def test_the_reference_keeps_its_capitals():
+    whole = a_study()
+    reference = replace(whole.candidates[-1], loss="HistGradientBoosting")
+    one = replace(whole, candidates=(*whole.candidates[:-1], reference))
+    assert loss_name("HistGradientBoosting") == "HistGradientBoosting"
+    assert "HistGradientBoosting" in render_study(one, width=110)
+    assert "HistGradientBoosting" in study_html(one).replace("<wbr>", "")
+    assert "Histgradientboosting" not in study_html(one)

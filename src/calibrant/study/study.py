@@ -231,7 +231,7 @@ def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
     if len(set(acting)) > 1:
         notes.append(
             "Several classes decide: a row that more than one would act on goes to the most "
-            "probable of them, so what is done in the name of a class are not all the rows that "
+            "probable of them, so what is done in the name of a class need not be all the rows that "
             "its promise is about."
         )
     if config.group is not None and points:

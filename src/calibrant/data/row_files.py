@@ -31,20 +31,39 @@ _KIND = FileKind(
     shown=".csv, .tsv, .parquet or .jsonl",
     needs="column names and at least one row",
 )
-_BLOCK = 1 << 20
-"""Bytes of a csv file that are parsed at a time; Arrow reads up to 32 such blocks ahead."""
+_BLOCKS = (1 << 18, 1 << 22, 1 << 26)
+"""Bytes of a csv file that are parsed at a time. Arrow reads up to 32 blocks ahead, so they are
+small; a row must fit into one, so a file with longer rows is read again in larger ones."""
 
 
 class _CsvRows(CsvSource):
     """A csv file whose cells are text, or null where they are empty."""
 
     def _open(self, types: dict[str, pa.DataType], *, threads: bool) -> Iterator[pa.RecordBatch]:
+        seen = 0
+        for block in _BLOCKS:
+            skipped = seen
+            try:
+                for batch in self._parsed(types, threads, block):
+                    fresh = batch.slice(min(skipped, batch.num_rows))
+                    skipped -= batch.num_rows - fresh.num_rows
+                    seen += fresh.num_rows
+                    if fresh.num_rows:
+                        yield fresh
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or block == _BLOCKS[-1]:
+                    raise
+
+    def _parsed(
+        self, types: dict[str, pa.DataType], threads: bool, block: int
+    ) -> Iterator[pa.RecordBatch]:
         with pa.input_stream(str(self.file), compression="detect") as stream:
             yield from pacsv.open_csv(
                 stream,
                 read_options=pacsv.ReadOptions(
                     use_threads=threads,
-                    block_size=_BLOCK,
+                    block_size=block,
                     column_names=self.names,
                     skip_rows_after_names=self._skipped + 1,
                 ),

@@ -65,7 +65,8 @@ def chosen_words(result: StudyResult) -> list[str]:
     words = [sentence(result.why)]
     if result.choice is None:
         return [*words, sentence(f"{method_name(result.method)} was asked for")]
-    return [*words, sentence(f"among calibrators, {result.choice.why}")]
+    why = result.choice.why
+    return [*words, sentence(f"among calibrators, {why[:1].lower()}{why[1:]}")]
 
 
 def promise_title(point: PointResult) -> str:

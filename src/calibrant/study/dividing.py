@@ -83,7 +83,8 @@ def _split(
     try:
         return split_rows(labels, shares, seed=config.seed, **here)
     except InputError as error:
-        raise InputError(f"{logs.file}: {error}") from None
+        why = "equal texts stay in one split, and " if config.group is None and config.text else ""
+        raise InputError(f"{logs.file}: {why}{error}") from None
 
 
 def _halves(source: Source, config: StudyConfig) -> tuple[IntArray, ...]:

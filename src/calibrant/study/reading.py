@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from calibrant.study.dividing import divide
 from calibrant.study.label_checks import check_labels, check_sizes
 from calibrant.study.overlap import without_overlap
 from calibrant.study.rows import OUTSIDE, SplitRows, StudyRows
+from calibrant.study.table_checks import check_table
 
 __all__ = ["read_study_rows"]
 
@@ -75,6 +76,11 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
         logs = without_overlap(logs, golden, _inputs_of(logs, config), config, notes)
     logs = _sampled(logs, config, notes)
     outside = {s.name: _outside(s, config) for s in (logs, golden) if s is not None}
+    if config.out_of_scope is not None and not any(map(np.any, outside.values())):
+        raise InputError(
+            f"no row has the label '{config.out_of_scope}' that --out-of-scope names: check its "
+            "spelling, or leave it out."
+        )
     weights = None if golden is None else _weights(golden, config)
     for source in (logs, golden):
         if source is not None:
@@ -89,10 +95,27 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
         for s in (logs, golden)
         if s is not None
     }
+    notes += _absent(classes, codes, config)
     kind = "table" if config.text is None else "text"
     files = {"data": sha256_of(Path(config.data))}
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
-    return StudyRows(kind, classes, sources, splits, files, tuple(notes), cut)
+    found = StudyRows(kind, classes, sources, splits, files, tuple(notes), cut)
+    if kind == "table":
+        check_table(found["train"].inputs, config.categories, logs.file)
+    return found
+
+
+def _absent(
+    classes: Sequence[Any], codes: Mapping[str, IntArray], config: StudyConfig
+) -> list[str]:
+    """Say which classes the golden set has no row of."""
+    if config.golden is None:
+        return []
+    lacking = [str(name) for k, name in enumerate(classes) if not (codes["golden"] == k).any()]
+    if not lacking:
+        return []
+    shown = ", ".join(f"'{name}'" for name in lacking[:5]) + (" ..." if len(lacking) > 5 else "")
+    return [f"The golden set has no row of {shown}: nothing on this page is about that."]
 
 
 def _source(name: str, file: str, config: StudyConfig, notes: list[str]) -> Source:

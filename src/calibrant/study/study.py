@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -140,9 +141,9 @@ def _put(
     best = outcomes[result.chosen]
     assert isinstance(best, TrainedCandidate)
 
-    def packed(files: dict[str, Path]) -> Bundle:
+    def packed(place: Path, files: dict[str, Path]) -> Bundle:
         return pack(
-            folder / "bundle",
+            place,
             scorer=best.scorer(),
             calibrator=calibrator,
             points=bundle_points(result.points),
@@ -154,18 +155,24 @@ def _put(
             force=True,
         )
 
-    tell("packing the bundle")
-    bundle = packed({})
-    if fresh is not None:
-        from calibrant.study.truth import judged_by_truth
+    # Nothing of an earlier study is replaced before all of the new one is made.
+    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder) as name:
+        draft = Path(name)
+        tell("packing the bundle")
+        bundle = packed(draft / "bundle", {})
+        if fresh is not None:
+            from calibrant.study.truth import judged_by_truth
 
-        tell(f"checking the bundle on {len(fresh.texts):,} fresh rows")
-        result = judged_by_truth(result, rows, bundle, outcomes, fresh)
-    result = replace(result, seconds=time.perf_counter() - started)
-    tell("writing the report")
-    write_study_html(result, folder / "report.html", source=Path(str(result.config["data"])).name)
-    packed({"report.html": folder / "report.html"})
-    _write_json(result.to_dict(), folder / "result.json")
+            tell(f"checking the bundle on {len(fresh.texts):,} fresh rows")
+            result = judged_by_truth(result, rows, bundle, outcomes, fresh)
+        result = replace(result, seconds=time.perf_counter() - started)
+        tell("writing the report")
+        source = Path(str(result.config["data"])).name
+        report = write_study_html(result, draft / "report.html", source=source, name="--out")
+        _write_json(result.to_dict(), draft / "result.json")
+        packed(folder / "bundle", {"report.html": report})
+        for name in ("report.html", "result.json"):
+            (draft / name).replace(folder / name)
     return result
 
 
@@ -231,8 +238,8 @@ def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
     if len(set(acting)) > 1:
         notes.append(
             "Several classes decide: a row that more than one would act on goes to the most "
-            "probable of them, so what is done in the name of a class need not be all the rows that "
-            "its promise is about."
+            "probable of them, so what is done in the name of a class need not be all the rows "
+            "that its promise is about."
         )
     if config.group is not None and points:
         notes.append(

@@ -34,6 +34,10 @@ SCORED = ("steer", "log_test", "calibrate", "test", "out_of_scope")
 """Splits that every candidate scores once it is trained."""
 
 _DONE, _LOGITS, _CHECKPOINTS = "done.json", "logits.npz", "checkpoints"
+_FACTS = {
+    "fingerprint", "refinement", "epochs", "best_epoch", "seconds", "weights", "records", "gammas",
+    "warnings", "scorer",
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -123,8 +127,9 @@ def load_trained(folder: Path, candidate: Candidate, rows: StudyRows) -> Trained
         with np.load(folder / _LOGITS, allow_pickle=False) as saved:
             logits = {name: np.asarray(saved[name], dtype=np.float64) for name in saved.files}
         found = TrainedCandidate(candidate, folder, logits, facts)
-        whole = all(len(logits[name]) == len(rows[name]) for name in SCORED if len(rows[name]))
-        whole = whole and bool(np.isfinite(found.refinement))
+        shapes = {name: (len(rows[name]), len(rows.classes)) for name in SCORED if len(rows[name])}
+        whole = all(logits[name].shape == shape for name, shape in shapes.items())
+        whole = whole and bool(np.isfinite(found.refinement)) and set(facts) >= _FACTS
         if not whole or facts["fingerprint"] != candidate.fingerprint:
             return None
         found.scorer()  # what cannot be loaded is trained again

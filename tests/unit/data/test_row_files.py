@@ -380,9 +380,19 @@ def test_tables_have_the_rows_that_were_asked_for_wherever_blocks_of_a_file_end(
     (tmp_path / "a.csv").write_text("\n".join(["id,text", *rows[:70]]))
     (tmp_path / "b.csv").write_text("\n".join(["id,text", *rows[70:]]))
     for block in (40, 300, 1 << 20):
-        monkeypatch.setattr("calibrant.data.row_files._BLOCK", block)
+        monkeypatch.setattr("calibrant.data.row_files._BLOCKS", (block,))
         for batch_rows, last in ((1, 1), (30, 10), (64, 36), (100, 100), (1000, 100)):
             found = list(scan_rows(tmp_path, texts=["text"], batch_rows=batch_rows))
             assert {table.num_rows for table in found[:-1]} <= {batch_rows}
             assert found[-1].num_rows == last
             assert pa.concat_tables(found)["id"].to_pylist() == [str(i) for i in range(100)]
+
+
+@pytest.mark.parametrize("size", [1_100_000, 9_000_000])
+def test_a_row_longer_than_a_block_is_read_and_no_row_comes_twice(tmp_path, size):
+    texts = [f"{i} " + "x" * 500 for i in range(2000)]
+    texts[1500] = "y" * size
+    table = pa.table({"text": texts})
+    write_tables(tmp_path / "a.csv", [table])
+    assert pa.concat_tables(scan_rows(tmp_path / "a.csv")).equals(table)
+    assert read_rows(tmp_path / "a.csv").equals(table)

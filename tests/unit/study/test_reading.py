@@ -121,3 +121,31 @@ def test_weights_must_be_numbers(tmp_path):
     settings = text_config(tmp_path, weight="id")
     with pytest.raises(InputError, match="must hold a number for each row"):
         read_study_rows(settings)
+
+
+def test_a_label_out_of_scope_that_no_row_has_is_a_slip(tmp_path):
+    with pytest.raises(InputError, match="no row has the label 'ooos' that --out-of-scope names"):
+        read_study_rows(config(written(tmp_path, many()), out_of_scope="ooos"))
+
+
+def test_a_golden_set_without_a_class_says_so(tmp_path):
+    logs = written(tmp_path, [(f"message {i}", "abc"[i % 3]) for i in range(90)])
+    golden = written(tmp_path, [(f"other {i}", "ab"[i % 2]) for i in range(60)], "golden.csv")
+    rows = read_study_rows(config(logs, golden=golden))
+    assert "The golden set has no row of 'c'" in rows.notes[-1]
+
+
+def test_columns_that_cannot_be_learned_from_are_all_named(tmp_path):
+    settings = table_config(tmp_path, drop=())
+    head, *lines = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
+    rows = [f"{head},when,id"]
+    rows += [f"{line},2026-01-{i % 28 + 1:02d}T10:00:00,row{i}" for i, line in enumerate(lines)]
+    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"leave it out with --drop 'when' --drop 'id'\.$"):
+        read_study_rows(settings)
+
+
+def test_a_class_of_one_text_repeated_names_the_reason(tmp_path):
+    same = [("broken", "b")] * 30 + [(f"message {i}", "a") for i in range(60)]
+    with pytest.raises(InputError, match="equal texts stay in one split"):
+        read_study_rows(config(written(tmp_path, same)))

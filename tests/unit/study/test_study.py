@@ -167,7 +167,7 @@ def test_a_study_whose_candidates_all_fail_says_why(tmp_path):
 
 
 def test_a_log_loss_without_end_counts_as_diverged(tmp_path):
-    config = text_config(tmp_path, candidates=("ce",), training={"epochs": 1, "learning_rate": 1e6})
+    config = text_config(tmp_path, candidates=("ce",), training={"epochs": 1, "learning_rate": 1e9})
     with pytest.raises(TrainingError, match="diverged"):
         run_study(config, tmp_path / "run")
 

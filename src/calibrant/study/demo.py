@@ -39,7 +39,7 @@ class DemoSize:
     """
 
     logs: int = 16_000
-    golden: int = 4_000
+    golden: int = 6_000
     fresh: int = 100_000
     epochs: int = 5
     network: tuple[tuple[str, float], ...] = NETWORK

@@ -83,6 +83,9 @@ def promises(bundle: Bundle) -> Iterator[str]:
             measured = ", ".join(_rates(rule.point))
             where = f"At {rule.point.threshold:.4g}, on {_labels(rule.point)}"
             yield f"{where}, measured: {measured}." if measured else f"{where}."
+    together = bundle.provenance.get("confidence_together")
+    if len(bundle.points) > 1 and isinstance(together, int | float):
+        yield f"All promises of all points hold together, with {together * 100:.4g} % confidence."
 
 
 def _labels(point: OperatingPoint) -> str:
@@ -111,7 +114,8 @@ def not_promised(bundle: Bundle) -> Iterator[str]:
     if bundle.scorer is None:
         yield "Nothing about the scores of another classifier, or of this one trained again."
     risks = [1.0 - each.confidence for each in bundle.points if each.confidence is not None]
-    if len(risks) > 1:
+    together = bundle.provenance.get("confidence_together")
+    if len(risks) > 1 and not isinstance(together, int | float):
         together = max(0.0, 1.0 - sum(risks))
         yield (
             "The points were chosen one by one: all promises hold together with a confidence of at "

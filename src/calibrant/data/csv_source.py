@@ -58,21 +58,28 @@ class CsvSource:
         return max(0, lines - 1 - self._skipped)
 
     def _open(self, types: dict[str, pa.DataType], *, threads: bool) -> Iterator[pa.RecordBatch]:
+        cells = pacsv.ConvertOptions(
+            include_columns=list(types), column_types=types, null_values=_MISSING
+        )
+        return self._parsed(cells, threads, _BLOCK)
+
+    def _parsed(
+        self, cells: pacsv.ConvertOptions, threads: bool, block: int
+    ) -> Iterator[pa.RecordBatch]:
+        """Parse the file, `block` bytes at a time, its cells as the options say."""
         with pa.input_stream(str(self.file), compression="detect") as stream:
             yield from pacsv.open_csv(
                 stream,
                 read_options=pacsv.ReadOptions(
                     use_threads=threads,
-                    block_size=_BLOCK,
+                    block_size=block,
                     column_names=self.names,
                     skip_rows_after_names=self._skipped + 1,
                 ),
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True
                 ),
-                convert_options=pacsv.ConvertOptions(
-                    include_columns=list(types), column_types=types, null_values=_MISSING
-                ),
+                convert_options=cells,
             )
 
     def _blame(

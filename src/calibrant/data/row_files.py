@@ -40,11 +40,12 @@ class _CsvRows(CsvSource):
     """A csv file whose cells are text, or null where they are empty."""
 
     def _open(self, types: dict[str, pa.DataType], *, threads: bool) -> Iterator[pa.RecordBatch]:
+        cells = pacsv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
         seen = 0
         for block in _BLOCKS:
             skipped = seen
             try:
-                for batch in self._parsed(types, threads, block):
+                for batch in self._parsed(cells, threads, block):
                     fresh = batch.slice(min(skipped, batch.num_rows))
                     skipped -= batch.num_rows - fresh.num_rows
                     seen += fresh.num_rows
@@ -54,26 +55,6 @@ class _CsvRows(CsvSource):
             except pa.ArrowInvalid as error:
                 if "straddling" not in str(error) or block == _BLOCKS[-1]:
                     raise
-
-    def _parsed(
-        self, types: dict[str, pa.DataType], threads: bool, block: int
-    ) -> Iterator[pa.RecordBatch]:
-        with pa.input_stream(str(self.file), compression="detect") as stream:
-            yield from pacsv.open_csv(
-                stream,
-                read_options=pacsv.ReadOptions(
-                    use_threads=threads,
-                    block_size=block,
-                    column_names=self.names,
-                    skip_rows_after_names=self._skipped + 1,
-                ),
-                parse_options=pacsv.ParseOptions(
-                    delimiter=self._delimiter, newlines_in_values=True
-                ),
-                convert_options=pacsv.ConvertOptions(
-                    column_types=types, null_values=[""], strings_can_be_null=True
-                ),
-            )
 
 
 def read_rows(path: Paths, *, texts: Sequence[str] = ()) -> pa.Table:

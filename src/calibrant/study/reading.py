@@ -90,7 +90,7 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     classes, codes, cut = _classes(logs, golden, outside, splits, config)
     sources = {
         s.name: SplitRows(
-            _inputs(s, config), codes[s.name], weights if s.name == "golden" else None
+            _inputs(s, config), codes[s.name], weights if s.name == "golden" else None, s.places
         )
         for s in (logs, golden)
         if s is not None

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.data.splits import Splits
+from calibrant.data.splits import Part, Splits
 from calibrant.inputs import FloatArray, IntArray
 
 __all__ = ["OUTSIDE", "SplitRows", "StudyRows"]
@@ -28,11 +28,13 @@ class SplitRows:
     inputs : texts, or a table
     codes : (n,) place of each row's class, `OUTSIDE` for rows of no class
     weights : (n,) inverse inclusion probabilities, or None
+    places : (n,) position of each row in its file, from 0; None where there is no file
     """
 
     inputs: list[str] | pa.Table
     codes: IntArray
     weights: FloatArray | None = None
+    places: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -74,6 +76,15 @@ class StudyRows:
             self._taken[name] = taken(self.sources[part.source], part.ids)
         return self._taken[name]
 
+    def in_files(self) -> Splits:
+        """Return the splits as positions in the files, from 0, rows that were left out counted."""
+
+        def moved(part: Part) -> Part:
+            places = self.sources[part.source].places if len(part) else None
+            return part if places is None else Part(part.source, places[part.ids])
+
+        return Splits(**{name: moved(part) for name, part in self.splits.parts().items()})
+
     def labels(self, codes: IntArray) -> NDArray[Any]:
         """Return the class names of rows that have one."""
         return named(self.classes)[codes]
@@ -101,7 +112,8 @@ def taken(rows: SplitRows, places: IntArray) -> SplitRows:
     else:
         inputs = rows.inputs.take(pa.array(places))
     weights = None if rows.weights is None else rows.weights[places]
-    return SplitRows(inputs, rows.codes[places], weights)
+    own = None if rows.places is None else rows.places[places]
+    return SplitRows(inputs, rows.codes[places], weights, own)
 
 
 def named(classes: Sequence[Any]) -> NDArray[Any]:

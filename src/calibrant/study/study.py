@@ -86,7 +86,7 @@ def run_study(
     _check_actions(config, rows)
     folder = _made(Path(out))
     write_config(config, folder / "study.toml")
-    _write_json(rows.splits.to_dict(), folder / "splits.json")
+    _write_json(rows.in_files().to_dict(), folder / "splits.json")
 
     candidates = candidates_of(config, rows.files, rows.splits)
     outcomes = train_all(rows, config, candidates, folder / "candidates", tell)
@@ -151,6 +151,7 @@ def _put(
             ood=rule,
             metrics=_packed_metrics(result),
             sources=_sources(result),
+            provenance=_provenance(result),
             files=files,
             force=True,
         )
@@ -270,6 +271,17 @@ def _packed_metrics(result: StudyResult) -> dict[str, Any]:
         "test": result.calibrated.to_dict()["metrics"],
         "splits": {name: part["rows"] for name, part in result.splits.items()},
     }
+
+
+def _provenance(result: StudyResult) -> dict[str, Any]:
+    """Return the settings and the splits; of files only the names."""
+    told = dict(result.config)
+    told |= {key: Path(str(told[key])).name for key in ("data", "golden") if told.get(key)}
+    splits = {
+        name: {"source": part["source"], "rows": part["rows"]}
+        for name, part in result.splits.items()
+    }
+    return {"config": told, "splits": splits, "confidence_together": told["confidence"]}
 
 
 def _sources(result: StudyResult) -> list[tuple[str, Path]]:

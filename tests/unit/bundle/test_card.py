@@ -52,6 +52,12 @@ def test_no_promise_is_told_with_its_reason(card):
     assert "hold together" not in said
 
 
+def test_points_that_share_the_allowed_error_hold_together(card):
+    said = card(point(), point("parts"), provenance={"confidence_together": 0.95})
+    assert "All promises of all points hold together, with 95 % confidence." in said
+    assert "one by one" not in said
+
+
 def test_doubts_of_points_chosen_one_by_one_add_up(card):
     said = card(point(), point("parts", confidence=0.9))
     assert "all promises hold together with a confidence of at least 85 % only" in said

@@ -149,3 +149,11 @@ def test_a_class_of_one_text_repeated_names_the_reason(tmp_path):
     same = [("broken", "b")] * 30 + [(f"message {i}", "a") for i in range(60)]
     with pytest.raises(InputError, match="equal texts stay in one split"):
         read_study_rows(config(written(tmp_path, same)))
+
+
+def test_splits_are_told_as_rows_of_the_files(tmp_path):
+    data = written(tmp_path, [("", "a"), *many(200)])
+    rows = read_study_rows(config(data, rows=100))
+    lines = (tmp_path / "logs.csv").read_text().splitlines()[1:]
+    told = [lines[i].split(",")[0] for i in rows.in_files().steer.ids]
+    assert told == rows["steer"].inputs

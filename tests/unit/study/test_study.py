@@ -16,7 +16,7 @@ from tests.unit.study.runs import table_config, text_config
 import calibrant
 from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
-from calibrant.data import return_reasons
+from calibrant.data import read_rows, return_reasons
 from calibrant.data.splits import Part, Splits
 from calibrant.errors import InputError, TargetUnreachable, TrainingError
 from calibrant.metrics import nll
@@ -48,7 +48,10 @@ def test_everything_is_written(study):
         "bundle", "candidates", "report.html", "result.json", "splits.json", "study.toml",
     }  # fmt: skip
     assert StudyConfig.from_dict(read_config(folder / "study.toml")) == config
-    Splits.from_dict(json.loads((folder / "splits.json").read_text()))
+    saved = Splits.from_dict(json.loads((folder / "splits.json").read_text()))
+    texts = read_rows(config.golden)["message"].to_pylist()
+    rows = read_study_rows(replace(config, redact=False))
+    assert [texts[i] for i in saved.test.ids] == rows["test"].inputs
     saved = json.loads((folder / "result.json").read_text())
     assert saved["chosen"]["loss"] == result.best.loss
     assert {"loss", "seed", "metrics"} <= set(saved["candidates"][0])
@@ -99,6 +102,8 @@ def test_the_bundle_says_what_the_study_measured(study):
     assert int(acted.sum()) == checked.n
     assert set(decided.action[acted]) == {"hand over"}
     assert "report.html" in bundle.manifest["files"]
+    assert bundle.provenance["config"]["data"] == "logs.csv"
+    assert bundle.provenance["splits"]["test"] == {"source": "golden", "rows": 200}
 
 
 def test_rows_have_one_job_each(study):

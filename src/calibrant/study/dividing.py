@@ -94,14 +94,16 @@ def _halves(source: Source, config: StudyConfig) -> tuple[IntArray, ...]:
     traffic. Were equal texts kept together, a frequent one would stand in one half only. Only rows
     of one group, which the user named, stay together.
     """
-    if config.time is not None and config.time in source.table.column_names:
-        return split_rows(None, (1, 1), times=source.column(config.time))
-    labels = None if config.cut else _strata(source)
     here: dict[str, Any] = {"n": len(source)}
-    if config.group is not None and config.group in source.table.column_names:
-        here["groups"] = source.column(config.group)
-        labels = None  # a class may stand in one group
-    return split_rows(labels, (1, 1), seed=config.seed, **here)
+    labels = None if config.cut else _strata(source)
+    if config.time is not None and config.time in source.table.column_names:
+        labels, here = None, {"times": source.column(config.time)}
+    elif config.group is not None and config.group in source.table.column_names:
+        labels, here = None, {"groups": source.column(config.group)}
+    try:
+        return split_rows(labels, (1, 1), seed=config.seed, **here)
+    except InputError as error:
+        raise InputError(f"{source.file}: {error}") from None
 
 
 def _strata(source: Source) -> list[str]:

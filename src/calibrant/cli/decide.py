@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from calibrant.cli.options import Debug, Json, Label
+from calibrant.cli.options import Debug, Json, Label, LonePositive
 from calibrant.cli.output import print_json, say, width
 from calibrant.errors import InputError
 
@@ -41,15 +41,7 @@ def decide(
         bool, typer.Option("--check", help="Judge the promise by the labels in SCORES.")
     ] = False,
     json: Json = False,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            "--positive",
-            metavar="NAME",
-            help="The class that a lone prob or logit is of.",
-            show_default="1 or true",
-        ),
-    ] = None,
+    positive: LonePositive = None,
     label: Label = "label",
     debug: Debug = False,
 ) -> None:

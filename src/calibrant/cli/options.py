@@ -15,6 +15,7 @@ __all__ = [
     "Debug",
     "Json",
     "Label",
+    "LonePositive",
     "Positive",
     "Seed",
     "TargetName",
@@ -53,6 +54,15 @@ Positive = Annotated[
         metavar="NAME",
         help="The class that counts as the event, of two.",
         show_default="the second",
+    ),
+]
+LonePositive = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="NAME",
+        help="The class that a lone prob or logit is of.",
+        show_default="1 or true",
     ),
 ]
 Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Name of the label column.")]

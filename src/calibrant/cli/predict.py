@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from calibrant.cli.options import Debug, Json
+from calibrant.cli.options import Debug, Json, LonePositive
 from calibrant.cli.output import print_json, say, width
 from calibrant.errors import InputError
 
@@ -57,15 +57,7 @@ def predict(
             show_default="as in training",
         ),
     ] = None,
-    positive: Annotated[
-        str | None,
-        typer.Option(
-            "--positive",
-            metavar="NAME",
-            help="The class that a lone prob or logit is of.",
-            show_default="1 or true",
-        ),
-    ] = None,
+    positive: LonePositive = None,
     debug: Debug = False,
 ) -> None:
     """Say for each row of DATA how probable each class is, and whether to act on it.

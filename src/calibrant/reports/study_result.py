@@ -231,11 +231,6 @@ class StudyResult:
         return self.candidates[self.chosen]
 
     @property
-    def baseline(self) -> CandidateResult | None:
-        """Cross-entropy, which is always among the candidates; None where it failed."""
-        return next((c for c in self.candidates if c.loss == "ce" and c.failed is None), None)
-
-    @property
     def golden(self) -> bool:
         """Whether the figures are those of a golden set."""
         return bool(self.splits["test"]["source"] == "golden")

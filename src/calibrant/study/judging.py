@@ -51,22 +51,16 @@ def judged_logits(
     rows: StudyRows, split: str, logits: FloatArray, temperature: float | None = None
 ) -> Evaluation:
     """Evaluate logits on those rows of a split that belong to a class."""
-    part = rows[split]
-    inside = part.inside
-    probs = probs_from_logits(logits[inside] / (temperature or 1.0))
-    weights = None if part.weights is None else part.weights[inside]
-    made = evaluate(part.codes[inside], probs, weights=weights)
-    return made.with_classes(rows.classes)
+    codes, weights = rows[split].scored
+    probs = probs_from_logits(logits[rows[split].inside] / (temperature or 1.0))
+    return evaluate(codes, probs, weights=weights).with_classes(rows.classes)
 
 
 def fitted_temperature(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
     """Fit a temperature on the calibrate rows."""
-    part = rows["calibrate"]
-    inside = part.inside
-    weights = None if part.weights is None else part.weights[inside]
-    fitted = TemperatureScaling().fit(
-        logits["calibrate"][inside], part.codes[inside], weights=weights
-    )
+    codes, weights = rows["calibrate"].scored
+    own = logits["calibrate"][rows["calibrate"].inside]
+    fitted = TemperatureScaling().fit(own, codes, weights=weights)
     return float(fitted.temperature_)
 
 

@@ -44,6 +44,12 @@ class SplitRows:
         """Which rows belong to a class."""
         return np.asarray(self.codes != OUTSIDE)
 
+    @property
+    def scored(self) -> tuple[IntArray, FloatArray | None]:
+        """Codes and weights of the rows that belong to a class."""
+        inside = self.inside
+        return self.codes[inside], None if self.weights is None else self.weights[inside]
+
 
 @dataclass(frozen=True)
 class StudyRows:

@@ -172,8 +172,8 @@ def _put(
         report = write_study_html(result, draft / "report.html", source=source, name="--out")
         _write_json(result.to_dict(), draft / "result.json")
         packed(folder / "bundle", {"report.html": report})
-        for name in ("report.html", "result.json"):
-            (draft / name).replace(folder / name)
+        for file in ("report.html", "result.json"):
+            (draft / file).replace(folder / file)
     return result
 
 
@@ -205,22 +205,18 @@ def _refuse_none(outcomes: Sequence[Outcome]) -> None:
 
 
 def _fitted_calibrator(config: StudyConfig, rows: StudyRows, logits: FloatArray) -> Calibrator:
-    part = rows["calibrate"]
-    inside = part.inside
-    weights = None if part.weights is None else part.weights[inside]
+    codes, weights = rows["calibrate"].scored
     made: Calibrator = (
         AutoCalibrator() if config.calibrator == "auto" else method_named(config.calibrator)()
     )
-    labels = rows.labels(part.codes[inside])
-    return made.fit(logits[inside], labels, weights, classes=rows.classes)
+    own = logits[rows["calibrate"].inside]
+    return made.fit(own, rows.labels(codes), weights, classes=rows.classes)
 
 
 def _calibrated(rows: StudyRows, calibrator: Calibrator, logits: FloatArray) -> Evaluation:
-    part = rows["test"]
-    inside = part.inside
-    probs = calibrator.predict_proba(logits[inside])
-    weights = None if part.weights is None else part.weights[inside]
-    return evaluate(part.codes[inside], probs, weights=weights).with_classes(rows.classes)
+    codes, weights = rows["test"].scored
+    probs = calibrator.predict_proba(logits[rows["test"].inside])
+    return evaluate(codes, probs, weights=weights).with_classes(rows.classes)
 
 
 def _focus(points: Sequence[PointResult], rows: StudyRows) -> Any:

@@ -9,6 +9,7 @@ import numpy as np
 from tests.unit.reports.training_figures import steered
 
 from calibrant.calibrators import AutoCalibrator, TemperatureScaling
+from calibrant.data.reasons import REASONS
 from calibrant.errors import TargetUnreachable
 from calibrant.metrics import evaluate
 from calibrant.reports.study_result import (
@@ -22,13 +23,6 @@ from calibrant.reports.threshold_report import point_view
 from calibrant.testing import Draw, true_ce
 from calibrant.thresholds import check_transfer, select
 
-REASONS = (
-    "item_defective",
-    "missing_parts",
-    "quality_not_adequate",
-    "customer_preference",
-    "others",
-)
 HOSTILE = "</script><img src=x onerror=\"document.title='broken'\">"
 FACTORS = {"ce": 2.2, "focal:gamma=1": 1.7, "focal:gamma=3": 1.1, "focal:gamma=5": 0.7}
 

@@ -61,7 +61,8 @@ def test_the_least_refinement_is_chosen_and_cross_entropy_is_there(study):
     _, _, result = study
     able = [c.refinement for c in result.candidates if not c.reference]
     assert result.best.refinement == min(able)
-    assert result.baseline.loss == "ce"
+    assert result.candidates[0].loss == "ce"
+    assert result.candidates[0].failed is None
 
 
 def test_the_log_loss_is_plain_for_every_loss(study):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from calibrant.results import Comparison, Evaluation
     from calibrant.study import StudyConfig, run_study
     from calibrant.thresholds import OperatingPoint, select
+    from calibrant.training.image import ImageClassifier
     from calibrant.training.tabular import TabularClassifier
     from calibrant.training.text import TextClassifier
 
@@ -49,6 +50,7 @@ __all__ = [
     "Comparison",
     "ConfidenceHistogramDisplay",
     "Evaluation",
+    "ImageClassifier",
     "InputError",
     "OperatingPoint",
     "PrecisionRecallDisplay",
@@ -86,6 +88,7 @@ _HOME = {
     "Comparison": "calibrant.results",
     "ConfidenceHistogramDisplay": "calibrant.reports",
     "Evaluation": "calibrant.results",
+    "ImageClassifier": "calibrant.training.image",
     "InputError": "calibrant.errors",
     "OperatingPoint": "calibrant.thresholds",
     "PrecisionRecallDisplay": "calibrant.reports",
@@ -114,9 +117,9 @@ _TORCH = ("torch", "lightning_fabric", "safetensors")  # what the extra "torch" 
 
 def __getattr__(name: str) -> Any:
     if name == "__version__":
-        from importlib.metadata import version
+        from calibrant.distribution import own_version
 
-        return version("calibrant")
+        return own_version()
     if name not in _FOLDERS and name not in _HOME:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     try:

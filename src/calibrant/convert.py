@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.errors import InputError
+
 __all__ = [
+    "ensemble_logits",
     "log_odds_from_logits",
     "log_odds_of",
     "log_probs_from_logits",
@@ -114,3 +119,57 @@ def log_odds_of(probs: FloatArray) -> FloatArray:
     """
     with np.errstate(divide="ignore"):
         return np.asarray(np.log(probs) - np.log1p(-probs))
+
+
+def ensemble_logits(member_logits: Sequence[FloatArray]) -> FloatArray:
+    r"""Return the logits of an ensemble, from those of its members.
+
+    $$ z = \log \frac{1}{M} \sum_m \mathrm{softmax}(z_m)
+        + \frac{1}{M} \sum_m \log \sum_k e^{z_{mk}} $$
+
+    Their softmax is the mean of the members' probabilities, as the last part is one number for all
+    classes; and the log of their summed exponentials is the mean of the members', as those of a log
+    of probabilities are 0. So scores that are made of it, like the energy, keep their meaning.
+    `calibrant.models.Ensemble` is the same in torch.
+
+    It is not the mean of the logits, under which one sure member outvotes many unsure ones.
+
+    Parameters
+    ----------
+    member_logits : for each of M members (n, K) logits; or (n,) log-odds, of which come the (n,)
+        log-odds of the mean probability
+
+    Examples
+    --------
+    >>> one, other = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
+    >>> np.exp(ensemble_logits([one, other])).round(4)
+    array([[0.7, 0.3]])
+    >>> ensemble_logits([one + 2.0, other]).round(4)  # summed exponentials of e^2 and 1
+    array([[ 0.6433, -0.204 ]])
+
+    References
+    ----------
+    Lakshminarayanan et al. (2017), Simple and scalable predictive uncertainty estimation using deep
+    ensembles, for the mean of the probabilities.
+    """
+    found = [np.asarray(each, dtype=np.float64) for each in member_logits]
+    if not found:
+        raise InputError("member_logits must hold the logits of at least one member, got none.")
+    shapes = list(dict.fromkeys(each.shape for each in found))
+    if len(shapes) > 1 or len(shapes[0]) not in (1, 2):
+        raise InputError(
+            "member_logits must all have one shape, (n, K) or (n,), "
+            f"got {' and '.join(str(shape) for shape in shapes[:2])}."
+        )
+    logits = np.stack(found)
+    if logits.ndim == 2:
+        return _mean_exp(log_sigmoid(logits)) - _mean_exp(log_sigmoid(-logits))
+    top = logits.max(axis=2, keepdims=True)
+    rest = np.log(np.exp(logits - top).sum(axis=2, keepdims=True))
+    out: FloatArray = _mean_exp(logits - top - rest) + (top + rest).mean(axis=0)
+    return out
+
+
+def _mean_exp(logs: FloatArray) -> FloatArray:
+    """Return the log of the mean over members of what has these logs, infinite ones included."""
+    return np.asarray(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))

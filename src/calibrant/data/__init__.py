@@ -1,7 +1,9 @@
-"""Data: files in and out, splits of rows, redaction, and encoders of tables and texts."""
+"""Data: files in and out, splits of rows, redaction, and encoders of tables, texts and images."""
 
 from calibrant.data import return_reasons
 from calibrant.data.example import write_example
+from calibrant.data.image_encoder import ImageEncoder
+from calibrant.data.image_files import ImageSet, read_images, scan_images
 from calibrant.data.redaction import redact
 from calibrant.data.resampling import Resampled, resampled, smote
 from calibrant.data.row_files import read_rows, scan_rows
@@ -14,6 +16,8 @@ from calibrant.data.target_cut import TargetCut
 from calibrant.data.text_encoder import TextEncoder
 
 __all__ = [
+    "ImageEncoder",
+    "ImageSet",
     "Resampled",
     "Scores",
     "Splits",
@@ -21,11 +25,13 @@ __all__ = [
     "TargetCut",
     "TextEncoder",
     "count_rows",
+    "read_images",
     "read_rows",
     "read_scores",
     "redact",
     "resampled",
     "return_reasons",
+    "scan_images",
     "scan_rows",
     "scan_scores",
     "smote",

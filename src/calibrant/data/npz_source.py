@@ -13,7 +13,8 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.data.score_columns import Ask, reason_of
+from calibrant.data.npz_file import read_npz
+from calibrant.data.score_columns import Ask
 from calibrant.errors import InputError
 
 __all__ = ["NpzSource"]
@@ -30,7 +31,7 @@ class NpzSource:
 
     @cached_property
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        return _load(self.file)
+        return read_npz(self.file)
 
     @cached_property
     def _columns(self) -> Mapping[str, tuple[str, NDArray[Any]]]:
@@ -132,39 +133,6 @@ class NpzSource:
             raise InputError(
                 f"{self.file}: {called} has type {values.dtype}: give numbers or text."
             ) from None
-
-
-def _load(file: Path) -> dict[str, NDArray[Any]]:
-    try:
-        with np.load(file, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{file} is a single array: save an archive with numpy.savez.")
-            return {name: _member(archive, name, file) for name in archive.files}
-    except PermissionError:
-        raise
-    except RuntimeError as error:  # a password, or a compression that zipfile does not know
-        raise InputError(
-            f"{file} cannot be unpacked ({reason_of(error)}): save it again with numpy.savez, "
-            "without a password."
-        ) from None
-    except (zipfile.BadZipFile, zlib.error, EOFError, OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
-        raise InputError(
-            f"{file} is damaged, cut short or not a numpy archive: save it again with numpy.savez."
-        ) from None
-
-
-def _member(archive: Any, name: str, file: Path) -> NDArray[Any]:
-    try:
-        return np.asarray(archive[name])
-    except ValueError as error:
-        if "pickle" not in str(error):
-            raise
-        raise InputError(
-            f"{file}: {name} holds Python objects, which are never unpickled: "
-            "save it as numbers or as text (dtype str)."
-        ) from None
 
 
 def _native(values: NDArray[Any]) -> NDArray[Any]:

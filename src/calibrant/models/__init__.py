@@ -1,8 +1,28 @@
 """Networks that turn encoded rows into logits: one file each."""
 
 from calibrant.models.bilstm import BiLSTM
+from calibrant.models.densenet import DenseNet121
+from calibrant.models.ensemble import Ensemble
+from calibrant.models.mc_dropout import MCDropout
 from calibrant.models.mlp import MLP
 from calibrant.models.registry import build, models, register
+from calibrant.models.resnet import ResNet50, ResNet110
 from calibrant.models.text_cnn import TextCNN
+from calibrant.models.transformer import Transformer
+from calibrant.models.wide_resnet import WideResNet
 
-__all__ = ["MLP", "BiLSTM", "TextCNN", "build", "models", "register"]
+__all__ = [
+    "MLP",
+    "BiLSTM",
+    "DenseNet121",
+    "Ensemble",
+    "MCDropout",
+    "ResNet50",
+    "ResNet110",
+    "TextCNN",
+    "Transformer",
+    "WideResNet",
+    "build",
+    "models",
+    "register",
+]

@@ -11,17 +11,22 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.calibrators.registry import methods
+from calibrant.data.image_encoder import ImageEncoder
+from calibrant.data.subword_encoder import SubwordEncoder
 from calibrant.data.table_encoder import TableEncoder
 from calibrant.data.text_encoder import TextEncoder
 from calibrant.errors import InputError, MissingExtra
 from calibrant.models.options import plain
 from calibrant.models.registry import build, models
+from calibrant.models.scorer_inputs import Encoder
 
 __all__ = [
     "TOKENIZER",
     "WEIGHTS",
     "config_of",
     "device_named",
+    "module_of",
+    "networks_of",
     "read_encoder",
     "read_network",
     "write_encoder",
@@ -41,6 +46,39 @@ def config_of(model: nn.Module) -> dict[str, Any]:
             "class with calibrant.models.register and give it a config."
         )
     return dict(plain(config))
+
+
+def networks_of(config: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the names of the networks that a config is about: its own, or those it averages.
+
+    Examples
+    --------
+    >>> member = {"model": "mlp", "n_features": 3, "n_classes": 2}
+    >>> networks_of({"model": "ensemble", "members": [member, member]})
+    ('mlp', 'mlp')
+    """
+    inner = _averaged(config)
+    if not inner:
+        return (str(config.get("model")),)
+    return tuple(name for part in inner for name in networks_of(part))
+
+
+def module_of(model: nn.Module) -> str:
+    """Return the module that registers a network: of an average, the first that is not ours."""
+    config = config_of(model)
+    known = models()
+    found = [type(model).__module__]
+    found += [known[name].__module__ for name in networks_of(config) if name in known]
+    foreign = (name for name in found if not name.startswith("calibrant."))
+    return next(foreign, found[0])
+
+
+def _averaged(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the configs of the networks that an ensemble or MC dropout averages."""
+    name = config.get("model")
+    if name == "mc_dropout":
+        return [config["member"]]
+    return list(config["members"]) if name == "ensemble" else []
 
 
 def device_named(device: str) -> torch.device:
@@ -71,7 +109,8 @@ def write_network(model: nn.Module, folder: Path) -> None:
 def read_network(spec: Mapping[str, Any], folder: Path) -> nn.Module:
     """Build the network that a manifest describes, with the weights of the folder."""
     config = spec["model"]
-    _check_known(config.get("model"), spec.get("module"))
+    for name in dict.fromkeys((config.get("model"), *networks_of(config))):
+        _check_known(name, spec.get("module"))
     weights = _read_weights(folder / WEIGHTS)
     with torch.random.fork_rng(devices=[]):  # first weights are thrown away: leave no trace
         network = build(config)
@@ -80,32 +119,46 @@ def read_network(spec: Mapping[str, Any], folder: Path) -> nn.Module:
     return network
 
 
-def write_encoder(encoder: TextEncoder | TableEncoder, folder: Path) -> dict[str, Any]:
-    """Return an encoder as JSON; what a text encoder learned goes into a file of its own."""
+def write_encoder(encoder: Encoder, folder: Path) -> dict[str, Any]:
+    """Return an encoder as JSON; a tokenizer goes into a file of its own.
+
+    That file is as the tokenizers and transformers libraries read it.
+    """
     saved = encoder.to_dict()
-    if isinstance(encoder, TextEncoder):
+    if "tokenizer" in saved:
         learned = json.dumps(saved.pop("tokenizer"), ensure_ascii=False)
         (folder / TOKENIZER).write_text(f"{learned}\n", encoding="utf-8")
     return saved
 
 
-def read_encoder(spec: Mapping[str, Any], folder: Path) -> TextEncoder | TableEncoder:
+def read_encoder(spec: Mapping[str, Any], folder: Path) -> Encoder:
     """Rebuild an encoder from what `write_encoder` returned and wrote."""
     if spec["input"] == "table":
         return TableEncoder.from_dict(spec["encoder"])
+    if spec["input"] == "image":
+        return ImageEncoder.from_dict(spec["encoder"])
     if spec["input"] != "text":
-        raise InputError(f"a model must read 'text' or 'table', got {spec['input']!r}.")
+        raise InputError(f"a model must read 'text', 'table' or 'image', got {spec['input']!r}.")
     try:
         text = (folder / TOKENIZER).read_text(encoding="utf-8")
-        made = TextEncoder.from_dict({**spec["encoder"], "tokenizer": json.loads(text)})
-        _ = made.words  # the tokenizer is made here, and can fail here
+        return _text_encoder({**spec["encoder"], "tokenizer": json.loads(text)})
     except MissingExtra:
         raise
     except Exception as error:  # the tokenizers library raises bare exceptions
         raise InputError(
             f"{TOKENIZER} is damaged ({_reason(error)}): pack it again, or get a fresh copy."
         ) from error
-    return made
+
+
+def _text_encoder(saved: Mapping[str, Any]) -> TextEncoder | SubwordEncoder:
+    """Rebuild one of both; the tokenizer is made here, and can fail here."""
+    if saved.get("kind") == "subword":
+        pieces = SubwordEncoder.from_dict(saved)
+        pieces.check()
+        return pieces
+    words = TextEncoder.from_dict(saved)
+    _ = words.words
+    return words
 
 
 def _state(model: nn.Module) -> list[tuple[str, Tensor]]:

@@ -11,34 +11,41 @@ import numpy as np
 import torch
 from torch import nn
 
+from calibrant.data.image_encoder import ImageEncoder
 from calibrant.data.input_columns import InputColumns
 from calibrant.data.redaction import redacted_column
 from calibrant.data.table_encoder import TableEncoder
-from calibrant.data.text_encoder import TextEncoder
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.models.options import plain
+from calibrant.models.ensemble import Ensemble
+from calibrant.models.mc_dropout import MCDropout
 from calibrant.models.saved_parts import (
     config_of,
     device_named,
+    module_of,
+    networks_of,
     read_encoder,
     read_network,
     write_encoder,
     write_network,
 )
-from calibrant.models.scorer_inputs import as_inputs, columns_of
-from calibrant.models.scoring import array_logits, device_of, text_logits
+from calibrant.models.scorer_checks import as_shift, check_alike, check_length, text_column_of
+from calibrant.models.scorer_inputs import Encoder, as_inputs, columns_of, kind_of
+from calibrant.models.scoring import (
+    array_logits,
+    device_of,
+    image_logits,
+    text_logits,
+)
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 __all__ = ["Scorer"]
 
-Encoder = TextEncoder | TableEncoder
-
 
 class Scorer:
-    """What turns texts or rows of a table into logits: the model of a bundle.
+    """What turns texts, rows of a table or images into logits: the model of a bundle.
 
     $$ z = f(e(x)) - s $$
 
@@ -49,12 +56,14 @@ class Scorer:
 
     Parameters
     ----------
-    encoder : a fitted `TextEncoder` or `TableEncoder`
+    encoder : a fitted `TextEncoder`, `SubwordEncoder`, `TableEncoder` or `ImageEncoder`
     model : the network; it must have a `config`, as registered networks do
     shift : (K,) what is taken off the logits, or None
     redact : whether e-mail addresses, numbers and the like are taken out of texts first
     column : name of the column of texts in a table; None for "text"
     classes : names of the classes in the order of the logits; None where they are not known
+    resize : whether images of other sizes are brought to that of the encoder where files are read,
+        as those it was trained on were; arrays of another size are refused all the same
     device : where the network runs: "cpu", "cuda", "cuda:1", or "auto" for a GPU where there is one
 
     Examples
@@ -77,21 +86,21 @@ class Scorer:
         redact: bool = False,
         column: str | None = None,
         classes: Sequence[Any] | None = None,
+        resize: bool = False,
         device: str = "cpu",
     ) -> None:
-        if not isinstance(encoder, TextEncoder | TableEncoder):
-            raise InputError(
-                f"encoder must be a fitted TextEncoder or TableEncoder, got {encoder!r}."
-            )
+        self._kind = kind_of(encoder)
         config_of(model)
         self.encoder = encoder
-        self.text = isinstance(encoder, TextEncoder)
+        self.text = self._kind == "text"
         self.redact = bool(redact) and self.text
+        self.resize = bool(resize) and self._kind == "image"
         self.column = (column or "text") if self.text else None
         self.model = copy.deepcopy(model).float().to(device_named(device)).eval()
         self.model.requires_grad_(False)
+        check_length(encoder, self.model)
         self.n_classes = self._tried()
-        self.shift = _as_shift(shift, self.n_classes)
+        self.shift = as_shift(shift, self.n_classes)
         self.classes = None if classes is None else tuple(classes)
         if self.classes is not None and len(self.classes) != self.n_classes:
             raise InputError(
@@ -101,21 +110,28 @@ class Scorer:
 
     @classmethod
     def of(
-        cls, estimator: Any, *, column: str | None = None, redact: bool = False, device: str = "cpu"
+        cls,
+        estimator: Any,
+        *,
+        column: str | None = None,
+        redact: bool = False,
+        resize: bool = False,
+        device: str = "cpu",
     ) -> Self:
-        """Take the model out of a fitted `TextClassifier` or `TabularClassifier`.
+        """Take the model out of a fitted classifier for texts, tables or images.
 
         Parameters
         ----------
         estimator : the fitted classifier; its `predict_logits` gives the same
-        column : name of the column of texts; None for "text", and for tables
+        column : name of the column of texts; None for "text", and for tables and images
         redact : whether texts are redacted first, as those it was trained on were
+        resize : whether the images it was trained on were brought to one size
         device : see `Scorer`
         """
         if not hasattr(estimator, "encoder_") or not hasattr(estimator, "model_"):
             raise InputError(
-                "scorer must come from a fitted TextClassifier or TabularClassifier, got "
-                f"{type(estimator).__name__}: call fit first."
+                "scorer must come from a fitted TextClassifier, TabularClassifier or "
+                f"ImageClassifier, got {type(estimator).__name__}: call fit first."
             )
         return cls(
             estimator.encoder_,
@@ -124,18 +140,77 @@ class Scorer:
             redact=redact,
             column=column,
             classes=estimator.classes_.tolist(),
+            resize=resize,
             device=device,
+        )
+
+    @classmethod
+    def together(cls, scorers: Sequence[Scorer]) -> Self:
+        """Make one model of several that read the same: it averages their probabilities.
+
+        What each takes off its logits moves into the `Ensemble`; the result takes off nothing.
+
+        Parameters
+        ----------
+        scorers : at least two, with the same encoder, classes and column
+
+        Examples
+        --------
+        >>> from calibrant.models import MLP
+        >>> encoder = TableEncoder().fit({"weight": [1.0, 2.0]})
+        >>> both = Scorer.together([Scorer(encoder, MLP(1, 2)), Scorer(encoder, MLP(1, 2))])
+        >>> both.config["model"], both.networks
+        ('ensemble', ('mlp', 'mlp'))
+        """
+        if len(scorers) < 2:
+            raise InputError(f"an ensemble needs at least two models, got {len(scorers)}.")
+        first = scorers[0]
+        for place, other in enumerate(scorers[1:], start=1):
+            check_alike(first, other, place)
+        shifts = None
+        if any(one.shift is not None for one in scorers):
+            nothing = np.zeros(first.n_classes)
+            shifts = np.stack([nothing if one.shift is None else one.shift for one in scorers])
+        return cls._like(first, Ensemble([one.model for one in scorers], shifts))
+
+    @classmethod
+    def thinned(cls, scorer: Scorer, passes: int = 20, *, seed: int = 0) -> Self:
+        """Keep the dropout of a model on: it averages the probabilities of thinned copies.
+
+        Parameters
+        ----------
+        scorer : a model whose network has dropout
+        passes, seed : how many copies, and the seed of what they drop; see `MCDropout`
+        """
+        return cls._like(scorer, MCDropout(scorer.model, passes, seed, scorer.shift))
+
+    @classmethod
+    def _like(cls, other: Scorer, model: nn.Module) -> Self:
+        """Return a model that reads what another one does, without a shift of its own."""
+        return cls(
+            other.encoder,
+            model,
+            redact=other.redact,
+            column=other.column,
+            classes=other.classes,
+            resize=other.resize,
+            device=str(other.device),
         )
 
     @property
     def kind(self) -> str:
-        """What it reads: "text" or "table"."""
-        return "text" if self.text else "table"
+        """What it reads: "text", "table" or "image"."""
+        return self._kind
 
     @property
     def columns(self) -> InputColumns:
-        """The columns that it reads of a table."""
+        """The columns that it reads of a table: none where it reads images."""
         return columns_of(self.encoder, self.column)
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """The names of its networks: one, or those that it averages."""
+        return networks_of(self.config)
 
     @property
     def config(self) -> dict[str, Any]:
@@ -152,8 +227,9 @@ class Scorer:
 
         Parameters
         ----------
-        inputs : a list or a column of texts, or a table with that column; or, where the model
-            reads tables, a table as `TableEncoder` takes it
+        inputs : a list or a column of texts, or a table with that column; where the model reads
+            tables, a table as `TableEncoder` takes it; where it reads images, bytes (n, H, W, C)
+            as `as_images` takes them
         """
         rows = as_inputs(inputs, self.encoder, self.column)
         if self.redact:
@@ -162,6 +238,11 @@ class Scorer:
 
     def pick(self, table: pa.Table) -> Any:
         """Take what `predict_logits` reads out of an Arrow table that may have further columns."""
+        if self._kind == "image":
+            raise InputError(
+                "the bundle reads images, which a table does not hold: give predict_logits, "
+                "predict_proba or decide the images."
+            )
         if isinstance(self.encoder, TableEncoder) and not self.encoder.named_:
             return table  # columns without names go by position
         picked = self.columns.picked_from(table)
@@ -171,15 +252,17 @@ class Scorer:
         """Write `model.safetensors` and, for texts, `tokenizer.json`; return what `load` takes."""
         write_network(self.model, folder)
         named = {"text": self.column} if self.text else self.columns.to_dict()
+        resize = {"resize": self.resize} if self._kind == "image" else {}
         return {
             "kind": "torch",
             "input": self.kind,
             "columns": named,
             "encoder": write_encoder(self.encoder, folder),
             "model": self.config,
-            "module": type(self.model).__module__,
+            "module": module_of(self.model),
             "log_shift": None if self.shift is None else self.shift.tolist(),
             "redact": self.redact,
+            **resize,
         }
 
     @classmethod
@@ -202,26 +285,37 @@ class Scorer:
             network,
             spec["log_shift"],
             redact=spec["redact"],
-            column=_text_column(spec),
+            column=text_column_of(spec),
             classes=classes,
+            resize=spec.get("resize", False),
             device=device,
         )
 
     def _logits(self, rows: Any) -> FloatArray:
-        if isinstance(self.encoder, TextEncoder):
-            found = text_logits(self.model, *self.encoder.encode(rows))
+        encoder = self.encoder
+        if isinstance(encoder, ImageEncoder):
+            found = image_logits(self.model, rows, mean=encoder.mean_, std=encoder.std_)
+        elif isinstance(encoder, TableEncoder):
+            found = array_logits(self.model, encoder.transform(rows))
         else:
-            found = array_logits(self.model, self.encoder.transform(rows))
+            found = text_logits(self.model, *encoder.encode(rows))
         logits = found.astype(np.float64)
         return logits if self.shift is None else logits - self.shift
 
     def trial(self) -> FloatArray:
         """Return the network's own logits of one made-up row, which touches every part of it."""
-        if isinstance(self.encoder, TextEncoder):
-            last = len(self.encoder.words) - 1  # also makes the tokenizer, before threads come
-            return text_logits(self.model, np.array([1, last]), np.array([0, 2])).astype(np.float64)
-        width = len(self.encoder.get_feature_names_out())
-        return array_logits(self.model, np.zeros((1, width), dtype=np.float32)).astype(np.float64)
+        encoder = self.encoder
+        if isinstance(encoder, ImageEncoder):
+            shape = (1, *encoder.size_, encoder.channels_)
+            image = (7 * np.arange(np.prod(shape)) % 256).astype(np.uint8).reshape(shape)
+            found = image_logits(self.model, image, mean=encoder.mean_, std=encoder.std_)
+        elif isinstance(encoder, TableEncoder):
+            width = len(encoder.get_feature_names_out())
+            found = array_logits(self.model, np.zeros((1, width), dtype=np.float32))
+        else:
+            last = len(encoder.words) - 1  # also makes the tokenizer, before threads come
+            found = text_logits(self.model, np.array([1, last]), np.array([0, 2]))
+        return found.astype(np.float64)
 
     def _tried(self) -> int:
         """Return the number of classes; refuse a network that cannot read what is encoded."""
@@ -235,24 +329,3 @@ class Scorer:
                 f"the network must give a row of at least two logits, got shape {found.shape}."
             )
         return int(found.shape[1])
-
-
-def _text_column(spec: Mapping[str, Any]) -> str | None:
-    if spec["input"] != "text":
-        return None
-    name = spec["columns"].get("text")
-    if not isinstance(name, str) or not name:
-        raise InputError("the manifest does not name the column of texts.")
-    return name
-
-
-def _as_shift(shift: Any, n_classes: int) -> FloatArray | None:
-    if shift is None:
-        return None
-    try:
-        found = np.asarray(plain(shift), dtype=np.float64)
-    except (TypeError, ValueError):
-        found = np.empty(0)
-    if found.shape != (n_classes,) or not np.isfinite(found).all():
-        raise InputError(f"shift must hold {n_classes} finite numbers, one for each class.")
-    return found

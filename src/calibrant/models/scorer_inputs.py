@@ -1,4 +1,4 @@
-"""What a running model is given: a column of texts, or a table with the columns it knows."""
+"""What a running model is given: a column of texts, a table with the columns it knows, images."""
 
 from __future__ import annotations
 
@@ -6,30 +6,59 @@ from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
+from calibrant.data.image_encoder import ImageEncoder
 from calibrant.data.input_columns import InputColumns, listed, refuse_lacking
 from calibrant.data.number_column import NumberColumn
+from calibrant.data.subword_encoder import SubwordEncoder
 from calibrant.data.table_columns import as_table
 from calibrant.data.table_encoder import TableEncoder
 from calibrant.data.text_encoder import TextEncoder, as_text_column
 from calibrant.errors import InputError
 
-__all__ = ["as_inputs", "columns_of"]
+__all__ = ["Encoder", "as_inputs", "columns_of", "kind_of"]
+
+Encoder = TextEncoder | SubwordEncoder | TableEncoder | ImageEncoder
 
 
-def columns_of(encoder: TextEncoder | TableEncoder, column: str | None) -> InputColumns:
-    """Return the columns that an encoder reads."""
-    if isinstance(encoder, TextEncoder):
+def kind_of(encoder: Any) -> str:
+    """Return what an encoder reads: "text", "table" or "image"; refuse what is no encoder.
+
+    Examples
+    --------
+    >>> kind_of(TextEncoder())
+    'text'
+    """
+    if isinstance(encoder, TextEncoder | SubwordEncoder):
+        return "text"
+    if isinstance(encoder, TableEncoder):
+        return "table"
+    if isinstance(encoder, ImageEncoder):
+        return "image"
+    raise InputError(
+        "encoder must be a fitted TextEncoder, SubwordEncoder, TableEncoder or ImageEncoder, got "
+        f"{encoder!r}."
+    )
+
+
+def columns_of(encoder: Encoder, column: str | None) -> InputColumns:
+    """Return the columns that an encoder reads; images stand in no table."""
+    if isinstance(encoder, TextEncoder | SubwordEncoder):
         return InputColumns(texts=(str(column),))
+    if isinstance(encoder, ImageEncoder):
+        return InputColumns()
     numbers = [each.name for each in encoder.columns_ if isinstance(each, NumberColumn)]
     texts = [each.name for each in encoder.columns_ if not isinstance(each, NumberColumn)]
     return InputColumns(tuple(numbers), tuple(texts))
 
 
-def as_inputs(inputs: Any, encoder: TextEncoder | TableEncoder, column: str | None) -> Any:
-    """Return texts as an Arrow column, or a table as columns; refuse anything else."""
-    if isinstance(encoder, TextEncoder):
+def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:
+    """Return texts as an Arrow column, a table as columns, images as bytes (n, H, W, C)."""
+    if isinstance(encoder, TextEncoder | SubwordEncoder):
         _refuse_numbers(inputs, str(column))
         return as_text_column(_text_column(inputs, str(column)), name="inputs")
+    if isinstance(encoder, ImageEncoder):
+        _refuse_no_images(inputs, encoder)
+        return encoder.checked(inputs, name="inputs")
     if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
         raise InputError(
             "inputs must be a table, got a list of texts: give a DataFrame, a dict of columns or a "
@@ -59,12 +88,37 @@ def _text_column(inputs: Any, column: str) -> Any:
 
 def _refuse_numbers(inputs: Any, column: str) -> None:
     """Refuse scores where texts are read: they are given by name."""
-    first = inputs
-    while isinstance(first, list | tuple) and first:
-        first = first[0]
-    kind = getattr(getattr(first, "dtype", None), "kind", "") if hasattr(first, "dtype") else ""
-    if isinstance(first, Number) or str(kind) in ("b", "i", "u", "f"):
+    if _is_number(_nested(inputs)[0]):
         raise InputError(
             f"inputs must be texts (column {column!r} of a table), got numbers: give scores as "
             "logits= or probs=."
         )
+
+
+def _refuse_no_images(inputs: Any, encoder: ImageEncoder) -> None:
+    """Refuse tables and scores where images are read, and an image that is not in a list."""
+    height, width = encoder.size_
+    wanted = f"inputs must be images, an array (n, {height}, {width}, {encoder.channels_}) of bytes"
+    first, depth = _nested(inputs)
+    if isinstance(first, Mapping) or hasattr(first, "column_names") or hasattr(first, "columns"):
+        raise InputError(f"{wanted}, got a table: give the images themselves.")
+    if not _is_number(first) or depth > 2:
+        return
+    if getattr(inputs, "shape", ()) == encoder.size_:
+        raise InputError(f"{wanted}, got a single one: put it into a list.")
+    raise InputError(f"{wanted}, got rows of numbers: give scores as logits= or probs=.")
+
+
+def _nested(inputs: Any) -> tuple[Any, int]:
+    """Return what stands first within lists, and how many dimensions lists and array have."""
+    depth, first = 0, inputs
+    while isinstance(first, list | tuple) and first:
+        depth, first = depth + 1, first[0]
+    return first, depth + len(getattr(first, "shape", ()))
+
+
+def _is_number(first: Any) -> bool:
+    if hasattr(first, "detach"):  # a tensor
+        return True
+    kind = getattr(getattr(first, "dtype", None), "kind", "") if hasattr(first, "dtype") else ""
+    return isinstance(first, Number) or str(kind) in ("b", "i", "u", "f")

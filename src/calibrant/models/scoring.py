@@ -7,10 +7,18 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from calibrant.inputs import IntArray
+from calibrant.data.image_encoder import scale_and_offset
+from calibrant.inputs import FloatArray, IntArray
 from calibrant.models.text_batch import padded
 
-__all__ = ["AT_A_TIME", "array_logits", "device_of", "text_logits"]
+__all__ = [
+    "AT_A_TIME",
+    "array_logits",
+    "device_of",
+    "image_logits",
+    "images_at_a_time",
+    "text_logits",
+]
 
 AT_A_TIME = 256
 """Rows in a batch on a CPU. More do not go faster there, for the states leave the caches.
@@ -21,6 +29,10 @@ rows that it is asked with.
 """
 
 _AT_A_TIME_ON_A_GPU = 4096
+
+_PIXELS = {"cpu": 2**16, "cuda": 2**20}
+"""Pixels of all images of a batch: 64 and 1,024 images of 32 x 32. Of each pixel a network may keep
+a few hundred numbers, so this bounds its memory, whatever the size of the images."""
 
 
 def text_logits(model: nn.Module, tokens: IntArray, offsets: IntArray) -> NDArray[np.float32]:
@@ -73,6 +85,40 @@ def array_logits(model: nn.Module, features: NDArray[np.float32]) -> NDArray[np.
     return np.asarray(logits[: len(features)].float().cpu().numpy())
 
 
+def image_logits(
+    model: nn.Module, images: NDArray[np.uint8], *, mean: FloatArray, std: FloatArray
+) -> NDArray[np.float32]:
+    """Return the logits (n, K) of images, which become numbers a batch at a time.
+
+    The model must be in eval mode. It is called with normalised images (b, C, H, W), see
+    `ImageEncoder`. The images go to it as bytes, a quarter of what they are as numbers.
+
+    Parameters
+    ----------
+    model : the network
+    images : (n, H, W, C) bytes
+    mean, std : (C,) of each channel, in units of 0..1
+
+    Examples
+    --------
+    >>> from calibrant.models import WideResNet
+    >>> model = WideResNet(1, 3, widen=1, blocks=1).eval()
+    >>> images = np.zeros((5, 8, 8, 1), dtype=np.uint8)
+    >>> image_logits(model, images, mean=np.array([0.5]), std=np.array([0.25])).shape
+    (5, 3)
+    """
+    device = device_of(model)
+    scale, offset = (torch.from_numpy(part).to(device) for part in scale_and_offset(mean, std))
+    step = images_at_a_time(device, *images.shape[1:3])
+    parts = []
+    with torch.inference_mode():
+        for start in range(0, len(images), step):
+            batch = torch.from_numpy(np.array(images[start : start + step])).to(device)
+            # Channels stay last in memory, as they came.
+            parts.append(model(batch.mul(scale).add_(offset).permute(0, 3, 1, 2)))
+        return np.asarray(torch.cat(parts).float().cpu().numpy())
+
+
 def device_of(model: nn.Module) -> torch.device:
     """Return where the weights of a network are."""
     return next((part.device for part in model.parameters()), torch.device("cpu"))
@@ -80,6 +126,17 @@ def device_of(model: nn.Module) -> torch.device:
 
 def _batch_size(device: torch.device) -> int:
     return AT_A_TIME if device.type == "cpu" else _AT_A_TIME_ON_A_GPU
+
+
+def images_at_a_time(device: torch.device, height: int, width: int) -> int:
+    """Return how many images of a size share a batch.
+
+    Examples
+    --------
+    >>> images_at_a_time(torch.device("cpu"), 32, 32)
+    64
+    """
+    return max(_PIXELS.get(device.type, _PIXELS["cpu"]) // (height * width), 1)
 
 
 def _in_place(logits: Tensor, order: Tensor) -> NDArray[np.float32]:

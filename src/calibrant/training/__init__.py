@@ -4,6 +4,8 @@ from calibrant.training.array_rows import ArrayRows
 from calibrant.training.batches import Batch, Rows
 from calibrant.training.bin_trace import BinTrace
 from calibrant.training.hooks import Hook, Run
+from calibrant.training.image import ImageClassifier
+from calibrant.training.image_rows import ImageRows
 from calibrant.training.loop import train
 from calibrant.training.options import TrainingOptions
 from calibrant.training.records import EpochRecord, Trained
@@ -18,6 +20,8 @@ __all__ = [
     "BinTrace",
     "EpochRecord",
     "Hook",
+    "ImageClassifier",
+    "ImageRows",
     "Rows",
     "Run",
     "TabularClassifier",

@@ -14,15 +14,16 @@ from calibrant.training.batches import Batch
 from calibrant.training.dealing import (
     as_row_labels,
     batch_sizes,
+    blocks,
     check_batch_size,
     order_of,
     own_part,
+    views,
 )
 
 __all__ = ["ArrayRows"]
 
 _BLOCK = 64 * 2**20  # bytes gathered at a time: bounds the memory of an epoch
-_BATCHES = 256  # and batches: whoever wants the first only need not wait for all
 
 
 class ArrayRows:
@@ -81,36 +82,11 @@ class ArrayRows:
         order, sizes = own_part(order_of(len(self), generator), sizes, shard, shuffled=shuffled)
         order = order.to(self.labels.device)
         in_order = not shuffled and shard[1] == 1
-        for start, stop, block in _blocks(sizes, self.features):
+        row = self.features.nbytes // max(len(self), 1)
+        for start, stop, block in blocks(sizes, row, _BLOCK):
             places = order[start:stop]
             chosen = slice(start, stop) if in_order else places
-            yield from _views(places, self.features[chosen], self.labels[chosen], block)
-
-
-def _views(places: Tensor, features: Tensor, labels: Tensor, sizes: list[int]) -> Iterator[Batch]:
-    parts = zip(
-        places.split_with_sizes(sizes),
-        features.split_with_sizes(sizes),
-        labels.split_with_sizes(sizes),
-        strict=True,
-    )
-    for of_places, of_features, of_labels in parts:
-        yield Batch(of_places, (of_features,), of_labels)
-
-
-def _blocks(sizes: list[int], features: Tensor) -> Iterator[tuple[int, int, list[int]]]:
-    """Group batches into blocks: where each starts and stops, and the sizes of its batches."""
-    row = features.nbytes // max(len(features), 1)
-    block: list[int] = []
-    start = rows = 0
-    for size in sizes:
-        if block and ((rows + size) * row > _BLOCK or len(block) == _BATCHES):
-            yield start, start + rows, block
-            start, block, rows = start + rows, [], 0
-        block.append(size)
-        rows += size
-    if block:
-        yield start, start + rows, block
+            yield from views(places, self.features[chosen], self.labels[chosen], block)
 
 
 def _as_features(features: Any) -> Tensor:

@@ -20,7 +20,8 @@ from calibrant.training.tensor_file import bytes_of, read_state, write_state
 __all__ = ["Checkpoints", "fingerprint_of"]
 
 _KEPT = 2  # the newest, and the one before in case the newest is damaged
-_FREE = ("device", "devices")  # options that may change from one start to the next
+_FREE = ("device", "devices", "accumulate", "compile")
+"""Options that may change from one start to the next: a step stays the same step."""
 _START = "first weights"
 
 
@@ -116,7 +117,8 @@ def fingerprint_of(
     found["model"] = f"{type(model).__name__} {_crc(repr(model), repr(shapes)):08x}"
     found["loss"] = describe(loss)
     for name, rows in splits.items():
-        found[f"{name} rows"] = f"{len(rows)} {_checksum(rows):08x}"
+        changed = getattr(rows, "augmentation", "")  # what a shuffled epoch does to its rows
+        found[f"{name} rows"] = f"{len(rows)} {_checksum(rows):08x} {changed}".rstrip()
     weights = (value for value in state.values() if isinstance(value, Tensor))
     found[_START] = f"{_crc(*weights):08x}"  # last: only where all else is the same is it warned of
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from numbers import Integral
 from typing import Any
 
@@ -9,8 +10,19 @@ import torch
 from torch import Generator, Tensor
 
 from calibrant.errors import InputError
+from calibrant.training.batches import Batch
 
-__all__ = ["as_row_labels", "batch_sizes", "check_batch_size", "order_of", "own_part"]
+__all__ = [
+    "as_row_labels",
+    "batch_sizes",
+    "blocks",
+    "check_batch_size",
+    "order_of",
+    "own_part",
+    "views",
+]
+
+_BATCHES = 256  # of a block: whoever wants the first only need not wait for all
 
 
 def as_row_labels(labels: Any, n: int) -> Tensor:
@@ -64,6 +76,33 @@ def batch_sizes(n: int, size: int, *, shuffled: bool, world: int = 1) -> list[in
     return [*sizes, rest]
 
 
+def blocks(sizes: list[int], row: int, most: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Group batches into blocks: where each starts and stops, and the sizes of its batches.
+
+    Parameters
+    ----------
+    sizes : rows of each batch
+    row : bytes of a row
+    most : bytes of a block; a batch that has more is a block of its own
+
+    Examples
+    --------
+    >>> from calibrant.training.dealing import blocks
+    >>> list(blocks([4, 4, 1], row=10, most=80))
+    [(0, 8, [4, 4]), (8, 9, [1])]
+    """
+    block: list[int] = []
+    start = rows = 0
+    for size in sizes:
+        if block and ((rows + size) * row > most or len(block) == _BATCHES):
+            yield start, start + rows, block
+            start, block, rows = start + rows, [], 0
+        block.append(size)
+        rows += size
+    if block:
+        yield start, start + rows, block
+
+
 def own_part(
     order: Tensor, sizes: list[int], shard: tuple[int, int], *, shuffled: bool
 ) -> tuple[Tensor, list[int]]:
@@ -81,3 +120,15 @@ def own_part(
     parts = [batch[rank::world] for batch in batches if not shuffled or len(batch) >= world]
     parts = [part for part in parts if len(part)]
     return torch.cat([order[:0], *parts]), [len(part) for part in parts]
+
+
+def views(places: Tensor, features: Tensor, labels: Tensor, sizes: list[int]) -> Iterator[Batch]:
+    """Deal a block of rows as batches of these sizes, which are views of it."""
+    parts = zip(
+        places.split_with_sizes(sizes),
+        features.split_with_sizes(sizes),
+        labels.split_with_sizes(sizes),
+        strict=True,
+    )
+    for of_places, of_features, of_labels in parts:
+        yield Batch(of_places, (of_features,), of_labels)

@@ -30,6 +30,7 @@ def make_fabric(options: TrainingOptions) -> Any:
         raise InputError(
             f"precision {options.precision!r} needs a GPU: choose 'bf16-mixed' or '32-true'."
         )
+    _check_gpus(accelerator, local)
     many = world > 1
     with _quiet():
         fabric = Fabric(
@@ -39,13 +40,23 @@ def make_fabric(options: TrainingOptions) -> Any:
             strategy="ddp" if many else "auto",
             precision=options.precision,
         )
-    fabric.launch()
+        fabric.launch()
     return fabric
+
+
+def _check_gpus(accelerator: str, devices: int) -> None:
+    """Refuse more processes than there are GPUs: each takes one."""
+    found = torch.cuda.device_count()
+    if accelerator == "cuda" and devices > found:
+        raise InputError(
+            f"devices={devices} needs {devices} GPUs, but torch sees {found}: ask for {found}, or "
+            "choose device='cpu'."
+        )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Fabric from telling at every run which precision it was asked for."""
+    """Keep Fabric from telling at every run which precision it has and could have."""
     logger = logging.getLogger("lightning_fabric")
     level = logger.level
     logger.setLevel(logging.WARNING)

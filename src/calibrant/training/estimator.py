@@ -5,10 +5,10 @@ from __future__ import annotations
 import copy
 import warnings
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 
 import numpy as np
 import torch
@@ -31,15 +31,18 @@ from calibrant.training.scoring import predict_logits
 from calibrant.training.seeds import own_randomness
 from calibrant.training.steer_split import steer_mask
 
-__all__ = ["Estimator"]
+__all__ = ["Auto", "Estimator"]
+
+Auto = Literal["auto"]
+"""The word for: as networks of this kind are usually trained."""
 
 # Parameters of an estimator that are options of the loop, by the names of `TrainingOptions`.
 _OPTIONS = {
     name: name
     for name in (
-        "epochs", "batch_size", "optimizer", "learning_rate", "weight_decay", "momentum",
-        "schedule", "milestones", "warmup", "clip", "precision", "patience", "min_delta",
-        "choose_by", "seed", "device",
+        "epochs", "batch_size", "accumulate", "optimizer", "learning_rate", "weight_decay",
+        "momentum", "nesterov", "schedule", "milestones", "warmup", "clip", "precision", "compile",
+        "patience", "min_delta", "choose_by", "seed", "device", "devices",
     )
 } | {"milestone_drop": "drop"}  # fmt: skip
 
@@ -65,19 +68,22 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self,
         *,
         loss: LossLike,
-        epochs: int,
-        batch_size: int,
-        optimizer: Optimizer,
-        learning_rate: float,
-        weight_decay: float,
+        epochs: int | Auto,
+        batch_size: int | Auto,
+        accumulate: int,
+        optimizer: Optimizer | Auto,
+        learning_rate: float | Auto,
+        weight_decay: float | Auto,
         momentum: float,
-        schedule: Schedule,
+        nesterov: bool | Auto,
+        schedule: Schedule | Auto,
         milestones: Sequence[int],
         milestone_drop: float,
-        warmup: float,
-        clip: float | None,
+        warmup: float | Auto,
+        clip: float | Auto | None,
         precision: Precision,
-        patience: int | None,
+        compile: bool,
+        patience: int | Auto | None,
         min_delta: float,
         choose_by: ChooseBy,
         steer_share: float,
@@ -85,6 +91,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         correct_prior: bool,
         seed: int,
         device: str,
+        devices: int,
         folder: str | Path | None,
         hooks: Sequence[Hook],
         progress: bool,
@@ -92,16 +99,19 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.loss = loss
         self.epochs = epochs
         self.batch_size = batch_size
+        self.accumulate = accumulate
         self.optimizer = optimizer
         self.learning_rate = learning_rate
         self.weight_decay = weight_decay
         self.momentum = momentum
+        self.nesterov = nesterov
         self.schedule = schedule
         self.milestones = milestones
         self.milestone_drop = milestone_drop
         self.warmup = warmup
         self.clip = clip
         self.precision = precision
+        self.compile = compile
         self.patience = patience
         self.min_delta = min_delta
         self.choose_by = choose_by
@@ -110,6 +120,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.correct_prior = correct_prior
         self.seed = seed
         self.device = device
+        self.devices = devices
         self.folder = folder
         self.hooks = hooks
         self.progress = progress
@@ -162,6 +173,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.classes_, self.encoder_ = classes, encoder
         # Rows are scored in 32-bit floats, whatever the network was trained in.
         self.model_, self.loss_ = trained.model.float(), trained.loss
+        self.options_ = options
         self.records_, self.best_epoch_ = trained.records, trained.best_epoch
         self.why_ = trained.why
         self.steer_places_, self._resampling_shift = splits.places, log_shift
@@ -235,8 +247,17 @@ class Estimator(ClassifierMixin, BaseEstimator):
     def _note_columns(self, rows: Any) -> None:
         """Keep what scikit-learn wants to know about the columns."""
 
+    def _usual(self) -> Mapping[str, Any]:
+        """Return what "auto" stands for, by parameter."""
+        return {}
+
+    def _asked(self, name: str) -> Any:
+        """Return a parameter, or what is usual where it is "auto"."""
+        value = getattr(self, name)
+        return self._usual().get(name, value) if value == "auto" else value
+
     def _options(self) -> TrainingOptions:
-        found = {option: getattr(self, name) for name, option in _OPTIONS.items()}
+        found = {option: self._asked(name) for name, option in _OPTIONS.items()}
         return TrainingOptions(**found)
 
     def _checked_hooks(self) -> tuple[Hook, ...]:
@@ -309,6 +330,8 @@ class _Splits:
 
 
 def _taken(rows: Any, places: IntArray) -> Any:
+    if isinstance(rows, np.ndarray):  # its own take would count single numbers
+        return rows[places]
     return rows.take(places) if hasattr(rows, "take") else [rows[place] for place in places]
 
 

@@ -20,6 +20,7 @@ from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
 from calibrant.training.records import EpochRecord, Trained
 from calibrant.training.scoring import weight_type
+from calibrant.training.speed import compiled, in_fast_layout, lay_out_as_weights
 from calibrant.training.split_checks import check_batches
 from calibrant.training.stopping import Stopping
 
@@ -74,7 +75,7 @@ def set_up(
 ) -> Job:
     """Put model, loss, optimiser and rows where the run runs."""
     fabric = make_fabric(options)
-    check_batches(model, train_rows, steer_rows, options.batch_size, fabric.world_size)
+    check_batches(model, train_rows, steer_rows, options, fabric.world_size)
     if fabric.world_size > 1 and any(True for _ in loss.parameters()):
         raise InputError(
             "a loss with weights of its own cannot be trained on several processes: devices=1."
@@ -82,7 +83,9 @@ def set_up(
     loss.to(fabric.device)
     frozen = [part for part in model.modules() if model.training and not part.training]
     weights = [*model.parameters(), *loss.parameters()]
-    wrapped, optimizer = fabric.setup(model, make_optimizer(weights, options))
+    in_fast_layout(model)
+    fast = compiled(model, options, fabric.device)
+    wrapped, optimizer = fabric.setup(fast, make_optimizer(weights, options))
     if fits(train_rows.nbytes + steer_rows.nbytes, fabric.device):
         train_rows, steer_rows = train_rows.to(fabric.device), steer_rows.to(fabric.device)
     return Job(
@@ -105,11 +108,11 @@ def set_up(
 
 
 def _wrapper_is_idle(fabric: Any, options: TrainingOptions) -> bool:
-    """Whether Fabric has neither a precision to change nor processes to wait for.
+    """Whether the wrapper has neither a precision to change nor processes to wait for.
 
     In "64-true" it hands logits on in 32 bits, on one process as on several.
     """
-    return fabric.world_size == 1 and options.precision == "32-true"
+    return fabric.world_size == 1 and options.precision == "32-true" and not options.compile
 
 
 def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:
@@ -155,6 +158,7 @@ def go_on(job: Job, checkpoints: Checkpoints) -> None:
     job.module.load_state_dict(state["model"])
     run.loss.load_state_dict(state["loss"])
     job.optimizer.load_state_dict(state["optimizer"])
+    lay_out_as_weights(job.optimizer)
     run.fabric.strategy.precision.load_state_dict(state["precision"])
     run.records = [EpochRecord.from_dict(one) for one in state["records"]]
     run.epoch, run.step = state["epoch"] + 1, state["step"]

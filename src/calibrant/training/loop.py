@@ -26,15 +26,18 @@ from calibrant.training.memory import naming_out_of_memory
 from calibrant.training.optimisers import learning_rate_at, set_learning_rate
 from calibrant.training.options import TrainingOptions
 from calibrant.training.progress import ProgressBar
+from calibrant.training.ranks import naming_lost_ranks
 from calibrant.training.records import EpochRecord, Trained
 from calibrant.training.scoring import gathered, moved, score, share_buffers
 from calibrant.training.seeds import own_randomness, row_order, seed_epoch
+from calibrant.training.speed import naming_failed_compilation, tuned_convolutions
 from calibrant.training.split_checks import check_shift, check_splits, class_counts
 from calibrant.training.steering import steer_figures
 
 __all__ = ["train"]
 
-_SCORED = 1024  # rows scored at a time, at least: without gradients more fit than in training
+_SCORED = 1024  # rows scored at a time, at most: without gradients
+_TIMES = 4  # as many fit as in training, at least
 
 
 def train(
@@ -103,7 +106,10 @@ def train(
         for hook in hooks:
             at_the_end.callback(hook.close)
         at_the_end.enter_context(own_randomness())
-        at_the_end.enter_context(naming_out_of_memory(options.batch_size))
+        at_the_end.enter_context(naming_out_of_memory(options.batch_size, options.accumulate))
+        at_the_end.enter_context(naming_lost_ranks())
+        at_the_end.enter_context(naming_failed_compilation())
+        at_the_end.enter_context(tuned_convolutions(model))
         job = set_up(model, module, train_rows, steer_rows, options, shift)
         if progress:
             bar = ProgressBar(options.epochs, job.steps)
@@ -170,12 +176,14 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
 
 def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor, Tensor]:
     """Take one optimiser step on a batch; return its logits and its loss, detached."""
-    run = job.run
-    logits = job.forward(*(moved(part, job.device, job.kind) for part in inputs))
-    loss = run.loss(logits, labels.to(job.device, non_blocking=True))
-    check_value(loss, type(run.loss).__name__)
-    # Processes average their gradients; a sum over rows is to be the sum over all of them.
-    run.fabric.backward(loss * job.shard[1] if job.shard[1] > 1 and _is_sum(run.loss) else loss)
+    run, n, parts = job.run, len(labels), _parts(job, inputs, labels)
+    summed = _is_sum(run.loss)
+    found = []
+    for place, (own, classes) in enumerate(parts):
+        share = 1.0 if summed else len(classes) / n
+        # Processes average their gradients, once the last part is in.
+        with run.fabric.no_backward_sync(run.model, enabled=place < len(parts) - 1):
+            found.append(_backward(job, own, classes, share, summed))
     if job.options.clip is not None:
         run.fabric.clip_gradients(
             run.model, job.optimizer, max_norm=job.options.clip, error_if_nonfinite=False
@@ -183,7 +191,37 @@ def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor,
     job.optimizer.step()
     for weight in job.weights:  # what zero_grad does, without its look at every option
         weight.grad = None
-    return logits.detach(), loss.detach()
+    if len(found) == 1:
+        return found[0]
+    logits, losses = zip(*found, strict=True)
+    return torch.cat(logits), torch.stack(losses).sum()
+
+
+def _parts(
+    job: Job, inputs: tuple[Tensor, ...], labels: Tensor
+) -> list[tuple[tuple[Tensor, ...], Tensor]]:
+    """Cut a batch into the parts whose gradients are added up."""
+    many = min(job.options.accumulate, len(labels) // 2)  # batch norm cannot learn from one row
+    if many <= 1:
+        return [(inputs, labels)]
+    cut = [part.tensor_split(many) for part in (*inputs, labels)]
+    return [(parts[:-1], parts[-1]) for parts in zip(*cut, strict=True)]
+
+
+def _backward(
+    job: Job, inputs: tuple[Tensor, ...], labels: Tensor, share: float, summed: bool
+) -> tuple[Tensor, Tensor]:
+    """Add the gradients of a part of a batch, of whose rows it has this share."""
+    run = job.run
+    logits = job.forward(*(moved(part, job.device, job.kind) for part in inputs))
+    loss = run.loss(logits, labels.to(job.device, non_blocking=True))
+    check_value(loss, type(run.loss).__name__)
+    if share != 1.0:
+        loss = loss * share
+    # Processes average their gradients; a sum over rows is to be the sum over all of them.
+    run.fabric.backward(loss * job.shard[1] if job.shard[1] > 1 and summed else loss)
+    # A compiled model writes its next logits over these.
+    return logits.detach().clone() if job.options.compile else logits.detach(), loss.detach()
 
 
 def _is_sum(loss: nn.Module) -> bool:
@@ -212,7 +250,8 @@ def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
     """Return logits and labels of this process's part of the steer split, resampling undone."""
     run = job.run
     share_buffers(job.module, job.shard[1])
-    size = max(job.options.batch_size, _SCORED)
+    size = max(1, job.options.batch_size // job.options.accumulate)
+    size = max(size, min(_TIMES * size, _SCORED))
     # The model itself, not its wrapper: that would wait for processes with more batches.
     with run.fabric.autocast():
         logits, labels = score(job.module, job.steer_rows, size, job.device, job.shard)

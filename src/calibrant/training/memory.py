@@ -23,19 +23,29 @@ def fits(nbytes: int, device: torch.device) -> bool:
 
 
 @contextmanager
-def naming_out_of_memory(batch_size: int) -> Iterator[None]:
-    """Turn running out of memory into a sentence with the batch size to try."""
+def naming_out_of_memory(batch_size: int, accumulate: int = 1) -> Iterator[None]:
+    """Turn running out of memory into a sentence with what to try."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if not _is_memory(error):
             raise
-        smaller = max(batch_size // 2, 1)
-        remedy = f"try batch_size={smaller}" if batch_size > 1 else "try a smaller model"
+        own = f" in {accumulate} parts" if accumulate > 1 else ""
         raise TrainingError(
-            f"the device ran out of memory with batches of {batch_size} rows: {remedy}; "
-            "what earlier epochs saved is kept."
+            f"the device ran out of memory with batches of {batch_size} rows{own}: "
+            f"{_remedy(batch_size, accumulate)}; what earlier epochs saved is kept."
         ) from error
+
+
+def _remedy(batch_size: int, accumulate: int) -> str:
+    if batch_size == 1:
+        return "try a smaller model"
+    if 2 * accumulate > batch_size:
+        return f"try batch_size={batch_size // 2}"
+    return (
+        f"try accumulate={2 * accumulate}, which takes the same steps in smaller parts, or "
+        f"batch_size={batch_size // 2}"
+    )
 
 
 def _is_memory(error: BaseException) -> bool:

@@ -25,7 +25,7 @@ def make_optimizer(
         "fused": True,
     }
     if options.optimizer == "sgd":
-        return SGD(parameters, momentum=options.momentum, **shared)
+        return SGD(parameters, momentum=options.momentum, nesterov=options.nesterov, **shared)
     kind = Adam if options.optimizer == "adam" else AdamW
     return kind(parameters, **shared)
 

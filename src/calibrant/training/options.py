@@ -7,6 +7,8 @@ from dataclasses import asdict, dataclass
 from numbers import Integral, Real
 from typing import Any, Literal, get_args
 
+import numpy as np
+
 from calibrant.errors import InputError
 
 __all__ = ["ChooseBy", "Optimizer", "Precision", "Schedule", "TrainingOptions"]
@@ -25,10 +27,13 @@ class TrainingOptions:
     ----------
     epochs : most epochs to train
     batch_size : rows per optimiser step, over all processes together
+    accumulate : parts that a batch is cut into; their gradients are added up, so that the steps
+        stay the same and less memory is needed. Batch norm, and a loss that looks at a batch as a
+        whole (MMCE, soft F1), see the parts
     optimizer : "adam", "adamw" or "sgd"
     learning_rate : at its height
     weight_decay : of the optimiser
-    momentum : of "sgd"
+    momentum, nesterov : of "sgd"
     schedule : of the learning rate over the run: "constant", "cosine" and "linear" fall to 0,
         "steps" multiplies it by `drop` at each of `milestones` (epochs)
     milestones, drop : of the schedule "steps"
@@ -39,6 +44,7 @@ class TrainingOptions:
     min_delta : by how much the figure must improve to count
     choose_by : which figure of the steer split picks the epoch that is kept: "refinement" (log loss
         after temperature scaling: what a calibrator cannot repair later), "nll" or "f1" (macro)
+    compile : whether `torch.compile` makes the model faster; the first steps then take a minute
     seed : of the order of rows and of dropout
     device : "auto", "cpu", "cuda", "cuda:1"
     devices : processes; more than one needs `torchrun` or a script that can be started again
@@ -54,16 +60,19 @@ class TrainingOptions:
 
     epochs: int = 100
     batch_size: int = 64
+    accumulate: int = 1
     optimizer: Optimizer = "adam"
     learning_rate: float = 1e-3
     weight_decay: float = 0.0
     momentum: float = 0.9
+    nesterov: bool = False
     schedule: Schedule = "constant"
     milestones: tuple[int, ...] = ()
     drop: float = 0.1
     warmup: float = 0.0
     clip: float | None = None
     precision: Precision = "32-true"
+    compile: bool = False
     patience: int | None = 10
     min_delta: float = 1e-4
     choose_by: ChooseBy = "refinement"
@@ -79,6 +88,10 @@ class TrainingOptions:
             _choice(name, getattr(self, name), get_args(kind))
         if not isinstance(self.device, str):
             raise InputError(f"device must be a name like 'cpu' or 'cuda:1', got {self.device!r}.")
+        for name in _TRUTHS:
+            checked[name] = _truth(name, getattr(self, name))
+        if checked["nesterov"] and not checked["momentum"]:
+            raise InputError("nesterov=True needs momentum above 0, got momentum 0.")
         if self.schedule == "steps" and not checked["milestones"]:
             raise InputError('schedule="steps" needs milestones: the epochs at which to drop.')
         for name, value in checked.items():  # plain Python numbers, which a checkpoint can hold
@@ -107,7 +120,11 @@ class TrainingOptions:
 
 
 _OPTIONAL = ("patience", "clip")
-_WHOLE = (("epochs", 1), ("batch_size", 1), ("devices", 1), ("seed", 0), ("patience", 1))
+_TRUTHS = ("nesterov", "compile")
+_WHOLE = (
+    ("epochs", 1), ("batch_size", 1), ("accumulate", 1), ("devices", 1), ("seed", 0),
+    ("patience", 1),
+)  # fmt: skip
 _LEAST = 5e-324  # the smallest number above 0
 _ABOVE = ("be a finite number above 0", _LEAST, math.inf)
 _ANY = ("be a finite number of at least 0", 0.0, math.inf)
@@ -127,6 +144,12 @@ _CHOICES = {
     "choose_by": ChooseBy,
     "precision": Precision,
 }
+
+
+def _truth(name: str, value: Any) -> bool:
+    if not isinstance(value, bool | np.bool_):
+        raise InputError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
 
 
 def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:

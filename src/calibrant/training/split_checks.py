@@ -11,6 +11,7 @@ from torch.nn.modules.batchnorm import _BatchNorm
 from calibrant.errors import InputError
 from calibrant.losses.evaluating import evaluating
 from calibrant.training.batches import Rows
+from calibrant.training.options import TrainingOptions
 from calibrant.training.scoring import moved, weight_type
 
 __all__ = ["check_batches", "check_shift", "check_splits", "class_counts"]
@@ -47,16 +48,20 @@ def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
 
 
 def check_batches(
-    model: nn.Module, train_rows: Rows, steer_rows: Rows, size: int, world: int
+    model: nn.Module, train_rows: Rows, steer_rows: Rows, options: TrainingOptions, world: int
 ) -> None:
-    """Check that every process gets rows of each batch, and two where batch norm needs them."""
+    """Check that every part of a batch has rows, and two where batch norm needs them."""
     normed = any(isinstance(part, _BatchNorm) and part.training for part in model.modules())
-    least = 2 * world if normed else world
+    parts = world * options.accumulate
+    least = 2 * parts if normed else parts
     of_all = "" if world == 1 else f" on {world} processes"
+    in_parts = "" if options.accumulate == 1 else f" with accumulate={options.accumulate}"
+    both = f"{of_all}{in_parts}"
     why = " with batch norm, which cannot learn from one row" if normed else ""
+    size = options.batch_size
     for name, value in (("batch_size", size), ("the number of train rows", len(train_rows))):
         if value < least:
-            raise InputError(f"{name} must be at least {least}{of_all}{why}, got {value}.")
+            raise InputError(f"{name} must be at least {least}{both}{why}, got {value}.")
     if len(steer_rows) < world:
         raise InputError(f"the steer split must hold at least {world} rows{of_all}.")
 

@@ -60,8 +60,8 @@ class TabularClassifier(Estimator):
     hidden, dropout, batch_norm : see `MLP`
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
-    epochs, batch_size, optimizer, learning_rate, weight_decay, momentum, schedule, milestones,
-    warmup, clip, precision : see `TrainingOptions`
+    epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
+    schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; None to run them all
     min_delta : by how much the figure of `choose_by` must improve to count
@@ -78,6 +78,8 @@ class TabularClassifier(Estimator):
         frequencies
     seed : of the split, the first weights, the order of rows and dropout
     device : "auto", "cpu", "cuda", "cuda:1"
+    devices : processes, one for each GPU; more than one needs `torchrun` or a script that can be
+        started again
     folder : where checkpoints go, to go on after a crash; None to keep none
     hooks : see `Hook`
     progress : whether to draw a bar on stderr
@@ -87,6 +89,7 @@ class TabularClassifier(Estimator):
     classes_ : the classes in the order of the columns of `predict_proba`
     encoder_ : the fitted `TableEncoder`
     model_ : the network with the weights of the best epoch, on the CPU
+    options_ : the `TrainingOptions` that were used
     loss_ : the loss with what it learned, such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
     best_epoch_, why_ : the epoch that was kept, and why the run ended
@@ -121,16 +124,19 @@ class TabularClassifier(Estimator):
         loss: LossLike = "ce",
         epochs: int = 100,
         batch_size: int = 64,
+        accumulate: int = 1,
         optimizer: Optimizer = "adam",
         learning_rate: float = 1e-3,
         weight_decay: float = 0.0,
         momentum: float = 0.9,
+        nesterov: bool = False,
         schedule: Schedule = "constant",
         milestones: Sequence[int] = (),
         milestone_drop: float = 0.1,
         warmup: float = 0.0,
         clip: float | None = None,
         precision: Precision = "32-true",
+        compile: bool = False,
         patience: int | None = 10,
         min_delta: float = 1e-4,
         choose_by: ChooseBy = "refinement",
@@ -139,6 +145,7 @@ class TabularClassifier(Estimator):
         correct_prior: bool = True,
         seed: int = 0,
         device: str = "auto",
+        devices: int = 1,
         folder: str | Path | None = None,
         hooks: Sequence[Hook] = (),
         progress: bool = False,
@@ -147,16 +154,19 @@ class TabularClassifier(Estimator):
             loss=loss,
             epochs=epochs,
             batch_size=batch_size,
+            accumulate=accumulate,
             optimizer=optimizer,
             learning_rate=learning_rate,
             weight_decay=weight_decay,
             momentum=momentum,
+            nesterov=nesterov,
             schedule=schedule,
             milestones=milestones,
             milestone_drop=milestone_drop,
             warmup=warmup,
             clip=clip,
             precision=precision,
+            compile=compile,
             patience=patience,
             min_delta=min_delta,
             choose_by=choose_by,
@@ -165,6 +175,7 @@ class TabularClassifier(Estimator):
             correct_prior=correct_prior,
             seed=seed,
             device=device,
+            devices=devices,
             folder=folder,
             hooks=hooks,
             progress=progress,

@@ -8,17 +8,56 @@ import torch
 from torch import nn
 
 from calibrant.errors import InputError
-from calibrant.models import MLP, BiLSTM, TextCNN, build, models, register
+from calibrant.models import (
+    MLP,
+    BiLSTM,
+    DenseNet121,
+    Ensemble,
+    MCDropout,
+    ResNet50,
+    ResNet110,
+    TextCNN,
+    Transformer,
+    WideResNet,
+    build,
+    models,
+    register,
+)
 
-BUILT = {
-    "mlp": lambda: MLP(4, 3, hidden=(8,), dropout=(0.1,), batch_norm=False),
-    "bilstm": lambda: BiLSTM(9, 3, embedding=4, hidden=3, layers=1, dense=5),
-    "text_cnn": lambda: TextCNN(9, 3, embedding=4, filters=3, width=3, vectors=np.ones((9, 4))),
+TINY_BERT = {
+    "model_type": "bert",
+    "vocab_size": 9,
+    "hidden_size": 8,
+    "num_hidden_layers": 1,
+    "num_attention_heads": 2,
+    "intermediate_size": 16,
 }
+BUILT = {
+    "bilstm": lambda: BiLSTM(9, 3, embedding=4, hidden=3, layers=1, dense=5),
+    "densenet121": lambda: DenseNet121(1, 3, growth=2),
+    "ensemble": lambda: Ensemble([BUILT["mlp"](), BUILT["mlp"]()], shifts=np.ones((2, 3))),
+    "mc_dropout": lambda: MCDropout(BUILT["mlp"](), passes=3, seed=1, shift=np.ones(3)),
+    "mlp": lambda: MLP(4, 3, hidden=(8,), dropout=(0.1,), batch_norm=False),
+    "resnet110": lambda: ResNet110(1, 3, stem="tiny_imagenet", width=2),
+    "resnet50": lambda: ResNet50(1, 3, width=2),
+    "text_cnn": lambda: TextCNN(9, 3, embedding=4, filters=3, width=3, vectors=np.ones((9, 4))),
+    "transformer": lambda: Transformer(TINY_BERT, 3, pooling="mean", dropout=0.2),
+    "wrn_26_10": lambda: WideResNet(1, 3, widen=1, blocks=1),
+}
+_TEXTS = (torch.ones(2, 4, dtype=torch.int64), torch.tensor([4, 2]))
+_TABLE = (torch.ones(2, 4),)
+_IMAGES = (torch.ones(2, 1, 16, 16),)
 INPUTS = {
-    "mlp": (torch.ones(2, 4),),
-    "bilstm": (torch.ones(2, 4, dtype=torch.int64), torch.tensor([4, 2])),
-    "text_cnn": (torch.ones(2, 4, dtype=torch.int64), torch.tensor([4, 2])),
+    "bilstm": _TEXTS,
+    "densenet121": _IMAGES,
+    "ensemble": _TABLE,
+    "mc_dropout": _TABLE,
+    "mlp": _TABLE,
+    "resnet110": _IMAGES,
+    "resnet50": _IMAGES,
+    "text_cnn": _TEXTS,
+    "transformer": _TEXTS,
+    "wrn_26_10": _IMAGES,
 }
 
 
@@ -42,7 +81,7 @@ def test_config_as_json_and_weights_make_the_same_network(name):
 def test_an_unknown_name_suggests_the_nearest():
     with pytest.raises(InputError, match=r"got 'bilstn': did you mean 'bilstm'\?"):
         build({"model": "bilstn"})
-    with pytest.raises(InputError, match="got None: known are bilstm, mlp, text_cnn"):
+    with pytest.raises(InputError, match="got None: known are bilstm, densenet121, ensemble,"):
         build({})
 
 

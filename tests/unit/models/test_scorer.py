@@ -6,11 +6,14 @@ import numpy as np
 import pytest
 import torch
 
-from calibrant import TabularClassifier, TextClassifier
+from calibrant import ImageClassifier, TabularClassifier, TextClassifier
+from calibrant.convert import ensemble_logits, probs_from_logits
+from calibrant.data.input_columns import InputColumns
 from calibrant.data.table_encoder import TableEncoder
 from calibrant.data.text_encoder import TextEncoder
 from calibrant.errors import InputError
 from calibrant.models import MLP, BiLSTM
+from calibrant.models.saved_parts import networks_of
 from calibrant.models.scorer import Scorer
 
 TEXTS = ["it came broken", "broken on arrival", "too small for me", "a size too small", ""] * 12
@@ -70,6 +73,65 @@ def test_it_gives_what_the_table_classifier_gives(table_model, table, tmp_path):
     assert (again.kind, again.column, again.classes) == ("table", None, (0, 1))
 
 
+@pytest.fixture(scope="module")
+def images():
+    draw = np.random.default_rng(0)
+    found = draw.integers(0, 100, (60, 8, 8, 1), dtype=np.uint8)
+    found[::2, :4] += 100
+    return found
+
+
+@pytest.fixture(scope="module")
+def image_model(images):
+    options = {"model_options": {"width": 1}, "crop": 1, "batch_size": 16, **QUICK}
+    return ImageClassifier(loss="balanced_softmax", **options).fit(images, ["top", "no"] * 30)
+
+
+def test_it_gives_what_the_image_classifier_gives(image_model, images, tmp_path):
+    scorer = Scorer.of(image_model, resize=True)
+    assert scorer.shift is not None
+    assert scorer.predict_logits(images) == pytest.approx(
+        image_model.predict_logits(images), abs=1e-5
+    )
+    assert scorer.predict_logits(images).dtype == np.float64
+    again = saved_and_loaded(scorer, tmp_path)
+    assert (again.predict_logits(images) == scorer.predict_logits(images)).all()
+    assert [file.name for file in tmp_path.iterdir()] == ["model.safetensors"]
+    assert (again.kind, again.column, again.classes) == ("image", None, ("no", "top"))
+    assert (again.columns, again.resize, again.text) == (InputColumns(), True, False)
+    assert again.networks == ("resnet50",)
+    assert not Scorer.of(image_model).resize
+
+
+def test_it_gives_what_a_fine_tuned_transformer_gives(transformer_folder, tmp_path):
+    fitted = TextClassifier(model=transformer_folder, epochs=1, max_length=6, device="cpu")
+    fitted.fit(TEXTS, WHY)
+    scorer = Scorer.of(fitted, column="reason", redact=True)
+    assert scorer.predict_logits(TEXTS) == pytest.approx(fitted.predict_logits(TEXTS), abs=1e-5)
+    again = saved_and_loaded(scorer, tmp_path)
+    assert (again.predict_logits(TEXTS) == scorer.predict_logits(TEXTS)).all()
+    assert sorted(file.name for file in tmp_path.iterdir()) == [
+        "model.safetensors",
+        "tokenizer.json",
+    ]
+    assert (again.kind, again.column, again.redact) == ("text", "reason", True)
+    assert again.networks == ("transformer",)
+
+
+@pytest.fixture
+def transformer_folder(tmp_path_factory):
+    """Write a tiny transformer as `save_pretrained` does."""
+    from tests.unit.bundle.model_parts import ARCHITECTURE, subword_tokenizer
+    from transformers import BertConfig, BertModel
+
+    folder = tmp_path_factory.mktemp("pretrained")
+    torch.manual_seed(0)
+    told = {key: value for key, value in ARCHITECTURE.items() if key != "model_type"}
+    BertModel(BertConfig(**told)).save_pretrained(folder)
+    (folder / "tokenizer.json").write_text(subword_tokenizer(), encoding="utf-8")
+    return folder
+
+
 def test_tables_without_names_go_by_position(tmp_path):
     values = np.random.default_rng(0).normal(size=(200, 3))
     fitted = TabularClassifier(**QUICK).fit(values, np.arange(200) % 2)
@@ -124,7 +186,7 @@ class Odd(torch.nn.Module):
 @pytest.mark.parametrize(
     ("parts", "said"),
     [
-        (("encoder", MLP(2, 2)), "encoder must be a fitted TextEncoder or TableEncoder"),
+        (("encoder", MLP(2, 2)), "encoder must be a fitted TextEncoder, SubwordEncoder, "),
         ((ENCODER, torch.nn.Linear(2, 2)), "Linear has no config, so it cannot be saved"),
         ((ENCODER, MLP(3, 2)), "does not fit its encoder: features must have shape"),
         ((ENCODER, BiLSTM(9, 2, **SMALL)), "does not fit its encoder"),
@@ -148,3 +210,111 @@ def test_only_fitted_classifiers_are_taken():
     for odd in (TextClassifier(), object()):
         with pytest.raises(InputError, match="must come from a fitted"):
             Scorer.of(odd)
+
+
+def small_ones(table_model, *, shifts=(None, None)):
+    """Return models for one table with different weights."""
+    encoder, made = table_model.encoder_, []
+    for seed, shift in enumerate(shifts):
+        torch.manual_seed(seed)
+        network = MLP(len(encoder.get_feature_names_out()), 2, hidden=[9], dropout=[0.25])
+        made.append(Scorer(encoder, network, shift, classes=["no", "yes"]))
+    return made
+
+
+@pytest.mark.parametrize("shifts", [(None, None), ((0.5, -0.5), None), ((0.5, 0), (0, 2), (1, 1))])
+def test_models_together_average_their_probabilities(table_model, table, tmp_path, shifts):
+    members = small_ones(table_model, shifts=shifts)
+    both = Scorer.together(members)
+    mean = np.mean([probs_from_logits(one.predict_logits(table)) for one in members], axis=0)
+    found = both.predict_logits(table)
+    assert probs_from_logits(found) == pytest.approx(mean, abs=1e-6)
+    expected = ensemble_logits([one.predict_logits(table) for one in members])
+    assert found == pytest.approx(expected, abs=1e-5)
+    assert both.shift is None
+    assert (both.classes, both.kind) == (("no", "yes"), "table")
+    again = saved_and_loaded(both, tmp_path)
+    assert (again.predict_logits(table) == found).all()
+    assert again.networks == ("mlp",) * len(members)
+
+
+def test_members_are_left_as_they_are(table_model, table):
+    members = small_ones(table_model)
+    before = [one.predict_logits(table) for one in members]
+    both = Scorer.together(members)
+    with torch.no_grad():
+        for part in both.model.parameters():
+            part.zero_()
+    after = [one.predict_logits(table) for one in members]
+    assert all((a == b).all() for a, b in zip(before, after, strict=True))
+
+
+def test_texts_may_be_read_together(text_model):
+    one = Scorer.of(text_model, column="reason", redact=True)
+    both = Scorer.together([one, one])
+    assert both.predict_logits(TEXTS) == pytest.approx(one.predict_logits(TEXTS), abs=1e-5)
+    assert (both.column, both.redact, both.classes) == ("reason", True, ("defect", "size"))
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"column": "other"}, "must have the same column, got 'reason' and, of model 1, 'other'"),
+        ({"redact": True}, "must have the same redact, got False and, of model 1, True"),
+    ],
+)
+def test_models_that_read_otherwise_do_not_go_together(text_model, change, said):
+    one = Scorer.of(text_model, column="reason")
+    with pytest.raises(InputError, match=said):
+        Scorer.together([one, Scorer.of(text_model, **{"column": "reason", **change})])
+
+
+def test_models_of_other_classes_or_encoders_do_not_go_together(text_model, table_model):
+    one, other = small_ones(table_model)
+    other.classes = ("yes", "no")
+    with pytest.raises(InputError, match="must have the same classes"):
+        Scorer.together([one, other])
+    more = TextEncoder(min_count=1).fit(["other words", "than those"])
+    strange = Scorer(more, BiLSTM(len(more.words), 2, **SMALL), classes=["defect", "size"])
+    with pytest.raises(InputError, match="must have the same encoder, but that of model 1"):
+        Scorer.together([Scorer.of(text_model), strange])
+    for few in ([], [one]):
+        with pytest.raises(InputError, match=f"at least two models, got {len(few)}"):
+            Scorer.together(few)
+
+
+def test_a_thinned_model_averages_copies_and_answers_the_same_every_time(
+    table_model, table, tmp_path
+):
+    (whole,) = small_ones(table_model, shifts=[(0.5, -0.5)])
+    thin = Scorer.thinned(whole, 7, seed=3)
+    found = thin.predict_logits(table)
+    assert (found == thin.predict_logits(table)).all()
+    assert (thin.shift, thin.classes) == (None, ("no", "yes"))
+    assert np.abs(found - whole.predict_logits(table)).max() > 1e-3
+    assert (found != Scorer.thinned(whole, 7, seed=4).predict_logits(table)).any()
+    again = saved_and_loaded(thin, tmp_path)
+    assert (again.predict_logits(table) == found).all()
+    assert (again.config["passes"], again.config["seed"]) == (7, 3)
+    assert again.networks == ("mlp",)
+
+
+def test_one_pass_of_a_network_that_drops_next_to_nothing_is_the_network(table_model, table):
+    network = MLP(len(table_model.encoder_.get_feature_names_out()), 2, [9], [1e-9])
+    whole = Scorer(table_model.encoder_, network, [0.5, -0.5])
+    thin = Scorer.thinned(whole, 1)
+    assert thin.predict_logits(table) == pytest.approx(whole.predict_logits(table), abs=1e-5)
+
+
+def test_a_network_without_dropout_cannot_be_thinned():
+    whole = Scorer(ENCODER, MLP(2, 2, [4], [0.0]))
+    with pytest.raises(InputError, match="mlp has no dropout to keep on"):
+        Scorer.thinned(whole)
+    with pytest.raises(InputError, match="passes must be a whole number"):
+        Scorer.thinned(Scorer(ENCODER, MLP(2, 2)), 0)
+
+
+def test_averages_of_averages_tell_their_networks():
+    member = {"model": "mlp", "n_features": 3, "n_classes": 2}
+    thin = {"model": "mc_dropout", "member": member}
+    assert networks_of({"model": "ensemble", "members": [thin, member]}) == ("mlp", "mlp")

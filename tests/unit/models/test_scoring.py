@@ -4,10 +4,19 @@ import numpy as np
 import pytest
 import torch
 
-from calibrant.models import MLP, BiLSTM, TextCNN
-from calibrant.models.scoring import AT_A_TIME, array_logits, device_of, text_logits
+from calibrant.data.image_encoder import ImageEncoder
+from calibrant.models import MLP, BiLSTM, ResNet50, TextCNN
+from calibrant.models.scoring import (
+    AT_A_TIME,
+    array_logits,
+    device_of,
+    image_logits,
+    images_at_a_time,
+    text_logits,
+)
 from calibrant.models.text_batch import padded
 from calibrant.training import ArrayRows, predict_logits
+from calibrant.training.image_rows import ImageRows
 from calibrant.training.text_rows import TextRows
 
 
@@ -42,6 +51,61 @@ def test_a_row_does_not_depend_on_those_it_comes_with():
     whole = array_logits(network, features)
     assert (array_logits(network, features[17:18]) == whole[17]).all()
     assert (array_logits(network, features[::-1]) == whole[::-1]).all()
+
+
+class Watched(torch.nn.Module):
+    """Remembers the batches that it was called with, and gives the mean of each channel."""
+
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def forward(self, images):
+        self.seen.append(images)
+        return images.mean(dim=(2, 3))
+
+
+def photos(n, size=(16, 16), seed=0):
+    return np.random.default_rng(seed).integers(0, 256, (n, *size, 3), dtype=np.uint8)
+
+
+@pytest.mark.parametrize("n", [1, 63, 130])
+def test_images_are_scored_as_the_training_loop_scores_them(n):
+    images = photos(n)
+    encoder = ImageEncoder().fit(images)
+    told = {"mean": encoder.mean_, "std": encoder.std_}
+    torch.manual_seed(0)
+    network = ResNet50(3, 4, width=1).eval()
+    found = image_logits(network, images, **told)
+    assert found.dtype == np.float32
+    assert found == pytest.approx(predict_logits(network, ImageRows(images, **told)), abs=1e-5)
+
+
+def test_images_are_normalised_as_the_encoder_does():
+    images, network = photos(5), Watched()
+    encoder = ImageEncoder().fit(images)
+    found = image_logits(network, images, mean=encoder.mean_, std=encoder.std_)
+    assert network.seen[0].numpy() == pytest.approx(encoder.transform(images), abs=1e-6)
+    assert found == pytest.approx(encoder.transform(images).mean(axis=(2, 3)), abs=1e-5)
+    assert network.seen[0].is_contiguous(memory_format=torch.channels_last)
+
+
+def test_few_images_are_numbers_at_a_time():
+    images, network = photos(700), Watched()
+    encoder = ImageEncoder().fit(images[:9])
+    image_logits(network, images, mean=encoder.mean_, std=encoder.std_)
+    assert [len(batch) for batch in network.seen] == [256, 256, 188]
+    assert images_at_a_time(torch.device("cpu"), 16, 16) == 256
+    assert images_at_a_time(torch.device("cpu"), 224, 224) == 1
+    assert images_at_a_time(torch.device("cuda"), 224, 224) == 20
+    assert images_at_a_time(torch.device("cpu"), 3000, 4000) == 1
+
+
+def test_images_that_must_not_be_written_into_are_read_without_a_warning(recwarn):
+    images = photos(3)
+    images.flags.writeable = False
+    image_logits(Watched(), images[::2], mean=np.full(3, 0.5), std=np.full(3, 0.5))
+    assert not recwarn.list
 
 
 def test_texts_that_are_all_empty():

@@ -1,0 +1,64 @@
+"""What the benchmarks of deep networks share: whether a GPU is here, and real rows for it."""
+
+from __future__ import annotations
+
+import io
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["cifar10", "gpu_name", "newsgroups", "random_images"]
+
+
+def gpu_name() -> str | None:
+    """Return what the GPU is called, or None where torch sees none."""
+    import torch
+
+    return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
+
+
+def random_images(n: int, k: int = 10, seed: int = 0) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Draw images of 32x32 bytes that mean nothing, and their classes."""
+    rng = np.random.default_rng(seed)
+    images = rng.integers(0, 256, (n, 32, 32, 3), dtype=np.uint8)
+    return images, rng.integers(0, k, n)
+
+
+def cifar10(which: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read the "train" (50,000) or "test" (10,000) images of CIFAR-10 and their classes."""
+    names = [f"train_{i}" for i in range(5)] if which == "train" else ["test"]
+    parts = [_strips(_data("cifar10", f"cifar10_{name}.npz")) for name in names]
+    images, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
+    return images, labels.astype(np.int64)
+
+
+def newsgroups() -> dict[str, NDArray[Any]]:
+    """Read the posts of 20 Newsgroups: `text` with header, `label`, and `split` by date."""
+    import pyarrow.parquet as pq
+
+    table = pq.read_table(_data("newsgroups20", "newsgroups20.parquet"))
+    return {name: np.array(table[name].to_pylist()) for name in ("text", "label", "split")}
+
+
+def _data(folder: str, name: str) -> Path:
+    root = os.environ.get("CALIBRANT_DATA")
+    path = Path(root or "", folder, name)
+    if not root or not path.is_file():
+        raise FileNotFoundError(f"set CALIBRANT_DATA to a folder that holds {folder}/{name}.")
+    return path
+
+
+def _strips(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
+    """Read a shard: pictures of 50 images one under another."""
+    from PIL import Image
+
+    with np.load(path, allow_pickle=False) as shard:
+        blob, ends, labels = shard["blob"].tobytes(), shard["offsets"], shard["labels"]
+    found = []
+    for start, stop in zip(ends[:-1], ends[1:], strict=True):
+        picture = Image.open(io.BytesIO(blob[start:stop])).convert("RGB")
+        found.append(np.asarray(picture).reshape(-1, 32, 32, 3))
+    return np.concatenate(found), labels

@@ -1,0 +1,167 @@
+"""The folder of a pretrained transformer: found here or fetched from a hub, and looked through."""
+
+from __future__ import annotations
+
+import difflib
+import json
+import re
+from pathlib import Path
+from typing import Any, TypeGuard
+
+from calibrant.errors import InputError, MissingExtra
+from calibrant.models.architectures import quiet, reason_of
+from calibrant.models.registry import models
+
+__all__ = ["CONFIG", "POOLING", "folder_of", "is_source", "read_json", "weight_files"]
+
+CONFIG = "config.json"
+POOLING = "1_Pooling/config.json"
+_WEIGHTS = "model.safetensors"
+_INDEX = "model.safetensors.index.json"
+_PICKLED = (
+    "pytorch_model.bin",
+    "pytorch_model.bin.index.json",
+    "tf_model.h5",
+    "flax_model.msgpack",
+)
+_NEEDED = [
+    CONFIG, POOLING, _WEIGHTS, _INDEX, "model-*-of-*.safetensors", "tokenizer.json",
+    "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
+    "vocab.json", "merges.txt", "*.model",
+]  # fmt: skip
+"""What is fetched from a hub: no pickles, and no copies for other libraries."""
+
+_ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
+
+
+def is_source(model: Any) -> TypeGuard[str | Path]:
+    """Say whether a value names a transformer: a folder, or an id on a hub.
+
+    The name of a registered network is none, and neither is a slip of the pen near to one.
+
+    Examples
+    --------
+    >>> [is_source(name) for name in ("distilbert-base-uncased", "bilstm", "bilstmm", 3)]
+    [True, False, False, False]
+    """
+    if isinstance(model, Path):
+        return True
+    known = models()
+    if not isinstance(model, str) or model in known:
+        return False
+    return bool(_is_folder(model) or not difflib.get_close_matches(model, known, n=1))
+
+
+def folder_of(source: str | Path) -> Path:
+    """Return the folder of a transformer; what a hub has is fetched first, once.
+
+    Parameters
+    ----------
+    source : a folder, or an id on a hub such as "distilbert-base-uncased"
+    """
+    if _is_folder(source):
+        return Path(source)
+    if _is_file(source):
+        raise InputError(
+            f"model names the file {str(source)!r}, but a transformer is a folder with "
+            f"{CONFIG}, a tokenizer and {_WEIGHTS}: name that folder."
+        )
+    if isinstance(source, str) and _ID.fullmatch(source):
+        return _fetched(source)
+    raise InputError(
+        f"model names the folder {str(source)!r}, which is not there: check the path, or give the "
+        "id of a model on a hub, such as 'distilbert-base-uncased'."
+    )
+
+
+def _fetched(source: str) -> Path:
+    """Fetch a model from a hub, or find it where it was fetched before."""
+    try:
+        from huggingface_hub import snapshot_download
+        from huggingface_hub.errors import RepositoryNotFoundError
+    except ImportError:
+        raise MissingExtra("a transformer", "transformers") from None
+    what = f"model {source!r} is neither a network of Calibrant nor a folder here"
+    try:
+        with quiet():
+            found = Path(snapshot_download(source, allow_patterns=_NEEDED))
+    except RepositoryNotFoundError as error:
+        raise InputError(
+            f"{what}, and the hub has no such model, or not for you: check its spelling, or name a "
+            "folder."
+        ) from error
+    except Exception as error:  # of the network, the hub, the disk: all mean that it is not here
+        raise InputError(
+            f"{what}, and it could not be fetched from a hub ({reason_of(error)}): download it "
+            "where there is a connection, and name its folder."
+        ) from error
+    return found
+
+
+def weight_files(folder: Path) -> list[Path]:
+    """Return the files of the weights; refuse a folder without, and pickles.
+
+    Nothing is read but the index of weights in several files.
+    """
+    if (folder / _WEIGHTS).is_file():
+        return [folder / _WEIGHTS]
+    if (folder / _INDEX).is_file():
+        return _listed(folder)
+    pickled = next((name for name in _PICKLED if (folder / name).is_file()), None)
+    if pickled is not None and pickled.startswith("pytorch"):
+        raise InputError(
+            f"the weights in {str(folder)!r} are a pickle ({pickled}), which can run any code and "
+            "is never opened: where you trust it, write them anew once with transformers' "
+            f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})."
+        )
+    other = "" if pickled is None else f" that torch reads (only {pickled})"
+    raise InputError(
+        f"the folder {str(folder)!r} holds no weights{other}: {_WEIGHTS} is missing; fetch it too, "
+        "or name another folder."
+    )
+
+
+def _listed(folder: Path) -> list[Path]:
+    parts = read_json(folder / _INDEX).get("weight_map")
+    names = sorted(set(parts.values())) if isinstance(parts, dict) else []
+    if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
+        raise InputError(
+            f"{_INDEX} in {str(folder)!r} is damaged (it lists no files): get a fresh copy."
+        )
+    lacking = next((name for name in names if not (folder / name).is_file()), None)
+    if lacking is not None:
+        raise InputError(
+            f"the folder {str(folder)!r} lacks {lacking!r}, which {_INDEX} lists: fetch it too."
+        )
+    return [folder / name for name in names]
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """Read a JSON object, or say that the file is damaged."""
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path.name} in {str(path.parent)!r} is damaged ({reason_of(error)}): get a fresh "
+            "copy."
+        ) from error
+    if not isinstance(found, dict):
+        raise InputError(
+            f"{path.name} in {str(path.parent)!r} is damaged (it holds no JSON object): get a "
+            "fresh copy."
+        )
+    return found
+
+
+def _is_folder(source: str | Path) -> bool:
+    try:
+        return Path(source).is_dir()
+    except (OSError, ValueError):  # too long, or with a NUL
+        return False
+
+
+def _is_file(source: str | Path) -> bool:
+    try:
+        return Path(source).is_file()
+    except (OSError, ValueError):
+        return False

@@ -20,7 +20,8 @@ from benchmarks.machine import machine
 from benchmarks.outcome import Outcome
 from benchmarks.results import save, table, write_readme
 
-# In the order of the table; each is a module with `measure(size)`.
+# In the order of the table; each is a module with `measure(size)`, which gives nothing where the
+# machine lacks what it takes.
 BENCHMARKS = (
     "top_label_ece",
     "metric_set",
@@ -37,6 +38,9 @@ BENCHMARKS = (
     "losses",
     "predict",
     "start_up",
+    "deep_speed",
+    "deep_images",
+    "deep_texts",
 )
 
 
@@ -53,7 +57,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if outcomes is None:
             continue
         found[name] = outcomes
-        if size == "full":
+        if not outcomes:
+            print("  not measured: it needs a GPU; what was saved stays.", flush=True)
+        elif size == "full":
             save(name, outcomes, here, size)
             write_readme(BENCHMARKS)
     print("\n" + table(found))

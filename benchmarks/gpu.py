@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +59,7 @@ def _strips(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
     with np.load(path, allow_pickle=False) as shard:
         blob, ends, labels = shard["blob"].tobytes(), shard["offsets"], shard["labels"]
     found = []
-    for start, stop in zip(ends[:-1], ends[1:], strict=True):
+    for start, stop in pairwise(ends):
         picture = Image.open(io.BytesIO(blob[start:stop])).convert("RGB")
         found.append(np.asarray(picture).reshape(-1, 32, 32, 3))
     return np.concatenate(found), labels

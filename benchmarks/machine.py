@@ -21,6 +21,7 @@ def machine() -> dict[str, Any]:
     return {
         "cpu": _cpu(),
         "cores": cores(),
+        "gpu": _gpu(),
         "system": platform.system(),
         "omp_num_threads": os.environ.get("OMP_NUM_THREADS") or "unset",
         "python": platform.python_version(),
@@ -36,6 +37,15 @@ def _cpu() -> str:
             if line.startswith("model name"):
                 return line.split(":", 1)[1].strip()
     return platform.processor() or platform.machine()
+
+
+def _gpu() -> str | None:
+    try:
+        from benchmarks.gpu import gpu_name
+
+        return gpu_name()
+    except ImportError:
+        return None
 
 
 def _version(name: str) -> str | None:

@@ -48,7 +48,7 @@ class Outcome:
     @property
     def shown(self) -> str:
         """The measurement and its limit in words."""
-        return f"{self.measured:.3g} {self.unit} ({self.sense} {self.limit:.3g})"
+        return f"{_number(self.measured)} {self.unit} ({self.sense} {_number(self.limit)})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON-ready values."""
@@ -68,6 +68,10 @@ class Outcome:
         """Rebuild what `to_dict` saved."""
         names = ("goal", "measured", "limit", "unit", "sense", "details")
         return cls(**{name: saved[name] for name in names})
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def speed_up(

@@ -56,7 +56,8 @@ def table(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
 
 def _machine_line(machine: Mapping[str, Any]) -> str:
     packages = ", ".join(f"{name} {v}" for name, v in machine["packages"].items() if v)
+    gpu = f", one {machine['gpu']}" if machine.get("gpu") else ""
     return (
-        f"{machine['date']}: {machine['cpu']}, {machine['cores']} cores, {machine['system']}; "
+        f"{machine['date']}: {machine['cpu']}, {machine['cores']} cores{gpu}, {machine['system']}; "
         f"Python {machine['python']}, {packages}"
     )

@@ -1,7 +1,8 @@
 """The code of the pages: find it, run it, and hold what it prints against what the page shows.
 
 - a fence `python` runs, all of a page in one namespace; `py-no-run` does not;
-- a fence `bash` runs line by line where a line starts with `calibrant `;
+- a fence `bash` that starts with `calibrant ` runs line by line; a line that ends with a backslash
+  goes on in the next;
 - a fence with a title (```text title="small.csv") is written to a file of that name first;
 - a fence `text` or `json` straight after one that ran shows its output; a line `...` leaves some
   of it out;
@@ -136,7 +137,7 @@ def _run_python(block: Block, names: dict[str, object], folder: Path) -> str:
 
 def _run_shell(block: Block, folder: Path) -> Outcome:
     code, out = 0, ""
-    for line in block.code.splitlines():
+    for line in block.code.replace("\\\n", "").splitlines():
         words = shlex.split(line, comments=True)
         if not words or words[0] != "calibrant":
             raise ValueError(f"line {block.line}: a shell block runs only calibrant, got {line!r}")

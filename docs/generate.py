@@ -4,7 +4,8 @@
 - guarantees.md from guarantees.json, which `make guarantees` writes;
 - benchmarks.md, calibrator-figures.md and threshold-figures.md from benchmarks/results/*.json,
   which `make bench` writes;
-- the table of methods within calibrators.md from the methods themselves.
+- the table of methods within calibrators.md from the methods themselves;
+- the tables of deep-models.md that were measured on a GPU, where benchmarks/results has them.
 
 With --refresh, the code of hand-written pages is run again: the outputs they show are replaced, and
 so are those pictures under images/ that the code of a page saves.
@@ -31,7 +32,13 @@ sys.path.insert(0, str(ROOT))
 from docs.promise_tables import promises_part  # noqa: E402
 from docs.tables import table  # noqa: E402
 
-from docs import blocks, calibrator_figures, calibrator_pages, threshold_figures  # noqa: E402
+from docs import (  # noqa: E402
+    blocks,
+    calibrator_figures,
+    calibrator_pages,
+    deep_figures,
+    threshold_figures,
+)
 
 WHAT = {
     "coverage": "How often an interval held the true value; *nominal* is what it promises.",
@@ -63,6 +70,10 @@ def main() -> None:
     guide = DOCS / "calibrators.md"
     made = calibrator_pages.with_methods(guide.read_text(encoding="utf-8"))
     guide.write_text(made, encoding="utf-8")
+    deep = DOCS / "deep-models.md"
+    on_gpu = [_read(folder / f"deep_{name}.json") for name in ("speed", "images", "texts")]
+    filled = deep_figures.with_figures(deep.read_text(encoding="utf-8"), *on_gpu)
+    deep.write_text(filled, encoding="utf-8")
 
 
 def verbs() -> list[str]:
@@ -153,12 +164,13 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
         "beforehand. A ratio of times to another library comes from one process, in alternating "
         "turns on the same cores; times are medians. A missed goal stays in the table. What each "
         "calibrator gains stands on [a page of its own](calibrator-figures.md), and so does what "
-        "[guaranteed thresholds](threshold-figures.md) keep.\n\n"
+        "[guaranteed thresholds](threshold-figures.md) keep; what deep networks reach on a GPU "
+        "stands under [Deep models](deep-models.md#fast-on-one-gpu).\n\n"
     )
     if not kept:
         return head + "There are no results on this copy: `make bench` writes them.\n"
     rows = [
-        (goal["goal"], f"{goal['measured']:.3g} {goal['unit']}", _limit(goal), _verdict(goal))
+        (goal["goal"], f"{_number(goal['measured'])} {goal['unit']}", _limit(goal), _verdict(goal))
         for one in kept
         for goal in one["goals"]
     ]
@@ -174,7 +186,11 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
 
 
 def _limit(goal: Mapping[str, Any]) -> str:
-    return f"{goal['sense']} {goal['limit']:.3g} {goal['unit']}"
+    return f"{goal['sense']} {_number(goal['limit'])} {goal['unit']}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
 
 
 def _verdict(goal: Mapping[str, Any]) -> str:
@@ -185,8 +201,9 @@ def _machine(one: Mapping[str, Any]) -> str:
     machine = one.get("machine", {})
     packages = ", ".join(f"{k} {v}" for k, v in machine.get("packages", {}).items() if v)
     size = "" if one.get("size") == "full" else f" (size {one.get('size')})"
+    gpu = f", one {machine['gpu']}" if machine.get("gpu") else ""
     return (
-        f"{machine.get('date')}{size}: {machine.get('cpu')}, {machine.get('cores')} cores, "
+        f"{machine.get('date')}{size}: {machine.get('cpu')}, {machine.get('cores')} cores{gpu}, "
         f"{machine.get('system')}; Python {machine.get('python')}, {packages}"
     )
 

@@ -10,13 +10,16 @@ from tests.unit.reports.study_cases import (
     a_plain_study,
     a_study,
     a_wide_study,
+    an_averaged_study,
 )
 
 from calibrant.reports.study_report import write_study_html
 
 pytestmark = pytest.mark.web
 
-CASES = [a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study]
+CASES = [
+    a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study, an_averaged_study,
+]  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -96,6 +99,15 @@ def test_the_slider_of_a_promise_works(visit):
     page.get_by_role("slider", name="Threshold for class").first.focus()
     page.keyboard.press("ArrowRight")
     assert page.locator("#promise-0").inner_text().startswith("No promise here")
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_of_many_candidates_the_chosen_one_and_those_with_room_are_named(visit, pages, width):
+    page = visit(url=pages[an_averaged_study], width=width)
+    names = page.locator("#chart-frontier .annotation-text").all_text_contents()
+    assert 2 <= len(names) <= 11
+    ends = "×2" if width == 390 else "ensemble of 2 (chosen)"
+    assert any(name.endswith(ends) for name in names)
 
 
 def test_names_on_the_trade_off_do_not_cover_each_other(visit):

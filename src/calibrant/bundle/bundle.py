@@ -1,4 +1,4 @@
-"""A loaded bundle: texts, rows of a table or logits in, decisions out."""
+"""A loaded bundle: texts, rows of a table, images or logits in, decisions out."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = ["Bundle"]
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """All that turns texts, tables or the scores of a model into decisions; see `load_bundle`.
+    """All that turns texts, tables, images or scores into decisions; see `load_bundle`.
 
     A row is acted on by an operating point where its score reaches the threshold; below a band it
     is cleared; otherwise the bundle abstains. The first point of each class has a say; where
@@ -78,8 +78,8 @@ class Bundle:
 
         Parameters
         ----------
-        inputs : what the model reads: a list or a column of texts, or a table; in a bundle without
-            a model, logits
+        inputs : what the model reads: a list or a column of texts, a table, or images, bytes
+            (n, height, width, channels); in a bundle without a model, logits
         logits : the model's own scores instead: (n, K), or (n,) log-odds of the second of two
             classes
         probs : the model's own probabilities instead, in the same shapes
@@ -126,7 +126,10 @@ class Bundle:
 
     @property
     def columns(self) -> InputColumns:
-        """The columns that are read of a table; without a model, `logit_<class>` of each class."""
+        """The columns that are read of a table: none where images are read.
+
+        Without a model they are `logit_<class>` of each class.
+        """
         if self.scorer is not None:
             return self.scorer.columns
         return InputColumns(numbers=tuple(f"logit_{name}" for name in self.classes))

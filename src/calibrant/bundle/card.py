@@ -36,6 +36,8 @@ SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
 }
 """The sections of a card in their order, and what writes them."""
 
+_READ = {"text": "texts", "table": "rows of a table", "image": "images"}
+
 
 def card_of(bundle: Bundle, more: Mapping[str, str] | None = None) -> str:
     """Write the card of a bundle as Markdown.
@@ -60,8 +62,8 @@ def _head(bundle: Bundle) -> str:
         "This bundle turns the scores of a classifier into decisions. The classifier itself is not "
         "in it: give it the classifier's logits."
         if bundle.scorer is None
-        else "This bundle is a classifier that turns "
-        f"{'texts' if bundle.scorer.text else 'rows of a table'} into probabilities and decisions."
+        else f"This bundle is a classifier that turns {_READ[bundle.scorer.kind]} into "
+        "probabilities and decisions."
     )
     return f"# Model card\n\n{what}\n\nIt knows {counted(len(bundle.classes), 'class')}: {classes}."
 

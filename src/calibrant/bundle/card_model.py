@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from calibrant.bundle.card_words import code, names, safe
-from calibrant.data.text_encoder import TextEncoder
+from calibrant.bundle.card_inputs import given, kept, misread
+from calibrant.bundle.card_network import network
+from calibrant.bundle.card_words import safe
 from calibrant.reports.words import counted, number, printable, title_of
 
 if TYPE_CHECKING:
@@ -21,13 +22,10 @@ _FIGURES = ("accuracy", "nll", "ece_em")
 
 def intended_use(bundle: Bundle) -> Iterator[str]:
     """Say what goes in and what comes out."""
-    scorer = bundle.scorer
-    if scorer is None:
+    if bundle.scorer is None:
         yield "Give it the logits of the classifier that it was made for, and of no other."
-    elif scorer.text:
-        yield f"Give it texts: a list, or a table with the column {code(scorer.column)}."
     else:
-        yield f"Give it rows of a table with the columns {names(scorer.columns.names)}."
+        yield from given(bundle.scorer)
     yield (
         "It gives a probability for each class and, where there is an operating point, a decision."
     )
@@ -64,20 +62,8 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
             "like them pass."
         )
     yield "When the mix of classes changes, probabilities are off until it is calibrated again."
-    if bundle.scorer is None:
-        return
-    encoder = bundle.scorer.encoder
-    if isinstance(encoder, TextEncoder):
-        yield (
-            "Words that the train texts did not hold are all read as one unknown word: misspelt "
-            f"ones and other languages too. Of a text the first {encoder.max_length:,} words are "
-            "read."
-        )
-    else:
-        yield (
-            "Categories that the train rows did not hold are read as one, or as none of the known "
-            "ones. Numbers far from those of the train rows are taken as they are."
-        )
+    if bundle.scorer is not None:
+        yield misread(bundle.scorer)
 
 
 def _threshold_words(rule: OodRule) -> str:
@@ -100,43 +86,21 @@ def hand_over(bundle: Bundle) -> Iterator[str]:
 
 def data_handling(bundle: Bundle) -> Iterator[str]:
     """Say what is done to the data, and what of them is in the folder."""
-    scorer = bundle.scorer
-    if scorer is None:
+    if bundle.scorer is None:
         yield "No rows are in the bundle, and it reads none: scores come in."
-    elif isinstance(scorer.encoder, TextEncoder):
-        yield from _texts(scorer.redact, int(scorer.encoder.min_count))
     else:
-        yield (
-            "No rows are in the bundle. Of the train rows the manifest holds the names of the "
-            "columns and categories, and the mean and scale of each number."
-        )
+        yield from kept(bundle.scorer)
     for name, part in _splits(bundle).items():
         source = f" from {safe(printable(str(part['source'])))}" if part.get("source") else ""
         digest = f" ({str(part['sha256'])[:16]}…)" if part.get("sha256") else ""
         yield f"{safe(printable(name))}: {counted(part['rows'], 'row')}{source}{digest}."
 
 
-def _texts(redacted: bool, min_count: int) -> Iterator[str]:
-    if redacted:
-        yield (
-            "E-mail addresses, phone numbers, order numbers and the like are taken out of every "
-            "text before it is read, by patterns: names and unusual numbers can stay."
-        )
-    else:
-        yield "Texts are read as they are: nothing is taken out of them."
-    often = "" if min_count == 1 else f" that they hold at least {counted(min_count, 'time')}"
-    yield (
-        f"No texts are in the bundle, but `tokenizer.json` holds words of the train texts{often}"
-        ", up to the size of the vocabulary: rare words and names among them."
-    )
-
-
 def origin(bundle: Bundle) -> Iterator[str]:
     """Say when, by which packages and from which files it was packed."""
     made = bundle.provenance
     if bundle.scorer is not None:
-        weights = sum(part.numel() for part in bundle.scorer.model.parameters())
-        yield f"The network is `{bundle.scorer.config['model']}`, with {weights:,} weights."
+        yield from network(bundle.scorer)
     versions = ", ".join(f"{name} {version}" for name, version in made["packages"].items())
     yield f"Packed {made['created']} with {versions}, Python {made['python']}."
     for source in made["sources"]:

@@ -29,7 +29,9 @@ MANIFEST = "manifest.json"
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes.
+    """Return the SHA-256 of a file's bytes; of a folder that of the names and bytes of its files.
+
+    Files and folders whose names begin with a dot do not count: other tools leave them there.
 
     Examples
     --------
@@ -38,6 +40,8 @@ def sha256_of(path: Path) -> str:
     >>> sha256_of(file)[:16]
     'ba7816bf8f01cfea'
     """
+    if path.is_dir():
+        return _sha256_of_folder(path)
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
@@ -142,6 +146,20 @@ def whole_folder(
     finally:
         if draft is not None:
             shutil.rmtree(draft, ignore_errors=True)
+
+
+def _sha256_of_folder(folder: Path) -> str:
+    whole, seen = hashlib.sha256(), set()
+    for place, folders, names in os.walk(folder, followlinks=True):
+        here = Path(place)
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        if here.resolve() in seen:  # a link back
+            folders.clear()
+        seen.add(here.resolve())
+        for name in sorted(name for name in names if not name.startswith(".")):
+            told = f"{(here / name).relative_to(folder).as_posix()}\0{sha256_of(here / name)}\n"
+            whole.update(told.encode("utf-8", "surrogateescape"))
+    return whole.hexdigest()
 
 
 def _target(shown: Path, name: str) -> Path:

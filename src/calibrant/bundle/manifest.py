@@ -14,7 +14,7 @@ from calibrant.errors import BundleError, InputError
 
 __all__ = ["FORMAT", "SCORERS", "as_json", "read_manifest", "sealed", "write_manifest"]
 
-FORMAT = 2
+FORMAT = 3
 """Version of the folder; a newer one is refused, older ones load for ever."""
 
 SCORERS = ("none", "torch")
@@ -80,6 +80,9 @@ _SCHEMA: Mapping[str, tuple[_Check, str]] = {
 _SINCE = {"ood": 2}
 """Keys that came with a later format than 1."""
 
+_READ_SINCE = {"image": 3, "subword": 3}
+"""What a model reads, or the kind of its encoder, that came with a later format than 2."""
+
 
 def as_json(content: Mapping[str, Any]) -> dict[str, Any]:
     """Return what JSON makes of `content`; refuse what JSON cannot hold, such as NaN."""
@@ -124,6 +127,8 @@ def read_manifest(folder: Path) -> dict[str, Any]:
             f"the bundle {folder} has a scorer of kind {found['scorer']['kind']!r}, which this "
             "version of Calibrant cannot run: upgrade calibrant."
         )
+    if found["scorer"]["kind"] == "torch":
+        _check_read(found["scorer"], found["format"], folder / MANIFEST)
     for name, digest in found["files"].items():
         _check_file(folder, name, digest)
     return found
@@ -180,6 +185,20 @@ def _check_schema(found: Mapping[str, Any], folder: Path) -> None:
     for key, (holds, words) in schema.items():
         if not holds(found[key]):
             raise BundleError(f"{where} is damaged: '{key}' must be {words}: {_AGAIN}.")
+
+
+def _check_read(scorer: Mapping[str, Any], version: int, where: Path) -> None:
+    """Refuse a model that its format has not."""
+    for read in (scorer["input"], scorer["encoder"].get("kind")):
+        if isinstance(read, str) and _READ_SINCE.get(read, 1) > version:
+            raise BundleError(
+                f"{where} is damaged: its model reads {read!r}, which format {version} does not "
+                f"know: {_AGAIN}."
+            )
+    if scorer["input"] == "image" and not isinstance(scorer.get("resize"), bool):
+        raise BundleError(
+            f"{where} is damaged: it does not say whether images are resized: {_AGAIN}."
+        )
 
 
 def _check_file(folder: Path, name: str, digest: str) -> None:

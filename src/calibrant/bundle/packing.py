@@ -23,6 +23,7 @@ from calibrant.bundle.manifest import FORMAT, as_json, write_manifest
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import places_of
 from calibrant.calibrators import Calibrator
+from calibrant.distribution import own_version
 from calibrant.errors import InputError
 from calibrant.ood import OodRule
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
@@ -37,6 +38,7 @@ CARD = "card.md"
 
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")
 _MODEL_PACKAGES = ("torch", "safetensors", "tokenizers")
+_TRANSFORMER_PACKAGES = ("transformers",)
 _OWN = (CARD, "model.safetensors", "tokenizer.json")
 
 
@@ -125,6 +127,8 @@ def provenance_of(
     Only the names of the files are kept: where they lay is nobody's business.
     """
     packages = _PACKAGES if scorer is None else (*_PACKAGES, *_MODEL_PACKAGES)
+    if scorer is not None and "transformer" in scorer.networks:
+        packages = (*packages, *_TRANSFORMER_PACKAGES)
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -240,6 +244,8 @@ def _actions(actions: Mapping[Any, str], classes: Sequence[Any]) -> dict[str, st
 
 
 def _version(name: str) -> str | None:
+    if name == "calibrant":
+        return own_version()
     try:
         return metadata.version(name)
     except metadata.PackageNotFoundError:

@@ -43,18 +43,10 @@ def calibrant(
 ) -> None:
     """Read the options that come before the verb."""
     if version:
-        say(f"calibrant {installed_version()}")
+        from calibrant.distribution import own_version
+
+        say(f"calibrant {own_version()}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         say(context.get_help())
         raise typer.Exit(2)
-
-
-def installed_version() -> str:
-    """Return the version of the installed package; a bare source tree has none."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    try:
-        return version("calibrant")
-    except PackageNotFoundError:
-        return "(not installed)"

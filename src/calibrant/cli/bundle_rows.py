@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Generator, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
-from numpy.typing import NDArray
 
 from calibrant.bundle import Bundle
+from calibrant.cli.given_rows import Given, is_deep, scored_in_order
+from calibrant.cli.image_rows import ImageFileRows, holds_images
 from calibrant.data.row_files import estimated_rows, row_files, scan_rows
 from calibrant.data.score_checks import FLOOR
 from calibrant.data.score_columns import is_score
@@ -25,24 +24,13 @@ from calibrant.inputs import FloatArray
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["BundleRows", "Given", "ModelRows", "ScoreRows", "rows_for"]
+__all__ = ["BundleRows", "ModelRows", "ScoreRows", "rows_for"]
 
 _BATCH = 16_384
 """Rows scored at a time: enough that texts of like length find each other."""
 
-
-@dataclass(frozen=True)
-class Given:
-    """Some rows.
-
-    Parameters
-    ----------
-    table : all columns of the file that are to be written again
-    scores : `logits` or `probs` (n, K) of the rows, in the order of the bundle's classes
-    """
-
-    table: pa.Table
-    scores: Mapping[str, NDArray[Any]]
+_DEEP_BATCH = 512
+"""Of a transformer on a CPU, which needs minutes for more: who interrupts it waits for these."""
 
 
 class ScoreRows:
@@ -104,8 +92,12 @@ class ModelRows:
 
     def __init__(self, scorer: Scorer, data: str, *, text: str | None = None) -> None:
         if text is not None and not scorer.text:
+            raise _no_texts(text, "a table")
+        if holds_images(data):
+            read = "texts" if scorer.text else "rows of a table"
             raise InputError(
-                f"--text {text}: the bundle's model reads a table, not texts: leave --text out."
+                f"{data} holds images or arrays, but the bundle reads {read}: name a .csv, .tsv, "
+                ".parquet or .jsonl file."
             )
         self._scorer = scorer
         self._text = (text or scorer.column) if scorer.text else None
@@ -125,38 +117,31 @@ class ModelRows:
         return estimated_rows(self.files)
 
     def batches(self) -> Generator[Given, None, None]:
-        """Yield the rows in their order, in memory that does not grow with their number.
+        """Yield the rows in their order, in memory that does not grow with their number."""
+        deep = is_deep(self._scorer)
+        with closing(scored_in_order(self._counted(), self._logits, deep=deep)) as scored:
+            for (table, _), logits in scored:
+                if self._text is not None:
+                    self._without += table[self._text].null_count
+                yield Given(table, {"logits": logits})
 
-        Several batches are scored at a time, each in a thread of its own.
-        """
-        from calibrant.models.threads import one_core_each
-
-        waiting: deque[tuple[pa.Table, Future[FloatArray]]] = deque()
-        with one_core_each() as cores, ThreadPoolExecutor(cores) as pool:
-            try:
-                seen = 0
-                for table in self._tables():
-                    waiting.append((table, pool.submit(self._logits, table, seen)))
-                    seen += table.num_rows
-                    if len(waiting) > cores:
-                        yield self._given(*waiting.popleft())
-                while waiting:
-                    yield self._given(*waiting.popleft())
-            finally:
-                pool.shutdown(cancel_futures=True)
-
-    def _given(self, table: pa.Table, logits: Future[FloatArray]) -> Given:
-        if self._text is not None:
-            self._without += table[self._text].null_count
-        return Given(table, {"logits": logits.result()})
+    def _counted(self) -> Iterator[tuple[pa.Table, int]]:
+        """Yield batches with the number of rows before them."""
+        seen = 0
+        for table in self._tables():
+            yield table, seen
+            seen += table.num_rows
 
     def _tables(self) -> Iterator[pa.Table]:
+        slow = is_deep(self._scorer) and self._scorer.device.type == "cpu"
+        size = min(_BATCH, _DEEP_BATCH) if slow else _BATCH
         if self._text is not None:
-            return scan_rows(self.files, texts=[self._text], batch_rows=_BATCH)
+            return scan_rows(self.files, texts=[self._text], batch_rows=size)
         named = self._scorer.columns
-        return scan_rows(self.files, numbers=named.numbers, texts=named.texts, batch_rows=_BATCH)
+        return scan_rows(self.files, numbers=named.numbers, texts=named.texts, batch_rows=size)
 
-    def _logits(self, table: pa.Table, seen: int) -> FloatArray:
+    def _logits(self, batch: tuple[pa.Table, int]) -> FloatArray:
+        table, seen = batch
         if self._text is not None:
             return self._scorer.predict_logits(table[self._text].fill_null(""))
         try:
@@ -166,7 +151,13 @@ class ModelRows:
             raise InputError(f"{rows} of {self.files[0]}: {error}") from None
 
 
-BundleRows = ScoreRows | ModelRows
+BundleRows = ScoreRows | ModelRows | ImageFileRows
+
+
+def _no_texts(text: str, read: str) -> InputError:
+    return InputError(
+        f"--text {text}: the bundle's model reads {read}, not texts: leave --text out."
+    )
 
 
 def rows_for(
@@ -179,7 +170,11 @@ def rows_for(
                 f"--positive {positive} is for score files, but the bundle {bundle.path} has a "
                 "model: leave --positive out."
             )
-        return ModelRows(bundle.scorer, data, text=text)
+        if bundle.scorer.kind != "image":
+            return ModelRows(bundle.scorer, data, text=text)
+        if text is not None:
+            raise _no_texts(text, "images")
+        return ImageFileRows(bundle.scorer, data)
     if text is not None:
         raise InputError(
             f"--text {text} is for texts, but the bundle {bundle.path} has no model and reads "

@@ -15,6 +15,7 @@ import typer
 
 from calibrant.cli.options import Debug, Json
 from calibrant.cli.output import color, print_json, say, width
+from calibrant.distribution import is_installed, own_requirements, own_version
 
 __all__ = ["doctor"]
 
@@ -33,8 +34,13 @@ CORE = (
     "plotly",
     "jinja2",
 )
-EXTRAS = {"torch": ("torch", "lightning-fabric", "safetensors", "tokenizers")}
+EXTRAS: dict[str, tuple[str, ...]] = {
+    "torch": ("torch", "lightning-fabric", "safetensors", "tokenizers"),
+    "transformers": ("transformers",),
+}
 _MODULES = {"scikit-learn": "sklearn", "lightning-fabric": "lightning_fabric"}
+_WITHOUT = dict.fromkeys(("plotly", "jinja2"), "without it no report.html is written")
+"""What does not work where a package is missing, if only that."""
 
 
 def doctor(
@@ -67,7 +73,8 @@ def diagnosis(*, look_for_device: bool = False) -> dict[str, Any]:
     }
     return {
         "ok": all(part["ok"] for part in core.values()),
-        "calibrant": _version("calibrant"),
+        "calibrant": own_version(),
+        "installed": is_installed(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "dependencies": core,
@@ -89,7 +96,8 @@ def _dependency(name: str, floor: str | None) -> dict[str, Any]:
     version = _version(name)
     found = importlib.util.find_spec(_MODULES.get(name, name)) is not None
     if version is None or not found:
-        return {"ok": False, "version": None, "why": "not installed"}
+        lost = f": {_WITHOUT[name]}" if name in _WITHOUT else ""
+        return {"ok": False, "version": None, "why": f"not installed{lost}"}
     if floor is not None and _parts(version) < _parts(floor):
         return {"ok": False, "version": version, "why": f"needs {floor} or newer"}
     return {"ok": True, "version": version}
@@ -103,12 +111,8 @@ def _version(name: str) -> str | None:
 
 
 def _floors() -> dict[str, str]:
-    """Read the lowest versions from the package's own metadata."""
-    try:
-        lines = metadata.requires("calibrant") or []
-    except metadata.PackageNotFoundError:
-        return {}
-    found = (re.match(r"([\w.-]+)\s*>=\s*([\d.]+)", line) for line in lines)
+    """Read the lowest versions out of what the package says that it needs."""
+    found = (re.match(r"([\w.-]+)\s*>=\s*([\d.]+)", line) for line in own_requirements())
     return {match[1].lower(): match[2] for match in found if match}
 
 
@@ -157,7 +161,8 @@ def _memory() -> float | None:
 def _as_text(found: dict[str, Any]) -> str:
     missing = [name for name, part in found["dependencies"].items() if not part["ok"]]
     head = f"Not fine: {', '.join(missing)}." if missing else "All core dependencies are fine."
-    rows = [("calibrant", found["calibrant"] or "not installed"), ("python", found["python"])]
+    own = found["calibrant"] + ("" if found["installed"] else " (a source checkout, not installed)")
+    rows = [("calibrant", own), ("python", found["python"])]
     rows += [(name, _state(part)) for name, part in found["dependencies"].items()]
     for extra, parts in found["extras"].items():
         rows += [(f"{name} [{extra}]", _state(part)) for name, part in parts.items()]

@@ -32,7 +32,11 @@ def predict(
         Path, typer.Argument(metavar="BUNDLE", help="A folder that train, demo or pack wrote.")
     ],
     data: Annotated[
-        str, typer.Argument(metavar="DATA", help="csv, parquet or jsonl: a file, folder or glob.")
+        str,
+        typer.Argument(
+            metavar="DATA",
+            help="csv, parquet or jsonl: a file, folder or glob; images: a folder or npz.",
+        ),
     ],
     out: Annotated[
         Path | None,
@@ -62,7 +66,7 @@ def predict(
 ) -> None:
     """Say for each row of DATA how probable each class is, and whether to act on it.
 
-    DATA has the columns that the model was trained on.
+    DATA has the columns that the model was trained on, or holds images where it reads those.
 
     For a bundle without a model it is a score file.
 

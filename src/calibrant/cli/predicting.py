@@ -17,7 +17,8 @@ from calibrant.bundle import Bundle, Decisions
 from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
 from calibrant.cli import interruption
-from calibrant.cli.bundle_rows import BundleRows, Given
+from calibrant.cli.bundle_rows import BundleRows
+from calibrant.cli.given_rows import Given
 from calibrant.cli.progress import progress
 from calibrant.data.table_files import write_tables
 from calibrant.errors import InputError

@@ -8,11 +8,11 @@ from typing import Annotated, Any
 import typer
 
 __all__ = [
-    "Action", "BatchSize", "Calibrator", "Candidates", "Category", "Config", "Cut", "Data", "Drop",
-    "Epochs", "Golden", "Group", "Hold", "Jobs", "LabelColumn", "LearningRate", "Model",
-    "ModelOption", "Ood", "Out", "OutOfScope", "Overlap", "Patience", "PromiseConfidence",
-    "Redact", "Resample", "Rows", "Seeds", "Shares", "SplitSeed", "Tabular", "Text", "Time",
-    "Title", "Training", "Weight",
+    "Action", "BatchSize", "Calibrator", "Candidates", "Category", "Config", "Cut", "Data",
+    "Devices", "Drop", "Ensemble", "Epochs", "Golden", "Group", "Hold", "ImageSize", "Images",
+    "Jobs", "LabelColumn", "LearningRate", "McDropout", "Model", "ModelOption", "Ood", "Out",
+    "OutOfScope", "Overlap", "Patience", "PromiseConfidence", "Redact", "Resample", "Rows",
+    "Seeds", "Shares", "SplitSeed", "Tabular", "Text", "Time", "Title", "Training", "Weight",
 ]  # fmt: skip
 
 _DATA, _TRAINING, _PROMISES = "Data", "Candidates and training", "Promises"
@@ -34,7 +34,8 @@ def _many(flag: str, metavar: str, help: str, panel: str, **more: Any) -> Any:
 Data = Annotated[
     str | None,
     typer.Argument(
-        metavar="DATA", help="The labelled rows: csv, parquet or jsonl, also .gz.",
+        metavar="DATA",
+        help="The labelled rows: csv, parquet or jsonl, also .gz; of images a folder or npz.",
         show_default=False,
     ),
 ]  # fmt: skip
@@ -42,12 +43,21 @@ Text = Annotated[str | None, _one("--text", _COLUMN, "Column with the texts.", _
 Tabular = Annotated[
     bool, typer.Option("--tabular", help="All columns are features.", rich_help_panel=_DATA)
 ]
+Images = Annotated[
+    bool | None,
+    _one("--images", None, "The rows are images: an npz file, or a folder for each class.", _DATA),
+]
+ImageSize = Annotated[
+    int | None,
+    _one("--image-size", "N", "Height and width that images are brought to.", _DATA,
+         show_default="as they are"),
+]  # fmt: skip
 LabelColumn = Annotated[
     str | None, _one("--label", _COLUMN, "Column with the labels.", _DATA, show_default="label")
 ]
 Golden = Annotated[
     str | None,
-    _one("--golden", "FILE", "Rows whose labels can be trusted.", _DATA,
+    _one("--golden", "FILE", "Rows like DATA whose labels can be trusted.", _DATA,
          show_default="rows of DATA are held out"),
 ]  # fmt: skip
 Weight = Annotated[
@@ -105,8 +115,9 @@ Seeds = Annotated[
 ]
 Model = Annotated[
     str | None,
-    _one("--model", "NAME", "bilstm or text_cnn for texts, mlp for tables.", _TRAINING,
-         show_default="bilstm or mlp"),
+    _one("--model", "NAME", "bilstm or text_cnn for texts, mlp for tables, resnet50, resnet110, "
+         "wrn_26_10, densenet121 for images, or a folder or hub id of a transformer.", _TRAINING,
+         show_default="bilstm, mlp or resnet50"),
 ]  # fmt: skip
 ModelOption = Annotated[
     list[str] | None,
@@ -115,19 +126,23 @@ ModelOption = Annotated[
 ]  # fmt: skip
 Epochs = Annotated[
     int | None,
-    _one("--epochs", "N", "Most epochs to train.", _TRAINING, show_default="20; tables 100"),
-]
+    _one("--epochs", "N", "Most epochs to train.", _TRAINING,
+         show_default="20; tables 100; images 30; transformers 4"),
+]  # fmt: skip
 BatchSize = Annotated[
-    int | None, _one("--batch-size", "N", "Rows per step.", _TRAINING, show_default="64")
-]
+    int | None,
+    _one("--batch-size", "N", "Rows per step.", _TRAINING,
+         show_default="64; images 128; transformers 32"),
+]  # fmt: skip
 LearningRate = Annotated[
     float | None,
-    _one("--learning-rate", "X", "At its height.", _TRAINING, show_default="0.002; tables 0.001"),
-]
+    _one("--learning-rate", "X", "At its height.", _TRAINING,
+         show_default="0.002; tables 0.001; images 0.1; transformers 0.00005"),
+]  # fmt: skip
 Patience = Annotated[
     str | None,
     _one("--patience", "N|none", "Stop after so many epochs without gain.", _TRAINING,
-         show_default="4; tables 10"),
+         show_default="4; tables 10; images and transformers none"),
 ]  # fmt: skip
 Training = Annotated[
     list[str] | None,
@@ -143,6 +158,20 @@ Jobs = Annotated[
     int | None,
     _one("--jobs", "N", "Candidates side by side.", _TRAINING, show_default="one per core"),
 ]
+Devices = Annotated[
+    int | None,
+    _one("--devices", "N", "GPUs that train one candidate together.", _TRAINING, show_default="1"),
+]
+Ensemble = Annotated[
+    bool | None,
+    _one("--ensemble/--no-ensemble", None, "Also average the networks of all seeds.", _TRAINING,
+         show_default="no-ensemble"),
+]  # fmt: skip
+McDropout = Annotated[
+    int | None,
+    _one("--mc-dropout", "N", "Also average so many thinned copies of each network.", _TRAINING,
+         show_default="0, none"),
+]  # fmt: skip
 Calibrator = Annotated[
     str | None,
     _one("--calibrator", "NAME", "auto, or a method like temperature.", _PROMISES,

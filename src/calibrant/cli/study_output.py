@@ -46,18 +46,18 @@ def show_study(result: StudyResult, folder: Path, *, again: str, json: bool) -> 
     again : the command that runs it again
     json : whether to print one JSON object instead
     """
-    files = {
-        "bundle": folder / "bundle",
-        "report": folder / "report.html",
-        "settings": folder / "study.toml",
-    }
+    bundle, report = folder / "bundle", folder / "report.html"
+    written = report.exists()  # not where a package is missing that it is drawn with
     if json:
-        print_json({**result.to_dict(), "out": str(folder), **{k: str(files[k]) for k in files}})
+        files = {"bundle": str(bundle), "report": str(report) if written else None}
+        files["settings"] = str(folder / "study.toml")
+        print_json({**result.to_dict(), "out": str(folder), **files})
         return
     from calibrant.reports.study_text import render_study
     from calibrant.reports.words import printable
 
     say(render_study(result, width=width(), color=color()))
-    say(f"\nThe report is in {files['report']}, and the bundle in {files['bundle']}")
+    places = f"The report is in {report}, and the bundle in" if written else "The bundle is in"
+    say(f"\n{places} {bundle}")
     say(f"Run it again: {printable(again)}")
-    say(f"Score a file with it: calibrant predict {printable(quote(str(files['bundle'])))} FILE")
+    say(f"Score a file with it: calibrant predict {printable(quote(str(bundle)))} FILE")

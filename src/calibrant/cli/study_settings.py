@@ -12,6 +12,7 @@ from calibrant.errors import InputError
 
 __all__ = ["actions_of", "gather", "options_of", "seeds_of", "split_candidates", "value_of"]
 
+_KINDS = ("text", "tabular", "images")
 _TABLES = ("model_options", "training", "actions")  # merged key by key
 _LOSS = re.compile(r"\s*(?:[-+.\deE]+\s*\*\s*)?[A-Za-z_][\w.]*\s*(?:[:+]|$)")
 
@@ -26,14 +27,18 @@ def gather(given: Mapping[str, Any], config: Path | None, *, tabular: bool) -> d
     tabular : whether --tabular was given
     """
     flags = {name: value for name, value in given.items() if value not in (None, {})}
-    if tabular and "text" in flags:
-        raise InputError(
-            f"--text {flags['text']} and --tabular exclude each other: give one of them."
-        )
+    flags |= {"tabular": True} if tabular else {}
+    chosen = _kinds(flags)
+    if len(chosen) > 1:
+        raise InputError(f"{chosen[0]} and {chosen[1]} exclude each other: give one of them.")
     saved = {} if config is None else _read(config)
-    if tabular or "text" in flags:
-        saved = {name: value for name, value in saved.items() if name not in ("text", "tabular")}
-    found = {"label": "label", **saved, **flags, **({"tabular": True} if tabular else {})}
+    if chosen:
+        saved = _of_another_kind(saved, images="images" in flags)
+    found = {**saved, **flags}
+    if found.get("images") is not True:
+        found.setdefault("label", "label")
+    elif flags.get("redact"):  # it is what holds anyway, so the settings cannot tell
+        raise InputError("--redact is about texts, but the rows are images: leave it out.")
     for name in _TABLES:
         if isinstance(saved.get(name), Mapping) and name in flags:
             found[name] = {**saved[name], **flags[name]}
@@ -43,6 +48,18 @@ def gather(given: Mapping[str, Any], config: Path | None, *, tabular: bool) -> d
             "tickets.csv, or a toml file that names it with --config."
         )
     return found
+
+
+def _kinds(flags: Mapping[str, Any]) -> list[str]:
+    """Return the flags that say what the rows are."""
+    text = [f"--text {flags['text']}"] if "text" in flags else []
+    return text + [f"--{name}" for name in ("tabular", "images") if flags.get(name)]
+
+
+def _of_another_kind(saved: Mapping[str, Any], *, images: bool) -> dict[str, Any]:
+    """Return settings of a file without what they say about the kind of rows; a flag says it."""
+    column = ("label",) if images and not saved.get("images") else ()
+    return {name: value for name, value in saved.items() if name not in (*_KINDS, *column)}
 
 
 def _read(config: Path) -> dict[str, Any]:

@@ -31,6 +31,8 @@ def train(
     data: flags.Data = None,
     text: flags.Text = None,
     tabular: flags.Tabular = False,
+    images: flags.Images = None,
+    image_size: flags.ImageSize = None,
     label: flags.LabelColumn = None,
     golden: flags.Golden = None,
     weight: flags.Weight = None,
@@ -55,6 +57,9 @@ def train(
     patience: flags.Patience = None,
     training: flags.Training = None,
     resample: flags.Resample = None,
+    ensemble: flags.Ensemble = None,
+    mc_dropout: flags.McDropout = None,
+    devices: flags.Devices = None,
     jobs: flags.Jobs = None,
     calibrator: flags.Calibrator = None,
     hold: flags.Hold = None,
@@ -96,7 +101,8 @@ def train(
         "model_options": options_of(model_option or [], flag="--model-option"),
         "training": loop, "resample": resample, "jobs": jobs, "calibrator": calibrator,
         "hold": hold, "confidence": confidence, "ood": ood, "actions": actions_of(action or []),
-        "title": title,
+        "title": title, "images": images, "image_size": image_size, "ensemble": ensemble,
+        "mc_dropout": mc_dropout, "devices": devices,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
 

@@ -131,11 +131,11 @@ def load_network(found: Pretrained, config: Any) -> nn.Module:
                 "fresh copy."
             ) from error
     _check_loaded(network, told, found.folder)
-    made: nn.Module = network.float()
-    for part in made.modules():  # a copy of the network is to hold no path of this machine
+    network.config._name_or_path = ""  # a saved network is to hold no path of this machine
+    for part in network.modules():
         if hasattr(part, "name_or_path"):
             part.name_or_path = ""
-    network.config._name_or_path = ""
+    made: nn.Module = network.float()
     return made
 
 
@@ -238,22 +238,25 @@ def _read_tokenizer(folder: Path, config: Any) -> tuple[str, int | None]:
 
 
 def _check_loaded(network: Any, told: Mapping[str, Any], folder: Path) -> None:
-    """Refuse weights of another network: all of them are to be there, but for head and pooler."""
-    body = getattr(network, network.base_model_prefix, network)
-    before = "" if body is network else f"{network.base_model_prefix}."
-    wanted = {before + name for name, _ in body.named_parameters()}
+    """Refuse weights of another network: all of them are to be there, but for head and pooler.
+
+    Names are told with or without that of the body in front, as the library's version has it.
+    """
+    front = f"{network.base_model_prefix}."
+    wanted = {name.removeprefix(front) for name, _ in network.base_model.named_parameters()}
     wanted = {name for name in wanted if ".pooler." not in f".{name}"}
+    other = f"the weights in {str(folder)!r} are of another network than {CONFIG} there"
     for name, found, needed in sorted(told["mismatched_keys"], key=lambda each: str(each[0])):
-        if name in wanted:
+        if name.removeprefix(front) in wanted:
             raise InputError(
-                f"the weights in {str(folder)!r} are of another network than {CONFIG} there: "
-                f"{name!r} has shape {tuple(found)}, not {tuple(needed)}."
+                f"{other}: {name!r} has shape {tuple(found)}, not {tuple(needed)}; get both from "
+                "one place."
             )
-    lacking = sorted(wanted & set(told["missing_keys"]))
+    lacking = sorted(wanted & {name.removeprefix(front) for name in told["missing_keys"]})
     if len(lacking) > _MAY_BE_NEW * len(wanted):
         raise InputError(
-            f"the weights in {str(folder)!r} are of another network than {CONFIG} there: "
-            f"{len(lacking)} of {len(wanted)} are missing, such as {lacking[0]!r}."
+            f"{other}: {len(lacking)} of {len(wanted)} are missing, such as {lacking[0]!r}; get "
+            "both from one place."
         )
     if lacking:
         warnings.warn(

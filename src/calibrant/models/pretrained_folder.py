@@ -8,8 +8,8 @@ import re
 from pathlib import Path
 from typing import Any, TypeGuard
 
-from calibrant.errors import InputError, MissingExtra
-from calibrant.models.architectures import quiet, reason_of
+from calibrant.errors import InputError
+from calibrant.models.architectures import library, quiet, reason_of
 from calibrant.models.registry import models
 
 __all__ = ["CONFIG", "POOLING", "folder_of", "is_source", "read_json", "weight_files"]
@@ -76,11 +76,10 @@ def folder_of(source: str | Path) -> Path:
 
 def _fetched(source: str) -> Path:
     """Fetch a model from a hub, or find it where it was fetched before."""
-    try:
-        from huggingface_hub import snapshot_download
-        from huggingface_hub.errors import RepositoryNotFoundError
-    except ImportError:
-        raise MissingExtra("a transformer", "transformers") from None
+    library()
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.utils import RepositoryNotFoundError
+
     what = f"model {source!r} is neither a network of Calibrant nor a folder here"
     try:
         with quiet():

@@ -14,6 +14,7 @@ from torch import nn
 from calibrant.data.image_encoder import ImageEncoder
 from calibrant.data.input_columns import InputColumns
 from calibrant.data.redaction import redacted_column
+from calibrant.data.subword_encoder import SubwordEncoder
 from calibrant.data.table_encoder import TableEncoder
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -35,6 +36,7 @@ from calibrant.models.scoring import (
     array_logits,
     device_of,
     image_logits,
+    lay_out,
     text_logits,
 )
 
@@ -98,6 +100,8 @@ class Scorer:
         self.column = (column or "text") if self.text else None
         self.model = copy.deepcopy(model).float().to(device_named(device)).eval()
         self.model.requires_grad_(False)
+        if self._kind == "image":
+            lay_out(self.model)
         check_length(encoder, self.model)
         self.n_classes = self._tried()
         self.shift = as_shift(shift, self.n_classes)
@@ -298,7 +302,8 @@ class Scorer:
         elif isinstance(encoder, TableEncoder):
             found = array_logits(self.model, encoder.transform(rows))
         else:
-            found = text_logits(self.model, *encoder.encode(rows))
+            deep = isinstance(encoder, SubwordEncoder)
+            found = text_logits(self.model, *encoder.encode(rows), deep=deep)
         logits = found.astype(np.float64)
         return logits if self.shift is None else logits - self.shift
 

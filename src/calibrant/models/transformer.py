@@ -40,7 +40,8 @@ class Transformer(nn.Module):
     r"""A transformer with a head for classes: BERT, RoBERTa, DistilBERT, ELECTRA, GPT-2, ...
 
     With pooling "own" it is what the transformers library calls
-    `AutoModelForSequenceClassification`: the head that the architecture has. With "mean" it is
+    `AutoModelForSequenceClassification`: the head that the architecture has. It stands on the first
+    token (BERT and its kin), or on the last one of the text (GPT-2, Llama). With "mean" it is
 
     $$ z = W d(m) + b, \quad m = \frac{1}{l} \sum_{i \le l} h_i $$
 
@@ -102,7 +103,9 @@ class Transformer(nn.Module):
         self.rows = rows_of(network)
         self.positions = positions_of(network, config)
         self.padding = padding_of(config, self.rows)
-        network.config.pad_token_id = self.padding  # causal heads look for the last other one
+        self.at_the_end = pooling == "own" and isinstance(
+            getattr(network, "score", None), nn.Linear
+        )
         self.train()
         self.config: dict[str, Any] = {
             "model": "transformer",
@@ -147,7 +150,8 @@ class Transformer(nn.Module):
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the logits of (b, L) token ids, of which `lengths` count in each row."""
-        tokens = clean_tokens(tokens, lengths)
+        if not torch.compiler.is_compiling():  # a look at the lengths would break the graph
+            tokens = clean_tokens(tokens, lengths)
         if self.positions is not None and tokens.shape[1] > self.positions:
             raise InputError(
                 f"tokens must have at most {self.positions} columns, the positions of this "
@@ -163,21 +167,24 @@ class Transformer(nn.Module):
     def _logits(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         width, device = tokens.shape[1], tokens.device
         ids = tokens.masked_fill(beyond(lengths, width, device), self.padding)
-        read = ~beyond(lengths.clamp(min=1), width, device)  # of an empty text one filler is read
+        lengths = lengths.clamp(min=1).to(device, non_blocking=True)  # an empty text is one filler
+        read = ~beyond(lengths, width, device)
+        network: Any = self.network
+        reader = network.base_model if self.at_the_end else network
         try:
-            found = self.network(input_ids=ids, attention_mask=read.long(), return_dict=True)
+            found = reader(input_ids=ids, attention_mask=read.long(), return_dict=True)
         except IndexError as error:
             raise InputError(
                 f"tokens must lie in 0..{self.rows - 1} for this network, got {int(ids.min())} to "
                 f"{int(ids.max())}."
             ) from error
-        if self.head is None:
-            own: Tensor = found.logits
-            return own
-        states = found.last_hidden_state
-        weights = read.to(torch.promote_types(states.dtype, torch.float32)).unsqueeze(2)
-        mean = (states * weights).sum(dim=1) / weights.sum(dim=1)
-        logits: Tensor = self.head(mean.to(states.dtype))
+        if self.at_the_end:
+            rows = torch.arange(len(ids), device=device)
+            logits: Tensor = network.score(found.last_hidden_state[rows, lengths - 1])
+        elif self.head is None:
+            logits = found.logits
+        else:
+            logits = self.head(_mean(found.last_hidden_state, read))
         return logits
 
     def _try(self) -> None:
@@ -214,6 +221,12 @@ class Transformer(nn.Module):
                 f"beside a longer one, so they cannot be trusted: choose {remedy}another model, "
                 "such as 'bert' or 'roberta'."
             )
+
+
+def _mean(states: Tensor, read: Tensor) -> Tensor:
+    """Return the mean of the states that are read, summed in no less than single precision."""
+    weights = read.to(torch.promote_types(states.dtype, torch.float32)).unsqueeze(2)
+    return ((states * weights).sum(dim=1) / weights.sum(dim=1)).to(states.dtype)
 
 
 def _made_up(width: int, rows: int, padding: int) -> Tensor:

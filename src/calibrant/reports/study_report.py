@@ -9,6 +9,7 @@ from typing import Any
 from calibrant.data.whole_file import check_writable
 from calibrant.reports.html_report import rendered, write_page
 from calibrant.reports.page_data import scheme_words, script_json
+from calibrant.reports.study_averages import way_sentences
 from calibrant.reports.study_charts import chart_numbers, has_gammas, has_records
 from calibrant.reports.study_headline import headline_data, promise_data, several_words
 from calibrant.reports.study_result import PointResult, StudyResult
@@ -99,6 +100,7 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "judged_words": judged_words(result),
         "columns": [title for _, title in COLUMNS],
         "candidates": candidate_rows(result),
+        "ways": way_sentences(result),
         "bundle": bundle_rows(result),
         "shift": shift_rows(result),
         "best_name": candidate_name(result.best),

@@ -8,6 +8,7 @@ from typing import Any
 
 from calibrant.calibrators.choice import Choice
 from calibrant.errors import TargetUnreachable
+from calibrant.reports.study_ways import called
 from calibrant.reports.threshold_view import PointView
 from calibrant.results import Evaluation
 from calibrant.thresholds import OperatingPoint, Transfer
@@ -23,12 +24,12 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """One trained candidate, judged on rows that it was neither trained nor steered on.
+    """One candidate, judged on rows that it was neither trained nor steered on.
 
     Parameters
     ----------
     loss : as it was asked for, like "focal:gamma=3"
-    seed : of its training
+    seed : of its training; of an ensemble the first member's
     failed : why it could not be trained, one sentence; None where it could, and the rest is there
     reference : whether it only stands beside the candidates and cannot be chosen
     refinement : log loss of the steer rows after temperature scaling on them; the smallest is
@@ -40,6 +41,10 @@ class CandidateResult:
     epochs, best_epoch, seconds, weights : how it was trained, and how many weights it has
     records : one `EpochRecord.to_dict()` for each epoch
     gammas : `GammaHistory.to_dict()` of an AdaFocal loss, else None
+    way : "one" network, or an average: "ensemble" or "mc_dropout", which are judged as one model
+        and have no epochs and records of their own
+    members : seeds of the networks of an ensemble
+    passes : thinned copies that MC dropout averages
     """
 
     loss: str
@@ -57,11 +62,18 @@ class CandidateResult:
     weights: int = 0
     records: tuple[Mapping[str, Any], ...] = ()
     gammas: Mapping[str, Any] | None = None
+    way: str = "one"
+    members: tuple[int, ...] = ()
+    passes: int = 0
 
     @property
     def name(self) -> str:
-        """The loss, and the seed where it is not the first."""
-        return self.loss if self.seed == 0 else f"{self.loss} (seed {self.seed})"
+        """The loss, the seed where it is not 0, and what is averaged."""
+        return self.named(self.loss)
+
+    def named(self, loss: str) -> str:
+        """Return the name with another word for the loss."""
+        return called(loss, self.seed, self.way, len(self.members), self.passes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
@@ -70,7 +82,9 @@ class CandidateResult:
         for key, part in (("metrics", self.test), ("scaled", self.scaled), ("logs", self.log_test)):
             out[key] = None if part is None else part.to_dict()["metrics"]
         out |= {"temperature": self.temperature, "epochs": self.epochs, "weights": self.weights}
-        return out | {"best_epoch": self.best_epoch, "seconds": round(self.seconds, 2)}
+        out |= {"best_epoch": self.best_epoch, "seconds": round(self.seconds, 2), "way": self.way}
+        out |= {"members": list(self.members)} if self.members else {}
+        return out | ({"passes": self.passes} if self.passes else {})
 
 
 @dataclass(frozen=True)
@@ -184,7 +198,7 @@ class StudyResult:
     Parameters
     ----------
     title : what the page is called
-    kind : "text" or "table"
+    kind : "text", "table" or "image"
     classes : in the order of the columns
     focus : the class that histograms and curves are drawn of: that of the first promise
     splits : for each split its source ("logs" or "golden") and its rows per class (class names as
@@ -243,7 +257,12 @@ class StudyResult:
             "classes": list(self.classes),
             "splits": {name: dict(part) for name, part in self.splits.items()},
             "candidates": [each.to_dict() for each in self.candidates],
-            "chosen": {"loss": self.best.loss, "seed": self.best.seed, "why": self.why},
+            "chosen": {
+                "loss": self.best.loss,
+                "seed": self.best.seed,
+                "way": self.best.way,
+                "why": self.why,
+            },
             "calibrator": {
                 "method": self.method,
                 "why": None if self.choice is None else self.choice.why,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from calibrant.reports.study_averages import averages
 from calibrant.reports.study_result import CandidateResult, StudyResult
 from calibrant.reports.study_words import (
     baseline_of,
@@ -13,7 +14,7 @@ from calibrant.reports.study_words import (
     judged_rows,
     loss_name,
     method_name,
-    trained,
+    singles,
     value_of,
 )
 from calibrant.reports.words import number, percent, quoted, sentence
@@ -33,6 +34,7 @@ def story(result: StudyResult) -> list[tuple[str, str]]:
     """
     told = [("The usual way", _claims(result)), ("Logs and golden rows", _shift(result))]
     told += [("Focal loss", _focal(result)), ("AdaFocal", _adafocal(result))]
+    told += averages(result)
     told += [
         ("Calibration", _calibration(result)),
         ("Cross-entropy with temperature", _beside(result)),
@@ -103,7 +105,7 @@ def _shift(result: StudyResult) -> str:
 
 
 def _focal(result: StudyResult) -> str:
-    tried = [one for one in trained(result, references=False) if family(one) == "focal"]
+    tried = [one for one in singles(result) if family(one) == "focal"]
     words = _changes(result, tried, "Focal loss, which turns away from rows that are already right")
     known = _by_loss(result, tried)
     if not words or len(known) < 2:
@@ -115,7 +117,7 @@ def _focal(result: StudyResult) -> str:
 
 
 def _adafocal(result: StudyResult) -> str:
-    tried = [one for one in trained(result, references=False) if family(one) == "adafocal"]
+    tried = [one for one in singles(result) if family(one) == "adafocal"]
     return _changes(result, tried, "AdaFocal, which sets gamma by the errors it sees in training")
 
 
@@ -130,7 +132,7 @@ def _by_loss(result: StudyResult, tried: Sequence[CandidateResult]) -> list[Pair
     """
     usual = {
         one.seed: one
-        for one in trained(result, references=False)
+        for one in singles(result)
         if one.loss == "ce" and value_of(one.test, _ECE) is not None
     }
     known = [one for one in tried if value_of(one.test, _ECE) is not None]

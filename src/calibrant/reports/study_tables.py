@@ -97,6 +97,7 @@ def _candidate_row(
     return {
         "name": candidate_name(one),
         "failed": "" if one.failed is None else sentence(one.failed),
+        "lacking": "trained" if one.way == "one" else "made",
         "note": note,
         "chosen": chosen,
         "refinement": number(one.refinement),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from calibrant.reports.study_averages import way_sentences
 from calibrant.reports.study_headline import headline_data, promise_data, several_words
 from calibrant.reports.study_result import PointResult, StudyResult
 from calibrant.reports.study_story import story
@@ -54,7 +55,7 @@ def _parts(result: StudyResult) -> Iterator[RenderableType]:
     yield Text(_plain(_legend(result)))
     for row in candidate_rows(result):
         if row["failed"]:
-            yield Text(_plain(f"{row['name']} could not be trained: {row['failed']}"))
+            yield Text(_plain(f"{row['name']} could not be {row['lacking']}: {row['failed']}"))
     yield from _promises(result)
     yield from _scope(result)
     yield from _truth(result)
@@ -91,6 +92,7 @@ def _legend(result: StudyResult) -> str:
         "Precision, recall and F1: means over classes. NLL: plain log loss (gamma 0) for all. "
         "ECE, MCE: mean and largest gap between what is said and what happens. After T: after "
         f"temperature scaling on the calibrate rows. The bundle: {bundle_rows(result)[0]['name']}."
+        f"{''.join(f' {words}' for words in way_sentences(result))}"
     )
 
 

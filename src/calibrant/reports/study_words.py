@@ -19,6 +19,7 @@ __all__ = [
     "loss_name",
     "method_name",
     "shown_name",
+    "singles",
     "trained",
     "value_of",
 ]
@@ -71,9 +72,8 @@ def loss_name(loss: str) -> str:
 
 
 def candidate_name(candidate: CandidateResult) -> str:
-    """Return the loss for people, and the seed where it is not the first."""
-    words = loss_name(candidate.loss)
-    return words if candidate.seed == 0 else f"{words} (seed {candidate.seed})"
+    """Return the loss for people, the seed where it is not 0, and what is averaged."""
+    return candidate.named(loss_name(candidate.loss))
 
 
 def family(candidate: CandidateResult) -> str:
@@ -98,9 +98,14 @@ def trained(result: StudyResult, *, references: bool = True) -> list[CandidateRe
     return found if references else [one for one in found if not one.reference]
 
 
+def singles(result: StudyResult) -> list[CandidateResult]:
+    """Return the candidates that are one trained network: neither references nor averages."""
+    return [one for one in trained(result, references=False) if one.way == "one"]
+
+
 def baseline_of(result: StudyResult) -> CandidateResult | None:
     """Return cross-entropy, of the chosen seed where there is one; None where all failed."""
-    usual = [one for one in trained(result, references=False) if one.loss == "ce"]
+    usual = [one for one in singles(result) if one.loss == "ce"]
     alike = [one for one in usual if one.seed == result.best.seed]
     return next(iter([*alike, *usual]), None)
 

@@ -1,4 +1,4 @@
-"""A candidate: one loss with one seed, and the folder that holds what became of it."""
+"""A candidate: a loss with a seed or an average of such networks, and the folder it lies in."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib import metadata
 from typing import Any
 
 from calibrant.data.splits import Splits
+from calibrant.distribution import own_version
+from calibrant.reports.study_ways import called
 from calibrant.study.config import StudyConfig
 from calibrant.study.defaults import SMALL, TEXT
 
@@ -20,41 +21,59 @@ __all__ = ["Candidate", "candidates_of"]
 
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
+    "ensemble", "mc_dropout", "devices",
 }  # fmt: skip
-"""Settings that say nothing about how a candidate is trained."""
+"""Settings that say nothing about how a network is trained."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """One loss with one seed.
+    """One loss with one seed, or an average of such networks.
 
     Parameters
     ----------
     loss : like "focal:gamma=3"
-    seed : of the first weights, the order of rows and dropout
-    fingerprint : of all settings and files that its training depends on
+    seed : of the first weights, the order of rows and dropout; of an ensemble the first one's
+    fingerprint : of all settings and files that its scores depend on
+    way : "one" network, the "ensemble" of those of all seeds, or "mc_dropout"
+    members : the networks that it averages; of MC dropout one; none where it is a network itself
+    passes : thinned copies that MC dropout averages
 
     Examples
     --------
-    >>> Candidate("focal:gamma=3", 0, "0123456789abcdef").folder
+    >>> one = Candidate("focal:gamma=3", 0, "0123456789abcdef")
+    >>> one.folder
     'focal-gamma-3-seed-0-01234567'
+    >>> thinned = Candidate(one.loss, 0, "89abcdef", "mc_dropout", (one,), passes=20)
+    >>> thinned.name, thinned.folder
+    ('focal:gamma=3, MC dropout (20 passes)', 'focal-gamma-3-seed-0-mc-dropout-20-89abcdef')
     """
 
     loss: str
     seed: int
     fingerprint: str
+    way: str = "one"
+    members: tuple[Candidate, ...] = ()
+    passes: int = 0
+
+    @property
+    def name(self) -> str:
+        """What messages call it: the loss, the seed where it is not 0, and what is averaged."""
+        return called(self.loss, self.seed, self.way, len(self.members), self.passes)
 
     @property
     def folder(self) -> str:
         """Name of its folder: another one as soon as anything it depends on changes."""
         plain = re.sub(r"[^a-z0-9.]+", "-", self.loss.lower()).strip("-.")[:60] or "loss"
-        return f"{plain}-seed-{self.seed}-{self.fingerprint[:8]}"
+        thinned = f"-mc-dropout-{self.passes}" if self.way == "mc_dropout" else ""
+        which = "ensemble" if self.way == "ensemble" else f"seed-{self.seed}{thinned}"
+        return f"{plain}-{which}-{self.fingerprint[:8]}"
 
 
 def candidates_of(
     config: StudyConfig, files: Mapping[str, str], splits: Splits
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of a study.
+    """Return all candidates of a study: of each loss its networks, then their averages.
 
     Parameters
     ----------
@@ -64,12 +83,40 @@ def candidates_of(
     """
     told = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
     told |= {"files": dict(files), "splits": splits.to_dict(), "defaults": [SMALL, TEXT]}
-    told["version"] = metadata.version("calibrant")
-    found = []
+    told["version"] = own_version()
+    told |= _pretrained(config)
+    found: list[Candidate] = []
     for loss in config.candidates:
         told |= {"loss": loss, "code": _own_code(loss)}
-        found += [Candidate(loss, s, _hash({**told, "own seed": s})) for s in config.seeds]
+        ones = tuple(
+            Candidate(loss, seed, _hash({**told, "own seed": seed})) for seed in config.seeds
+        )
+        found += [*ones, *_averages(config, ones)]
     return tuple(found)
+
+
+def _averages(config: StudyConfig, ones: tuple[Candidate, ...]) -> list[Candidate]:
+    """Return what is asked for beside the networks of a loss."""
+    found = []
+    if config.mc_dropout:
+        found += [_average("mc_dropout", (one,), config.mc_dropout) for one in ones]
+    if config.ensemble:
+        found.append(_average("ensemble", ones))
+    return found
+
+
+def _average(way: str, members: tuple[Candidate, ...], passes: int = 0) -> Candidate:
+    told = {"way": way, "of": [one.fingerprint for one in members], "passes": passes}
+    return Candidate(members[0].loss, members[0].seed, _hash(told), way, members, passes)
+
+
+def _pretrained(config: StudyConfig) -> dict[str, str]:
+    """Return what stands for a model that was trained before: its content, wherever it lies."""
+    from calibrant.models.pretrained import fingerprint
+    from calibrant.models.pretrained_folder import is_source
+
+    pretrained = config.kind == "text" and is_source(config.network)
+    return {"model": fingerprint(config.network)} if pretrained else {}
 
 
 def _own_code(loss: str) -> list[str]:

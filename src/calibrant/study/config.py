@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Literal
-
-import numpy as np
+from typing import Any
 
 from calibrant.errors import InputError
 from calibrant.study import setting_checks as checks
 from calibrant.study.hold_text import parse_hold
+from calibrant.study.kinds import (
+    NETWORKS,
+    NOT_OF_IMAGES,
+    TABULAR,
+    Kind,
+    check_columns,
+    check_kind,
+    kind_of,
+)
+from calibrant.study.setting_values import read_back, written
+from calibrant.study.thinning_checks import check_thinning
 from calibrant.study.training_checks import (
     check_losses,
     check_network,
@@ -34,7 +43,6 @@ OVERLAP = ("refuse", "drop")
 """What can happen to log rows that stand in the golden set too."""
 
 _BASELINE = "ce"
-_TABULAR = "tabular"  # the word for "there is no text column", in a file and on the command line
 _TRAINING = ("epochs", "batch_size", "learning_rate", "patience", "optimizer", "device")
 
 
@@ -47,10 +55,11 @@ class StudyConfig:
 
     Parameters
     ----------
-    data : file of the logs: csv, parquet or jsonl
-    label : its label column
-    text : the text column; None for tables
-    golden : file with the same columns whose labels can be trusted; None to hold rows of `data` out
+    data : file of the logs: csv, parquet or jsonl; for images an npz file, or a folder with one
+        folder for each class
+    label : its label column; None for images
+    text : the text column; None for tables and images
+    golden : file like `data` whose labels can be trusted; None to hold rows of `data` out
     weight : column of the golden set with inverse inclusion probabilities, or None
     out_of_scope : label of rows that belong to no class; None where there are none
     drop : columns of a table that are left out
@@ -64,9 +73,11 @@ class StudyConfig:
     overlap : what happens to log rows that stand in the golden set too: "refuse" or "drop"
     candidates : losses; "ce" is added where it is missing
     seeds : each candidate is trained once with each
-    model : name of the network; None for "bilstm" (texts) or "mlp" (tables)
+    model : name of the network, for texts also the folder or hub id of a transformer; None for
+        "bilstm" (texts), "mlp" (tables) or "resnet50" (images)
     model_options : arguments of the network
-    training : arguments of `TextClassifier` or `TabularClassifier`, such as {"epochs": 20}
+    training : arguments of `TextClassifier`, `TabularClassifier` or `ImageClassifier`, such as
+        {"epochs": 20}
     resample : "over", "under" or "smote" the train rows; None to take them as they are
     calibrator : "auto", or the name of a method
     hold : promises, like "item_defective: precision>=0.85"; several targets of one threshold are
@@ -77,6 +88,12 @@ class StudyConfig:
     seed : of the splits
     jobs : candidates trained side by side; 0 for one per core, on a GPU one
     title : what the report is called
+    images : whether the rows are images
+    image_size : height and width that images are brought to; None to take them as they are
+    ensemble : whether each loss also gets a candidate that averages the networks of all seeds
+    mc_dropout : for each trained network also a candidate that averages so many thinned copies of
+        it; 0 for none
+    devices : GPUs (or processes) that train one candidate together
 
     Examples
     --------
@@ -94,7 +111,7 @@ class StudyConfig:
     """
 
     data: str
-    label: str
+    label: str | None = None
     text: str | None = None
     golden: str | None = None
     weight: str | None = None
@@ -122,13 +139,18 @@ class StudyConfig:
     seed: int = 0
     jobs: int = 0
     title: str = "Study"
+    images: bool = False
+    image_size: int | None = None
+    ensemble: bool = False
+    mc_dropout: int = 0
+    devices: int = 1
 
     def __post_init__(self) -> None:
         checked = {**self._checked_texts(), **self._checked_lists(), **self._checked_values()}
         for name, value in checked.items():
             object.__setattr__(self, name, value)
-        self._check_columns()
-        self._check_kind()
+        check_columns(self)
+        check_kind(self)
         if self.weight is not None and self.golden is None:
             raise InputError(
                 f"weight names the column {self.weight!r} of a golden set, but there is none: add "
@@ -140,17 +162,20 @@ class StudyConfig:
         need_torch("a study")
         check_losses(self.candidates)
         check_network(self.kind, self.network, self.model_options)
-        check_training(self.kind, self.training, _names())
+        network = {"model": self.network, "model_options": dict(self.model_options)}
+        told = {} if self.kind == "table" else network  # of tables the estimator is the network
+        check_training(self.kind, self.training, _names(), told)
+        check_thinning(self)
 
     @property
-    def kind(self) -> Literal["text", "table"]:
-        """What the rows are: "text" or "table"."""
-        return "table" if self.text is None else "text"
+    def kind(self) -> Kind:
+        """What the rows are: "text", "table" or "image"."""
+        return "image" if self.images else "table" if self.text is None else "text"
 
     @property
     def network(self) -> str:
         """Name of the network that is trained."""
-        return self.model or ("mlp" if self.text is None else "bilstm")
+        return self.model or NETWORKS[self.kind]
 
     @property
     def promises(self) -> tuple[tuple[str | None, tuple[Target, ...]], ...]:
@@ -160,40 +185,38 @@ class StudyConfig:
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as values of JSON and TOML; what is None is left out.
 
-        Neither has a word for None within options: there it is written "none".
+        Neither has a word for None within options: there it is written "none". Of images, what
+        says nothing about them is left out too.
         """
-        out: dict[str, Any] = {} if self.text is not None else {_TABULAR: True}
+        out: dict[str, Any] = {TABULAR: True} if self.kind == "table" else {}
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is not None:
-                out[each.name] = _written(value)
+            if value is not None and not (self.images and each.name in NOT_OF_IMAGES):
+                out[each.name] = written(value)
         return out
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> StudyConfig:
         """Rebuild from `to_dict`; a key that is no setting is refused with the nearest name."""
         check_names(saved)
-        given = {name: value for name, value in saved.items() if name != _TABULAR}
-        table = checks.truth_of(_TABULAR, saved.get(_TABULAR, False))
-        if table == ("text" in given):
-            what = "text and tabular are both given" if table else "neither text nor table is given"
-            raise InputError(
-                f"{what}: name the column with the texts (--text COLUMN), or say that all columns "
-                "are features (--tabular)."
-            )
-        for name, what in (("data", "the file with the logs"), ("label", "the label column")):
+        kind = kind_of(saved)
+        given = {name: value for name, value in saved.items() if name != TABULAR}
+        needed = {"data": "the file with the logs"}
+        needed |= {} if kind == "image" else {"label": "the label column"}
+        for name, what in needed.items():
             if name not in given:
                 raise InputError(f"{name} is missing: name {what} ({checks.flag_of(name)}).")
         for name in ("model_options", "training"):
             if isinstance(given.get(name), Mapping):
-                given[name] = _read(given[name])
+                given[name] = read_back(given[name])
         return cls(**given)
 
     def _checked_texts(self) -> dict[str, Any]:
         out: dict[str, Any] = {}
         for name, like in _TEXTS.items():
             value = getattr(self, name)
-            if value is not None or name in ("data", "label"):
+            needed = name == "data" or (name == "label" and self.images is not True)
+            if value is not None or needed:
                 out[name] = checks.check_text(name, value, like=like)
         return out
 
@@ -221,49 +244,18 @@ class StudyConfig:
             "ood": checks.check_choice("ood", self.ood, OOD),
             "seed": checks.whole_of("seed", self.seed, least=0),
             "jobs": checks.whole_of("jobs", self.jobs, least=0),
+            "images": checks.truth_of("images", self.images),
+            "devices": checks.whole_of("devices", self.devices, least=1),
+            **checks.averages_of(self.ensemble, self.mc_dropout, self.seeds),
         }
-        if self.rows is not None:
-            out["rows"] = checks.whole_of("rows", self.rows, least=1)
+        for name in ("rows", "image_size"):
+            if getattr(self, name) is not None:
+                out[name] = checks.whole_of(name, getattr(self, name), least=1)
         if self.shares is not None:
             out["shares"] = checks.shares_of(self.shares)
         if self.resample is not None:
             out["resample"] = checks.check_choice("resample", self.resample, RESAMPLE)
         return out
-
-    def _check_columns(self) -> None:
-        """Refuse a column that was given two jobs."""
-        jobs = {self.label: "label"}
-        for name in ("text", "weight", "group", "time"):
-            column = getattr(self, name)
-            if column in jobs:
-                raise InputError(
-                    f"{name} and {jobs[column]} both name the column {column!r}: each has one job."
-                )
-            if column is not None:
-                jobs[column] = name
-        for name in ("drop", "categories"):
-            taken = next((column for column in getattr(self, name) if column in jobs), None)
-            if taken is not None:
-                raise InputError(
-                    f"{name} names the column {taken!r}, which is the {jobs[taken]} column and no "
-                    "feature: leave it out."
-                )
-
-    def _check_kind(self) -> None:
-        """Refuse settings that are about tables where the rows are texts, and the reverse."""
-        if self.kind == "table":
-            return
-        for name in ("drop", "categories"):
-            if getattr(self, name):
-                raise InputError(
-                    f"{name} is about columns of a table, but only the column {self.text!r} is "
-                    f"read: leave {checks.flag_of(name)} out, or use --tabular."
-                )
-        if self.resample == "smote":
-            raise InputError(
-                "resample 'smote' mixes rows of numbers, which texts are not: take 'over' or "
-                "'under'."
-            )
 
 
 _TEXTS = {
@@ -311,7 +303,7 @@ def check_names(saved: Mapping[str, Any], *, source: str = "settings") -> None:
 
 
 def _names() -> Sequence[str]:
-    return [*(each.name for each in fields(StudyConfig)), _TABULAR]
+    return [*(each.name for each in fields(StudyConfig)), TABULAR]
 
 
 def _check_calibrator(name: str) -> None:
@@ -325,20 +317,3 @@ def _check_calibrator(name: str) -> None:
             f"calibrator must be auto or a method, got {name!r}{checks.nearest(name, known)}: "
             f"known are {', '.join(known)}."
         )
-
-
-def _written(value: Any) -> Any:
-    """Return a value with lists for tuples, and "none" for None within options."""
-    if isinstance(value, Mapping):
-        return {key: _written(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_written(part) for part in value]
-    if isinstance(value, np.generic):
-        return value.item()
-    return "none" if value is None else value
-
-
-def _read(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _read(part) for key, part in value.items()}
-    return None if value == "none" else value

@@ -8,4 +8,5 @@ SMALL = {"embedding": 64, "hidden": 64, "layers": 1}
 """The BiLSTM: much smaller than the paper's."""
 
 TEXT = {"epochs": 20, "patience": 4, "learning_rate": 2e-3, "max_length": 128}
-"""Training of texts; tables take what `TabularClassifier` has."""
+"""Training of texts from nothing; tables, images and transformers take what their classifiers
+have."""

@@ -17,7 +17,7 @@ from calibrant.inputs import IntArray
 from calibrant.study.config import StudyConfig
 
 if TYPE_CHECKING:
-    from calibrant.study.reading import Source
+    from calibrant.study.source import Source
 
 __all__ = ["divide"]
 
@@ -45,7 +45,7 @@ def divide(
     logs, golden : the rows
     outside : which rows of each belong to no class
     config : the settings
-    columns : those that the model reads; equal texts stay together
+    columns : those that the model reads; equal texts and equal images stay together
     """
     shares = config.shares or (ALONE if golden is None else WITH_GOLDEN)
     train, steer, held = _split(logs, shares, config, columns)
@@ -76,14 +76,15 @@ def _split(
         here["times"] = logs.column(config.time)
     elif config.group is not None:
         here["groups"] = logs.column(config.group)
-    elif config.text is not None:  # equal rows of a table are chance, equal texts were learned
+    elif config.kind != "table":  # equal rows of a table are chance, equal texts were learned
         here["groups"] = content_groups(logs.table, columns)
     else:
         here["n"] = len(logs)
     try:
         return split_rows(labels, shares, seed=config.seed, **here)
     except InputError as error:
-        why = "equal texts stay in one split, and " if config.group is None and config.text else ""
+        alike = config.kind != "table" and config.group is None
+        why = f"equal {config.kind}s stay in one split, and " if alike else ""
         raise InputError(f"{logs.file}: {why}{error}") from None
 
 

@@ -11,7 +11,7 @@ __all__ = ["EpochMessages"]
 
 
 class EpochMessages(Hook):
-    """Call a function with a sentence after each epoch.
+    """Call a function with a sentence after each epoch; of several processes the first one does.
 
     Parameters
     ----------
@@ -27,6 +27,8 @@ class EpochMessages(Hook):
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
         """Tell the figures of the epoch."""
+        if not run.fabric.is_global_zero:
+            return
         self.tell(
             f"{self.name}: epoch {record.epoch + 1} of {self.epochs}, log loss {record.nll:.3f}, "
             f"accuracy {record.accuracy:.1%}"

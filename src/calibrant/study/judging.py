@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
@@ -11,6 +12,7 @@ from calibrant.metrics import evaluate
 from calibrant.reports.study_result import CandidateResult
 from calibrant.results import Evaluation
 from calibrant.study.candidate import Candidate
+from calibrant.study.combined import CombinedCandidate
 from calibrant.study.rows import StudyRows
 from calibrant.study.side_by_side import Outcome
 from calibrant.study.trained import TrainedCandidate
@@ -25,7 +27,7 @@ def judge(
     found = []
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, str):
-            found.append(CandidateResult(candidate.loss, candidate.seed, failed=outcome))
+            found.append(CandidateResult(**_told(candidate), failed=outcome))
         else:
             found.append(_judged(rows, outcome))
     return found
@@ -68,8 +70,7 @@ def _judged(rows: StudyRows, trained: TrainedCandidate) -> CandidateResult:
     logits, facts = trained.logits, trained.facts
     temperature = fitted_temperature(rows, logits)
     return CandidateResult(
-        loss=trained.candidate.loss,
-        seed=trained.candidate.seed,
+        **_told(trained.candidate, trained),
         refinement=trained.refinement,
         test=judged_logits(rows, "test", logits["test"]),
         scaled=judged_logits(rows, "test", logits["test"], temperature),
@@ -79,6 +80,16 @@ def _judged(rows: StudyRows, trained: TrainedCandidate) -> CandidateResult:
         gammas=facts["gammas"],
         **{key: facts[key] for key in ("epochs", "best_epoch", "seconds", "weights")},
     )
+
+
+def _told(candidate: Candidate, trained: TrainedCandidate | None = None) -> dict[str, Any]:
+    """Return which candidate it is; of an ensemble the seeds that could be trained."""
+    members = candidate.members
+    if isinstance(trained, CombinedCandidate):
+        members = tuple(one.candidate for one in trained.members)
+    seeds = tuple(one.seed for one in members) if candidate.way == "ensemble" else ()
+    told = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
+    return {**told, "members": seeds, "passes": candidate.passes}
 
 
 def log_test_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> Evaluation | None:

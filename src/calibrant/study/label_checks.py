@@ -12,9 +12,13 @@ from calibrant.errors import InputError
 from calibrant.study.config import StudyConfig
 
 if TYPE_CHECKING:
-    from calibrant.study.reading import Source
+    from calibrant.study.source import Source
 
 __all__ = ["LEAST_ROWS", "check_labels", "check_sizes"]
+
+_COLUMN = "name another column with --label"
+_OTHER = {"text": _COLUMN, "table": _COLUMN, "image": "give each class one name or number"}
+"""What to do where labels are no classes."""
 
 LEAST_ROWS = 20
 """Calibrate rows that the automatic choice of a calibrator needs."""
@@ -33,17 +37,18 @@ def check_labels(source: Source, outside: NDArray[np.bool_], config: StudyConfig
         return
     labels = [v for v, off in zip(source.labels.to_pylist(), outside, strict=True) if not off]
     counts = Counter(labels)
-    where = f"{source.file}: the label '{config.label}'"
+    where = f"{source.file}: {source.label}"
+    remedy = f"{_OTHER[config.kind]}."
     odd = next((v for v in counts if isinstance(v, float) and not v.is_integer()), None)
     if odd is not None:
+        cut = "" if config.images else "add --cut to cut it into low and high at its median, or "
         raise InputError(
-            f"{where} holds numbers that are not whole, such as {odd!r}: add --cut to cut it into "
-            "low and high at its median, or name another column with --label."
+            f"{where} holds numbers that are not whole, such as {odd!r}: {cut}{remedy}"
         )
     if len(counts) > max(2, len(labels) // 2):
         raise InputError(
-            f"{where} has {len(counts):,} different values in {len(labels):,} rows, so it names "
-            "rows rather than classes: name another column with --label."
+            f"{where} has {len(counts):,} different values in {len(labels):,} {source.unit}s, so "
+            f"it names {source.unit}s rather than classes: {remedy}"
         )
     _check_rare(source, counts, config)
 
@@ -54,16 +59,16 @@ def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> No
     few = [name for name, n in counts.items() if n < parts]
     if len(counts) < 2 and logs:
         raise InputError(
-            f"{source.file}: the label '{config.label}' has one class only, "
-            f"{next(iter(counts), None)!r}: rows of at least two classes are needed."
+            f"{source.file}: {source.label} has one class only, {next(iter(counts), None)!r}: "
+            f"{source.unit}s of at least two classes are needed."
         )
     if few and logs:
         n = counts[few[0]]
         also = f" ({len(few) - 1:,} other classes are as rare)" if len(few) > 1 else ""
         raise InputError(
-            f"{source.file}: the class {few[0]!r} has {n} row{'' if n == 1 else 's'}, but each of "
-            f"the {parts} splits needs one{also}: merge it with another class, drop its rows, or "
-            "collect more of them."
+            f"{source.file}: the class {few[0]!r} has {n} {source.unit}{'' if n == 1 else 's'}, "
+            f"but each of the {parts} splits needs one{also}: merge it with another class, drop "
+            f"its {source.unit}s, or collect more of them."
         )
 
 

@@ -11,7 +11,7 @@ from calibrant.errors import SplitMisuse
 from calibrant.study.config import StudyConfig
 
 if TYPE_CHECKING:
-    from calibrant.study.reading import Source
+    from calibrant.study.source import Source
 
 __all__ = ["without_overlap"]
 
@@ -27,19 +27,20 @@ def without_overlap(
     both = same_rows(logs.table, golden.table, columns)
     if not len(both):
         return logs
-    shown = [
-        f"{golden.places[there] + 1:,} (row {logs.places[here] + 1:,} of the logs)"
-        for here, there in both[:5]
-    ]
-    repeated = np.unique([here for here, _ in both])
+    unit, row, units = logs.unit, "row ", "data rows"
+    if logs.images is not None:
+        row, units = "", "images"
+    mine, theirs = logs.shown(both[:5, 0]), golden.shown(both[:5, 1])
+    shown = [f"{there} ({row}{here} of the logs)" for here, there in zip(mine, theirs, strict=True)]
+    repeated = np.unique(both[:, 0])
     if config.overlap == "refuse":
-        rows = "row stands" if len(repeated) == 1 else "rows stand"
+        rows = f"{unit} stands" if len(repeated) == 1 else f"{unit}s stand"
         raise SplitMisuse(
             f"{len(repeated):,} {rows} both in {logs.file} and in {golden.file}, so the model "
-            f"would be judged on what it learned by heart: golden data rows {', '.join(shown)}: "
+            f"would be judged on what it learned by heart: golden {units} {', '.join(shown)}: "
             "take them out of one of the files, or add --overlap drop to leave them out of the "
             "logs."
         )
-    were = "1 row was" if len(repeated) == 1 else f"{len(repeated):,} rows were"
+    were = f"1 {unit} was" if len(repeated) == 1 else f"{len(repeated):,} {unit}s were"
     notes.append(f"{were} left out of the logs, as the golden set holds the same.")
     return logs.take(np.setdiff1d(np.arange(len(logs)), repeated))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,10 @@ from numpy.typing import NDArray
 from calibrant.data.splits import Part, Splits
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["OUTSIDE", "SplitRows", "StudyRows"]
+__all__ = ["OUTSIDE", "Inputs", "SplitRows", "StudyRows"]
+
+Inputs: TypeAlias = list[str] | pa.Table | NDArray[np.uint8]
+"""What a model reads: texts, a table, or images (n, H, W, C)."""
 
 OUTSIDE = -1
 """Code of a row that belongs to no class."""
@@ -25,13 +28,13 @@ class SplitRows:
 
     Parameters
     ----------
-    inputs : texts, or a table
+    inputs : texts, a table, or images
     codes : (n,) place of each row's class, `OUTSIDE` for rows of no class
     weights : (n,) inverse inclusion probabilities, or None
     places : (n,) position of each row in its file, from 0; None where there is no file
     """
 
-    inputs: list[str] | pa.Table
+    inputs: Inputs
     codes: IntArray
     weights: FloatArray | None = None
     places: IntArray | None = None
@@ -57,7 +60,7 @@ class StudyRows:
 
     Parameters
     ----------
-    kind : "text" or "table"
+    kind : "text", "table" or "image"
     classes : names of the classes, in the order of their codes
     sources : for "logs" and "golden" their rows
     splits : which rows have which job
@@ -115,6 +118,8 @@ def taken(rows: SplitRows, places: IntArray) -> SplitRows:
     """Return the rows at these places."""
     if isinstance(rows.inputs, list):
         inputs: Any = [rows.inputs[place] for place in places]
+    elif isinstance(rows.inputs, np.ndarray):
+        inputs = rows.inputs[places]
     else:
         inputs = rows.inputs.take(pa.array(places))
     weights = None if rows.weights is None else rows.weights[places]

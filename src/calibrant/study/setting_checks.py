@@ -12,6 +12,7 @@ from typing import Any
 from calibrant.errors import InputError
 
 __all__ = [
+    "averages_of",
     "check_choice",
     "check_text",
     "confidence_of",
@@ -128,6 +129,33 @@ def truth_of(name: str, value: Any) -> bool:
     if not isinstance(value, bool):
         raise InputError(f"{name} must be true or false, got {value!r}.")
     return value
+
+
+def averages_of(ensemble: Any, mc_dropout: Any, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return what is averaged, by the names of the settings: the seeds' networks, thinned ones.
+
+    Examples
+    --------
+    >>> averages_of(True, 20, (0, 1))
+    {'ensemble': True, 'mc_dropout': 20}
+    >>> averages_of(True, 0, (0,))
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: ensemble averages the networks of several seeds, but there is one:
+    give more, like --seeds 0,1,2, or leave --ensemble out.
+    """
+    if truth_of("ensemble", ensemble) and len(seeds) < 2:
+        raise InputError(
+            "ensemble averages the networks of several seeds, but there is one: give more, like "
+            "--seeds 0,1,2, or leave --ensemble out."
+        )
+    passes = whole_of("mc_dropout", mc_dropout, least=0)
+    if passes == 1:
+        raise InputError(
+            "mc_dropout must be 0 for none, or a whole number of at least 2, got 1: one thinned "
+            "network is no average; 20 is usual."
+        )
+    return {"ensemble": ensemble, "mc_dropout": passes}
 
 
 def options_of(name: str, value: Any) -> dict[str, Any]:

@@ -7,6 +7,7 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,6 +26,7 @@ from calibrant.study.candidate import candidates_of
 from calibrant.study.config import StudyConfig
 from calibrant.study.config_file import write_config
 from calibrant.study.judging import choose, judge
+from calibrant.study.on_devices import refuse_torchrun
 from calibrant.study.promises import asked_of, bundle_points, certify
 from calibrant.study.reading import read_study_rows
 from calibrant.study.reference import gradient_boosting
@@ -39,6 +41,9 @@ if TYPE_CHECKING:
 
 __all__ = ["run_study"]
 
+_DRAWN_WITH = ("plotly", "jinja2")
+"""Packages that only the report needs."""
+
 
 def run_study(
     config: StudyConfig,
@@ -50,13 +55,15 @@ def run_study(
     """Run a study and leave in `out` its bundle, its report and all that led to them.
 
     Rows are read and divided; every candidate is trained on the train rows and steered by the steer
-    rows, which also choose one (log loss after temperature scaling); all are compared on the test
-    rows and on held-out logs; a calibrator is chosen and the promises are certified on the
-    calibrate rows; the promises are checked on the test rows; the bundle is packed.
+    rows, which also choose one (log loss after temperature scaling); averages of networks that were
+    asked for (ensembles, MC dropout) are candidates too; all are compared on the test rows and on
+    held-out logs; a calibrator is chosen and the promises are certified on the calibrate rows; the
+    promises are checked on the test rows; the bundle is packed.
 
     Candidates that were trained before with the same settings and files are taken as they are, so a
     study that was killed goes on where it was, and one that only asks for another promise takes
-    seconds. What an earlier study left in `out` stays until the new one is complete.
+    seconds. What an earlier study left in `out` stays until the new one is complete. Where a
+    package is missing that the report is drawn with, a note says so, and all else is there.
 
     Parameters
     ----------
@@ -81,6 +88,7 @@ def run_study(
     ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']
     """
     tell, started = progress or (lambda message: None), time.perf_counter()
+    refuse_torchrun()
     rows = read_study_rows(config)
     asked = asked_of(config.hold, rows.classes)
     _check_actions(config, rows)
@@ -140,11 +148,12 @@ def _put(
     """Pack the bundle, judge it by fresh rows where there are some, and write the report."""
     best = outcomes[result.chosen]
     assert isinstance(best, TrainedCandidate)
+    scorer = best.scorer()
 
     def packed(place: Path, files: dict[str, Path]) -> Bundle:
         return pack(
             place,
-            scorer=best.scorer(),
+            scorer=scorer,
             calibrator=calibrator,
             points=bundle_points(result.points),
             actions=result.actions,
@@ -168,13 +177,25 @@ def _put(
             result = judged_by_truth(result, rows, bundle, outcomes, fresh)
         result = replace(result, seconds=time.perf_counter() - started)
         tell("writing the report")
-        source = Path(str(result.config["data"])).name
-        report = write_study_html(result, draft / "report.html", source=source, name="--out")
+        result, report = _reported(result, draft / "report.html")
         _write_json(result.to_dict(), draft / "result.json")
-        packed(folder / "bundle", {"report.html": report})
-        for file in ("report.html", "result.json"):
+        packed(folder / "bundle", report)
+        (folder / "report.html").unlink(missing_ok=True)  # it may be that of an earlier study
+        for file in ("result.json", *report):
             (draft / file).replace(folder / file)
     return result
+
+
+def _reported(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, Path]]:
+    """Write the report; where what draws it is missing, add a note that says so instead."""
+    missing = [name for name in _DRAWN_WITH if find_spec(name) is None]
+    if not missing:
+        source = Path(str(result.config["data"])).name
+        return result, {path.name: write_study_html(result, path, source=source, name="--out")}
+    are, there = ("is", "it is") if len(missing) == 1 else ("are", "they are")
+    note = f"{path.name} was not written, for {' and '.join(missing)} {are} not here: run the same "
+    note += f"command where {there}; nothing is trained again."
+    return replace(result, notes=(*result.notes, note)), {}
 
 
 def _made(folder: Path) -> Path:
@@ -243,10 +264,10 @@ def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
             f"Rows of one '{config.group}' may be alike, but the promises count each of them as "
             "drawn by itself: with few large groups they are less sure than they say."
         )
-    if config.golden is None and config.text is not None and points:
+    if config.golden is None and config.kind != "table" and points:
         notes.append(
-            "Without a golden set the promises are about texts that the model was not trained on: "
-            "equal texts stand in one split."
+            f"Without a golden set the promises are about {config.kind}s that the model was not "
+            f"trained on: equal {config.kind}s stand in one split."
         )
     return notes
 
@@ -272,7 +293,7 @@ def _packed_metrics(result: StudyResult) -> dict[str, Any]:
 def _provenance(result: StudyResult) -> dict[str, Any]:
     """Return the settings and the splits; of files only the names."""
     told = dict(result.config)
-    told |= {key: Path(str(told[key])).name for key in ("data", "golden") if told.get(key)}
+    told |= {role: path.name for role, path in _sources(result)}
     splits = {
         name: {"source": part["source"], "rows": part["rows"]}
         for name, part in result.splits.items()
@@ -281,9 +302,13 @@ def _provenance(result: StudyResult) -> dict[str, Any]:
 
 
 def _sources(result: StudyResult) -> list[tuple[str, Path]]:
-    told = result.config
-    found = [("data", Path(str(told["data"])))]
-    return found + ([("golden", Path(str(told["golden"])))] if told.get("golden") else [])
+    """Return what it was made from: files, and the folder of a model that was trained before."""
+    told = {role: Path(str(result.config.get(role) or "")) for role in ("data", "golden", "model")}
+    return [
+        (role, path)
+        for role, path in told.items()
+        if path.name and (role != "model" or path.is_dir())
+    ]
 
 
 def _write_json(content: Any, path: Path) -> None:

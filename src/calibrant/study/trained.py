@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import time
 import warnings
@@ -18,15 +19,22 @@ from calibrant.data.whole_file import whole_file
 from calibrant.errors import CalibrantError, TrainingError
 from calibrant.inputs import FloatArray
 from calibrant.study.candidate import Candidate
+from calibrant.study.classifier import classifier_of
 from calibrant.study.config import StudyConfig
-from calibrant.study.defaults import SMALL, TEXT
 from calibrant.study.rows import StudyRows
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
-    from calibrant.training.estimator import Estimator
 
-__all__ = ["SCORED", "TrainedCandidate", "load_trained", "train_candidate"]
+__all__ = [
+    "SCORED",
+    "TrainedCandidate",
+    "keep",
+    "kept_in",
+    "load_trained",
+    "refinement_of",
+    "train_candidate",
+]
 
 Progress = Callable[[str], None]
 
@@ -36,7 +44,7 @@ SCORED = ("steer", "log_test", "calibrate", "test", "out_of_scope")
 _DONE, _LOGITS, _CHECKPOINTS = "done.json", "logits.npz", "checkpoints"
 _FACTS = {
     "fingerprint", "refinement", "epochs", "best_epoch", "seconds", "weights", "records", "gammas",
-    "warnings", "scorer",
+    "warnings",
 }  # fmt: skip
 
 
@@ -51,7 +59,7 @@ class TrainedCandidate:
     logits : for each split that was scored its (n, K) logits, what resampling and the loss moved
         them by taken off
     facts : `refinement`, `epochs`, `best_epoch`, `seconds`, `weights`, `records`, `gammas`,
-        `warnings`, and `scorer`, what the network's files are
+        `warnings`, and of a network `scorer`, what its files are
     """
 
     candidate: Candidate
@@ -77,35 +85,31 @@ def train_candidate(
     """Train a candidate, score the splits with it, and put all of it into its folder.
 
     A run that was killed goes on at its last checkpoint. `done.json` is written last: with it, the
-    folder is complete.
+    folder is complete. Of several processes that train it together only the first one scores.
     """
     from calibrant.models.scorer import Scorer
 
     started = time.perf_counter()
     train, steer = rows["train"], rows["steer"]
-    model = _estimator(config, candidate, folder / _CHECKPOINTS, progress)
+    model = classifier_of(config, candidate, folder / _CHECKPOINTS, progress)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
         model.fit(
             train.inputs, rows.labels(train.codes), steer=(steer.inputs, rows.labels(steer.codes))
         )
+    if config.devices > 1 and os.environ.get("RANK", "0") != "0":
+        return
     best = model.records_[model.best_epoch_]
     if not np.isfinite(best.refinement):
         raise TrainingError(
             "training diverged: its log loss is infinite; try a smaller learning rate."
         )
-    logits: dict[str, Any] = {
+    logits = {
         name: model.predict_logits(rows[name].inputs) for name in SCORED if len(rows[name].codes)
     }
-    with whole_file(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
-        np.savez(file, **logits)
     history = getattr(model.loss_, "history", None)
     facts = {
-        "format": 1,
-        "loss": candidate.loss,
-        "seed": candidate.seed,
-        "fingerprint": candidate.fingerprint,
-        "refinement": best.refinement,
+        "refinement": refinement_of(rows, logits),
         "epochs": len(model.records_),
         "best_epoch": model.best_epoch_,
         "seconds": time.perf_counter() - started,
@@ -113,54 +117,75 @@ def train_candidate(
         "records": [record.to_dict() for record in model.records_],
         "gammas": history.to_dict() if history is not None and len(history) else None,
         "warnings": sorted({str(one.message) for one in caught}),
-        "scorer": Scorer.of(model, column=config.text, redact=config.redact).save(folder),
+        "scorer": Scorer.of(model, **_reads(config)).save(folder),
     }
-    with whole_file(folder / _DONE, name="candidate") as draft:
-        draft.write_text(json.dumps(facts), encoding="utf-8")
+    keep(folder, candidate, logits, facts)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
+
+
+def _reads(config: StudyConfig) -> dict[str, Any]:
+    """Return what was done to the rows before the classifier saw them."""
+    resized = config.image_size is not None
+    return {"column": config.text, "redact": config.redact, "resize": resized}
 
 
 def load_trained(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
     """Return what an earlier run left in a folder; None where that is damaged or not complete."""
+    kept = kept_in(folder, candidate, rows)
+    if kept is None:
+        return None
+    found = TrainedCandidate(candidate, folder, *kept)
     try:
-        facts = json.loads((folder / _DONE).read_text(encoding="utf-8"))
-        with np.load(folder / _LOGITS, allow_pickle=False) as saved:
-            logits = {name: np.asarray(saved[name], dtype=np.float64) for name in saved.files}
-        found = TrainedCandidate(candidate, folder, logits, facts)
-        shapes = {name: (len(rows[name]), len(rows.classes)) for name in SCORED if len(rows[name])}
-        whole = all(logits[name].shape == shape for name, shape in shapes.items())
-        whole = whole and bool(np.isfinite(found.refinement)) and set(facts) >= _FACTS
-        if not whole or facts["fingerprint"] != candidate.fingerprint:
-            return None
         found.scorer()  # what cannot be loaded is trained again
-    except (OSError, EOFError, ValueError, LookupError, TypeError, BadZipFile, CalibrantError):
+    except (OSError, ValueError, LookupError, TypeError, CalibrantError):
         return None
     return found
 
 
-def _estimator(
-    config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
-) -> Estimator:
-    """Make the classifier that a candidate is."""
-    from calibrant.study.epoch_messages import EpochMessages
+def refinement_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
+    """Return the log loss of the steer rows after temperature scaling on them.
 
-    shared: dict[str, Any] = {
-        "loss": candidate.loss,
-        "seed": candidate.seed,
-        "folder": folder,
-        "resample": config.resample,
-    }
-    if config.text is None:
-        from calibrant.training import TabularClassifier
+    It is taken from the logits that are kept, for networks and averages alike: a record of the
+    training may have been made in fewer digits.
+    """
+    from calibrant.training.steering import steer_figures
 
-        shared |= {"categories": config.categories, **config.model_options, **config.training}
-        made: Estimator = TabularClassifier(**shared)
-    else:
-        from calibrant.training import TextClassifier
+    return steer_figures(logits["steer"], rows["steer"].codes).refinement
 
-        model = config.model or "bilstm"
-        options = {**(SMALL if model == "bilstm" else {}), **config.model_options}
-        shared |= {"model": model, "model_options": options, **TEXT, **config.training}
-        made = TextClassifier(**shared)
-    made.set_params(hooks=(EpochMessages(candidate.loss, made.epochs, progress),))
-    return made
+
+def keep(
+    folder: Path, candidate: Candidate, logits: Mapping[str, FloatArray], facts: Mapping[str, Any]
+) -> None:
+    """Write a candidate's logits, then what is known about it: with that, the folder is complete.
+
+    Parameters
+    ----------
+    folder : its folder
+    candidate : which one
+    logits : by split
+    facts : see `TrainedCandidate`
+    """
+    arrays: dict[str, Any] = dict(logits)
+    with whole_file(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
+        np.savez(file, **arrays)
+    own = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
+    told = {"format": 1, **own, "fingerprint": candidate.fingerprint, **facts}
+    with whole_file(folder / _DONE, name="candidate") as draft:
+        draft.write_text(json.dumps(told), encoding="utf-8")
+
+
+def kept_in(
+    folder: Path, candidate: Candidate, rows: StudyRows
+) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
+    """Return the logits and facts that `keep` wrote; None where they are damaged or not these."""
+    try:
+        facts = json.loads((folder / _DONE).read_text(encoding="utf-8"))
+        with np.load(folder / _LOGITS, allow_pickle=False) as saved:
+            logits = {name: np.asarray(saved[name], dtype=np.float64) for name in saved.files}
+        shapes = {name: (len(rows[name]), len(rows.classes)) for name in SCORED if len(rows[name])}
+        whole = all(logits[name].shape == shape for name, shape in shapes.items())
+        whole = whole and bool(np.isfinite(facts["refinement"])) and set(facts) >= _FACTS
+        same = facts["fingerprint"] == candidate.fingerprint
+    except (OSError, EOFError, ValueError, LookupError, TypeError, BadZipFile):
+        return None
+    return (logits, facts) if whole and same else None

@@ -28,9 +28,11 @@ _OWN = {
     "hidden": "give it to the network (--model-option hidden=...)",
     "dropout": "give it to the network (--model-option dropout=...)",
     "batch_norm": "give it to the network (--model-option batch_norm=...)",
+    "devices": "give devices (--devices)",
 }
 _LAYERS = {"hidden": "[128,64]", "dropout": "[0.5,0.25]"}
-_SIZES = {"n_tokens": 8, "n_features": 8, "n_classes": 2}
+_SIZES = {"n_tokens": 8, "n_features": 8, "n_channels": 3, "n_classes": 2}
+_SIZE_OF = {"text": "n_tokens", "table": "n_features", "image": "n_channels"}
 
 
 def need_torch(what: str) -> None:
@@ -57,23 +59,29 @@ def check_losses(candidates: Sequence[str]) -> None:
 def check_network(kind: str, model: str, options: Mapping[str, Any]) -> None:
     """Refuse a network that reads something else, and options that it cannot take.
 
+    Of a transformer everything is looked at but its weights.
+
     Parameters
     ----------
-    kind : "text" or "table"
-    model : its name
+    kind : "text", "table" or "image"
+    model : its name; for texts also the folder of a transformer, or its id on a hub
     options : its arguments; sizes that the data settle are refused
     """
     from calibrant.models import build, models
+    from calibrant.models.pretrained_folder import is_source
     from calibrant.training.seeds import own_randomness
 
-    size = "n_tokens" if kind == "text" else "n_features"
+    if kind == "text" and is_source(model):
+        return _check_transformer(model, options)
+    size = _SIZE_OF[kind]
     known = {
         name: made for name, made in models().items() if size in inspect.signature(made).parameters
     }
     if model not in known:
+        other = ", or name the folder of a transformer or its id on a hub" if kind == "text" else ""
         raise InputError(
             f"model must be a network for {kind}s, got {model!r}{nearest(model, list(known))}: "
-            f"choose {' or '.join(known)}."
+            f"choose {' or '.join(known)}{other}."
         )
     _check_layers(model, options)
     settled = next((name for name in options if name in _SIZES), None)
@@ -82,6 +90,14 @@ def check_network(kind: str, model: str, options: Mapping[str, Any]) -> None:
     sizes = {size: _SIZES[size], "n_classes": _SIZES["n_classes"]}
     with own_randomness(0):  # first weights are drawn, which must not move the user's randomness
         build({**options, **sizes, "model": model}, model="model", options="model_options")
+    return None
+
+
+def _check_transformer(source: str, options: Mapping[str, Any]) -> None:
+    from calibrant.models.pretrained import read_pretrained
+    from calibrant.models.transformer import options_of
+
+    read_pretrained(source, pooling=options_of(options).get("pooling", "auto"))
 
 
 def _check_layers(model: str, options: Mapping[str, Any]) -> None:
@@ -95,19 +111,31 @@ def _check_layers(model: str, options: Mapping[str, Any]) -> None:
             )
 
 
-def check_training(kind: str, training: Mapping[str, Any], settings: Sequence[str]) -> None:
+def check_training(
+    kind: str,
+    training: Mapping[str, Any],
+    settings: Sequence[str],
+    network: Mapping[str, Any] | None = None,
+) -> None:
     """Refuse training options that the estimator lacks, or that the study sets itself.
 
     Parameters
     ----------
-    kind : "text" or "table"
+    kind : "text", "table" or "image"
     training : the options
     settings : names of the study's own settings, which may have slipped under [training]
+    network : "model" and "model_options" of the estimator, where the options are to be looked at
+        together with them: a transformer has a longest text, and no vocabulary to learn
     """
     from calibrant.data.text_encoder import TextEncoder
-    from calibrant.training import TabularClassifier, TextClassifier
+    from calibrant.training import ImageClassifier, TabularClassifier, TextClassifier
 
-    estimator = TextClassifier if kind == "text" else TabularClassifier
+    estimators: dict[str, Any] = {
+        "text": TextClassifier,
+        "table": TabularClassifier,
+        "image": ImageClassifier,
+    }
+    estimator = estimators[kind]
     takes = [name for name in inspect.signature(estimator).parameters if name not in _OWN]
     for name in training:
         if name in takes:
@@ -123,18 +151,8 @@ def check_training(kind: str, training: Mapping[str, Any], settings: Sequence[st
             f"training names {name!r}, which {estimator.__name__} lacks{nearest(name, takes)}: it "
             f"takes {', '.join(takes)}."
         )
-    _check_loop(training)
-    words = ("vocabulary", "min_count", "max_length")
-    TextEncoder(**{name: training[name] for name in words if name in training})._check_options()
-
-
-def _check_loop(training: Mapping[str, Any]) -> None:
-    """Let the loop's own checks look at what is for it."""
-    from dataclasses import fields
-
-    from calibrant.training import TrainingOptions
-
-    known = {each.name for each in fields(TrainingOptions)}
-    called = {"milestone_drop": "drop"}
-    given = {called.get(name, name): value for name, value in training.items()}
-    TrainingOptions(**{name: value for name, value in given.items() if name in known})
+    made = estimator(**(network or {}), **training)
+    made._options()  # let the loop's own checks look at what is for it, and those of the encoder
+    encoder = made._new_encoder() if kind == "text" else None
+    if isinstance(encoder, TextEncoder):
+        encoder._check_options()

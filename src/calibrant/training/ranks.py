@@ -70,8 +70,7 @@ def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) 
         for rank in range(n)
     ]
     try:
-        for process in processes:
-            process.start()
+        _start(processes)
         ended = _watched(processes)
         if ended is not None:
             raise _reason(ended, processes[ended].exitcode, n, messages)
@@ -82,6 +81,18 @@ def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) 
         for process in processes:
             if process.pid is not None:
                 process.join()
+
+
+def _start(processes: Sequence[Any]) -> None:
+    """Start all of them deaf to Ctrl-C: this process decides what it means."""
+    in_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main else None
+    try:
+        for process in processes:
+            process.start()
+    finally:
+        if in_main:
+            signal.signal(signal.SIGINT, before)
 
 
 def _watched(processes: Sequence[Any]) -> int | None:
@@ -124,7 +135,6 @@ def _run(
     parent: int,
 ) -> None:
     """Be one rank."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
     told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": n, "LOCAL_WORLD_SIZE": n}
     os.environ.update({name: str(value) for name, value in told.items()})

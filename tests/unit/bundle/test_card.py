@@ -1,12 +1,19 @@
 """The model card: what is decided, what is promised and on how many labels, and what is not."""
 
 import pytest
-from tests.unit.bundle.model_parts import table_scorer, text_scorer
+from tests.unit.bundle.model_parts import (
+    image_scorer,
+    know_tiny_images,
+    subword_scorer,
+    table_scorer,
+    text_scorer,
+)
 from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
 
 from calibrant.bundle import BundlePoint, pack
 from calibrant.bundle.card import SECTIONS
 from calibrant.errors import InputError
+from calibrant.models.scorer import Scorer
 from calibrant.ood import OodRule
 
 
@@ -112,9 +119,12 @@ def section(said, title):
     return said.partition(f"\n## {title}\n\n")[2].partition("\n## ")[0]
 
 
-@pytest.mark.parametrize("parts", [{}, {"scorer": text_scorer()}, {"scorer": table_scorer()}])
-def test_it_has_all_sections_in_their_order_and_none_is_empty(card, parts):
-    said = card(point(), **parts)
+@pytest.mark.parametrize(
+    "scorer", [None, text_scorer(), table_scorer(), image_scorer(), subword_scorer()]
+)
+def test_it_has_all_sections_in_their_order_and_none_is_empty(card, scorer, monkeypatch):
+    know_tiny_images(monkeypatch)
+    said = card(point(), scorer=scorer)
     titles = [line[3:] for line in said.splitlines() if line.startswith("## ")]
     assert titles == list(SECTIONS)
     assert titles[0] == "Intended use"
@@ -192,3 +202,44 @@ def test_own_words_come_first_in_their_section(card):
         card(point(), card={"Use": "x"})
     with pytest.raises(InputError, match="must be text"):
         card(point(), card={"Figures": " "})
+
+
+def test_it_tells_a_model_for_images(card, monkeypatch):
+    know_tiny_images(monkeypatch)
+    said = card(point(), scorer=image_scorer())
+    assert "a classifier that turns images into probabilities and decisions" in said
+    use = section(said, "Intended use")
+    assert "Give it images of 4 x 5 pixels in colour (3 channels), each pixel a whole nu" in use
+    assert "Images of other sizes are refused." in use
+    assert "taken in another way than the train images" in section(said, "Failure modes")
+    assert "No images are in the bundle." in section(said, "Data handling")
+    assert "The network is `tiny_image`, with 96 weights." in section(said, "Where it comes from")
+    resizing = section(card(point(), scorer=image_scorer(resize=True)), "Intended use")
+    assert "scaled until they just cover that, and their middle is cut out" in resizing
+    assert "Arrays of other sizes are refused." in resizing
+
+
+def test_it_tells_a_transformer(card):
+    said = card(point(), scorer=subword_scorer())
+    assert "a table with the column `message`" in section(said, "Intended use")
+    failing = section(said, "Failure modes")
+    assert "Words are read in pieces, so none is unknown." in failing
+    assert "Of a text 8 pieces are read at most, the marks at its ends included." in failing
+    assert "one unknown word" not in failing
+    data = section(said, "Data handling")
+    assert "Texts are read as they are" in data
+    assert "holds nothing of the train texts" in data
+    origin = section(said, "Where it comes from")
+    assert "The network is `transformer`, with " in origin
+    assert "of the architecture `bert` with 1 layer." in origin
+
+
+def test_it_tells_what_is_averaged(card):
+    kept = {"hidden": [6], "dropout": [0.25]}
+    two = [table_scorer(), table_scorer(start=1)]
+    said = section(card(point(), scorer=Scorer.together(two)), "Where it comes from")
+    assert "an ensemble: it averages the probabilities of 2 networks, `mlp`, with 114 weig" in said
+    thinned = Scorer.thinned(table_scorer(**kept), passes=20)
+    said = section(card(point(), scorer=thinned), "Where it comes from")
+    assert "It averages the probabilities of 20 thinned copies of one network, `mlp`, with" in said
+    assert "a row gets the same answer every time" in said

@@ -8,14 +8,28 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tests.unit.bundle.model_parts import table_scorer, text_scorer
+from tests.unit.bundle.model_parts import (
+    IMAGES,
+    image_scorer,
+    know_tiny_images,
+    subword_scorer,
+    table_scorer,
+    text_scorer,
+)
 from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.manifest import FORMAT
+from calibrant.models.scorer import Scorer
 from calibrant.ood import OodRule
 
 FIXTURES = Path(__file__).parent / "fixtures"
+
+
+@pytest.fixture(autouse=True)
+def known(monkeypatch):
+    """Let the network for images of the fixtures be known, as a user's own would be."""
+    know_tiny_images(monkeypatch)
 
 
 def write_fixtures(folder):
@@ -53,6 +67,19 @@ def write_fixtures(folder):
         scorer=table_scorer(),
         points=[BundlePoint(point("defect", 0.5), "raw")],
     )
+    two = [image_scorer(shift=(0.5, 0.0, -0.25), resize=True), image_scorer(start=1, resize=True)]
+    pack(
+        folder / f"format_{FORMAT}_image",
+        scorer=Scorer.together(two),
+        calibrator=temperature(),
+        points=[BundlePoint(point("other", 0.25), "calibrated")],
+    )
+    whole = subword_scorer(shift=(0.5, 0.0, -0.25), pooling="mean", dropout=0.25)
+    pack(
+        folder / f"format_{FORMAT}_subword",
+        scorer=Scorer.thinned(whole, passes=3, seed=1),
+        points=[BundlePoint(point("defect", 0.41), "raw")],
+    )
 
 
 def test_format_1_decides_as_it_did():
@@ -83,8 +110,9 @@ def test_a_band_of_format_1_decides_as_it_did():
     assert found.probabilities[0, 1] == pytest.approx(odds**2 / (1 + odds**2), rel=1e-9)
 
 
-def test_format_2_decides_as_it_did_and_leaves_rows_out_of_scope():
-    bundle = load_bundle(FIXTURES / "format_2")
+@pytest.mark.parametrize("version", [2, 3])
+def test_format_2_and_later_decide_as_they_did_and_leave_rows_out_of_scope(version):
+    bundle = load_bundle(FIXTURES / f"format_{version}")
     assert bundle.ood == OodRule("energy", -1.5, 0.95, 1000)
     logits = [[4.0, 0.0, 0.0], [3.0, 0.0, 0.0], [0.0, 4.0, 0.0], [0.1, 0.0, 0.0], [4.0, -9.0, -9.0],
               [1.0, -9.0, -9.0]]  # fmt: skip
@@ -94,8 +122,9 @@ def test_format_2_decides_as_it_did_and_leaves_rows_out_of_scope():
     assert found.out_of_scope.tolist() == [False, False, False, True, False, True]
 
 
-def test_a_model_for_texts_of_format_2_gives_what_it_gave():
-    bundle = load_bundle(FIXTURES / "format_2_text", device="cpu")
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_model_for_texts_gives_what_it_gave(version):
+    bundle = load_bundle(FIXTURES / f"format_{version}_text", device="cpu")
     assert bundle.classes == ("defect", "parts", "other")
     assert bundle.scorer.redact
     assert bundle.columns.texts == ("message",)
@@ -108,13 +137,36 @@ def test_a_model_for_texts_of_format_2_gives_what_it_gave():
     assert str(found) == "3 rows: 2 act, 0 clear, 1 abstain (0 out of scope)."
 
 
-def test_a_model_for_tables_of_format_2_gives_what_it_gave():
-    bundle = load_bundle(FIXTURES / "format_2_table", device="cpu")
+@pytest.mark.parametrize("version", [2, 3])
+def test_a_model_for_tables_gives_what_it_gave(version):
+    bundle = load_bundle(FIXTURES / f"format_{version}_table", device="cpu")
     rows = {"price": [1.0, None, 100.0], "shelf": ["LOW", "top", None]}
     expected = [[2.694775, -3.455562, -4.042435], [-3.15774, -0.900542, 2.598311],
                 [201.368713, 125.911469, -162.806259]]  # fmt: skip
     assert bundle.predict_logits(rows) == pytest.approx(np.array(expected), abs=1e-4)
     assert bundle.decide(rows).decision.tolist() == ["act", "abstain", "act"]
+
+
+def test_an_ensemble_for_images_of_format_3_gives_what_it_gave():
+    bundle = load_bundle(FIXTURES / "format_3_image", device="cpu")
+    assert (bundle.scorer.kind, bundle.scorer.resize) == ("image", True)
+    assert (bundle.scorer.encoder.size_, bundle.scorer.encoder.channels_) == ((4, 5), 3)
+    assert bundle.scorer.networks == ("tiny_image", "tiny_image")
+    expected = [[8.009068, -1.066366, 6.773037], [8.985272, -1.614485, 6.771915],
+                [7.523467, -2.274331, 6.187262]]  # fmt: skip
+    assert bundle.predict_logits(IMAGES[:3]) == pytest.approx(np.array(expected), abs=1e-4)
+    assert bundle.decide(IMAGES[:3]).decision.tolist() == ["act", "abstain", "act"]
+
+
+def test_a_thinned_transformer_of_format_3_gives_what_it_gave():
+    bundle = load_bundle(FIXTURES / "format_3_subword", device="cpu")
+    assert bundle.scorer.networks == ("transformer",)
+    assert bundle.scorer.encoder.max_length == 8
+    texts = ["it came broken", "Too SMALL?", ""]
+    expected = [[-0.974854, -4.546272, -0.580512], [-0.937947, -4.433747, -0.532823],
+                [-1.189274, -5.285233, -0.86625]]  # fmt: skip
+    assert bundle.predict_logits(texts) == pytest.approx(np.array(expected), abs=1e-4)
+    assert bundle.decide(texts).decision.tolist() == ["abstain", "abstain", "act"]
 
 
 def test_what_is_packed_today_is_what_the_fixtures_hold(tmp_path):
@@ -127,9 +179,14 @@ def test_what_is_packed_today_is_what_the_fixtures_hold(tmp_path):
 
 
 def _without_new_keys(new, old):
-    """Keys may be added to what is saved; those that were there stay."""
+    """Keys may be added to what is saved; those that were there stay.
+
+    An architecture is told in the words of the transformers library, which has versions of its own.
+    """
     if isinstance(new, dict) and isinstance(old, dict):
-        return {key: _without_new_keys(new[key], old[key]) for key in old if key in new}
+        same = {"architecture": old["architecture"]} if "architecture" in old else {}
+        kept = {key: _without_new_keys(new[key], old[key]) for key in old if key in new}
+        return kept | same
     if isinstance(new, list) and isinstance(old, list) and len(new) == len(old):
         return [_without_new_keys(a, b) for a, b in zip(new, old, strict=True)]
     return new

@@ -107,7 +107,7 @@ def test_a_key_that_is_missing(rewrite, key):
 
 def test_a_key_that_the_format_does_not_know(rewrite):
     said = refused(rewrite(run_this="import os"))
-    assert "has the key 'run_this', which format 2 does not know" in said
+    assert f"has the key 'run_this', which format {FORMAT} does not know" in said
     assert "has the key 'ood', which format 1 does not know" in refused(
         rewrite(drop=["run_this"], format=1)
     )
@@ -152,6 +152,28 @@ def test_a_model_that_cannot_be_run_here(rewrite):
     parts = {"input": "text", "columns": {}, "encoder": {}, "model": {}, "redact": False}
     said = refused(rewrite(drop=["ood"], format=1, scorer={"kind": "torch", **parts}))
     assert "a scorer of kind 'torch'" in said
+
+
+@pytest.mark.parametrize(
+    ("change", "read"),
+    [
+        ({"input": "image", "encoder": {"kind": "image"}, "resize": False}, "image"),
+        ({"encoder": {"kind": "subword"}}, "subword"),
+    ],
+)
+def test_what_a_format_cannot_hold_is_damage(rewrite, change, read):
+    parts = {"input": "text", "columns": {}, "encoder": {}, "model": {}, "redact": False}
+    scorer = {"kind": "torch", **parts, **change}
+    said = refused(rewrite(format=2, scorer=scorer))
+    assert f"is damaged: its model reads '{read}', which format 2 does not know" in said
+    assert "does not know" not in refused(rewrite(format=3, scorer=scorer))
+
+
+@pytest.mark.parametrize("resize", [None, "yes", 1])
+def test_a_model_for_images_must_say_whether_they_are_resized(rewrite, resize):
+    parts = {"input": "image", "columns": {}, "encoder": {}, "model": {}, "redact": False}
+    said = refused(rewrite(scorer={"kind": "torch", **parts, "resize": resize}))
+    assert "is damaged: it does not say whether images are resized" in said
 
 
 @pytest.mark.parametrize(

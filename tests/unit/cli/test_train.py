@@ -23,6 +23,8 @@ def study(monkeypatch, tmp_path):
 
     def run(config, out, *, progress=None):
         asked.config, asked.out = config, out
+        out.mkdir(parents=True, exist_ok=True)
+        (out / "report.html").touch()
         for message in asked.messages:
             progress(message)
         return SimpleNamespace(points=asked.points, to_dict=lambda: {"schema": 1})
@@ -84,6 +86,35 @@ def test_tables_have_their_flags(cli, study):
     assert str(study.out) == "runs/shop"
 
 
+def test_images_have_their_flags(cli, study):
+    result = cli(
+        "train", "photos/", "--images", "--image-size", 64, "--golden", "audited", "--seeds", "0,1",
+        "--ensemble", "--mc-dropout", 20, "--devices", 2, "--model", "wrn_26_10",
+        "--model-option", "dropout=0.3", "--model-option", "widen=1", "--training", "flip=false",
+    )  # fmt: skip
+    assert result.exit_code == 0, result.output
+    assert study.config == StudyConfig(
+        "photos/", images=True, image_size=64, golden="audited", seeds=(0, 1), ensemble=True,
+        mc_dropout=20, devices=2, model="wrn_26_10", training={"flip": False},
+        model_options={"dropout": 0.3, "widen": 1},
+    )  # fmt: skip
+    assert str(study.out) == "runs/photos"
+
+
+def test_flags_with_one_value_can_be_variables(cli, study):
+    variables = {
+        "CALIBRANT_IMAGES": "1", "CALIBRANT_IMAGE_SIZE": "32", "CALIBRANT_ENSEMBLE": "1",
+        "CALIBRANT_SEEDS": "0,1", "CALIBRANT_DEVICES": "2",
+    }  # fmt: skip
+    result = cli("train", "images.npz", "--no-ensemble", env=variables)
+    assert result.exit_code == 0, result.output
+    config = study.config
+    assert (config.kind, config.image_size, config.ensemble) == ("image", 32, False)
+    assert (config.devices, str(study.out)) == (2, "runs/images")
+    assert cli("train", *DATA, env={"CALIBRANT_MC_DROPOUT": "5"}).exit_code == 0
+    assert study.config.mc_dropout == 5
+
+
 def test_the_label_column_is_called_label_where_nothing_is_said(cli, study):
     assert cli("train", "a.csv", "--tabular").exit_code == 0
     assert study.config.label == "label"
@@ -116,6 +147,13 @@ def test_a_file_about_texts_can_be_run_as_a_table_and_the_reverse(cli, study, tm
     assert study.config.kind == "table"
     assert cli("train", "--config", table, "--text", "c").exit_code == 0
     assert study.config.text == "c"
+    assert cli("train", "photos", "--config", texts, "--images").exit_code == 0
+    assert (study.config.kind, study.config.label) == ("image", None)
+    images = write_config(StudyConfig("photos", images=True), tmp_path / "images.toml")
+    assert cli("train", "--config", images).exit_code == 0
+    assert study.config.kind == "image"
+    assert cli("train", "a.csv", "--config", images, "--tabular").exit_code == 0
+    assert (study.config.kind, study.config.label) == ("table", "label")
 
 
 @pytest.mark.parametrize(
@@ -177,8 +215,25 @@ def test_rows_too_few_to_tell_are_no_broken_promise(cli, study):
 
 WRONG = {
     "no data": ((), "DATA is missing"),
-    "neither text nor table": (("a.csv",), "neither text nor table"),
+    "no kind": (("a.csv",), "neither text, tabular nor images"),
     "both": ((*DATA, "--tabular"), "exclude each other"),
+    "texts and images": ((*DATA, "--images"), "--text message and --images exclude each other"),
+    "tables and images": (("a", "--tabular", "--images"), "--tabular and --images exclude"),
+    "label of images": (("a", "--images", "--label", "b"), "leave --label out"),
+    "weight of images": (("a", "--images", "--weight", "w"), "leave --weight out"),
+    "group of images": (("a", "--images", "--group", "g"), "leave --group out"),
+    "time of images": (("a", "--images", "--time", "t"), "leave --time out"),
+    "drop of images": (("a", "--images", "--drop", "d"), "leave --drop out"),
+    "category of images": (("a", "--images", "--category", "c"), "leave --category out"),
+    "cut of images": (("a", "--images", "--cut"), "leave --cut out"),
+    "redact of images": (("a", "--images", "--redact"), "--redact is about texts"),
+    "no redact of images": (("a", "--images", "--no-redact"), "leave --no-redact out"),
+    "size of texts": ((*DATA, "--image-size", "32"), "leave --image-size out"),
+    "size of images": (("a", "--images", "--image-size", "0"), "image_size must be a whole"),
+    "ensemble of one": ((*DATA, "--ensemble"), "like --seeds 0,1,2"),
+    "one pass": ((*DATA, "--mc-dropout", "1"), "mc_dropout must be 0 for none"),
+    "nothing to thin": (("a", "--images", "--mc-dropout", "5"), "resnet50 has no dropout"),
+    "no device": ((*DATA, "--devices", "0"), "devices must be a whole number of at least 1"),
     "unknown loss": ((*DATA, "--candidates", "ce,focl"), "did you mean 'focal'?"),
     "typo in the options": ((*DATA, "--candidates", "focal:gama=3"), "did you mean 'gamma'?"),
     "list without brackets": ((*DATA, "--candidates", "flsd:gammas=5,3"), "option=value"),

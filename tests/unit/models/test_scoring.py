@@ -12,6 +12,7 @@ from calibrant.models.scoring import (
     device_of,
     image_logits,
     images_at_a_time,
+    lay_out,
     text_logits,
 )
 from calibrant.models.text_batch import padded
@@ -51,6 +52,36 @@ def test_a_row_does_not_depend_on_those_it_comes_with():
     whole = array_logits(network, features)
     assert (array_logits(network, features[17:18]) == whole[17]).all()
     assert (array_logits(network, features[::-1]) == whole[::-1]).all()
+
+
+class Counting(torch.nn.Module):
+    """Remembers the shapes of its batches, and tells the sum of the tokens of each text."""
+
+    def __init__(self):
+        super().__init__()
+        self.shapes = []
+
+    def forward(self, tokens, lengths):
+        assert tokens.shape[1] == max(int(lengths.max()), 1)
+        self.shapes.append(tuple(tokens.shape))
+        return torch.stack([tokens.sum(dim=1), lengths], dim=1).float()
+
+
+@pytest.mark.parametrize(("deep", "most"), [(False, 256 * 400), (True, 4096)])
+def test_a_batch_of_a_deep_network_is_bounded_by_its_tokens(deep, most):
+    rng = np.random.default_rng(0)
+    lengths = np.concatenate([rng.integers(0, 60, 2000), rng.integers(300, 400, 30), [9000]])
+    lengths = lengths if deep else lengths[:-1]
+    rng.shuffle(lengths)
+    offsets = np.concatenate([[0], np.cumsum(lengths)])
+    tokens = rng.integers(1, 50, offsets[-1])
+    network = Counting()
+    found = text_logits(network, tokens, offsets, deep=deep)
+    sums = np.concatenate([[0], np.cumsum(tokens)])[offsets]
+    assert (found == np.stack([np.diff(sums), lengths], axis=1)).all()
+    assert max(rows for rows, _ in network.shapes) <= AT_A_TIME
+    assert all(rows * columns <= most or rows == 1 for rows, columns in network.shapes)
+    assert ((1, 9000) in network.shapes) == deep
 
 
 class Watched(torch.nn.Module):
@@ -99,6 +130,20 @@ def test_few_images_are_numbers_at_a_time():
     assert images_at_a_time(torch.device("cpu"), 224, 224) == 1
     assert images_at_a_time(torch.device("cuda"), 224, 224) == 20
     assert images_at_a_time(torch.device("cpu"), 3000, 4000) == 1
+
+
+def test_networks_are_laid_out_alike_however_they_come():
+    torch.manual_seed(0)
+    one = ResNet50(3, 4, width=1)
+    other = ResNet50(3, 4, width=1)
+    for part in other.parameters():
+        part.data = part.data.contiguous()
+    other.load_state_dict(one.state_dict())
+    for network in (one, other):
+        lay_out(network)
+    for mine, theirs in zip(one.parameters(), other.parameters(), strict=True):
+        assert mine.stride() == theirs.stride()
+        assert (mine == theirs).all()
 
 
 def test_images_that_must_not_be_written_into_are_read_without_a_warning(recwarn):

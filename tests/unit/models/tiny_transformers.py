@@ -15,7 +15,10 @@ from transformers import (
 from transformers.utils import logging
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-WORDS = "it came broken on arrival too small for me one size a is not".split()
+WORDS = [
+    "it", "came", "broken", "on", "arrival", "too", "small", "for", "me", "one", "size", "a", "is",
+    "not",
+]  # fmt: skip
 PIECES = [*SPECIAL, *WORDS, *(f"##{letter}" for letter in "abcdefghijklmnopqrst")]
 ROWS = 40
 """Tokens that the networks know; the tokenizer has 39."""
@@ -86,7 +89,7 @@ def cutter(pieces=tuple(PIECES)):
     return made
 
 
-def fast(tokenizer):
+def fast(tokenizer, **options):
     """Return a tokenizer as the transformers library has it."""
     return PreTrainedTokenizerFast(
         tokenizer_object=tokenizer,
@@ -95,6 +98,7 @@ def fast(tokenizer):
         cls_token="[CLS]",
         sep_token="[SEP]",
         mask_token="[MASK]",
+        **options,
     )
 
 
@@ -117,7 +121,12 @@ def no_network(monkeypatch):
 @pytest.fixture
 def same_environment():
     """Check that no environment variable was set or changed."""
-    before = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
+    before = _environment()
     yield
-    after = {name: value for name, value in os.environ.items() if name != "PYTEST_CURRENT_TEST"}
-    assert after == before
+    assert _environment() == before
+
+
+def _environment():
+    """Return all variables but pytest's, and the one that torch sets when it is imported."""
+    others = ("PYTEST_CURRENT_TEST", "TORCHINDUCTOR_CACHE_DIR")
+    return {name: value for name, value in os.environ.items() if name not in others}

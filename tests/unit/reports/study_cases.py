@@ -230,6 +230,37 @@ def a_lonely_study():
 
 
 @cache
+def an_averaged_study():
+    """Two losses with two seeds each, MC dropout of each network, and ensembles; one is chosen."""
+    full = a_study(losses=("ce", "focal:gamma=3"))
+    prior = prior_of(len(full.classes))
+    parts = [(name, rows_of(700, 30 + i, prior)) for i, name in enumerate(("calibrate", "test"))]
+    bare = {"epochs": 0, "best_epoch": 0, "records": ()}
+    found = []
+    for k, loss in enumerate(("ce", "focal:gamma=3")):
+        factor = FACTORS[loss]
+        made = [
+            a_candidate(loss, 20 + 5 * k + i, parts, full.classes, factor=factor / (1 + 0.1 * i))[0]
+            for i in range(5)
+        ]
+        ones = [replace(one, seed=seed) for seed, one in enumerate(made[:2])]
+        thinned = [
+            replace(one, seed=seed, way="mc_dropout", passes=20, **bare)
+            for seed, one in enumerate(made[2:4])
+        ]
+        both = replace(made[4], way="ensemble", members=(0, 1), weights=2_500_000, **bare)
+        found += [*ones, *thinned, both]
+    failed = CandidateResult(
+        "adafocal", 0, failed="an ensemble needs at least two networks", way="ensemble",
+        members=(0, 1),
+    )  # fmt: skip
+    return replace(
+        full, candidates=(*found, failed, full.candidates[-1]), chosen=9, truth=None,
+        why="focal:gamma=3, ensemble of 2 has the least log loss",
+    )  # fmt: skip
+
+
+@cache
 def a_wide_study(k=150):
     """So many classes that only some have curves, the one in focus none; any class is accepted."""
     names = tuple(f"intent_{i:03}" for i in range(k))

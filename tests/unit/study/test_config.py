@@ -14,6 +14,7 @@ from calibrant.study.setting_checks import flag_of, shares_of
 
 TEXT = {"data": "tickets.csv", "label": "reason", "text": "message"}
 TABLE = {"data": "shop.csv", "label": "sold"}
+IMAGES = {"data": "photos", "images": True}
 
 
 def text_study(**more):
@@ -22,6 +23,10 @@ def text_study(**more):
 
 def table_study(**more):
     return StudyConfig(**{**TABLE, **more})
+
+
+def image_study(**more):
+    return StudyConfig(**{**IMAGES, **more})
 
 
 def test_cross_entropy_stands_in_front_where_it_is_missing():
@@ -40,10 +45,12 @@ def test_lists_become_tuples_and_a_path_text():
         config.rows = 3
 
 
-def test_kind_and_network_follow_from_the_text_column():
+def test_kind_and_network_follow_from_what_the_rows_are():
     assert (text_study().kind, text_study().network) == ("text", "bilstm")
     assert (table_study().kind, table_study().network) == ("table", "mlp")
+    assert (image_study().kind, image_study().network) == ("image", "resnet50")
     assert text_study(model="text_cnn").network == "text_cnn"
+    assert image_study(model="densenet121").network == "densenet121"
 
 
 def test_losses_that_need_counts_of_classes_are_fine():
@@ -116,6 +123,16 @@ WRONG = {
     "truth as number": ({"redact": 1}, "redact must be true or false, got 1"),
     "drop of texts": ({"drop": ["id"]}, "leave --drop out, or use --tabular"),
     "bytes": ({"label": "a\udcff"}, "no UTF-8 text"),
+    "size of no images": ({"image_size": 32}, "leave --image-size out, or add --images"),
+    "texts and images": ({"images": True}, "text and images are both given"),
+    "images as a word": ({"images": "yes"}, "images must be true or false, got 'yes'"),
+    "ensemble of one": ({"ensemble": True}, "but there is one: give more, like --seeds 0,1,2"),
+    "ensemble as a number": ({"ensemble": 3}, "ensemble must be true or false, got 3"),
+    "one pass": ({"mc_dropout": 1}, "0 for none, or a whole number of at least 2, got 1"),
+    "passes below 0": ({"mc_dropout": -1}, "mc_dropout must be a whole number of at least 0"),
+    "half a pass": ({"mc_dropout": 2.5}, "mc_dropout must be a whole number"),
+    "no device": ({"devices": 0}, "devices must be a whole number of at least 1, got 0"),
+    "devices as a word": ({"devices": "all"}, "devices must be a whole number"),
     "training as list": ({"training": ["epochs"]}, "training must map names to values"),
 }  # fmt: skip
 
@@ -149,6 +166,83 @@ def test_tables_have_rules_of_their_own(case):
     assert says in str(error.value)
 
 
+IMAGES_WRONG = {
+    "label": ({"label": "reason"}, "label names a column, but images have none: their labels are"),
+    "weight": ({"weight": "w", "golden": "g"}, "taken from 'weights' of the golden npz file"),
+    "group": ({"group": "customer"}, "equal images stay in one split by themselves"),
+    "time": ({"time": "day"}, "images are divided at random"),
+    "drop": ({"drop": ["id"]}, "drop is about columns of a table, but the rows are images"),
+    "categories": ({"categories": ["shop"]}, "about columns of a table, but the rows are images"),
+    "cut": ({"cut": True}, "cut is about a column of numbers, but images have none"),
+    "redact": ({"redact": False}, "redact is about texts, but the rows are images"),
+    "smote": ({"resample": "smote"}, "which images are not: take 'over' or 'under'"),
+    "no size": ({"image_size": 0}, "image_size must be a whole number of at least 1, got 0"),
+    "size as text": ({"image_size": "32x32"}, "image_size must be a whole number"),
+    "network of texts": ({"model": "bilstm"}, "a network for images, got 'bilstm'"),
+    "network of tables": ({"model": "mlp"}, "a network for images, got 'mlp'"),
+    "spelling": ({"model": "resnet5"}, "did you mean 'resnet50'?"),
+    "channels": ({"model_options": {"n_channels": 3}}, "which the data settle"),
+    "vocabulary": ({"training": {"vocabulary": 9}}, "which ImageClassifier lacks"),
+    "epochs": ({"training": {"epochs": 0}}, "epochs must be a whole number"),
+}
+
+
+@pytest.mark.parametrize("case", IMAGES_WRONG)
+def test_images_have_rules_of_their_own(case):
+    given, says = IMAGES_WRONG[case]
+    with pytest.raises(InputError) as error:
+        image_study(**given)
+    assert says in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_what_says_nothing_about_images_names_its_flag():
+    flags = {
+        "label": "--label", "weight": "--weight", "group": "--group", "time": "--time",
+        "drop": "--drop", "categories": "--category", "cut": "--cut", "redact": "--no-redact",
+    }  # fmt: skip
+    for name, flag in flags.items():
+        with pytest.raises(InputError, match=f": leave {flag} out.$"):
+            image_study(**IMAGES_WRONG[name][0])
+
+
+def test_images_take_training_of_their_own():
+    made = image_study(image_size=64, resample="over", training={"flip": False, "crop": 2})
+    assert (made.image_size, made.training) == (64, {"flip": False, "crop": 2})
+
+
+def test_averages_are_asked_for_with_seeds_and_passes():
+    made = text_study(seeds=(0, 1), ensemble=True, mc_dropout=np.int64(20), devices=2)
+    assert (made.ensemble, made.mc_dropout, made.devices) == (True, 20, 2)
+    assert type(made.mc_dropout) is int
+    plain = text_study()
+    assert (plain.ensemble, plain.mc_dropout, plain.devices) == (False, 0, 1)
+
+
+@pytest.mark.parametrize(
+    ("made", "given"),
+    [
+        (image_study, {}),
+        (image_study, {"model": "densenet121"}),
+        (text_study, {"model_options": {"embedding_dropout": 0.0, "dense_dropout": 0.0}}),
+        (table_study, {"model_options": {"hidden": [8], "dropout": [0.0]}}),
+    ],
+)
+def test_mc_dropout_of_a_network_that_drops_nothing_is_told_before_training(made, given):
+    with pytest.raises(InputError, match="no dropout to keep on") as error:
+        made(mc_dropout=20, **given)
+    assert ("--model wrn_26_10 --model-option dropout=0.3" in str(error.value)) == (
+        made is image_study
+    )
+
+
+def test_mc_dropout_takes_networks_that_drop_something():
+    assert image_study(
+        mc_dropout=3, model="wrn_26_10", model_options={"dropout": 0.3, "widen": 1}
+    ).mc_dropout == 3  # fmt: skip
+    assert text_study(mc_dropout=3).mc_dropout == table_study(mc_dropout=3).mc_dropout == 3
+
+
 def test_tables_take_what_texts_do_not():
     made = table_study(drop=["id"], categories=["shop"], resample="smote", cut=True)
     assert (made.drop, made.categories, made.resample) == (("id",), ("shop",), "smote")
@@ -169,11 +263,26 @@ def test_a_dict_gives_the_settings_back():
     assert StudyConfig.from_dict(table_study().to_dict()) == table_study()
 
 
+def test_settings_of_images_leave_out_what_is_about_columns():
+    config = image_study(image_size=32, seeds=(0, 1), ensemble=True, devices=2)
+    saved = config.to_dict()
+    assert saved["images"] is True
+    assert saved["image_size"] == 32
+    assert not {"label", "text", "tabular", "redact", "drop", "categories", "cut"} & set(saved)
+    assert StudyConfig.from_dict(saved) == config
+
+
 @pytest.mark.parametrize(
     ("saved", "says"),
     [
-        ({"data": "a.csv", "label": "b"}, "neither text nor table is given"),
-        ({**TEXT, "tabular": True}, "both given"),
+        ({"data": "a.csv", "label": "b"}, "neither text, tabular nor images is given"),
+        ({**TEXT, "tabular": True}, "text and tabular are both given"),
+        ({**TEXT, "images": True}, "text and images are both given"),
+        ({**IMAGES, "tabular": True}, "tabular and images are both given"),
+        ({**IMAGES, "images": False}, "neither text, tabular nor images is given"),
+        ({**TABLE, "images": "yes"}, "images must be true or false"),
+        ({**IMAGES, "label": "a"}, "label names a column"),
+        ({"images": True}, "data is missing"),
         ({**TABLE, "tabular": "yes"}, "tabular must be true or false"),
         ({"label": "b", "tabular": True}, "data is missing"),
         ({"data": "b", "tabular": True}, "label is missing"),

@@ -75,6 +75,19 @@ def test_tables_within_options_are_written_in_one_line(tmp_path):
     assert tomllib.loads(text)["tabular"] is True
 
 
+def test_a_study_of_images_is_written_and_read_again(tmp_path):
+    config = StudyConfig(
+        "photos", images=True, image_size=64, golden="audited", seeds=(0, 1), ensemble=True,
+        mc_dropout=20, devices=2, training={"flip": False}, model="wrn_26_10",
+        model_options={"dropout": 0.3, "widen": 1},
+    )  # fmt: skip
+    file = write_config(config, tmp_path / "study.toml")
+    lines = file.read_text(encoding="utf-8").splitlines()
+    assert {"images = true", "image_size = 64", "ensemble = true", "mc_dropout = 20"} <= set(lines)
+    assert not any(line.startswith(("label", "tabular", "redact")) for line in lines)
+    assert StudyConfig.from_dict(read_config(file)) == config
+
+
 def test_what_cannot_be_saved_is_named_and_nothing_is_left_behind(tmp_path):
     config = StudyConfig("shop.csv", "sold", training={"clean": {"fat": object()}})
     with pytest.raises(InputError, match="to be saved, got <object"):

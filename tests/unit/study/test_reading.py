@@ -151,6 +151,16 @@ def test_a_class_of_one_text_repeated_names_the_reason(tmp_path):
         read_study_rows(config(written(tmp_path, same)))
 
 
+def test_a_folder_of_files_is_read_whole_and_a_pattern_is_refused(tmp_path):
+    rows = many(120)
+    written(tmp_path, rows[:60], "a.csv")
+    written(tmp_path, rows[60:], "b.csv")
+    found = read_study_rows(config(str(tmp_path)))
+    assert sum(part["rows"] for part in found.sizes().values()) == 120
+    with pytest.raises(InputError, match="is a pattern: name one file, or a folder"):
+        read_study_rows(config(str(tmp_path / "*.csv")))
+
+
 def test_splits_are_told_as_rows_of_the_files(tmp_path):
     data = written(tmp_path, [("", "a"), *many(200)])
     rows = read_study_rows(config(data, rows=100))

@@ -188,7 +188,7 @@ def test_an_empty_file_of_logits_is_no_trained_candidate(study):
 
 
 def test_a_worker_whose_parent_died_before_it_began_leaves():
-    code = "from calibrant.study.side_by_side import _leave_with; _leave_with(2**22 + 1)"
+    code = "from calibrant.training.ranks import leave_with; leave_with(2**22 + 1)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 1
 
 

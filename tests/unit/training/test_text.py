@@ -133,13 +133,38 @@ def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
         ({"model_options": 3}, "model_options must be a dict of the network's options"),
         ({"model_options": {"hidden": True}}, "hidden must be a whole number"),
         ({"model": "mlp"}, "model must read texts, got 'mlp'"),
+        ({"model": "resnet50"}, "model must read texts, got 'resnet50': choose 'bilstm' or"),
+        ({"model": "transformer"}, "got 'transformer': .* name the folder of a transformer or its"),
+        (
+            {"model": "./nowhere", "model_options": None},
+            "model names the folder './nowhere', which is not there",
+        ),
         ({"model": 3}, "model must name a network, got 3: known are bilstm"),
         ({"vocabulary": 1}, "vocabulary must be a whole number >= 3"),
+        ({"max_length": 0}, "max_length must be a whole number >= 1"),
+        ({"max_length": "long"}, "max_length must be a whole number >= 1, got 'long'"),
+        ({"epochs": "many"}, "epochs must be a whole number of at least 1, got 'many'"),
+        ({"momentum": "auto"}, r"momentum must lie in \[0, 1\), got 'auto'"),
     ],
 )
 def test_options_are_checked_by_fit(options, sentence):
     with pytest.raises(InputError, match=sentence):
         TextClassifier(**{**SMALL, **options}).fit(TEXTS, WHY)
+
+
+def test_what_is_not_asked_for_is_usual():
+    fitted = TextClassifier(**{**SMALL, "epochs": 1}).fit(TEXTS, WHY)
+    found = fitted.options_.to_dict()
+    usual = {
+        "batch_size": 64, "optimizer": "adam", "learning_rate": 0.02, "weight_decay": 0.0,
+        "schedule": "constant", "warmup": 0.0, "clip": None, "patience": 10, "epochs": 1,
+    }  # fmt: skip
+    assert {name: found[name] for name in usual} == usual
+    assert fitted.encoder_.max_length == 256
+    assert TextClassifier()._options().epochs == 100
+    assert TextClassifier()._options().learning_rate == 1e-3
+    assert TextClassifier(clip=2.0, patience=None)._options().clip == 2.0
+    assert TextClassifier(clip=2.0, patience=None)._options().patience is None
 
 
 def test_numbers_of_numpy_are_options():

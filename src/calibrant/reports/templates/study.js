@@ -14,8 +14,10 @@
   const panels = [...drawn.map((one) => one.focus), data.bundle.focus].filter(Boolean);
 
   const colourOf = (one) => colour(one.reference ? "muted" : colours[people.indexOf(one) % 6]);
+  // Six colours and three dashes: eighteen lines that differ, the first six in both.
+  const dashOf = (k) => dashes[(k + Math.floor(k / 6)) % 3];
   const lineOf = (one) => ({
-    color: colourOf(one), width: one.chosen ? 3.5 : 2, dash: dashes[people.indexOf(one) % 3],
+    color: colourOf(one), width: one.chosen ? 3.5 : 2, dash: dashOf(people.indexOf(one)),
   });
   // Names are shown as text: plotly would read tags in them.
   const plain = (name) => name.replace(/&/g, "&amp;").replace(/</g, "&lt;");
@@ -93,13 +95,16 @@
   }
 
   // Put each name where it covers neither a mark nor another name: right, left, above or below.
+  // Of many candidates those that find no such place are named where a reader points at them.
+  const crowded = people.length > 8;
   function labels(marks, span, size) {
     // Each mark, and the line from it to its second mark, is in the way.
     const taken = marks.flatMap(({ x, y, to }) => {
       const [from, end] = [span.y(y) * size.h, span.y(to ?? y) * size.h].sort((a, b) => a - b);
       return [{ x: span.x(x) * size.w - 9, y: span.y(y) * size.h - 9, w: 18, h: 18 }, { x: span.x(x) * size.w - 2, y: from, w: 4, h: end - from }];
     });
-    return marks.filter((mark) => mark.name).map((mark) => {
+    const rank = (mark) => (mark.first ? 0 : 1);
+    return marks.filter((mark) => mark.name).sort((a, b) => rank(a) - rank(b)).flatMap((mark) => {
       const w = 7.2 * mark.name.length + 6;
       const [px, py] = [span.x(mark.x) * size.w, span.y(mark.y) * size.h];
       const places = [[12, -9], [-12 - w, -9], [-w / 2, -29], [-w / 2, 11], [12, -27], [12, 9], [-12 - w, -27], [-12 - w, 9],
@@ -111,15 +116,17 @@
         return 100 * hits + 10 * out;
       };
       const [dx, dy] = places.reduce((a, b) => (cost(b) < cost(a) ? b : a));
+      if (crowded && !mark.first && cost([dx, dy]) >= 100) return [];
       taken.push({ x: px + dx, y: py + dy, w, h: 18 });
-      return { x: mark.x, y: mark.y, text: plain(mark.name), showarrow: false, xanchor: "left", yanchor: "top", xshift: dx, yshift: -dy,
-        font: { color: mark.colour, size: 13 } };
+      return [{ x: mark.x, y: mark.y, text: plain(mark.name), showarrow: false, xanchor: "left", yanchor: "top", xshift: dx, yshift: -dy,
+        font: { color: mark.colour, size: 13 } }];
     });
   }
 
   const labelOf = ({ name, chosen }) => {
     if (!narrow()) return chosen ? `${name} (chosen)` : name;
-    const short = name.replace(/^Focal, /, "");
+    const short = name.replace(/^Focal, /, "").replace(/^Cross-entropy(?=[ ,])/, "CE")
+      .replace(/ \(seed (\d+)\)/, " #$1").replace(/, ensemble of (\d+)$/, " ×$1").replace(/, MC dropout.*$/, " MC");
     return short.length > 14 ? `${short.slice(0, 13)}…` : short;
   };
 
@@ -141,7 +148,7 @@
       hovertemplate: `${plain(one.name)}, %{text}<br>${across === "nll" ? "log loss" : "accuracy"} %{x:.3f}, ECE %{y:.4f}<extra></extra>`,
     });
     const marks = shown.flatMap((one) => [
-      { x: one[across], y: one.ece, to: one.scaledEce, name: labelOf(one), colour: colourOf(one) },
+      { x: one[across], y: one.ece, to: one.scaledEce, name: labelOf(one), colour: colourOf(one), first: one.chosen || one.baseline },
       { x: one[across], y: one.scaledEce ?? one.ece }]);
     const traces = shown.map(pair);
     if (bundle) {

@@ -1,0 +1,73 @@
+"""Train one candidate on several devices: a process for each, and one voice for all."""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InputError
+from calibrant.study.candidate import Candidate
+from calibrant.study.config import StudyConfig
+from calibrant.study.rows import StudyRows
+from calibrant.study.trained import train_candidate
+
+__all__ = ["passed_on", "refuse_torchrun", "train_on_devices"]
+
+Progress = Callable[[str], None]
+
+
+def refuse_torchrun() -> None:
+    """Say that a study starts its own processes: several studies would write into one folder."""
+    if int(os.environ.get("WORLD_SIZE", "1")) > 1 and "LOCAL_WORLD_SIZE" in os.environ:
+        raise InputError(
+            "a study starts its processes itself: leave torchrun out and say how many devices "
+            "train one candidate together (--devices 2)."
+        )
+
+
+def train_on_devices(
+    rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
+) -> None:
+    """Train a candidate as `train_candidate` does, on `config.devices` devices together.
+
+    The first process scores the splits and writes the folder. If one process fails, the others are
+    ended and its reason is raised.
+    """
+    from calibrant.training.ranks import run_on_ranks
+
+    with passed_on(progress) as (_, messages):
+        run_on_ranks(_on_rank, (rows, config, candidate, folder, messages), config.devices)
+
+
+@contextmanager
+def passed_on(progress: Progress) -> Iterator[tuple[Any, Any]]:
+    """Lend a way to start processes, and a queue whose messages go to `progress`."""
+    context = get_context("spawn")  # torch's threads do not survive a fork
+    messages = context.Queue()
+    teller = threading.Thread(target=_tell, args=(messages, progress), daemon=True)
+    teller.start()
+    try:
+        yield context, messages
+    finally:
+        messages.put(None)
+        teller.join(timeout=5)
+
+
+def _tell(messages: Any, progress: Progress) -> None:
+    while (message := messages.get()) is not None:
+        progress(message)
+
+
+def _on_rank(
+    rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, messages: Any
+) -> None:
+    """Be one of the processes that train a candidate."""
+    from calibrant.models.cores import use_threads
+
+    use_threads(max(1, len(os.sched_getaffinity(0)) // config.devices))
+    train_candidate(rows, config, candidate, folder, messages.put)

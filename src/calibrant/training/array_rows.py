@@ -11,15 +11,7 @@ from torch import Generator, Tensor
 
 from calibrant.errors import InputError
 from calibrant.training.batches import Batch
-from calibrant.training.dealing import (
-    as_row_labels,
-    batch_sizes,
-    blocks,
-    check_batch_size,
-    order_of,
-    own_part,
-    views,
-)
+from calibrant.training.dealing import as_row_labels, blocks, dealt, views
 
 __all__ = ["ArrayRows"]
 
@@ -76,12 +68,9 @@ class ArrayRows:
         self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
     ) -> Iterator[Batch]:
         """Deal out all rows: shuffled by `generator`, in their own order without one."""
-        check_batch_size(size)
-        shuffled = generator is not None
-        sizes = batch_sizes(len(self), size, shuffled=shuffled, world=shard[1])
-        order, sizes = own_part(order_of(len(self), generator), sizes, shard, shuffled=shuffled)
+        order, sizes = dealt(len(self), size, generator, shard)
         order = order.to(self.labels.device)
-        in_order = not shuffled and shard[1] == 1
+        in_order = generator is None and shard[1] == 1
         row = self.features.nbytes // max(len(self), 1)
         for start, stop, block in blocks(sizes, row, _BLOCK):
             places = order[start:stop]

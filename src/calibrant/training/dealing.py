@@ -17,6 +17,7 @@ __all__ = [
     "batch_sizes",
     "blocks",
     "check_batch_size",
+    "dealt",
     "order_of",
     "own_part",
     "views",
@@ -101,6 +102,23 @@ def blocks(sizes: list[int], row: int, most: int) -> Iterator[tuple[int, int, li
         rows += size
     if block:
         yield start, start + rows, block
+
+
+def dealt(
+    n: int, size: int, generator: Generator | None, shard: tuple[int, int]
+) -> tuple[Tensor, list[int]]:
+    """Return the places of the rows that this process deals, in that order, and its batch sizes.
+
+    Examples
+    --------
+    >>> from calibrant.training.dealing import dealt
+    >>> dealt(5, 4, None, (1, 2))  # the second of two processes
+    (tensor([1, 3]), [2])
+    """
+    check_batch_size(size)
+    shuffled = generator is not None
+    sizes = batch_sizes(n, size, shuffled=shuffled, world=shard[1])
+    return own_part(order_of(n, generator), sizes, shard, shuffled=shuffled)
 
 
 def own_part(

@@ -29,9 +29,9 @@ __all__ = ["ImageClassifier"]
 
 Network = str | Callable[..., nn.Module]
 
-_RUN = {"epochs": 30, "batch_size": 128, "schedule": "cosine", "warmup": 0.1, "patience": None}
+_RUN = {"epochs": 30, "batch_size": 128, "schedule": "linear", "warmup": 0.2, "patience": None}
 _STEPS: Mapping[str, Mapping[str, Any]] = {
-    "sgd": {"learning_rate": 0.1, "weight_decay": 5e-4},
+    "sgd": {"learning_rate": 0.1, "weight_decay": 1e-3},
     "adam": {"learning_rate": 1e-3, "weight_decay": 0.0},
     "adamw": {"learning_rate": 1e-3, "weight_decay": 0.01},
 }
@@ -63,8 +63,8 @@ class ImageClassifier(Estimator):
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
     schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`; "auto" is what
         is usual for images: 30 epochs of batches of 128, SGD with Nesterov momentum, a rate of 0.1
-        (0.001 for Adam) that rises for a tenth of the run and then falls as a cosine, and weight
-        decay 0.0005 (none for "adam", 0.01 for "adamw")
+        (0.001 for Adam) that rises for a fifth of the run and then falls to 0 in a line, and weight
+        decay 0.001 (none for "adam", 0.01 for "adamw")
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; "auto" or None to run them all
     min_delta : by how much the figure of `choose_by` must improve to count

@@ -14,15 +14,7 @@ from calibrant.data.image_encoder import as_images, scale_and_offset
 from calibrant.errors import InputError
 from calibrant.training.augmentation import crop_and_flip
 from calibrant.training.batches import Batch
-from calibrant.training.dealing import (
-    as_row_labels,
-    batch_sizes,
-    blocks,
-    check_batch_size,
-    order_of,
-    own_part,
-    views,
-)
+from calibrant.training.dealing import as_row_labels, blocks, dealt, views
 
 __all__ = ["ImageRows"]
 
@@ -121,18 +113,15 @@ class ImageRows:
         self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
     ) -> Iterator[Batch]:
         """Deal out all rows: shuffled by `generator` and augmented, as they are without one."""
-        check_batch_size(size)
-        shuffled = generator is not None
-        sizes = batch_sizes(len(self), size, shuffled=shuffled, world=shard[1])
-        order, sizes = own_part(order_of(len(self), generator), sizes, shard, shuffled=shuffled)
+        order, sizes = dealt(len(self), size, generator, shard)
         order = order.to(self.labels.device)
-        in_order = not shuffled and shard[1] == 1
+        in_order = generator is None and shard[1] == 1
         for start, stop, block in blocks(sizes, 4 * self.images[:1].numel(), _BLOCK):
             places = order[start:stop]
             if in_order:
                 images, labels = self.images[start:stop], self.labels[start:stop]
             else:
-                pad, flip = (self.crop, self.flip) if shuffled else (0, False)
+                pad, flip = (0, False) if generator is None else (self.crop, self.flip)
                 images = crop_and_flip(self.images, pad=pad, flip=flip, places=places)
                 labels = self.labels[places]
             yield from views(places, self._normalised(images), labels, block)

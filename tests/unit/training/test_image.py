@@ -65,8 +65,8 @@ def test_what_is_usual_for_images_stands_behind_auto():
     options = ImageClassifier()._options()
     assert (options.epochs, options.batch_size, options.patience) == (30, 128, None)
     assert (options.optimizer, options.learning_rate, options.momentum) == ("sgd", 0.1, 0.9)
-    assert (options.nesterov, options.weight_decay) == (True, 5e-4)
-    assert (options.schedule, options.warmup) == ("cosine", 0.1)
+    assert (options.nesterov, options.weight_decay) == (True, 1e-3)
+    assert (options.schedule, options.warmup) == ("linear", 0.2)
     adam = ImageClassifier(optimizer="adam", epochs=3)._options()
     assert (adam.learning_rate, adam.nesterov, adam.weight_decay, adam.epochs) == (
         1e-3,

@@ -21,9 +21,12 @@ __all__ = ["Candidate", "candidates_of"]
 
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
-    "ensemble", "mc_dropout", "devices",
+    "ensemble", "mc_dropout", "devices", "data", "golden",
 }  # fmt: skip
-"""Settings that say nothing about how a network is trained."""
+"""Settings that say nothing about how a network is trained; of files the content counts."""
+
+_SAME_STEPS = {"accumulate", "compile", "device"}
+"""Options of the training that may change while a network is trained: its steps stay the same."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +85,13 @@ def candidates_of(
     splits : which rows have which job
     """
     told = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
-    told |= {"files": dict(files), "splits": splits.to_dict(), "defaults": [SMALL, TEXT]}
+    training = {key: value for key, value in config.training.items() if key not in _SAME_STEPS}
+    told |= {
+        "training": training,
+        "files": dict(files),
+        "splits": splits.to_dict(),
+        "defaults": [SMALL, TEXT],
+    }
     told["version"] = own_version()
     told |= _pretrained(config)
     found: list[Candidate] = []

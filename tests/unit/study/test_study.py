@@ -154,6 +154,8 @@ def test_another_promise_needs_no_training_and_another_seed_does(study):
     other = replace(splits, train=Part("logs", splits.train.ids[1:]))
     names = [candidates_of(config, {"data": "x"}, each)[0].folder for each in (splits, other)]
     assert names[0] != names[1]
+    moved = replace(config, data=f"./{config.data}", training={**config.training, "accumulate": 2})
+    assert candidates_of(moved, {"data": "x"}, splits)[0].folder == names[0]
 
 
 def test_a_candidate_that_fails_is_reported_and_does_not_stop_the_others(tmp_path):

@@ -163,9 +163,14 @@ class MissingExtra(CalibrantError, ImportError):
     kind = "missing_extra"
 
     def __init__(self, what: str, extra: str) -> None:
+        self.what, self.extra = what, extra
         super().__init__(
             f"{what} needs the optional extra '{extra}': pip install 'calibrant[{extra}]'."
         )
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be copied and pickled by what it was made of: it may be raised in another process."""
+        return type(self), (self.what, self.extra)
 
 
 class BundleError(CalibrantError):

@@ -10,7 +10,7 @@ import sys
 from importlib.machinery import PathFinder
 from pathlib import Path
 
-ALLOWED = {"calibrant", *sys.stdlib_module_names, *os.environ["ALLOWED"].split()}
+ALLOWED = {"calibrant", *sys.stdlib_module_names, *os.environ.get("ALLOWED", "").split()}
 
 
 class Bare(PathFinder):
@@ -33,5 +33,6 @@ def of_another_checkout(place):
     return place != os.environ["CHECKOUT"] and (Path(place) / "calibrant").is_dir()
 
 
-sys.meta_path[:] = [Bare if finder is PathFinder else finder for finder in sys.meta_path]
-sys.path[:] = [place for place in sys.path if not of_another_checkout(place)]
+if __name__ == "sitecustomize":  # not where tests are collected
+    sys.meta_path[:] = [Bare if finder is PathFinder else finder for finder in sys.meta_path]
+    sys.path[:] = [place for place in sys.path if not of_another_checkout(place)]

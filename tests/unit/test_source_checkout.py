@@ -118,7 +118,8 @@ many = rng.integers(0, 256, (120, 8, 8, 3), dtype=np.uint8)
 np.savez("images.npz", images=many, labels=[*labels] * 3)
 config = StudyConfig(
     "images.npz", images=True, candidates=["ce"], model="resnet50", model_options={"width": 4},
-    training={"epochs": 1, "batch_size": 20}, calibrator="temperature", jobs=1,
+    training={"epochs": 1, "batch_size": 20, "learning_rate": 0.001}, calibrator="temperature",
+    jobs=1,
 )
 print(run_study(config, "pictures").kind, calibrant.load_bundle("pictures/bundle").scorer.kind)
 import sitecustomize

@@ -32,6 +32,7 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file's bytes; of a folder that of the names and bytes of its files.
 
     Files and folders whose names begin with a dot do not count: other tools leave them there.
+    Neither do links to nothing.
 
     Examples
     --------
@@ -157,6 +158,8 @@ def _sha256_of_folder(folder: Path) -> str:
             folders.clear()
         seen.add(here.resolve())
         for name in sorted(name for name in names if not name.startswith(".")):
+            if not (here / name).is_file():  # a link to nothing, or a pipe that would never end
+                continue
             told = f"{(here / name).relative_to(folder).as_posix()}\0{sha256_of(here / name)}\n"
             whole.update(told.encode("utf-8", "surrogateescape"))
     return whole.hexdigest()

@@ -152,8 +152,8 @@ def _tell_unused(used: set[Any], classes: tuple[Any, ...], file: Path) -> None:
     unused = [name for name in classes if name not in used]
     if unused:
         warnings.warn(
-            f"{file}: classes has {len(classes)} names, but only {len(used)} of them have an image "
-            f"(the first without is {unused[0]!r}).",
+            f"{file.name}: classes has {len(classes)} names, but only {len(used)} of them have an "
+            f"image (the first without is {unused[0]!r}).",
             UserWarning,
             stacklevel=6,
         )

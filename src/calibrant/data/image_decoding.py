@@ -20,6 +20,10 @@ __all__ = ["SUFFIXES", "Size", "check_channels", "check_size", "read_image", "re
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif")
 
+# What these suffixes promise (JPEG also opens MPO, which some cameras write): decoders of other
+# formats, one of which starts Ghostscript, are not tried, whatever a file is called.
+_FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "GIF")
+
 Size = int | tuple[int, int] | None
 """Pixels on each side, or (height, width); None to leave images as they are."""
 
@@ -49,7 +53,7 @@ def read_image(file: Path, *, size: Size = None, channels: int | None = None) ->
     from PIL import Image
 
     try:
-        with Image.open(file) as opened:
+        with Image.open(file, formats=_FORMATS) as opened:
             image = _fitted(_plain(opened), size)
     except PermissionError:
         raise denied(file) from None
@@ -58,8 +62,6 @@ def read_image(file: Path, *, size: Size = None, channels: int | None = None) ->
             f"{file} has too many pixels to be unpacked safely ({reason_of(error)}): make it "
             "smaller first."
         ) from None
-    except InputError as error:
-        raise InputError(f"{file} {error}") from None
     except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
         raise InputError(
             f"{file} cannot be read as an image ({reason_of(error)}): save it again, or take it "
@@ -113,15 +115,10 @@ def _plain(image: Image.Image) -> Image.Image:
     """Return an upright picture in grey ("L") or colour ("RGB")."""
     from PIL import Image, ImageOps
 
-    in_png = image.format == "PNG"  # where a "32-bit" image has 16 bits
     image = ImageOps.exif_transpose(image)
-    if image.mode.startswith("I;16") or (image.mode == "I" and in_png):
+    if image.mode.startswith("I"):  # of png, where a "32-bit" image has 16 bits
         values = np.asarray(image).astype(np.uint16) >> 8
         return Image.fromarray(values.astype(np.uint8))
-    if image.mode in ("I", "F"):
-        raise InputError(
-            f"has pixels of 32 bits (mode {image.mode!r}): save it with 8 bits for each colour."
-        )
     grey = image.mode in ("1", "L", "LA", "La")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
         image = image.convert("RGBA")

@@ -30,7 +30,7 @@ class NpzSource:
         self._ask = ask
 
     @cached_property
-    def _arrays(self) -> dict[str, NDArray[Any]]:
+    def _arrays(self) -> Mapping[str, NDArray[Any]]:
         return read_npz(self.file)
 
     @cached_property
@@ -44,8 +44,10 @@ class NpzSource:
             columns[ask.label] = (labels, _named_labels(arrays, labels, self.file))
         columns |= _score_columns(arrays, self.file)
         for name, plural in ((ask.weight, "weights"), (ask.group, "groups"), (ask.ids, "ids")):
+            if name is None:
+                continue
             key = name if name in arrays else plural
-            if name is not None and key in arrays:
+            if key in arrays:
                 columns[name] = (key, arrays[key])
         self._check_lengths(columns)
         return columns | self._others(columns) if ask.whole else columns

@@ -37,6 +37,16 @@ _DROPPED = (
     "transformers_version",
 )  # fmt: skip
 
+# What says how to compute rather than what: names of code that the library would fetch and run.
+_HOW = ("attn_implementation", "experts_implementation", "quantization_config", "use_kernels")
+
+# Parts of another library, or with weights of their own, which the library would fetch.
+_FETCHED_PARTS = ("use_pretrained_backbone", "use_timm_backbone")
+_FETCHED_CODE = ("mra", "rwkv", "yoso")
+"""Architectures that fetch code of their own when they are built."""
+
+_OTHER_INPUTS = ("pixel", "image", "video", "audio", "input_features", "input_values")
+
 
 def library() -> Any:
     """Return the transformers library, or say what to install."""
@@ -74,9 +84,13 @@ def described(config: Any) -> dict[str, Any]:
 
 def _without_origin(part: Any) -> Any:
     if isinstance(part, Mapping):
-        kept = {name: value for name, value in part.items() if name not in _DROPPED}
-        return {name: _without_origin(value) for name, value in kept.items()}
-    return part
+        return {name: _without_origin(value) for name, value in part.items() if _is_kept(name)}
+    return [_without_origin(each) for each in part] if isinstance(part, list | tuple) else part
+
+
+def _is_kept(name: Any) -> bool:
+    """Say whether a setting is of the network; what begins with "_" is the library's own."""
+    return name not in (*_DROPPED, *_HOW) and not str(name).startswith("_")
 
 
 def config_from(architecture: Mapping[str, Any], n_classes: int) -> Any:
@@ -99,6 +113,8 @@ def config_from(architecture: Mapping[str, Any], n_classes: int) -> Any:
             f"the architecture {kind!r} is not known to transformers {hub.__version__}: install a "
             "newer version of that library, or choose another model."
         )
+    _check_kind(kind)
+    _check_parts(architecture)
     given = {name: value for name, value in architecture.items() if name != "model_type"}
     with quiet():
         try:
@@ -108,6 +124,46 @@ def config_from(architecture: Mapping[str, Any], n_classes: int) -> Any:
             raise _no_network(kind, error) from error
     made.use_cache = False  # of no use where a text is read once, and it takes memory
     return made
+
+
+def _check_kind(kind: str) -> None:
+    """Refuse what is no network for texts alone: others may fetch weights when they are built.
+
+    Those for texts have a head for their classes or for their words.
+    """
+    hub = library()
+    auto = hub.models.auto.modeling_auto
+    heads = (
+        auto.MODEL_FOR_SEQUENCE_CLASSIFICATION_MAPPING_NAMES,
+        auto.MODEL_FOR_MASKED_LM_MAPPING_NAMES,
+        auto.MODEL_FOR_CAUSAL_LM_MAPPING_NAMES,
+    )
+    for_texts = any(kind in head for head in heads) and kind not in _FETCHED_CODE
+    if for_texts:
+        made = hub.CONFIG_MAPPING[kind]
+        taken = _parameters(auto.MODEL_MAPPING.get(made, None), "forward")
+        other = [name for name in taken for part in _OTHER_INPUTS if part in name]
+        for_texts = not other and hub.AutoConfig not in made.sub_configs.values()
+    if not for_texts:
+        raise InputError(
+            f"the architecture {kind!r} is not for texts alone, or fetches parts of itself: choose "
+            "one that reads texts, such as 'bert' or 'roberta'."
+        )
+
+
+def _check_parts(part: Any) -> None:
+    """Refuse a description, however deep, of a part that would be fetched."""
+    if isinstance(part, Mapping):
+        asked = [name for name in _FETCHED_PARTS if part.get(name)]
+        asked += ["backbone"] if isinstance(part.get("backbone"), str) else []
+        if asked:
+            raise InputError(
+                f"architecture names {asked[0]!r}, a part that would be fetched, which is never "
+                "done: choose a model that is whole."
+            )
+    if isinstance(part, Mapping | list | tuple):
+        for each in part.values() if isinstance(part, Mapping) else part:
+            _check_parts(each)
 
 
 def network_from(config: Any, pooling: str) -> nn.Module:

@@ -11,10 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
 from calibrant.models.options import plain
 from calibrant.models.registry import build, register
 
-__all__ = ["Ensemble", "as_network", "as_shifts", "mean_logits", "without_shift"]
+__all__ = [
+    "Ensemble",
+    "as_network",
+    "as_shifts",
+    "logits_together",
+    "mean_logits",
+    "without_shift",
+]
 
 
 @register("ensemble")
@@ -91,6 +99,9 @@ class Ensemble(nn.Module):
 def mean_logits(logits: Tensor) -> Tensor:
     """Return the (b, K) logits whose softmax is the mean of those of (M, b, K); see `Ensemble`.
 
+    It is computed in 64-bit floats and rounded once: the logits of a row then do not depend on the
+    rows that it is averaged with.
+
     Examples
     --------
     >>> import torch
@@ -98,9 +109,35 @@ def mean_logits(logits: Tensor) -> Tensor:
     >>> mean_logits(both).exp()
     tensor([[0.7000, 0.3000]])
     """
-    logits = logits.to(torch.promote_types(logits.dtype, torch.float32))
-    log_probs = logits.log_softmax(dim=2).logsumexp(dim=0) - math.log(len(logits))
-    return log_probs + logits.logsumexp(dim=2, keepdim=True).mean(dim=0)
+    exact = logits.double()
+    log_probs = exact.log_softmax(dim=2).logsumexp(dim=0) - math.log(len(exact))
+    mean = log_probs + exact.logsumexp(dim=2, keepdim=True).mean(dim=0)
+    return mean.to(torch.promote_types(logits.dtype, torch.float32))
+
+
+def logits_together(member_logits: Sequence[FloatArray], shifts: Sequence[Any]) -> FloatArray:
+    """Return what `Scorer.together` gives, from what its members gave alone, to the last bit.
+
+    A threshold that is chosen on these logits is compared with those of the ensemble, and the row
+    that it was chosen at must not fall to its other side.
+
+    Parameters
+    ----------
+    member_logits : for each member its (n, K) logits, its shift taken off
+    shifts : for each member that shift (K,), or None
+
+    Examples
+    --------
+    >>> one, other = np.log([[0.75, 0.25]]), np.log([[0.25, 0.75]])
+    >>> np.exp(logits_together([one, other], [None, None])).round(6)
+    array([[0.5, 0.5]])
+    """
+    found = []
+    for logits, shift in zip(member_logits, shifts, strict=True):
+        off = np.zeros(logits.shape[-1]) if shift is None else np.asarray(shift)
+        # Networks answer in 32-bit floats, and so does the ensemble take the shift off.
+        found.append((logits + off).astype(np.float32) - off.astype(np.float32))
+    return np.asarray(mean_logits(torch.from_numpy(np.stack(found))).numpy(), dtype=np.float64)
 
 
 def without_shift(logits: Tensor, shift: Tensor | None) -> Tensor:

@@ -142,14 +142,13 @@ def load_network(found: Pretrained, config: Any) -> nn.Module:
 def fingerprint(source: str | Path) -> str:
     """Return 16 letters that change when a file of a transformer does: all but its name counts."""
     folder = folder_of(source)
-    names = (CONFIG, *_TOKENIZERS, *_BESIDE)
+    names = (CONFIG, POOLING, *_TOKENIZERS, *_BESIDE)
     paths = [folder / name for name in names if (folder / name).is_file()]
     found = hashlib.sha256()
     for path in (*paths, *weight_files(folder)):
         with path.open("rb") as file:
-            found.update(
-                f"{path.name} {hashlib.file_digest(file, 'sha256').hexdigest()}\n".encode()
-            )
+            content = hashlib.file_digest(file, "sha256").hexdigest()
+        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
     return found.hexdigest()[:16]
 
 

@@ -41,11 +41,11 @@ def _told(result: StudyResult, way: str) -> str:
     if then is None or now is None:
         return ""
     of = f"{len(parts)} networks have on average" if len(parts) > 1 else "network alone has"
-    helps = "helps" if now < then else "does not help"
+    # No verdict: a smaller number on these rows need not be one on others.
     return (
-        f"Averaging {helps} here ({candidate_name(best)}): after temperature scaling its log loss "
-        f"is {number(now)}, where its {of} {number(then)}; its accuracy is {percent(right[1])} "
-        f"instead of {percent(right[0])}."
+        f"{candidate_name(best)}: after temperature scaling its log loss is {number(now)}, where "
+        f"its {of} {number(then)}; its accuracy is {percent(right[1])} instead of "
+        f"{percent(right[0])}."
     )
 
 

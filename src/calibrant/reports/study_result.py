@@ -216,7 +216,7 @@ class StudyResult:
     truth : None for real data
     actions : for class names what is done
     notes : sentences that a reader should know
-    config : the study's settings, as `study.toml` has them
+    config : the study's settings, as `study.toml` has them; of files and folders only the names
     seconds : how long it took
     """
 

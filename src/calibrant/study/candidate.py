@@ -14,8 +14,8 @@ from typing import Any
 from calibrant.data.splits import Splits
 from calibrant.distribution import own_version
 from calibrant.reports.study_ways import called
+from calibrant.study.classifier import steps_of
 from calibrant.study.config import StudyConfig
-from calibrant.study.defaults import SMALL, TEXT
 
 __all__ = ["Candidate", "candidates_of"]
 
@@ -24,9 +24,6 @@ _NEUTRAL = {
     "ensemble", "mc_dropout", "devices", "data", "golden",
 }  # fmt: skip
 """Settings that say nothing about how a network is trained; of files the content counts."""
-
-_SAME_STEPS = {"accumulate", "compile", "device"}
-"""Options of the training that may change while a network is trained: its steps stay the same."""
 
 
 @dataclass(frozen=True)
@@ -85,14 +82,13 @@ def candidates_of(
     splits : which rows have which job
     """
     told = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
-    training = {key: value for key, value in config.training.items() if key not in _SAME_STEPS}
     told |= {
-        "training": training,
+        "model": config.network,
+        "training": steps_of(config),  # what is usual may change too
         "files": dict(files),
         "splits": splits.to_dict(),
-        "defaults": [SMALL, TEXT],
+        "version": own_version(),
     }
-    told["version"] = own_version()
     told |= _pretrained(config)
     found: list[Candidate] = []
     for loss in config.candidates:

@@ -6,14 +6,20 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.study.candidate import Candidate
 from calibrant.study.config import StudyConfig
 from calibrant.study.defaults import SMALL, TEXT
 
 if TYPE_CHECKING:
+    from calibrant.study.candidate import Candidate
     from calibrant.training.estimator import Estimator
 
-__all__ = ["classifier_of"]
+__all__ = ["classifier_of", "steps_of"]
+
+_SAME_STEPS = {"accumulate", "compile", "device", "devices"}
+"""Options of the training that may change while a network is trained: its steps stay the same."""
+
+_OWN = {"loss", "seed", "folder", "hooks", "progress", "model"}
+"""Parameters that are told apart elsewhere, or say nothing about the network."""
 
 
 def classifier_of(
@@ -37,12 +43,32 @@ def classifier_of(
         "loss": candidate.loss,
         "seed": candidate.seed,
         "folder": folder,
-        "resample": config.resample,
         "devices": config.devices,
     }
-    made = _MADE[config.kind](config, shared)
+    made = _made(config, shared)
     made.set_params(hooks=(EpochMessages(candidate.name, made._options().epochs, tell),))
     return made
+
+
+def steps_of(config: StudyConfig) -> dict[str, Any]:
+    """Return all options that the steps of a training depend on, usual ones as what they are now.
+
+    No network is built. Its loss, its seed and which network it is are not among them.
+
+    Parameters
+    ----------
+    config : the settings
+    """
+    made = _made(config, {})
+    names = made.get_params(deep=False).keys() - _SAME_STEPS - _OWN
+    found = {name: made._asked(name) for name in names}
+    if config.kind == "text":
+        found["max_length"] = made._new_encoder().max_length
+    return found
+
+
+def _made(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
+    return _MADE[config.kind](config, {**shared, "resample": config.resample})
 
 
 def _table(config: StudyConfig, shared: dict[str, Any]) -> Estimator:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.convert import ensemble_logits
+from calibrant.bundle.files import sha256_of
 from calibrant.errors import TrainingError
 from calibrant.inputs import FloatArray
 from calibrant.study.candidate import Candidate
@@ -74,8 +74,12 @@ def ensemble_of(
             f"an ensemble needs at least two networks, but {len(members)} of the {len(outcomes)} "
             f"of {candidate.loss} could be trained."
         )
+    from calibrant.models.ensemble import logits_together
+
+    shifts = [one.facts["scorer"]["log_shift"] for one in members]
     logits = {
-        name: ensemble_logits([one.logits[name] for one in members]) for name in _splits(rows)
+        name: logits_together([one.logits[name] for one in members], shifts)
+        for name in _splits(rows)
     }
     return CombinedCandidate(
         candidate, folder / candidate.folder, logits, _facts(members, logits, rows), members
@@ -105,14 +109,19 @@ def score_thinned(
         logits[name] = model.predict_logits(rows[name].inputs)
     facts = _facts((member,), logits, rows)
     facts["seconds"] += time.perf_counter() - started
+    facts["network"] = _weights_of(member)
     keep(folder, candidate, logits, facts)
 
 
 def load_thinned(folder: Path, candidate: Candidate, rows: StudyRows) -> CombinedCandidate | None:
-    """Return what an earlier run left in a folder; None where that is damaged or not complete."""
+    """Return what an earlier run left in a folder.
+
+    None where that is damaged or not complete, or where the network was trained again since: the
+    logits are those of other weights then.
+    """
     kept = kept_in(folder, candidate, rows)
     member = None if kept is None else _member(folder, candidate, rows)
-    if kept is None or member is None:
+    if kept is None or member is None or kept[1].get("network") != _weights_of(member):
         return None
     return CombinedCandidate(candidate, folder, *kept, (member,))
 
@@ -120,6 +129,13 @@ def load_thinned(folder: Path, candidate: Candidate, rows: StudyRows) -> Combine
 def _member(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
     one = candidate.members[0]
     return load_trained(folder.parent / one.folder, one, rows)
+
+
+def _weights_of(member: TrainedCandidate) -> str:
+    """Return a hash of the weights of a trained network."""
+    from calibrant.models.saved_parts import WEIGHTS
+
+    return sha256_of(member.folder / WEIGHTS)
 
 
 def _splits(rows: StudyRows) -> list[str]:

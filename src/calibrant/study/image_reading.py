@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import warnings
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -58,7 +59,9 @@ def image_source(
     if found.weights is not None and name == "golden":
         columns[WEIGHT] = found.weights
     elif found.weights is not None:
-        notes.append(f"The weights in {file} were not used: only those of a golden set are.")
+        notes.append(
+            f"The weights in {Path(file).name} were not used: only those of a golden set are."
+        )
     source = Source(
         name,
         file,

@@ -25,6 +25,7 @@ from calibrant.results import Evaluation
 from calibrant.study.candidate import candidates_of
 from calibrant.study.config import StudyConfig
 from calibrant.study.config_file import write_config
+from calibrant.study.file_names import names_only, sources_of
 from calibrant.study.judging import choose, judge
 from calibrant.study.on_devices import refuse_torchrun
 from calibrant.study.promises import asked_of, bundle_points, certify
@@ -131,11 +132,13 @@ def run_study(
         notes=(*rows.notes, *_notes(config, points), *_warnings(outcomes)),
         config=config.to_dict(),
     )
-    return _put(result, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
+    files, result = sources_of(config), names_only(result, config, folder)
+    return _put(result, files, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
 
 
 def _put(
     result: StudyResult,
+    sources: dict[str, Path],
     folder: Path,
     rows: StudyRows,
     outcomes: Sequence[Outcome],
@@ -159,7 +162,7 @@ def _put(
             actions=result.actions,
             ood=rule,
             metrics=_packed_metrics(result),
-            sources=_sources(result),
+            sources=list(sources.items()),
             provenance=_provenance(result),
             files=files,
             force=True,
@@ -190,8 +193,8 @@ def _reported(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, P
     """Write the report; where what draws it is missing, add a note that says so instead."""
     missing = [name for name in _DRAWN_WITH if find_spec(name) is None]
     if not missing:
-        source = Path(str(result.config["data"])).name
-        return result, {path.name: write_study_html(result, path, source=source, name="--out")}
+        page = write_study_html(result, path, source=result.config["data"], name="--out")
+        return result, {path.name: page}
     are, there = ("is", "it is") if len(missing) == 1 else ("are", "they are")
     note = f"{path.name} was not written, for {' and '.join(missing)} {are} not here: run the same "
     note += f"command where {there}; nothing is trained again."
@@ -291,24 +294,13 @@ def _packed_metrics(result: StudyResult) -> dict[str, Any]:
 
 
 def _provenance(result: StudyResult) -> dict[str, Any]:
-    """Return the settings and the splits; of files only the names."""
+    """Return the settings and the splits."""
     told = dict(result.config)
-    told |= {role: path.name for role, path in _sources(result)}
     splits = {
         name: {"source": part["source"], "rows": part["rows"]}
         for name, part in result.splits.items()
     }
     return {"config": told, "splits": splits, "confidence_together": told["confidence"]}
-
-
-def _sources(result: StudyResult) -> list[tuple[str, Path]]:
-    """Return what it was made from: files, and the folder of a model that was trained before."""
-    told = {role: Path(str(result.config.get(role) or "")) for role in ("data", "golden", "model")}
-    return [
-        (role, path)
-        for role, path in told.items()
-        if path.name and (role != "model" or path.is_dir())
-    ]
 
 
 def _write_json(content: Any, path: Path) -> None:

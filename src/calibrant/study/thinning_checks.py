@@ -17,31 +17,58 @@ _SIZES = {
     "table": {"n_features": 8},
     "image": {"n_channels": 3},
 }
+_REMEDIES = {
+    "text": "",
+    "table": "",
+    "image": " (of images: --model wrn_26_10 --model-option dropout=0.3)",
+    "transformer": " (--model-option pooling=mean --model-option dropout=0.1)",
+}
 
 
 def check_thinning(config: StudyConfig) -> None:
     """Refuse `mc_dropout` where the network has no dropout.
 
-    A transformer is not looked at: its weights would have to be read, and it has dropout.
+    Of a transformer everything is looked at but its weights.
 
     Parameters
     ----------
     config : the settings, of which the network was found to be right
     """
-    from calibrant.models import MCDropout, build
+    from calibrant.models import MCDropout
     from calibrant.models.pretrained_folder import is_source
     from calibrant.training.seeds import own_randomness
 
-    if not config.mc_dropout or (config.kind == "text" and is_source(config.network)):
+    if not config.mc_dropout:
         return
-    given = {**_SIZES[config.kind], "n_classes": 2, "model": config.network}
+    pretrained = config.kind == "text" and is_source(config.network)
     try:
         with own_randomness(0):  # first weights are drawn
-            MCDropout(build({**_options(config), **given}), passes=config.mc_dropout)
+            network = _transformer(config) if pretrained else _network(config)
+            MCDropout(network, passes=config.mc_dropout)
     except InputError as error:
-        remedy = " (of images: --model wrn_26_10 --model-option dropout=0.3)"
-        how = f"{str(error).rstrip('.')}{remedy if config.images else ''}."
+        remedy = _REMEDIES["transformer" if pretrained else config.kind]
+        how = f"{str(error).rstrip('.')}{remedy}."
         raise InputError(f"mc_dropout averages thinned copies of a network, but {how}") from None
+
+
+def _network(config: StudyConfig) -> Any:
+    from calibrant.models import build
+
+    given = {**_SIZES[config.kind], "n_classes": 2, "model": config.network}
+    return build({**_options(config), **given})
+
+
+def _transformer(config: StudyConfig) -> Any:
+    """Return the transformer without numbers in it."""
+    from calibrant.models import Transformer
+    from calibrant.models.architectures import config_from, skeleton
+    from calibrant.models.pretrained import read_pretrained
+    from calibrant.models.transformer import options_of
+
+    given = options_of(config.model_options)
+    found = read_pretrained(config.network, pooling=given.get("pooling", "auto"))
+    network = skeleton(config_from(found.architecture, 2), found.pooling)
+    return Transformer(found.architecture, 2, found.pooling, given.get("dropout"), network)
 
 
 def _options(config: StudyConfig) -> dict[str, Any]:

@@ -21,8 +21,9 @@ from calibrant.training.options import TrainingOptions
 from calibrant.training.records import EpochRecord, Trained
 from calibrant.training.scoring import weight_type
 from calibrant.training.speed import compiled, in_fast_layout, lay_out_as_weights
-from calibrant.training.split_checks import check_batches
+from calibrant.training.split_checks import check_batches, learns_from_batches
 from calibrant.training.stopping import Stopping
+from calibrant.training.weighing import Weighing, weighing_of
 
 __all__ = ["Job", "go_on", "keep", "set_up", "trained"]
 
@@ -45,6 +46,8 @@ class Job:
     weights : of model and loss, all that the optimiser moves
     device, kind : where the model is, and the precision of its weights
     shard : rank and number of processes
+    weighing : how much a part of a batch counts
+    normed : whether a batch norm learns from the rows
     log_shift : what resampled train rows move the logits by; None where they are as they were
     """
 
@@ -62,6 +65,8 @@ class Job:
     device: torch.device
     kind: torch.dtype | None
     shard: tuple[int, int]
+    weighing: Weighing
+    normed: bool
     log_shift: Tensor | None
 
 
@@ -75,12 +80,14 @@ def set_up(
 ) -> Job:
     """Put model, loss, optimiser and rows where the run runs."""
     fabric = make_fabric(options)
-    check_batches(model, train_rows, steer_rows, options, fabric.world_size)
+    normed = learns_from_batches(model)
+    check_batches(normed, train_rows, steer_rows, options, fabric.world_size)
     if fabric.world_size > 1 and any(True for _ in loss.parameters()):
         raise InputError(
             "a loss with weights of its own cannot be trained on several processes: devices=1."
         )
     loss.to(fabric.device)
+    weighing = weighing_of(loss, options.accumulate * fabric.world_size)
     frozen = [part for part in model.modules() if model.training and not part.training]
     weights = [*model.parameters(), *loss.parameters()]
     in_fast_layout(model)
@@ -103,6 +110,8 @@ def set_up(
         device=fabric.device,
         kind=weight_type(model),
         shard=(fabric.global_rank, fabric.world_size),
+        weighing=weighing,
+        normed=normed,
         log_shift=log_shift,
     )
 

@@ -176,14 +176,14 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
 
 def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor, Tensor]:
     """Take one optimiser step on a batch; return its logits and its loss, detached."""
-    run, n, parts = job.run, len(labels), _parts(job, inputs, labels)
-    summed = _is_sum(run.loss)
+    run, parts = job.run, _parts(job, inputs, labels)
+    cut = len(parts) > 1 or job.shard[1] > 1
+    whole = job.weighing.whole(labels.to(job.device), job.shard[1]) if cut else None
     found = []
     for place, (own, classes) in enumerate(parts):
-        share = 1.0 if summed else len(classes) / n
         # Processes average their gradients, once the last part is in.
         with run.fabric.no_backward_sync(run.model, enabled=place < len(parts) - 1):
-            found.append(_backward(job, own, classes, share, summed))
+            found.append(_backward(job, own, classes, whole))
     if job.options.clip is not None:
         run.fabric.clip_gradients(
             run.model, job.optimizer, max_norm=job.options.clip, error_if_nonfinite=False
@@ -201,7 +201,8 @@ def _parts(
     job: Job, inputs: tuple[Tensor, ...], labels: Tensor
 ) -> list[tuple[tuple[Tensor, ...], Tensor]]:
     """Cut a batch into the parts whose gradients are added up."""
-    many = min(job.options.accumulate, len(labels) // 2)  # batch norm cannot learn from one row
+    least = 2 if job.normed else 1  # batch norm cannot learn from one row
+    many = min(job.options.accumulate, len(labels) // least)
     if many <= 1:
         return [(inputs, labels)]
     cut = [part.tensor_split(many) for part in (*inputs, labels)]
@@ -209,24 +210,19 @@ def _parts(
 
 
 def _backward(
-    job: Job, inputs: tuple[Tensor, ...], labels: Tensor, share: float, summed: bool
+    job: Job, inputs: tuple[Tensor, ...], labels: Tensor, whole: Tensor | float | None
 ) -> tuple[Tensor, Tensor]:
-    """Add the gradients of a part of a batch, of whose rows it has this share."""
+    """Add the gradients of a part of a batch, which counts by its share of the whole mass."""
     run = job.run
     logits = job.forward(*(moved(part, job.device, job.kind) for part in inputs))
-    loss = run.loss(logits, labels.to(job.device, non_blocking=True))
+    labels = labels.to(job.device, non_blocking=True)
+    loss = run.loss(logits, labels)
     check_value(loss, type(run.loss).__name__)
-    if share != 1.0:
-        loss = loss * share
-    # Processes average their gradients; a sum over rows is to be the sum over all of them.
-    run.fabric.backward(loss * job.shard[1] if job.shard[1] > 1 and summed else loss)
+    if whole is not None:
+        loss = (loss * job.weighing.factor(labels, whole, job.shard[1])).to(loss.dtype)
+    run.fabric.backward(loss)
     # A compiled model writes its next logits over these.
     return logits.detach().clone() if job.options.compile else logits.detach(), loss.detach()
-
-
-def _is_sum(loss: nn.Module) -> bool:
-    """Whether a loss, or a term of it, is a sum over the rows of a batch."""
-    return any(getattr(part, "reduction", None) == "sum" for part in loss.modules())
 
 
 def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: float) -> EpochRecord:

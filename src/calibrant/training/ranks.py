@@ -30,8 +30,7 @@ def naming_lost_ranks() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:  # torch's own errors of this kind are subclasses
-        lost = isinstance(error, torch.distributed.DistError) if _distributed() else False
-        if not lost and not any(sign in str(error) for sign in _LOST):
+        if not _is_one_of_many() or not _is_lost(error):
             raise
         raise TrainingError(
             "another process of this run ended or cannot be reached: what it said last tells why; "
@@ -39,8 +38,13 @@ def naming_lost_ranks() -> Iterator[None]:
         ) from error
 
 
-def _distributed() -> bool:
-    return bool(torch.distributed.is_available())
+def _is_one_of_many() -> bool:
+    return bool(torch.distributed.is_available() and torch.distributed.is_initialized())
+
+
+def _is_lost(error: RuntimeError) -> bool:
+    by_kind = isinstance(error, torch.distributed.DistError)
+    return by_kind or any(sign in str(error) for sign in _LOST)
 
 
 def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) -> None:

@@ -26,9 +26,10 @@ def in_fast_layout(model: nn.Module) -> nn.Module:
     >>> model.weight.is_contiguous(memory_format=torch.channels_last)
     True
     """
-    if not _reads_images(model):
-        return model
-    return model.to(memory_format=torch.channels_last)  # type: ignore[call-overload, no-any-return]
+    for weights in model.parameters():
+        if weights.ndim == 4:
+            weights.data = weights.data.contiguous(memory_format=torch.channels_last)
+    return model
 
 
 def lay_out_as_weights(optimizer: torch.optim.Optimizer) -> None:

@@ -14,7 +14,7 @@ from calibrant.training.batches import Rows
 from calibrant.training.options import TrainingOptions
 from calibrant.training.scoring import moved, weight_type
 
-__all__ = ["check_batches", "check_shift", "check_splits", "class_counts"]
+__all__ = ["check_batches", "check_shift", "check_splits", "class_counts", "learns_from_batches"]
 
 _FEWEST = 2  # rows that a temperature can be fitted to
 
@@ -47,11 +47,15 @@ def check_splits(model: nn.Module, train_rows: Rows, steer_rows: Rows) -> int:
     return k
 
 
+def learns_from_batches(model: nn.Module) -> bool:
+    """Whether a batch norm of the model learns, which takes two rows at a time."""
+    return any(isinstance(part, _BatchNorm) and part.training for part in model.modules())
+
+
 def check_batches(
-    model: nn.Module, train_rows: Rows, steer_rows: Rows, options: TrainingOptions, world: int
+    normed: bool, train_rows: Rows, steer_rows: Rows, options: TrainingOptions, world: int
 ) -> None:
     """Check that every part of a batch has rows, and two where batch norm needs them."""
-    normed = any(isinstance(part, _BatchNorm) and part.training for part in model.modules())
     parts = world * options.accumulate
     least = 2 * parts if normed else parts
     of_all = "" if world == 1 else f" on {world} processes"

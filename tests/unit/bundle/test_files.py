@@ -7,7 +7,7 @@ import pytest
 from tests.unit.bundle.parts import point
 
 from calibrant.bundle import pack
-from calibrant.bundle.files import bundle_files, check_folder, whole_folder
+from calibrant.bundle.files import bundle_files, check_folder, sha256_of, whole_folder
 from calibrant.errors import InputError
 
 
@@ -139,3 +139,12 @@ def test_others_may_read_what_the_umask_lets_them(tmp_path):
         os.umask(old)
     assert made.stat().st_mode & 0o777 == 0o755
     assert {p.stat().st_mode & 0o777 for p in made.iterdir()} == {0o644}
+
+
+def test_a_link_to_nothing_does_not_count_in_the_hash_of_a_folder(tmp_path):
+    (tmp_path / "cat").mkdir()
+    (tmp_path / "cat/1.png").write_bytes(b"pixels")
+    whole = sha256_of(tmp_path)
+    (tmp_path / "cat/2.png").symlink_to(tmp_path / "nowhere.png")
+    os.mkfifo(tmp_path / "cat/3.png")
+    assert sha256_of(tmp_path) == whole

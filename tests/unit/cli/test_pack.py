@@ -100,7 +100,7 @@ def test_json_tells_the_same(run, tmp_path):
     result = run("--calibrator", "c", "--point", "raw", "--point", "each", "--json")
     found = strict(result.stdout)
     assert result.stderr == ""
-    assert (found["schema"], found["format"]) == (1, 2)
+    assert (found["schema"], found["format"]) == (1, 3)
     assert (found["out"], found["calibrator"]) == (str(tmp_path / "b"), "temperature")
     assert found["classes"] == list(CLASSES)
     assert [each["decides_on"] for each in found["operating_points"]] == ["raw", "calibrated"]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from PIL import Image
+from PIL import EpsImagePlugin, Image
 
 from calibrant.data.image_decoding import check_size, read_image, resized
 from calibrant.errors import InputError
@@ -136,14 +136,26 @@ def test_a_picture_with_too_many_pixels_is_refused(tmp_path, monkeypatch):
         read_image(file)
 
 
-def test_pixels_of_32_bits_are_refused(tmp_path):
-    file = tmp_path / "one.tif"
-    Image.fromarray(np.zeros((2, 2), dtype=np.float32)).save(file)
-    with pytest.raises(InputError, match=r"one\.tif has pixels of 32 bits \(mode 'F'\)"):
-        read_image(file)
-
-
 @pytest.mark.parametrize("size", [0, -4, 2.5, "64", True, (8, 0), (8, 8, 3), [8, 8]])
 def test_a_size_that_is_no_number_of_pixels_is_refused(size):
     with pytest.raises(InputError, match="size must be a whole number of pixels of at least 1"):
         check_size(size)
+
+
+def test_a_file_of_another_format_is_refused_whatever_it_is_called(tmp_path, monkeypatch):
+    """PostScript would be handed to Ghostscript, which runs it."""
+    eps = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
+    run = []
+    monkeypatch.setattr(EpsImagePlugin, "Ghostscript", lambda *given, **more: run.append(given))
+    (tmp_path / "eps.png").write_bytes(eps)
+    saved(tmp_path, Image.new("RGB", (4, 4)), "tiff.png", format="TIFF")
+    for name in ("eps.png", "tiff.png"):
+        with pytest.raises(InputError, match=rf"{name} cannot be read as an image"):
+            read_image(tmp_path / name)
+    assert run == []
+
+
+def test_a_jpeg_with_several_pictures_is_read(tmp_path):
+    flat = Image.new("RGB", (6, 4), (200, 100, 50))
+    more = {"format": "MPO", "save_all": True, "append_images": [flat]}
+    assert read_image(saved(tmp_path, flat, "a.jpg", **more)).shape == (4, 6, 3)

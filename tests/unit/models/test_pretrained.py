@@ -365,10 +365,12 @@ def test_fingerprints_change_with_any_file(tmp_path):
     (first / "notes.txt").write_text("mine")
     assert fingerprint(first) == fingerprint(second)
     seen = {fingerprint(first)}
-    for spoil in (replaced("config.json", "{}"), replaced("tokenizer.json", "{}"), cut_short):
+    (second / "1_Pooling").mkdir()
+    names = ("1_Pooling/config.json", "config.json", "tokenizer.json")
+    for spoil in (*(replaced(name, "{}") for name in names), cut_short):
         spoil(second)
         seen.add(fingerprint(second))
-    assert len(seen) == 4
+    assert len(seen) == 5
 
 
 def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):

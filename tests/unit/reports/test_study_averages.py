@@ -45,12 +45,13 @@ def test_the_story_puts_an_average_beside_the_networks_it_is_made_of():
     parts = [one for one in whole.candidates[:10] if one.loss == best.loss and one.way == "one"]
     mean = sum(one.scaled["nll"].value for one in parts) / 2
     now = best.scaled["nll"].value
-    assert f"({best.name.replace('focal:gamma=3', 'Focal, gamma 3')})" in told["Ensembles"]
+    name = best.name.replace("focal:gamma=3", "Focal, gamma 3")
+    assert told["Ensembles"].startswith(f"{name}: after temperature scaling")
     assert (
         f"its log loss is {now:.4f}, where its 2 networks have on average {mean:.4f}"
         in (told["Ensembles"])
     )
-    assert ("Averaging helps" in told["Ensembles"]) == (now < mean)
+    assert "helps" not in told["Ensembles"]  # no verdict on a difference that may be chance
     assert "where its network alone has" in told["MC dropout"]
 
 

@@ -12,9 +12,10 @@ from tests.unit.study.runs import table_config, text_config
 import calibrant
 from calibrant.study import StudyConfig, run_study
 from calibrant.study.candidate import Candidate, candidates_of
-from calibrant.study.classifier import classifier_of
+from calibrant.study.classifier import classifier_of, steps_of
 from calibrant.study.defaults import TEXT
 from calibrant.study.reading import read_study_rows
+from calibrant.training import image
 
 ONE = Candidate("ce", 3, "0123456789abcdef")
 
@@ -54,6 +55,33 @@ def test_a_pretrained_model_counts_by_its_content_and_not_by_its_place(tmp_path)
     first = fingerprint(tmp_path / "bert")
     assert fingerprint(shutil.copytree(tmp_path / "bert", tmp_path / "copy")) == first
     assert fingerprint(written(tmp_path / "other", seed=1)) != first
+
+
+def test_what_is_usual_counts_as_what_it_is_now(tmp_path, monkeypatch):
+    pixels = np.random.default_rng(0).integers(0, 256, (60, 6, 6, 1), dtype=np.uint8)
+    np.savez(tmp_path / "logs.npz", images=pixels, labels=np.arange(60) % 2)
+    settings = {"data": str(tmp_path / "logs.npz"), "images": True, "calibrator": "identity"}
+    settings |= {"model": "wrn_26_10", "model_options": {"widen": 1, "blocks": 1}}
+    splits = read_study_rows(StudyConfig(**settings)).splits
+
+    def fingerprint(**training):
+        return candidates_of(StudyConfig(**settings, training=training), {}, splits)[0].fingerprint
+
+    own, usual = fingerprint(), dict(image._RUN)
+    assert fingerprint(accumulate=4, device="cpu") == own
+    assert fingerprint(epochs=usual["epochs"], crop=4) == own
+    assert len({own, fingerprint(crop=2), fingerprint(flip=False), fingerprint(epochs=3)}) == 4
+    monkeypatch.setattr(image, "_RUN", {**usual, "schedule": "cosine"})
+    assert fingerprint() != own
+
+
+def test_the_longest_text_of_a_pretrained_model_counts(tmp_path, monkeypatch):
+    folder = str(written(tmp_path / "bert"))
+    config = text_config(tmp_path, model=folder, model_options={}, training={})
+    own = steps_of(config)
+    monkeypatch.setattr("calibrant.training.text._MAX_LENGTH", 5)
+    assert own.pop("max_length") > steps_of(config).pop("max_length") == 5
+    assert (own["epochs"], "model" in own) == (made(config, tmp_path)._options().epochs, False)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ from tests.unit.training.runs import blobs, net, options
 from torch import nn
 
 from calibrant.errors import InputError
-from calibrant.losses import FocalLoss
+from calibrant.losses import FocalLoss, FunctionLoss
 from calibrant.training import Hook, TextRows, train
 
 
@@ -51,6 +51,46 @@ def test_parts_take_the_steps_of_the_whole_batch(parts, reduction):
         assert torch.equal(own, other)
 
 
+WEIGHT = [1.0, 4.0, 0.25]
+SAME = {
+    "weights": lambda: FocalLoss(1.0, weight=WEIGHT),
+    "weights that balance": lambda: "ce:weight=balanced",
+    "torch's weights": lambda: nn.CrossEntropyLoss(weight=torch.tensor(WEIGHT)),
+    "rows ignored": lambda: FocalLoss(1.0, ignore_index=2),
+    "torch's smoothing": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
+    "a function": lambda: nn.functional.cross_entropy,
+    "weights of a function": lambda: FunctionLoss(
+        nn.functional.cross_entropy, weight=torch.tensor(WEIGHT)
+    ),
+    "the sum of a function": lambda: (
+        FunctionLoss(nn.functional.cross_entropy, reduction="sum") * (1 / 32)
+    ),
+    "terms": lambda: "0.5*ce + 0.5*focal:gamma=2",
+}
+
+
+@pytest.mark.parametrize("kind", SAME)
+def test_parts_count_by_what_the_loss_divides_by(kind):
+    whole, _ = trained(1, SAME[kind]())
+    cut, _ = trained(4, SAME[kind]())
+    torch.testing.assert_close(cut.model.weight, whole.model.weight, rtol=1e-6, atol=1e-8)
+    ours, theirs = ([record.loss for record in run.records] for run in (cut, whole))
+    assert ours == pytest.approx(theirs, rel=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("loss", "why"),
+    [
+        ("ce + 0.01*focal:reduction=sum", "must be all means or all sums where a batch is cut"),
+        ("ce + focal:weight=[1,2,3]", "must weigh classes and ignore rows alike where a batch"),
+    ],
+)
+def test_terms_that_divide_by_different_things_are_refused_in_parts(loss, why):
+    trained(1, loss)
+    with pytest.raises(InputError, match=why):
+        trained(2, loss)
+
+
 def test_no_part_is_larger_than_its_share_and_none_has_a_single_row():
     chosen = options(epochs=1, batch_size=32, accumulate=4, precision="bf16-mixed")
     train(net(), blobs(32 * 3 + 5), blobs(100, seed=1), options=chosen, hooks=[watch := Watch()])
@@ -81,5 +121,9 @@ def test_texts_are_cut_with_their_lengths():
 def test_more_parts_than_rows_are_refused():
     with pytest.raises(InputError, match="batch_size must be at least 8 with accumulate=4 with ba"):
         train(net(), blobs(99), blobs(99), options=options(batch_size=7, accumulate=4))
+    rows, seen = blobs(60), Watch()
+    chosen = options(batch_size=4, accumulate=4, precision="bf16-mixed")
+    train(line().float(), rows, rows, options=chosen, hooks=[seen])
+    assert min(seen.parts) == 1  # nothing here needs two rows
     with pytest.raises(InputError, match="accumulate must be a whole number of at least 1, got 0"):
         options(accumulate=0)

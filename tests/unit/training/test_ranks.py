@@ -29,16 +29,20 @@ class Until(Hook):
 
 
 def work(out, folder, stop=None, rank=None, accumulate=1):
-    """Train on the ranks that this process is one of, and write down what came of it."""
+    """Train on the ranks that this process is one of, and write down what came of it.
+
+    Of 327 rows the last batch has 7: ranks have 4 and 3 of them, and weights make these count
+    unalike.
+    """
     torch.set_num_threads(1)
     chosen = options(
         epochs=4, batch_size=32, optimizer="sgd", learning_rate=0.1, momentum=0.9, patience=None,
         precision="64-true", accumulate=accumulate,
     )  # fmt: skip
     hooks = [] if stop is None else [Until(stop, rank)]
-    loss = AdaFocalLoss(n_bins=5, update_every=3)
+    loss = AdaFocalLoss(n_bins=5, update_every=3, weight=[1.0, 3.0, 0.5])
     done = train(
-        line(), blobs(320), blobs(101, seed=1), loss=loss, folder=folder, options=chosen,
+        line(), blobs(327), blobs(101, seed=1), loss=loss, folder=folder, options=chosen,
         hooks=hooks,
     )  # fmt: skip
     found = {
@@ -66,7 +70,7 @@ def break_down():
 
 def same(ours, theirs):
     for name in ("weights", "gammas", "records"):
-        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-7)
+        np.testing.assert_allclose(ours[name], theirs[name], rtol=1e-6)
 
 
 @pytest.fixture(scope="module")
@@ -106,11 +110,15 @@ def test_what_a_rank_raises_is_raised_here_and_nobody_is_waited_for():
         run_on_ranks(break_down, (), 1)
 
 
-def test_only_what_tells_of_a_lost_rank_is_translated():
+def test_only_what_tells_of_a_lost_rank_is_translated(monkeypatch):
     lost = "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:1"
     told = pytest.raises(TrainingError, match="run again to go on from the last checkpoint")
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     with told, naming_lost_ranks():
         raise RuntimeError(lost)
+    monkeypatch.undo()
+    with pytest.raises(RuntimeError, match="closed by peer"), naming_lost_ranks():
+        raise RuntimeError(lost)  # alone, it is of something else
     with pytest.raises(RuntimeError, match="mat1 and mat2"), naming_lost_ranks():
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 

@@ -99,11 +99,18 @@ def device_named(device: str) -> torch.device:
 def write_network(model: nn.Module, folder: Path) -> None:
     """Write the weights of a network."""
     try:
+        from safetensors import SafetensorError
         from safetensors.torch import save_file
     except ImportError:
         raise MissingExtra("a bundle with a model", "torch") from None
     weights = {name: part.detach().cpu().contiguous().clone() for name, part in _state(model)}
-    save_file(weights, folder / WEIGHTS)
+    try:
+        save_file(weights, folder / WEIGHTS)
+    except SafetensorError as error:  # it has no other word for a full disk
+        raise InputError(
+            f"{WEIGHTS} cannot be written ({_reason(error)}): make room, or choose another folder."
+        ) from error
+    (folder / WEIGHTS).chmod(0o644)  # for others to read, as all files beside it
 
 
 def read_network(spec: Mapping[str, Any], folder: Path) -> nn.Module:

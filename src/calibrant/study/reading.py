@@ -145,7 +145,13 @@ def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
             f"{golden.file}: the column '{name}' must hold a number for each row, as "
             "weights are inverse inclusion probabilities."
         )
-    return as_weights(np.asarray(values, dtype=np.float64), len(golden))
+    weights = as_weights(np.asarray(values, dtype=np.float64), len(golden))
+    if config.hold and weights is not None and weights.min() < 1:
+        raise InputError(
+            f"{golden.file}: weights must be inverse inclusion probabilities, so for a promise "
+            f"none can be below 1, got {weights.min():g}."
+        )
+    return weights
 
 
 def _inputs_of(source: Source, config: StudyConfig) -> list[str]:

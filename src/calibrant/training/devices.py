@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +15,14 @@ from lightning_fabric import Fabric
 from calibrant.errors import InputError
 from calibrant.training.options import TrainingOptions
 
-__all__ = ["make_fabric"]
+__all__ = ["make_fabric", "planned_world"]
+
+
+def planned_world(options: TrainingOptions) -> int:
+    """Return how many processes a run will have, before any is started."""
+    if "LOCAL_WORLD_SIZE" not in os.environ:
+        return options.devices
+    return int(os.environ.get("WORLD_SIZE", os.environ["LOCAL_WORLD_SIZE"]))
 
 
 def make_fabric(options: TrainingOptions) -> Any:
@@ -25,13 +33,15 @@ def make_fabric(options: TrainingOptions) -> Any:
     """
     accelerator, which = _accelerator(options.device)
     local = int(os.environ.get("LOCAL_WORLD_SIZE", options.devices))
-    world = int(os.environ.get("WORLD_SIZE", local)) if "LOCAL_WORLD_SIZE" in os.environ else local
+    world = planned_world(options)
     if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):
         raise InputError(
             f"precision {options.precision!r} needs a GPU: choose 'bf16-mixed' or '32-true'."
         )
     _check_gpus(accelerator, local)
     many = world > 1
+    if many:
+        _check_startable(options.devices)
     with _quiet():
         fabric = Fabric(
             accelerator=accelerator,
@@ -51,6 +61,17 @@ def _check_gpus(accelerator: str, devices: int) -> None:
         raise InputError(
             f"devices={devices} needs {devices} GPUs, but torch sees {found}: ask for {found}, or "
             "choose device='cpu'."
+        )
+
+
+def _check_startable(devices: int) -> None:
+    """Refuse to start a program again that no file holds: a notebook, a prompt, `python -c`."""
+    main = sys.modules.get("__main__")
+    held = getattr(main, "__file__", None) or getattr(main, "__spec__", None)
+    if "LOCAL_RANK" not in os.environ and not held:
+        raise InputError(
+            f"devices={devices} starts the running script again, but there is none: save this as a "
+            "file and run that, or use torchrun."
         )
 
 

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from calibrant.errors import InputError
 from calibrant.training.batches import Rows
 from calibrant.training.checkpoints import Checkpoints
-from calibrant.training.devices import make_fabric
+from calibrant.training.devices import make_fabric, planned_world
 from calibrant.training.hooks import Run
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
@@ -79,13 +79,13 @@ def set_up(
     log_shift: Tensor | None = None,
 ) -> Job:
     """Put model, loss, optimiser and rows where the run runs."""
-    fabric = make_fabric(options)
-    normed = learns_from_batches(model)
-    check_batches(normed, train_rows, steer_rows, options, fabric.world_size)
-    if fabric.world_size > 1 and any(True for _ in loss.parameters()):
+    normed, world = learns_from_batches(model), planned_world(options)
+    check_batches(normed, train_rows, steer_rows, options, world)
+    if world > 1 and any(True for _ in loss.parameters()):
         raise InputError(
             "a loss with weights of its own cannot be trained on several processes: devices=1."
         )
+    fabric = make_fabric(options)
     loss.to(fabric.device)
     weighing = weighing_of(loss, options.accumulate * fabric.world_size)
     frozen = [part for part in model.modules() if model.training and not part.training]

@@ -40,7 +40,13 @@ def write_state(path: Path, state: Any) -> None:
     layout = json.dumps(_packed(state, tensors))
     metadata = {"layout": layout, "crc": _crc(tensors, layout)}
     with whole_file(path, name="checkpoint") as draft:
-        save_file(tensors, draft, metadata=metadata)
+        try:
+            save_file(tensors, draft, metadata=metadata)
+        except SafetensorError as error:  # it has no other word for a full disk
+            raise TrainingError(
+                f"the checkpoint {path} cannot be written ({_reason(error)}): make room, or choose "
+                "another folder."
+            ) from error
         with draft.open("rb+") as file:  # on the disk before it takes its name
             os.fsync(file.fileno())
 

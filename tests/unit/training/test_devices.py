@@ -37,5 +37,34 @@ def test_a_batch_of_one_row_leaves_only_a_smaller_model():
 
     with pytest.raises(TrainingError, match="try a smaller model"), naming_out_of_memory(1):
         raise torch.OutOfMemoryError("CUDA out of memory")
-    with pytest.raises(TrainingError, match="try batch_size=50"), naming_out_of_memory(101):
+    with (
+        pytest.raises(TrainingError, match=r"accumulate=2, .* or batch_size=50;"),
+        naming_out_of_memory(101),
+    ):
         raise MemoryError
+
+
+def test_a_program_without_a_file_is_not_started_again():
+    import subprocess
+    import sys
+
+    code = (
+        "from tests.unit.training.runs import *\n"
+        "from calibrant.training import train\n"
+        "train(net(), blobs(99), blobs(99), options=options(devices=2))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False
+    )
+    assert "InputError: devices=2 starts the running script again, but there is none" in done.stderr
+
+
+def test_what_is_wrong_is_told_before_processes_are_started():
+    from tests.unit.training.runs import blobs, net
+
+    from calibrant.training import train
+
+    with pytest.raises(
+        InputError, match="batch_size must be at least 18 on 9 processes with batch"
+    ):
+        train(net(), blobs(99), blobs(99), options=options(batch_size=16, devices=9))

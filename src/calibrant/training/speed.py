@@ -12,7 +12,13 @@ from torch import Tensor, nn
 from calibrant.errors import TrainingError
 from calibrant.training.options import TrainingOptions
 
-__all__ = ["compiled", "in_fast_layout", "lay_out_as_weights", "tuned_convolutions"]
+__all__ = [
+    "compiled",
+    "in_fast_layout",
+    "lay_out_as_weights",
+    "naming_failed_compilation",
+    "tuned_convolutions",
+]
 
 
 def in_fast_layout(model: nn.Module) -> nn.Module:

@@ -91,7 +91,7 @@ def test_it_gives_what_the_image_classifier_gives(image_model, images, tmp_path)
     scorer = Scorer.of(image_model, resize=True)
     assert scorer.shift is not None
     assert scorer.predict_logits(images) == pytest.approx(
-        image_model.predict_logits(images), rel=1e-4, abs=1e-4
+        image_model.predict_logits(images), rel=1e-5, abs=1e-5
     )
     assert scorer.predict_logits(images).dtype == np.float64
     again = saved_and_loaded(scorer, tmp_path)

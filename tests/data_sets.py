@@ -16,7 +16,8 @@ def data_file(folder: str, name: str) -> Path:
         if os.environ.get("CI") == "true":
             pytest.fail(f"{why}: CI must have the data sets.")
         pytest.skip(why)
-    path = Path(root) / folder / name
-    if not path.is_file():
-        pytest.fail(f"CALIBRANT_DATA is set, but it holds no {folder}/{name}.")
-    return path
+    for each in root.split(os.pathsep):
+        path = Path(each) / folder / name
+        if path.is_file():
+            return path
+    pytest.fail(f"CALIBRANT_DATA is set, but it holds no {folder}/{name}.")

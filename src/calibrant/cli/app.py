@@ -15,6 +15,7 @@ from calibrant.cli import (
     evaluate,
     pack,
     predict,
+    reproduce,
     threshold,
     train,
 )
@@ -30,7 +31,19 @@ app = typer.Typer(
     epilog="Start with: calibrant demo",
     pretty_exceptions_enable=False,
 )
-for verb in (evaluate, compare, calibrate, threshold, decide, pack, train, predict, demo, doctor):
+for verb in (
+    evaluate,
+    compare,
+    calibrate,
+    threshold,
+    decide,
+    pack,
+    train,
+    predict,
+    demo,
+    reproduce,
+    doctor,
+):
     app.command(name=verb.NAME, epilog=f"Example: {verb.EXAMPLE}")(getattr(verb, verb.NAME))
 
 

@@ -15,7 +15,7 @@ __all__ = ["ChooseBy", "Optimizer", "Precision", "Schedule", "TrainingOptions"]
 
 Optimizer = Literal["adam", "adamw", "sgd"]
 Schedule = Literal["constant", "cosine", "linear", "steps"]
-ChooseBy = Literal["refinement", "nll", "f1"]
+ChooseBy = Literal["refinement", "nll", "f1", "last"]
 Precision = Literal["32-true", "64-true", "bf16-mixed", "16-mixed", "bf16-true", "16-true"]
 
 
@@ -43,7 +43,8 @@ class TrainingOptions:
     patience : epochs without improvement after which to stop; None to run them all
     min_delta : by how much the figure must improve to count
     choose_by : which figure of the steer split picks the epoch that is kept: "refinement" (log loss
-        after temperature scaling: what a calibrator cannot repair later), "nll" or "f1" (macro)
+        after temperature scaling: what a calibrator cannot repair later), "nll" or "f1" (macro);
+        "last" keeps the last epoch, as many papers do
     compile : whether `torch.compile` makes the model faster; the first steps then take a minute
     seed : of the order of rows and of dropout
     device : "auto", "cpu", "cuda", "cuda:1"

@@ -16,7 +16,8 @@ class Stopping:
     """Early stopping with patience, and the weights of the best epoch.
 
     An epoch is better when it improves the chosen figure of the steer split by more than
-    `min_delta`: the refinement or the log loss must fall, F1 must rise.
+    `min_delta`: the refinement or the log loss must fall, F1 must rise. With "last" every epoch is
+    better than the one before.
 
     Parameters
     ----------
@@ -43,10 +44,12 @@ class Stopping:
 
     def note(self, record: EpochRecord) -> bool:
         """Look at an epoch, and say whether it is the best so far."""
-        value = getattr(record, self.options.choose_by)
-        cost = -value if self.options.choose_by == "f1" else value
+        by = self.options.choose_by
+        value = record.epoch if by == "last" else getattr(record, by)
+        cost = -value if by in ("f1", "last") else value
         # The first epoch is kept whatever it is, so that there always is one to restore.
-        better = self.best_epoch is None or cost < self.best_value - self.options.min_delta
+        first = self.best_epoch is None or by == "last"
+        better = first or cost < self.best_value - self.options.min_delta
         if better:
             self.best_epoch, self.best_value, self.waited = record.epoch, cost, 0
         else:

@@ -66,7 +66,7 @@ class TabularClassifier(Estimator):
     patience : epochs without improvement after which to stop; None to run them all
     min_delta : by how much the figure of `choose_by` must improve to count
     choose_by : figure of the steer split that picks the epoch: "refinement" (log loss after
-        temperature scaling), "nll" or "f1"
+        temperature scaling), "nll" or "f1"; "last" keeps the last epoch
     steer_share : share of the rows of every class that is split off for steering, where `fit` is
         given no steer rows
     resample : how to make the classes of the train rows equally frequent: "over" repeats rows of

@@ -26,10 +26,11 @@ __all__ = ["TextRows"]
 # more of the others. With these, log-normal lengths (sigma 0.8) are padded by about 30 %.
 _POOL = 50
 _JITTER = 0.15
+_COLUMNS = 32
 
 
 class TextRows:
-    """Texts of any length, padded no further than the longest text of their batch.
+    """Texts of any length, padded to the longest text of their batch, on a GPU to a multiple of 32.
 
     A shuffled epoch shuffles the rows, sorts each run of 50 batches by length times a random
     factor near 1, cuts it into batches and shuffles the batches: rows of a batch have like lengths,
@@ -119,9 +120,17 @@ class TextRows:
         run = torch.arange(len(order)) // (_POOL * size)
         return order[(run * (2 * key.max() + 1) + key).argsort(stable=True)]
 
+    def _width(self, longest: int) -> int:
+        """Return the columns of a batch; on a GPU they are few different numbers.
+
+        Its libraries make a plan for every new shape, which takes longer than a step.
+        """
+        step = _COLUMNS if self.tokens.is_cuda else 1
+        return max(-(-longest // step) * step, 1)
+
     def _batch(self, places: Tensor) -> Batch:
         lengths = self.lengths[places]
-        width = max(int(lengths.max()), 1)
+        width = self._width(int(lengths.max()))
         # One small copy to the device per batch; the padded batch is made there.
         needed = torch.stack((places, self.starts[places], lengths))
         places, starts, counts = needed.to(self.tokens.device, non_blocking=True)

@@ -29,7 +29,8 @@ def stirred(model, seed=0):
     for name, part in model.state_dict().items():
         if part.ndim == 1 and part.is_floating_point():
             low, high = (0.5, 1.5) if "mean" not in name and "bias" not in name else (-0.2, 0.2)
-            part.copy_(torch.empty_like(part).uniform_(low, high, generator=draw))
+            drawn = torch.empty(part.shape, dtype=part.dtype)  # on the CPU, where the generator is
+            part.copy_(drawn.uniform_(low, high, generator=draw))
     return model
 
 

@@ -62,7 +62,7 @@ def test_the_callers_random_numbers_are_left_as_they_were():
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("choose_by", ["refinement", "nll", "f1"])
+@pytest.mark.parametrize("choose_by", ["refinement", "nll", "f1", "last"])
 def test_the_weights_of_the_best_epoch_come_back(choose_by):
     steer = blobs(100, seed=1)
     keeper = _Keeper()
@@ -70,8 +70,9 @@ def test_the_weights_of_the_best_epoch_come_back(choose_by):
         net(), blobs(100), steer, hooks=[keeper],
         options=options(epochs=12, learning_rate=0.3, choose_by=choose_by, min_delta=0.0),
     )  # fmt: skip
-    sign = -1 if choose_by == "f1" else 1
-    values = [sign * getattr(record, choose_by) for record in trained.records]
+    sign = -1 if choose_by in ("f1", "last") else 1
+    figure = "epoch" if choose_by == "last" else choose_by
+    values = [sign * getattr(record, figure) for record in trained.records]
     assert trained.best_epoch == int(np.argmin(values))
     assert same_weights(trained.model, keeper.seen[trained.best_epoch])
     figures = steer_figures(predict_logits(trained.model, steer), steer.labels.numpy())

@@ -1,0 +1,329 @@
+"""Charts of a reproduction: each is drawn for any experiment whose records hold its data.
+
+A chart is a function of what was `Found` that returns a figure, or None where it has nothing to
+draw. All have a white ground, as every picture of the site.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from textwrap import fill
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from docs.reproduction_records import Found, Run, shown_error
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+    from calibrant.inputs import FloatArray
+    from calibrant.reports.bin_history import BinHistory
+
+WIDTH = 6.4  # inches: letters can still be read where a telephone makes the picture small
+PIXELS = 140  # for each inch
+FEW = ("ce", "fl3", "flsd53", "adafocal_paper", "mode-paper", "adafocal", "default")
+"""Methods of charts in which all lines would be a knot."""
+MANY = 12
+
+_SOFT = {"alpha": 0.18, "linewidth": 0}
+_STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_WAYS = (
+    ("raw", "o", "#D55E00", "as trained"),
+    ("temperature", "D", "#0072B2", "with temperature"),
+    ("auto", "o", "#009E73", "with the automatic choice"),
+)
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A chart: `name` in its file, `title`, how to read it, and what draws it."""
+
+    name: str
+    title: str
+    words: str
+    draw: Callable[[Found], Figure | None]
+
+
+def draw_charts(charts: Sequence[Chart], found: Found, folder: Path) -> list[tuple[Chart, str]]:
+    """Draw what there is data for; return each chart with its file in the folder."""
+    import matplotlib as mpl
+    import matplotlib.pyplot as plt
+
+    mpl.use("Agg")
+    drawn = []
+    for chart in charts:
+        with mpl.rc_context({"font.size": 9.0, "axes.titlesize": 9.5}):
+            figure = chart.draw(found)
+            if figure is not None:
+                folder.mkdir(parents=True, exist_ok=True)
+                drawn.append((chart, f"{found.name}-{chart.name}.png"))
+                _save(figure, folder / drawn[-1][1])
+                plt.close(figure)
+    return drawn
+
+
+def _save(figure: Figure, path: Path) -> None:
+    """Write a small picture: charts have few colours, so 128 of them show no difference."""
+    from PIL import Image
+
+    whole = BytesIO()
+    figure.savefig(whole, dpi=PIXELS, metadata={"Software": None})
+    with Image.open(whole) as picture:
+        plain = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
+        plain.save(path, optimize=True)
+
+
+def legend_below(figure: Figure, ax: Axes, columns: int = 4) -> None:
+    """Put one legend under all panels."""
+    handles, labels = ax.get_legend_handles_labels()
+    style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "handlelength": 1.8}
+    figure.legend(
+        handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), **style
+    )
+
+
+def name_rows(ax: Axes, names: Sequence[str]) -> None:
+    """Name the rows of a chart from the top down; long names take two lines."""
+    ax.set_yticks(range(len(names)), [fill(name, 26) for name in names])
+    ax.set_ylim(len(names) - 0.5, -0.65)
+
+
+def percent_scale(ax: Axes) -> None:
+    """Let each doubling take the same room, with plain numbers."""
+    ax.set_xscale("log")
+    low, high = ax.get_xlim()
+    ax.set_xticks([step for step in _STEPS if low <= step <= high])
+    ax.xaxis.set_major_formatter("{x:g}")
+    ax.minorticks_off()
+
+
+def over_epochs(found: Found) -> Figure | None:
+    """Draw error and calibration error of the test rows after each epoch."""
+    followed = {
+        name: [run for run in runs if len(run.get("test_history") or ()) > 1]
+        for name, runs in found.methods.items()
+        if len(found.methods) <= MANY or name in FEW
+    }
+    followed = {name: runs for name, runs in followed.items() if runs}
+    if not followed:
+        return None
+    import matplotlib.pyplot as plt
+
+    from calibrant.reports.epoch_panels import name_axes, run_style
+
+    figure, axes = plt.subplots(2, 1, figsize=(WIDTH, 5.6), layout="constrained", sharex=True)
+    panels = (("error", "Error", ""), ("ece_em", "Calibration error (ECE)", "epoch"))
+    for ax, (key, title, x) in zip(axes, panels, strict=True):
+        later = []
+        for number, (name, runs) in enumerate(followed.items()):
+            epochs, lines = _lines(runs, key)
+            middle, style = lines.mean(axis=0), run_style(number, found.labels[name])
+            ax.plot(epochs, middle, linewidth=1.4, **style)
+            if len(lines) > 1:
+                ends = (middle + sign * lines.std(axis=0, ddof=1) for sign in (-1, 1))
+                ax.fill_between(epochs, *ends, color=style["color"], **_SOFT)
+            later.append(middle[len(middle) // 5 :])
+        name_axes(ax, x=x, y="% of test rows" if key == "error" else "%", title=title)
+        kept = np.concatenate(later)
+        room = 0.15 * (kept.max() - kept.min()) + 0.2  # the first epochs may leave the picture
+        ax.set_ylim(max(0.0, kept.min() - room), kept.max() + room)
+    legend_below(figure, axes[0])
+    return figure
+
+
+def gammas(found: Found) -> Figure | None:
+    """Draw E_val and gamma of three bins for the method that has gammas."""
+    having = {name: _first(runs, "gammas", "bins") for name, runs in found.methods.items()}
+    name = next(
+        (name for name in ("adafocal_paper", "mode-paper", *having) if having.get(name)), None
+    )
+    if name is None:
+        return None
+    from calibrant.reports import GammaDynamicsDisplay
+
+    run: Any = having[name]
+    history: Any = bin_history(run)
+    gamma = np.array(run["gammas"], dtype=float)
+    # Gammas may be updated within epochs: the last update of each epoch is shown.
+    last = np.linspace(0, len(gamma), len(history) + 1)[1:].round().astype(int) - 1
+    shown = SimpleNamespace(
+        step=history.epoch, edges=history.edges, count=history.count, error=history.error,
+        gamma=gamma[last],
+    )  # fmt: skip
+    if gamma.shape[1] != history.n_bins or len(history) < 2:
+        return None
+    display = GammaDynamicsDisplay.from_history(shown, name=found.labels[name])  # type: ignore[arg-type]
+    for ax, b in zip(display.axes_[0], _three(history), strict=True):
+        sure = _last_known(history.confidence[:, b])
+        ax.set_title(f"{ax.get_title().splitlines()[0]}\nmean confidence {sure}", fontsize=9.5)
+    for ax in display.axes_[1]:
+        ax.set_xlabel("epoch")
+    return display.figure_
+
+
+def bin_errors(found: Found) -> Figure | None:
+    """Draw E_val of three bins for a few methods."""
+    histories = _histories(found)
+    if len(histories) < 2:
+        return None
+    from calibrant.reports import BinErrorDisplay
+
+    return BinErrorDisplay.from_histories(histories).figure_
+
+
+def confidence_match(found: Found) -> Figure | None:
+    """Draw C_train against C_val in three bins for up to three methods."""
+    some = {
+        label: one
+        for label, one in _histories(found).items()
+        if np.isfinite(one.train_confidence).any()
+    }
+    if not some:
+        return None
+    from calibrant.reports import ConfidenceMatchDisplay
+
+    ends = [list(some)[i] for i in sorted({0, len(some) // 2, len(some) - 1})]
+    return ConfidenceMatchDisplay.from_histories({name: some[name] for name in ends}).figure_
+
+
+def dumbbells(found: Found) -> Figure | None:
+    """Draw the calibration error of each method: as trained, with temperature, with the choice."""
+    import matplotlib.pyplot as plt
+
+    from calibrant.reports.style import BAND, GREY, tidy
+
+    methods, metric = found.summary.methods, shown_error(found.summary)
+    figure, ax = plt.subplots(figsize=(WIDTH, 1.6 + 0.34 * len(methods)), layout="constrained")
+    chance = [each.figure("auto", metric) for each in methods]
+    floors = [(one.floor, one.floor_q95) for one in chance if one and one.floor and one.floor_q95]
+    if floors:
+        low, high = 100 * np.mean(floors, axis=0)
+        ax.axvspan(low, high, color=BAND, alpha=0.7, linewidth=0, label=_BAND_LABEL)
+    for y, each in enumerate(methods):
+        means = [each.mean(way, metric) for way, *_ in _WAYS]
+        values = [np.nan if mean is None else 100 * max(mean, 1e-4) for mean in means]
+        ax.plot(values, [y] * len(values), color=GREY, linewidth=1.0, zorder=1)
+        for x, (way, marker, color, label) in zip(values, _WAYS, strict=True):
+            face, size = ("white" if way == "raw" else color), 4 if marker == "D" else 6.5
+            style: dict[str, Any] = {"markerfacecolor": face, "markersize": size, "color": color}
+            ax.plot(x, y, marker, label=label if y == 0 else None, zorder=2, **style)
+    _paper_marks(ax, found, metric)
+    tidy(ax, x="calibration error in %, on test rows; lower is better (logarithmic)", y="",
+         unit_x=False, unit_y=False)  # fmt: skip
+    percent_scale(ax)
+    name_rows(ax, [each.label for each in methods])
+    legend_below(figure, ax, columns=2)
+    return figure
+
+
+_BAND_LABEL = "a perfect model, by chance: mean to 95 %"
+
+
+def _paper_marks(ax: Axes, found: Found, metric: str) -> None:
+    """Draw what the paper printed, a little above our dots."""
+    names = {"ece_em": ("ece_em", "ece_em_scaled")}.get(metric, ("ece_ew", "ece_ew_scaled"))
+    marks = zip(names, ("|", "x"), ("as trained", "with temperature"), strict=True)
+    for name, marker, words in marks:
+        label: str | None = f"the paper, {words}"
+        for y, each in enumerate(found.summary.methods):
+            printed = each.published.get(name)
+            if printed is None and name == "ece_ew":
+                printed = each.published.get("ece")
+            if printed is not None:
+                size = 8 if marker == "|" else 5.5
+                ax.plot(printed, y - 0.28, marker, color="#000000", markersize=size,
+                        markeredgewidth=1.4, label=label)  # fmt: skip
+                label = None
+
+
+CHARTS = (
+    Chart(
+        "ece", "Calibration error, method by method",
+        "Each line is a method, mean over seeds. Nobody can expect to be left of the grey band: "
+        "there lies what a perfectly calibrated model would get from this many test rows.",
+        dumbbells,
+    ),
+    Chart(
+        "epochs", "Error and calibration error, epoch by epoch",
+        "On the test rows, before any calibrator; mean over seeds, with one standard deviation. "
+        "Nothing was chosen by these lines.",
+        over_epochs,
+    ),
+    Chart(
+        "bins", "Where a method is over- or under-confident",
+        "The steer rows are sorted by confidence into groups of the same size, called bins: the "
+        "least sure, the middle and the surest are shown. First seed.",
+        bin_errors,
+    ),
+    Chart(
+        "gammas", "How AdaFocal steers",
+        "In each bin AdaFocal measures confidence minus accuracy on the steer rows (above), and "
+        "moves the gamma of its loss against it (below). First seed.",
+        gammas,
+    ),
+    Chart(
+        "match", "Do new rows follow the train rows?",
+        "A loss changes the confidence of train rows and hopes that new rows follow. Solid lines: "
+        "train rows; stars: steer rows of the same bin. First seed.",
+        confidence_match,
+    ),
+)  # fmt: skip
+
+
+def bin_history(run: Run) -> BinHistory:
+    """Rebuild the bins of a record, epochs from 1; what it does not hold is not a number."""
+    from calibrant.reports import BinHistory
+
+    saved = {name: np.array(values, dtype=float) for name, values in run["bins"].items()}
+    sure, right = saved["confidence"], saved["accuracy"]
+    epochs, bins = sure.shape
+    count = saved.get("count", np.isfinite(sure).astype(float))
+    gaps = np.nansum(count * np.abs(sure - right), axis=1) / np.maximum(count.sum(axis=1), 1)
+    whole = count.astype(np.int64)
+    unknown, edges = np.full(sure.shape, np.nan), np.full((epochs, bins - 1), np.nan)
+    train = saved.get("train_confidence", unknown)
+    return BinHistory(
+        epoch=1 + saved.get("epoch", np.arange(epochs)).astype(np.int64), edges=edges, count=whole,
+        confidence=sure, accuracy=right, ece=saved.get("ece", gaps), train_count=whole,
+        train_confidence=train, train_top=unknown, own_edges=edges, own_count=whole,
+        own_confidence=unknown, own_top=unknown, train_accuracy=np.full(epochs, np.nan),
+    )  # fmt: skip
+
+
+def _histories(found: Found) -> dict[str, BinHistory]:
+    """Return the bins of a few methods by their labels, all with the same number of bins."""
+    chosen = [name for name in FEW if name in found.methods]
+    chosen = chosen if len(chosen) > 1 else list(found.methods)[:4]
+    runs = {found.labels[name]: _first(found.methods[name], "bins") for name in chosen}
+    known = {label: bin_history(run) for label, run in runs.items() if run is not None}
+    sizes = [one.n_bins for one in known.values()]
+    return {label: one for label, one in known.items() if one.n_bins == sizes[0] and len(one) > 1}
+
+
+def _first(runs: Sequence[Run], *keys: str) -> Run | None:
+    return next((run for run in runs if all(run.get(key) for key in keys)), None)
+
+
+def _lines(runs: Sequence[Run], key: str) -> tuple[FloatArray, FloatArray]:
+    """Return epochs from 1 and a figure of each run in percent; runs are cut to the shortest."""
+    count = min(len(run["test_history"]) for run in runs)
+    epochs = np.array([1 + each["epoch"] for each in runs[0]["test_history"][:count]], dtype=float)
+    lines = [[100 * each[key] for each in run["test_history"][:count]] for run in runs]
+    return epochs, np.array(lines, dtype=float)
+
+
+def _three(history: BinHistory) -> tuple[int, ...]:
+    from calibrant.reports.epoch_panels import chosen_bins, filled_bins
+
+    return chosen_bins(history.n_bins, None, filled_bins(history.error))
+
+
+def _last_known(values: FloatArray) -> str:
+    known = values[np.isfinite(values)]
+    sure = float(known[-1]) if len(known) else float("nan")
+    return f"{np.floor(1e4 * sure) / 1e4:.4f}" if 0.99 < sure < 1 else f"{sure:.2f}"

@@ -1,0 +1,32 @@
+"""A hook: the page of each reproduction stands in the navigation, under their overview.
+
+Which pages there are depends on the results that this copy has, so they cannot be listed by hand.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+OVERVIEW = "reproductions/index.md"
+
+
+def on_config(config: Any) -> Any:
+    """Put the pages that generate.py wrote behind the entry of the overview."""
+    folder = Path(config["docs_dir"]) / "reproductions"
+    pages = sorted(path for path in folder.glob("*.md") if path.name != "index.md")
+    config["nav"] = _with_pages(config["nav"], [f"reproductions/{path.name}" for path in pages])
+    return config
+
+
+def _with_pages(entry: Any, pages: list[str]) -> Any:
+    if isinstance(entry, list):
+        return [_with_pages(each, pages) for each in entry]
+    if not isinstance(entry, dict):
+        return entry
+    return {
+        title: [{"Overview": OVERVIEW}, *pages]
+        if inside == OVERVIEW
+        else _with_pages(inside, pages)
+        for title, inside in entry.items()
+    }

@@ -1,0 +1,240 @@
+"""The pages about reproductions, made from the records under docs/reproductions/results.
+
+`index.md` shows all experiments, and each that has records gets a page of its own with its charts.
+No figure is written by hand: ours come from records, the papers' from the configs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from docs.reproduction_charts import CHARTS, Chart, draw_charts
+from docs.reproduction_extra_charts import EXTRA_CHARTS
+from docs.reproduction_extra_tables import EXTRA_TABLES
+from docs.reproduction_records import Found, read_results, shown_error
+from docs.reproduction_tables import (
+    NONE,
+    beside_the_paper,
+    chance,
+    every_calibrator,
+    every_figure,
+    how_it_was_run,
+    interval,
+    log_losses,
+    percent,
+)
+from docs.tables import table
+
+if TYPE_CHECKING:
+    from calibrant.reproductions.experiment import Experiment
+
+_INTRO = """# Reproductions
+
+What the papers behind this package measured, measured again: the same data where it can be had, the
+same networks, the same losses, ours beside theirs. Every run is kept in a file, and these pages are
+made from the files. Whoever has the data can repeat each of them with one command.
+
+"""
+
+_READING = """## How to read the tables
+
+- **Calibration error (ECE)**: rows are sorted into bins by confidence, and in each bin the mean
+  confidence is compared with the share of right predictions. ECE is the mean gap. With bins of
+  *equal mass* each bin has the same number of rows; with bins of *equal width* the same range of
+  confidence. [Metrics](../metrics.md) has all of them.
+- **Chance alone**: what a perfectly calibrated model would get on these test rows, as labels fall by
+  chance: its mean, and in brackets what it stays under 95 times in 100. No model can be expected to
+  do better. [Intervals and floors](../intervals-and-floors.md) tells how it is found.
+- **Interval**: where the calibration error of one run would lie on endlessly many rows, with 95 %
+  confidence.
+- **As trained**, **temperature**, **ETS**, **spline**, **automatic choice**: the network's own
+  probabilities, three [calibrators](../calibrators.md), and the one that the package chooses by
+  itself. All are fitted on calibration rows that nothing else has used.
+- **Error**: the share of wrong predictions.
+- **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
+  temperature on the steer rows, then the automatic choice. The test rows have no say in it.
+- **Seed**: another beginning of the same training. Figures are means over seeds.
+- Methods are called as in the papers: CE is cross-entropy, FL-3 focal loss with gamma 3, LS label
+  smoothing. [Losses](../losses.md) explains them.
+
+"""
+
+_REPEAT = """## Repeat it
+
+```bash
+calibrant reproduce --list
+calibrant reproduce bigmart
+calibrant reproduce bigmart --size small
+```
+
+The first shows what there is: the data each needs, where to get it, how long a run takes. `--size
+small` takes minutes on two processor cores, `--size toy` seconds. Data is looked for in the folders
+named by `CALIBRANT_DATA`, and downloaded where it has a public address. Each page ends with the
+command that made its very runs. [All options](../cli/reproduce.md).
+
+"""
+
+_SPLITS = """## Four parts, where the papers have three
+
+Train rows are learned from. **Steer** rows are followed during training: they choose the epoch, the
+recipe and the gammas of AdaFocal. **Calibration** rows fit the calibrators and thresholds. **Test**
+rows are only reported on. The papers use one validation part for the middle two jobs: the rows that
+shaped the network then also say how much its confidence must be corrected, and they say too little.
+
+"""
+
+
+def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) -> list[Path]:
+    """Write index, pages and charts to `folder`; return the pages. Pages of before go."""
+    known = list(experiments)
+    found = read_results(results, known)
+    folder.mkdir(parents=True, exist_ok=True)
+    for old in [*folder.glob("*.md"), *(folder / "images").glob("*.png")]:
+        old.unlink()
+    pages = {"index": index_page(known, found)}
+    for name, one in found.items():
+        charts = draw_charts((*CHARTS, *EXTRA_CHARTS), one, folder / "images")
+        pages[name] = experiment_page(one, charts)
+    for name, text in pages.items():
+        (folder / f"{name}.md").write_text(text, encoding="utf-8")
+    return [folder / f"{name}.md" for name in pages]
+
+
+def index_page(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
+    """Return the overview of all experiments, those without results too."""
+    return "".join(
+        [_INTRO, _overview(found), _READING, _REPEAT, _SPLITS, _face_value(found),
+         _without(experiments, found)]
+    )  # fmt: skip
+
+
+def experiment_page(found: Found, charts: Sequence[tuple[Chart, str]] = ()) -> str:
+    """Return the page of one experiment: what was found, tables, charts, how it was run."""
+    summary = found.summary
+    head = f"# {summary.title}\n\n{summary.paper}. {' '.join(summary.notes)}\n\n"
+    if found.size != "full":
+        head += (
+            f'!!! warning "Size {found.size}"\n\n    These runs are smaller than the paper\'s: '
+            "they show that the code runs, not what it reaches.\n\n"
+        )
+    head += "[How to read the tables](index.md#how-to-read-the-tables)\n\n"
+    told = "".join(f"- {sentence}\n" for sentence in summary.sentences)
+    extras = (part(found) for part in EXTRA_TABLES)
+    return "".join(
+        [head, f"## What was found\n\n{told}\n", beside_the_paper(found), every_calibrator(found),
+         log_losses(found), *extras, _figures(charts), every_figure(found), how_it_was_run(found)]
+    )  # fmt: skip
+
+
+def _overview(found: Mapping[str, Found]) -> str:
+    if not found:
+        return "There are no results on this copy yet: `calibrant reproduce` makes them.\n\n"
+    head = ("experiment", "the paper's best ECE", "our recipe", "its ECE", "interval",
+            "chance alone", "error", "CE's error", "verdict")  # fmt: skip
+    rows = [_overview_row(one) for one in found.values()]
+    return (
+        "## At a glance\n\nThe paper's best is the smallest of its figures, whichever method had "
+        "it; our recipe was chosen before the test rows were looked at. All in %. The verdict: is "
+        "the ECE at most the paper's best, or what chance allows; is the error within half a point "
+        "of cross-entropy's; and how does the log loss compare with cross-entropy and temperature? "
+        f"*Open* means too few seeds or too small a size to tell.\n\n{table(head, rows)}\n"
+    )
+
+
+def _overview_row(found: Found) -> tuple[str, ...]:
+    from calibrant.reproductions.goals import best_published
+
+    summary, metric = found.summary, shown_error(found.summary)
+    best = best_published(found.experiment)
+    title = f"[{summary.title}]({found.name}.md)"
+    title += "" if found.size == "full" else f" (size {found.size})"
+    plain = None if summary.baseline is None else summary[summary.baseline].mean("raw", "error")
+    if summary.recipe is None:
+        return (title, percent(best), *[NONE] * 5, percent(plain), NONE)
+    ours = summary[summary.recipe.method]
+    figure = ours.figure("auto", metric)
+    return (
+        title, percent(best), summary.recipe.name, percent(ours.mean("auto", metric)),
+        interval(figure), chance(figure), percent(ours.mean("auto", "error")), percent(plain),
+        _verdict(found),
+    )  # fmt: skip
+
+
+def _verdict(found: Found) -> str:
+    names = {"ece_em": "ECE", "error": "error", "nll": "log loss"}
+    told = []
+    for goal in found.summary.goals:
+        state = "**missed**" if goal.state == "missed" else goal.state
+        told.append(f"{names[goal.name]} {_nll_words(found) if goal.name == 'nll' else state}")
+    return ", ".join(told) or NONE
+
+
+def _nll_words(found: Found) -> str:
+    recipe = found.summary.recipe
+    loss = None if recipe is None else found.summary[recipe.method].nll
+    if loss is None:
+        return "unknown"
+    words = "the same" if loss.same else loss.verdict.removesuffix(" by 2 SE")
+    return f"**{words}**" if words == "worse" else words
+
+
+def _face_value(found: Mapping[str, Found]) -> str:
+    """Say why the papers' figures are no measure by themselves, with examples from the runs."""
+    text = (
+        "## Why the papers' figures cannot be taken at face value\n\nA calibration error is never "
+        "0 on a finite sample, even for a perfect model. The papers print single numbers without "
+        "that floor. Where their best figure lies at or below what chance alone gives, smaller is "
+        "luck, not skill, and methods cannot be ranked by it.\n\n"
+    )
+    told = [line for one in found.values() if (line := _floor_line(one))]
+    text += f"{''.join(told)}\n" if told else ""
+    return text + (
+        "Besides, the rows that steered AdaFocal also fitted the temperature and chose the epoch, "
+        "and temperatures were picked by the very error that is then reported. So our goal is the "
+        "paper's best figure or the floor, whichever is larger.\n\n"
+    )
+
+
+def _floor_line(found: Found) -> str:
+    from calibrant.reproductions.goals import best_published
+
+    best, recipe = best_published(found.experiment), found.summary.recipe
+    figure = None if recipe is None else found.summary[recipe.method].figure("auto", "ece_em")
+    if best is None or figure is None or figure.floor is None or figure.floor_q95 is None:
+        return ""
+    side = "not above" if best <= figure.floor_q95 else "above"
+    return (
+        f"- {found.summary.title}: the paper's best is {percent(best)} %. A perfect model with the "
+        f"scores of our recipe gets {percent(figure.floor)} % on average on "
+        f"{found.summary.rows['test']:,} test rows and stays under {percent(figure.floor_q95)} % 95 "
+        f"times in 100: the paper's best is {side} that.\n"
+    )
+
+
+def _without(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
+    """List what has no results: why, and where its data is."""
+    from calibrant.reproductions.data_sets import DATA_SETS
+
+    rest = [one for one in experiments if one.name not in found]
+    if not rest:
+        return ""
+    rows = []
+    for one in rest:
+        data = [f"{DATA_SETS[name].title}: {DATA_SETS[name].where}" for name in one.needs]
+        why = f"not run: {one.why}" if not one.run else "not run yet"
+        rows.append((one.title, f"`{one.name}`", why, "; ".join(data) or "made here"))
+    return (
+        "## Not run\n\nThe code and the settings of these are there, and they run as soon as their "
+        f"data is.\n\n{table(('experiment', 'name', 'why', 'data, and where to get it'), rows)}\n"
+    )
+
+
+def _figures(charts: Sequence[tuple[Chart, str]]) -> str:
+    shown = (
+        f"### {chart.title}\n\n[![{chart.title}](images/{file})](images/{file})\n\n"
+        f"{chart.words}\n\n"
+        for chart, file in charts
+    )
+    return f"## Figures\n\n{''.join(shown)}" if charts else ""

@@ -1,0 +1,103 @@
+"""What reproductions left behind, as pages and charts take it up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant.reproductions.experiment import Experiment
+    from calibrant.reproductions.summary import Summary
+
+Run = Mapping[str, Any]
+
+SIZES = ("full", "small", "toy")
+
+
+@dataclass(frozen=True, eq=False)
+class Found:
+    """An experiment with its runs, all of one size, and what they come to."""
+
+    experiment: Experiment
+    runs: Sequence[Run]
+    summary: Summary
+    notes: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        return self.experiment.name
+
+    @property
+    def size(self) -> str:
+        return str(self.runs[0]["size"])
+
+    @cached_property
+    def methods(self) -> dict[str, list[Run]]:
+        """The runs of each method, in the experiment's order, then by seed."""
+        groups: dict[str, list[Run]] = {}
+        for run in self.runs:
+            groups.setdefault(run["method"], []).append(run)
+        return groups
+
+    @cached_property
+    def labels(self) -> dict[str, str]:
+        """What tables call each method."""
+        return {name: str(runs[0]["label"]) for name, runs in self.methods.items()}
+
+
+def read_results(folder: Path, experiments: Iterable[Experiment]) -> dict[str, Found]:
+    """Return the experiments that have records in a folder, by name."""
+    found = (read_one(folder, each) for each in experiments)
+    return {one.name: one for one in found if one is not None}
+
+
+def read_one(folder: Path, experiment: Experiment) -> Found | None:
+    """Read an experiment's records: those of the largest size that is there."""
+    from calibrant.reproductions.record import read_losses, read_records
+    from calibrant.reproductions.summary import summarise
+
+    records = read_records(folder, experiment)
+    size = next((size for size in SIZES if any(one["size"] == size for one in records)), None)
+    if size is None:
+        return None
+    runs = [one for one in records if one["size"] == size]
+    kept = {(one["method"], one["seed"]) for one in runs}
+    losses = {key: each for key, each in read_losses(folder, experiment).items() if key in kept}
+    notes = folder / experiment.name / "notes.json"
+    return Found(
+        experiment.at(size), runs, summarise(experiment.at(size), runs, losses),
+        json.loads(notes.read_text(encoding="utf-8")) if notes.exists() else {},
+    )  # fmt: skip
+
+
+def shown_error(summary: Summary) -> str:
+    """Return the calibration error to show: bins of equal mass, unless the paper's are wide."""
+    printed = {name for each in summary.methods for name in each.published}
+    wide = printed & {"ece", "ece_ew", "ece_ew_scaled"}
+    return "ece_ew" if wide and not printed & {"ece_em", "ece_em_scaled"} else "ece_em"
+
+
+def extras(runs: Sequence[Run], name: str) -> list[Mapping[str, Any]]:
+    """Return an extra of every run that has it."""
+    return [run["extras"][name] for run in runs if (run.get("extras") or {}).get(name)]
+
+
+def extra(runs: Sequence[Run], name: str) -> Mapping[str, Any] | None:
+    """Return an extra of the first run that has it."""
+    return next(iter(extras(runs, name)), None)
+
+
+def mean(values: Iterable[float | None]) -> float | None:
+    """Return the mean of what is known, or None."""
+    known = [one for one in values if one is not None]
+    return sum(known) / len(known) if known else None
+
+
+def data_set(name: str) -> str:
+    """Write the name of a data set outside as people do."""
+    known = {"svhn": "SVHN", "fashion_mnist": "Fashion-MNIST", "noise": "noise"}
+    return known.get(name, name.replace("_", " "))

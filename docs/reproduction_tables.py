@@ -1,0 +1,264 @@
+"""Tables of one reproduction: ours beside the paper's, every calibrator, every figure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from docs.reproduction_records import Found, shown_error
+from docs.tables import table
+
+if TYPE_CHECKING:
+    from calibrant.reproductions.paired_loss import PairedLoss
+    from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure, Spread
+
+NONE = "–"
+WAYS = {
+    "raw": "As trained",
+    "temperature": "Temperature",
+    "ets": "ETS",
+    "spline": "Spline",
+    "auto": "Automatic choice",
+}
+FIGURES = {
+    "ece_em": "ECE, equal mass",
+    "ece_ew": "ECE, equal width",
+    "ece_debiased": "ECE, debiased",
+    "ece_sweep_em": "ECE, sweep",
+    "nll": "log loss",
+    "brier": "Brier",
+    "error": "error",
+}
+ERRORS = {"ece_em": "ECE with bins of equal mass", "ece_ew": "ECE with bins of equal width"}
+_NATS = ("nll", "brier")  # no percentages
+
+
+def percent(value: float | None, digits: int = 2) -> str:
+    """Write a fraction in percent, without the sign."""
+    return NONE if value is None else f"{100 * value + 0.0:.{digits}f}"
+
+
+def interval(figure: SeedFigure | None) -> str:
+    """Write the interval of a figure in percent."""
+    if figure is None or figure.low is None or figure.high is None:
+        return NONE
+    return f"{percent(figure.low)}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{percent(figure.high)}"
+
+
+def chance(figure: SeedFigure | None) -> str:
+    """Write the floor in percent: its mean, and its 95 % quantile in brackets."""
+    if figure is None or figure.floor is None:
+        return NONE
+    return f"{percent(figure.floor)}\N{NO-BREAK SPACE}({percent(figure.floor_q95)})"
+
+
+def named(found: Found, method: MethodSummary) -> str:
+    """Write a method's label, in bold where it is the recipe."""
+    recipe = found.summary.recipe
+    chosen = recipe is not None and recipe.method == method.name
+    return f"**{method.label}**" if chosen else method.label
+
+
+def beside_the_paper(found: Found) -> str:
+    """Return ours beside what the paper printed, or nothing where it printed no ECE."""
+    metric = shown_error(found.summary)
+    if not any(_printed(each, metric, way) for each in found.summary.methods for way in WAYS):
+        return ""
+    head = ("method", "paper, as trained", "ours, as trained", "paper, temperature",
+            "ours, temperature", "interval", "chance alone", "paper's error", "our error",
+    )  # fmt: skip
+    rows = []
+    for each in found.summary.methods:
+        scaled = each.figure("temperature", metric)
+        rows.append((
+            named(found, each),
+            *(cell for way in ("raw", "temperature")
+              for cell in (_printed(each, metric, way) or NONE, percent(each.mean(way, metric)))),
+            interval(scaled), chance(scaled),
+            _published_error(each), percent(each.mean("temperature", "error")),
+        ))  # fmt: skip
+    return (
+        f"## Beside the paper\n\n{ERRORS[metric]}, and error, both in % of the test rows; ours "
+        f"are means over seeds. Interval and chance alone are those of ours with temperature.\n\n"
+        f"{table(head, rows)}\n"
+    )
+
+
+def every_calibrator(found: Found) -> str:
+    """Return the calibration error of each method after each calibrator."""
+    metric = shown_error(found.summary)
+    head = ("method", *(words.lower() if words != "ETS" else words for words in WAYS.values()),
+            "interval", "chance alone", "error", "the choice took")  # fmt: skip
+    rows = []
+    for each in found.summary.methods:
+        auto = each.figure("auto", metric)
+        rows.append((
+            named(found, each), *(percent(each.mean(way, metric)) for way in WAYS),
+            interval(auto), chance(auto), percent(each.mean("auto", "error")), _taken(each.chosen),
+        ))  # fmt: skip
+    return (
+        f"## Every calibrator\n\n{ERRORS[metric]} in %. The last columns are those of the "
+        f"automatic choice.{_bold(found)}\n\n{table(head, rows)}\n"
+    )
+
+
+def every_figure(found: Found) -> str:
+    """Return all figures after each calibrator, one tab for each."""
+    tabs = []
+    for way, words in WAYS.items():
+        rows = [
+            (named(found, each), *(_figure(each, way, name) for name in FIGURES))
+            for each in found.summary.methods
+        ]
+        shown = table(("method", *FIGURES.values()), rows)
+        tabs.append(f'=== "{words}"\n\n{_indented(shown)}\n')
+    return (
+        "## All figures\n\nMeans over seeds. ECE and error in %, log loss in nats; the Brier score "
+        f"is a sum over classes. Files with every run are listed [below](#how-it-was-run).\n\n"
+        f"{''.join(tabs)}\n"
+    )
+
+
+def log_losses(found: Found) -> str:
+    """Return log losses beside that of cross-entropy with temperature."""
+    summary = found.summary
+    if summary.baseline is None or not any(each.nll for each in summary.methods):
+        return ""
+    plain = summary[summary.baseline].label
+    rows = [
+        (named(found, each), *(_figure(each, way, "nll") for way in ("raw", "temperature", "auto")),
+         *_difference(each.nll_scaled), *_difference(each.nll))
+        for each in summary.methods
+    ]  # fmt: skip
+    less = f"less {plain} + temperature"
+    head = ("method", "as trained", "temperature", "automatic choice", f"temperature, {less}", "",
+            f"choice, {less}", "")  # fmt: skip
+    return (
+        f"## Log loss against {plain} with temperature\n\nThe log loss rewards being right and "
+        "being honest about it; no choice of bins can flatter it. Differences are taken row by row "
+        "on the same test rows, with their standard error: below 0 is better, and within two "
+        f"standard errors it is called level.\n\n{table(head, rows)}\n"
+    )
+
+
+def how_it_was_run(found: Found) -> str:
+    """Return rows, seeds, epochs, seconds, machine, versions and the command."""
+    summary = found.summary
+    rows = []
+    for each in summary.methods:
+        runs = found.methods[each.name]
+        rows.append((
+            each.label, _listed(each.seeds), _range(run["epochs"] for run in runs),
+            _spread(each.best_epoch, 1, 0), _spread(each.temperature, 0, 2),
+            _spread(each.seconds, 0, 0),
+        ))  # fmt: skip
+    head = ("method", "seeds", "epochs", "kept epoch", "temperature", "seconds a run")
+    parts = table(summary.rows, [[f"{n:,}" for n in summary.rows.values()]])
+    machines = "".join(f"- {one}\n" for one in _machines(found.runs))
+    return (
+        f"## How it was run\n\nRows, and {summary.classes} classes:\n\n{parts}\n"
+        f"Means over seeds; seconds are those of training:\n\n{table(head, rows)}\n"
+        f"Measured on:\n\n{machines}\n```bash\n{commands(found)}```\n"
+    )
+
+
+def commands(found: Found) -> str:
+    """Return the commands that make these very runs, as lines."""
+    groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
+    for run in found.runs:
+        given = dict(run.get("given") or {})
+        groups.setdefault(tuple(sorted(given.items())), []).append(run)
+    lines = [_command(found, dict(given), runs) for given, runs in groups.items()]
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _command(found: Found, given: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
+    asked = found.experiment
+    methods = list(dict.fromkeys(run["method"] for run in runs))
+    seeds = sorted({run["seed"] for run in runs})
+    words = ["calibrant reproduce", found.name]
+    words += [] if found.size == "full" else [f"--size {found.size}"]
+    if methods != [method.name for method in asked.methods]:
+        words.append(f"--methods {','.join(methods)}")
+    if seeds != list(asked.seeds):
+        words.append(f"--seeds {','.join(map(str, seeds))}")
+    words += [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
+    return " ".join([*words, "--out docs/reproductions/results"])
+
+
+def _printed(method: MethodSummary, metric: str, way: str) -> str:
+    """Return what the paper printed, or nothing."""
+    name = metric if way == "raw" else f"{metric}_scaled" if way == "temperature" else ""
+    value = method.published.get(name)
+    if value is None and name == "ece_ew":
+        value = method.published.get("ece")
+    return "" if value is None else f"{value:.2f}"
+
+
+def _published_error(method: MethodSummary) -> str:
+    known = method.published
+    error = known.get("error", 100 - known["accuracy"] if "accuracy" in known else None)
+    return NONE if error is None else f"{error:.2f}"
+
+
+def _figure(method: MethodSummary, way: str, name: str) -> str:
+    value = method.mean(way, name)
+    return percent(value) if name not in _NATS else NONE if value is None else f"{value:.4f}"
+
+
+def _difference(found: PairedLoss | None) -> tuple[str, str]:
+    if found is None:
+        return NONE, ""
+    if found.same:
+        return "0", "the same"
+    gap = f"{found.difference:+.4f} ± {found.error:.4f}".replace("-", "−")
+    return gap.replace(" ", "\N{NO-BREAK SPACE}"), found.verdict.removesuffix(" by 2 SE")
+
+
+def _taken(chosen: Mapping[int, str]) -> str:
+    from calibrant.reports.study_words import method_name
+
+    counts = Counter(chosen.values())
+    if len(counts) == 1:
+        return method_name(next(iter(counts)))
+    return ", ".join(f"{method_name(name)} ({n})" for name, n in sorted(counts.items()))
+
+
+def _bold(found: Found) -> str:
+    if found.summary.recipe is None:
+        return ""
+    return " In bold: the recipe, chosen on the steer rows."
+
+
+def _machines(runs: Iterable[Mapping[str, Any]]) -> list[str]:
+    told: dict[str, list[str]] = {}
+    for run in runs:
+        told.setdefault(_machine(run["machine"]), []).append(str(run["date"]))
+    return [f"{_range(dates)}: {machine}" for machine, dates in told.items()]
+
+
+def _machine(machine: Mapping[str, Any]) -> str:
+    gpu = f"one {machine['gpu']}, " if machine.get("gpu") else ""
+    packages = ", ".join(f"{k} {v}" for k, v in machine["packages"].items() if v)
+    return (
+        f"{gpu}{machine['cpu']}, {machine['cores']} cores, {machine['system']}; "
+        f"Python {machine['python']}, {packages}"
+    )
+
+
+def _range(values: Iterable[Any]) -> str:
+    known = sorted(set(values))
+    return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
+
+
+def _spread(found: Spread | None, more: int, digits: int) -> str:
+    return NONE if found is None else f"{found.mean + more:,.{digits}f}"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ", ".join(map(str, numbers))
+
+
+def _indented(text: str) -> str:
+    return "".join(f"    {line}\n" for line in text.splitlines())

@@ -1,0 +1,51 @@
+"""Files from their public addresses, checked against their checksums and kept."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+from pathlib import Path
+
+from calibrant.errors import InputError
+
+__all__ = ["NotDownloaded", "cache_folder", "download"]
+
+
+class NotDownloaded(InputError):
+    """A file could not be had: says why, as the middle of a sentence."""
+
+
+def cache_folder() -> Path | None:
+    """Return where downloads are kept, or None without the package that makes them."""
+    if find_spec("pooch") is None:
+        return None
+    import pooch
+
+    return Path(pooch.os_cache("calibrant"))
+
+
+def download(address: str, checksum: str, folder: str, name: str) -> Path:
+    """Return a public file, downloaded if the cache does not hold it with this checksum.
+
+    Parameters
+    ----------
+    address : of the file
+    checksum : such as "sha256:..." or "md5:..."; a file without one is not downloaded
+    folder : in the cache
+    name : of the file in that folder
+    """
+    cache = cache_folder()
+    if cache is None:
+        raise NotDownloaded(
+            "downloads need the optional extra 'reproductions': "
+            "pip install 'calibrant[reproductions]'"
+        )
+    import pooch
+
+    try:
+        found = pooch.retrieve(address, checksum, fname=name, path=cache / folder)
+    except OSError as error:  # so are those of the network
+        kind = type(error).__name__
+        raise NotDownloaded(f"{address} could not be downloaded ({kind})") from None
+    except ValueError:  # pooch has thrown the file away
+        raise NotDownloaded(f"what {address} gave has a wrong checksum") from None
+    return Path(found)

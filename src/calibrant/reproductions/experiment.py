@@ -1,0 +1,161 @@
+"""One experiment of a paper: what is trained on which data, and what the paper found."""
+
+from __future__ import annotations
+
+import difflib
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, get_args
+
+from calibrant.errors import InputError
+
+__all__ = ["Experiment", "Method", "Size", "experiment_named", "experiments"]
+
+Size = Literal["full", "small", "toy"]
+"""As in the paper; minutes on two cores; seconds."""
+
+Kind = Literal["text", "image", "table"]
+
+
+@dataclass(frozen=True)
+class Method:
+    """One way of training, such as a loss.
+
+    Parameters
+    ----------
+    name : for the command line and for files
+    label : as tables call it, which is the paper's name where it has one
+    options : arguments of the classifier, over those of the experiment
+    """
+
+    name: str
+    label: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """A row of a paper's tables, or several that share their models.
+
+    Parameters
+    ----------
+    name : for the command line and for files
+    title : as pages call it
+    paper : which document, table and figure
+    kind : "text", "image" or "table": which classifier is trained
+    data : the loader of its rows; see `calibrant.reproductions.loaders`
+    needs : data sets that the loader reads at full size; see `calibrant.reproductions.data_sets`
+    methods : ways of training
+    training : arguments of the classifier that all methods share
+    seeds : that the full size is run with
+    sizes : what is other at size "small" and "toy": `training` to merge, `seeds`, `methods` by
+        name, `rows` for the loader
+    reading : options of the loader
+    extras : names of further figures; see `calibrant.reproductions.extras`
+    once : names of what is computed once for all runs; see `calibrant.reproductions.extras`
+    published : figures of the paper in percent, by method: `ece_em`, `ece_em_scaled`, ...
+    reach : figures to reach, such as `ece_em`, in percent
+    minutes : that a run of one method and seed takes, by hardware
+    faithful : whether it is trained on the paper's schedule: only then orders can be compared
+    run : whether its data could be had; if not, `why`
+    why : it was not run, or what a reader must know
+    """
+
+    name: str
+    title: str
+    paper: str
+    kind: Kind
+    data: str
+    methods: tuple[Method, ...]
+    training: Mapping[str, Any]
+    needs: tuple[str, ...] = ()
+    seeds: tuple[int, ...] = (0, 1, 2)
+    sizes: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    reading: Mapping[str, Any] = field(default_factory=dict)
+    extras: tuple[str, ...] = ()
+    once: tuple[str, ...] = ()
+    published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    reach: Mapping[str, float] = field(default_factory=dict)
+    minutes: Mapping[str, float] = field(default_factory=dict)
+    faithful: bool = True
+    run: bool = True
+    why: str = ""
+
+    def at(self, size: Size) -> Experiment:
+        """Return the experiment at a size: merged training and reading, other seeds, methods."""
+        if size not in get_args(Size):
+            raise InputError(f"size must be 'full', 'small' or 'toy', got {size!r}.")
+        if size == "full":
+            return self
+        other = self.sizes.get(size)
+        if other is None:
+            raise InputError(
+                f"{self.name} has no size {size!r}: it has {_listed(['full', *self.sizes])}."
+            )
+        return replace(
+            self,
+            training={**self.training, **other.get("training", {})},
+            reading={**self.reading, **other.get("reading", {})},
+            seeds=tuple(other.get("seeds", self.seeds)),
+            methods=self.chosen(other["methods"]) if "methods" in other else self.methods,
+            needs=tuple(other.get("needs", self.needs)),
+        )
+
+    def chosen(self, names: Sequence[str] | None) -> tuple[Method, ...]:
+        """Return the methods of these names, or all."""
+        if names is None:
+            return self.methods
+        known = {method.name: method for method in self.methods}
+        return tuple(_one(known, name, "method", "methods") for name in names)
+
+
+@cache
+def experiments() -> Mapping[str, Experiment]:
+    """Return every experiment by name, in the order of their files.
+
+    Examples
+    --------
+    >>> experiments()["newsgroups-cnn"].title
+    '20 Newsgroups, global-pooling CNN'
+    """
+    folder = files("calibrant.reproductions") / "configs"
+    found = sorted(
+        (path for path in folder.iterdir() if path.name.endswith(".toml")),
+        key=lambda path: path.name,
+    )
+    read = [_read(path.name, path.read_text(encoding="utf-8")) for path in found]
+    return {each.name: each for each in read}
+
+
+def experiment_named(name: str) -> Experiment:
+    """Return an experiment; an unknown name is answered with the nearest ones."""
+    return _one(dict(experiments()), name, "reproduction", "calibrant reproduce --list shows them")
+
+
+def _read(file: str, text: str) -> Experiment:
+    saved = tomllib.loads(text)
+    methods = tuple(
+        Method(name, each.pop("label", name), each) for name, each in saved.pop("methods").items()
+    )
+    for name in ("needs", "extras", "once", "seeds"):
+        if name in saved:
+            saved[name] = tuple(saved[name])
+    try:
+        return Experiment(methods=methods, **saved)
+    except TypeError as error:
+        raise InputError(f"the config {file} is not an experiment: {error}.") from None
+
+
+def _one(known: Mapping[str, Any], name: str, what: str, where: str) -> Any:
+    if name in known:
+        return known[name]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {near[0]!r}? " if near else ""
+    raise InputError(f"there is no {what} {name!r}: {hint}{where}: {_listed(list(known))}.")
+
+
+def _listed(names: Sequence[str]) -> str:
+    return ", ".join(names)

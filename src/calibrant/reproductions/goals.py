@@ -1,0 +1,259 @@
+"""The recipe that a study would take, and whether it reaches the figures of the paper."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any, Literal
+
+from calibrant.reports.words import counted
+from calibrant.reproductions.experiment import Experiment
+from calibrant.reproductions.paired_loss import SURE, PairedLoss
+from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure
+from calibrant.reproductions.summary_words import (
+    calibrators_words,
+    points,
+    points_apart,
+    seeds_words,
+)
+
+__all__ = ["Goal", "Recipe", "best_published", "choose_recipe", "goals_of", "recipe_words"]
+
+State = Literal["reached", "missed", "open"]
+
+FEWEST_SEEDS = 3
+"""Seeds that a goal asks for; with fewer it stays open."""
+
+SLACK = 0.005
+"""What the recipe's error may exceed that of cross-entropy by: half a point."""
+
+_ROUNDING = 1e-12  # of means
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """A loss and a calibrator, both chosen without a look at the test rows.
+
+    Parameters
+    ----------
+    method, label : of the way of training
+    calibrators : that the automatic choice took, by seed
+    why : this method and not another, as a sentence
+    """
+
+    method: str
+    label: str
+    calibrators: Mapping[int, str]
+    why: str
+
+    @property
+    def name(self) -> str:
+        """Return how sentences call it, such as "AdaFocal + spline"."""
+        if set(self.calibrators.values()) == {"identity"}:
+            return f"{self.label} as it is"
+        return f"{self.label} + {calibrators_words(self.calibrators)}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        taken = {str(seed): each for seed, each in self.calibrators.items()}
+        told = {"method": self.method, "label": self.label, "name": self.name, "why": self.why}
+        return {**told, "calibrators": taken}
+
+
+@dataclass(frozen=True)
+class Goal:
+    """A figure to reach.
+
+    Parameters
+    ----------
+    name : "ece_em", "error" or "nll"
+    state : "reached", "missed", or "open" where the runs cannot tell yet
+    value : ours; for "error" and "nll" the difference from cross-entropy
+    limit : that it is held against
+    sentence : for people
+    """
+
+    name: str
+    state: State
+    value: float
+    limit: float
+    sentence: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return asdict(self)
+
+    def __str__(self) -> str:
+        return self.sentence
+
+
+def choose_recipe(methods: Sequence[MethodSummary]) -> Recipe | None:
+    """Return the method with the least mean refinement on the steer rows, as a study chooses.
+
+    Refinement is the log loss after temperature scaling. Test rows have no say; of equal ones the
+    first is taken. None where no run tells its refinement.
+    """
+    able = [
+        (each.refinement, i, each) for i, each in enumerate(methods) if each.refinement is not None
+    ]
+    if not able:
+        return None
+    ranked = sorted(able, key=lambda each: (each[0].mean, each[1]))
+    least, _, best = ranked[0]
+    why = f"On the steer rows {best.label} has the least log loss after temperature scaling, "
+    why += f"{least.mean:.4f} ({seeds_words(least.n)})"
+    if len(ranked) > 1:
+        why += f"; next is {ranked[1][2].label}, {ranked[1][0].mean:.4f}"
+    return Recipe(best.name, best.label, best.chosen, f"{why}.")
+
+
+def best_published(experiment: Experiment) -> float | None:
+    """Return the ECE_EM to reach, as a fraction: `reach`, or the least of the paper's row.
+
+    Examples
+    --------
+    >>> from calibrant.reproductions.experiment import experiment_named
+    >>> best_published(experiment_named("newsgroups-cnn"))
+    0.0213
+    """
+    rows = [experiment.reach] if experiment.reach else list(experiment.published.values())
+    names = ("ece_em", "ece_em_scaled")
+    found = [row[name] for row in rows for name in names if row.get(name) is not None]
+    return round(min(found) / 100, 12) if found else None
+
+
+def goals_of(
+    experiment: Experiment,
+    recipe: Recipe | None,
+    methods: Sequence[MethodSummary],
+    baseline: str | None,
+    *,
+    size: str = "full",
+) -> tuple[Goal, ...]:
+    """Hold the recipe against the goals that can be told for this experiment.
+
+    ECE_EM: at most the larger of the paper's best and the floor's mean, or at most the floor's
+    95 % quantile. Error: at most half a point above cross-entropy. Log loss: not above that of
+    cross-entropy with temperature scaling by two paired standard errors. Means over at least three
+    seeds, at full size; else a goal stays open.
+
+    Parameters
+    ----------
+    experiment : with the paper's figures
+    recipe : from `choose_recipe`
+    methods : all that were run
+    baseline : the method that is plain cross-entropy, where it was run
+    size : of the runs
+    """
+    known = {each.name: each for each in methods}
+    if recipe is None:
+        return ()
+    ours, plain = known[recipe.method], known.get(baseline or "")
+    goals = [_ece_goal(recipe, ours, best_published(experiment))]
+    if plain is not None:
+        goals += [_error_goal(ours, plain), _nll_goal(ours, plain)]
+    told = [each for each in goals if each is not None]
+    return tuple(_ended(each, n, size) for each, n in told)
+
+
+def recipe_words(recipe: Recipe, ours: MethodSummary) -> str:
+    """Say which ECE_EM the recipe has, where the paper printed none to reach."""
+    figure = ours.figure("auto", "ece_em")
+    if figure is None:
+        return f"The recipe is {recipe.name}, chosen on the steer rows."
+    words = _has(recipe, ours, f"{points(figure.value.mean)} %", figure.value.n)
+    if figure.floor is not None and figure.floor_q95 is not None:
+        words += f"; a calibrated model gets {points(figure.floor)} % on average and up to "
+        words += f"{points(figure.floor_q95)} %"
+    return f"{words}. The paper printed no ECE_EM, so there is none to reach."
+
+
+_Told = tuple[Goal, int]  # a goal without its ending, and the seeds behind it
+
+
+def _ece_goal(recipe: Recipe, ours: MethodSummary, best: float | None) -> _Told | None:
+    figure = ours.figure("auto", "ece_em")
+    if figure is None or best is None:
+        return None
+    value = figure.value.mean
+    limit = max(best, figure.floor or 0.0, figure.floor_q95 or 0.0)
+    own = points_apart(value, best)[0]
+    words = f"{_has(recipe, ours, own, figure.value.n)}, {_ece_words(figure, best)}"
+    state: State = "reached" if value <= limit + _ROUNDING else "missed"
+    return Goal("ece_em", state, value, limit, words), figure.value.n
+
+
+def _has(recipe: Recipe, ours: MethodSummary, value: str, seeds: int) -> str:
+    debiased = ours.mean("auto", "ece_debiased")
+    beside = "" if debiased is None else f"debiased ECE (L2) {points(debiased)} %, "
+    return (
+        f"The recipe ({recipe.name}, chosen on the steer rows) has ECE_EM {value} "
+        f"({beside}{seeds_words(seeds)})"
+    )
+
+
+def _ece_words(figure: SeedFigure, best: float) -> str:
+    """Say what the mean is held against: the paper's best, else a calibrated model."""
+    value, floor, q95 = figure.value.mean, figure.floor, figure.floor_q95
+    paper = f"the paper's best, {points_apart(value, best)[1]}"
+    if value <= best + _ROUNDING:
+        return f"{'below' if value < best - _ROUNDING else 'equal to'} {paper}"
+    if floor is not None and value <= floor:
+        usual = f"what a calibrated model gets on average, {points_apart(value, floor)[1]}"
+        return f"above {paper}, but not above {usual}"
+    if q95 is None:
+        return f"above {paper}"
+    highest = f"what a calibrated model stays under 95 times in 100, {points_apart(value, q95)[1]}"
+    return f"above {paper}, {'but not' if value <= q95 else 'and'} above {highest}"
+
+
+def _error_goal(ours: MethodSummary, plain: MethodSummary) -> _Told | None:
+    own, their = ours.figure("auto", "error"), plain.figure("raw", "error")
+    if own is None or their is None:
+        return None
+    value = own.value.mean - their.value.mean
+    state: State = "reached" if value <= SLACK + _ROUNDING else "missed"
+    words = f"Its error is {points(own.value.mean)} %, "
+    if abs(value) <= _ROUNDING:
+        words += f"that of {plain.label}"
+    else:
+        words += f"{abs(100 * value):.2f} points {'above' if value > 0 else 'below'} that of "
+        words += f"{plain.label}, {points(their.value.mean)} %"
+    words += " (up to 0.5 points above is allowed)"
+    return Goal("error", state, value, SLACK, words), min(own.value.n, their.value.n)
+
+
+def _nll_goal(ours: MethodSummary, plain: MethodSummary) -> _Told | None:
+    found = ours.nll
+    if found is None:
+        return None
+    state: State = "missed" if found.verdict.startswith("worse") else "reached"
+    words = _nll_words(found, plain.label)
+    return Goal("nll", state, found.difference, SURE * found.error, words), len(found.seeds)
+
+
+def _nll_words(found: PairedLoss, label: str) -> str:
+    """Say which has the lower log loss, or that the rows cannot tell."""
+    their = f"{label} with temperature scaling"
+    if found.same:
+        return f"The recipe is {their} itself, so its log loss is the same"
+    gap = f"{abs(found.difference):.4f} ± {found.error:.4f} (SE, paired over {found.rows:,} test "
+    gap += "rows"
+    if len(found.seeds) > 1:
+        gap += f"; by seed {min(found.by_seed.values()):+.4f} to {max(found.by_seed.values()):+.4f}"
+    if found.verdict.startswith("worse"):
+        return f"{their} wins: the recipe's log loss is higher by {gap}), more than two SE"
+    if found.verdict.startswith("better"):
+        return f"The recipe's log loss is lower than that of {their} by {gap}), more than two SE"
+    side = "higher" if found.difference > 0 else "lower"
+    return f"The recipe's log loss is level with that of {their}: {side} by {gap}), within two SE"
+
+
+def _ended(goal: Goal, seeds: int, size: str) -> Goal:
+    """End the sentence with the state; open if too few seeds or too small a size speak for it."""
+    if size != "full":
+        return replace(goal, state="open", sentence=f"{goal.sentence}: no verdict at size {size}.")
+    if seeds < FEWEST_SEEDS:
+        few = f"with {counted(seeds, 'seed')} of the {FEWEST_SEEDS} that the goal asks for"
+        return replace(goal, state="open", sentence=f"{goal.sentence}: {goal.state} so far, {few}.")
+    return replace(goal, sentence=f"{goal.sentence}: {goal.state}.")

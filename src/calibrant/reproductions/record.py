@@ -1,0 +1,146 @@
+"""The file that a run leaves behind, and the runs of an experiment read again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.whole_file import whole_file
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
+from calibrant.reproductions.experiment import Experiment, Method, Size
+from calibrant.reproductions.figures import RunFigures
+from calibrant.reproductions.fitting import Fitted
+from calibrant.reproductions.machine import machine
+
+__all__ = ["SCHEMA", "file_of", "read_losses", "read_records", "record_of", "write_record"]
+
+SCHEMA = 1
+_DIGITS = 6
+_BINS = ("epoch", "confidence", "accuracy", "train_confidence", "own_confidence")
+
+
+def file_of(folder: Path, experiment: Experiment, method: Method, seed: int) -> Path:
+    """Return where the record of a run is kept.
+
+    Examples
+    --------
+    >>> from calibrant.reproductions.experiment import experiments
+    >>> one = experiments()["newsgroups-cnn"]
+    >>> file_of(Path("results"), one, one.methods[0], 0).as_posix()
+    'results/newsgroups-cnn/ce-0.json'
+    """
+    return folder / experiment.name / f"{method.name}-{seed}.json"
+
+
+def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> dict[str, Any]:
+    """Put all that is known of a run into plain values."""
+    model, kept = fitted.model, fitted.model.records_[fitted.model.best_epoch_]
+    gammas = getattr(model.loss_, "history", None)
+    first = fitted.seed == fitted.experiment.seeds[0]  # bins of one seed are enough for charts
+    told = {
+        "schema": SCHEMA,
+        "experiment": fitted.experiment.name,
+        "method": fitted.method.name,
+        "label": fitted.method.label,
+        "seed": fitted.seed,
+        "size": size,
+        "rows": fitted.parts.sizes(),
+        "classes": list(fitted.parts.classes),
+        "note": fitted.parts.note,
+        "epochs": len(model.records_),
+        "best_epoch": model.best_epoch_,
+        "why": model.why_,
+        "seconds": fitted.seconds,
+        "seconds_of_an_epoch": float(np.median([each.seconds for each in model.records_])),
+        "steer": {name: getattr(kept, name) for name in ("refinement", "nll", "ece", "accuracy")},
+        "temperature": figures.temperature,
+        "chosen": figures.chosen,
+        "figures": figures.figures,
+        "history": [each.to_dict() for each in model.records_],
+        "test_history": [dict(each) for each in fitted.test_history],
+        "bins": _bins(fitted) if first else None,
+        "gammas": None if gammas is None or not first else _short(gammas.gamma),
+        "extras": extras,
+        "options": model.options_.to_dict(),
+        "loss": str(model.loss),
+        "machine": machine(model.options_.device),
+        "date": datetime.now(UTC).date().isoformat(),
+    }
+    return {name: _rounded(value) for name, value in told.items()}
+
+
+def write_record(
+    path: Path, record: Mapping[str, Any], losses: Mapping[str, FloatArray] | None = None
+) -> None:
+    """Write a record, and the log losses of its test rows beside it."""
+    if losses is not None:
+        with whole_file(path.with_suffix(".npz")) as draft:
+            held: dict[str, Any] = {name: each.astype(np.float32) for name, each in losses.items()}
+            np.savez_compressed(draft, **held)
+    # The record comes last: where it stands, the run is whole.
+    with whole_file(path) as draft:
+        draft.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
+
+
+def read_records(folder: str | Path, experiment: Experiment) -> list[dict[str, Any]]:
+    """Read the records of an experiment, methods in its order, then by seed."""
+    place = {method.name: i for i, method in enumerate(experiment.methods)}
+    found = []
+    for path in sorted((Path(folder) / experiment.name).glob("*-*.json")):
+        try:
+            one = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            raise InputError(
+                f"{path} is not the record of a run: delete it, and run it again."
+            ) from None
+        if not isinstance(one, dict) or one.get("schema") != SCHEMA:
+            raise InputError(
+                f"{path} is not the record of a run in format {SCHEMA}: delete it, and run again."
+            )
+        if one["method"] in place:
+            found.append(one)
+    return sorted(found, key=lambda one: (place[one["method"]], one["seed"]))
+
+
+def read_losses(folder: str | Path, experiment: Experiment) -> dict[tuple[str, int], Any]:
+    """Read the log losses of test rows, by method and seed, where they are kept."""
+    found = {}
+    for one in read_records(folder, experiment):
+        path = Path(folder) / experiment.name / f"{one['method']}-{one['seed']}.npz"
+        if path.is_file():
+            with np.load(path, allow_pickle=False) as saved:
+                found[one["method"], one["seed"]] = {name: saved[name] for name in saved.files}
+    return found
+
+
+def _bins(fitted: Fitted) -> dict[str, Any] | None:
+    """Return the steer rows by bin and epoch, as charts draw them."""
+    if fitted.bins is None:
+        return None
+    return {name: _short(getattr(fitted.bins, name)) for name in _BINS}
+
+
+def _short(values: FloatArray) -> FloatArray:
+    """Round for a chart: these are most of a record."""
+    return np.round(values, 4)
+
+
+def _rounded(value: Any) -> Any:
+    """Return plain values; numbers keep six digits, and NaN becomes null."""
+    if isinstance(value, Mapping):
+        return {str(name): _rounded(each) for name, each in value.items()}
+    if isinstance(value, np.ndarray):
+        return _rounded(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_rounded(each) for each in value]
+    if isinstance(value, np.generic):
+        return _rounded(value.item())
+    if isinstance(value, float):
+        return float(f"{value:.{_DIGITS}g}") if np.isfinite(value) else None
+    return value

@@ -1,0 +1,137 @@
+"""Run an experiment: every method with every seed, one file for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InputError
+from calibrant.reproductions.experiment import Experiment, Method, Size
+from calibrant.reproductions.parts import Parts
+
+__all__ = ["Asked", "reproduce"]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """Which runs of an experiment are asked for.
+
+    Parameters
+    ----------
+    size : "full", "small" or "toy"
+    methods : names; None for all
+    seeds : None for those of the experiment
+    given : arguments of the classifier over those of the experiment, such as `device`
+    again : whether to run again what is already there
+    """
+
+    size: Size = "full"
+    methods: Sequence[str] | None = None
+    seeds: Sequence[int] | None = None
+    given: Mapping[str, Any] | None = None
+    again: bool = False
+
+
+def reproduce(
+    experiment: Experiment,
+    out: str | Path,
+    asked: Asked | None = None,
+    *,
+    progress: Callable[[str], None] | None = None,
+) -> list[Path]:
+    """Run what is missing of an experiment; return the records of all that was asked for.
+
+    A run whose record stands in the folder is not run again, so an interrupted command goes on
+    where it was. A record that was made otherwise (another size, other options) is refused rather
+    than mixed in.
+
+    Parameters
+    ----------
+    experiment : of `experiments()`
+    out : folder; records go to `out/<experiment>/<method>-<seed>.json`
+    asked : which runs; None for all at full size
+    progress : gets one-line messages
+    """
+    asked = asked or Asked()
+    tell = progress or (lambda _: None)
+    wanted = experiment.at(asked.size)
+    place = _made_folder(Path(out), wanted)
+    from calibrant.reproductions.record import file_of
+
+    runs = [
+        (file_of(place, wanted, method, seed), method, seed)
+        for seed in (wanted.seeds if asked.seeds is None else asked.seeds)
+        for method in wanted.chosen(asked.methods)
+    ]
+    missing = [run for run in runs if asked.again or not _is_done(run[0], asked)]
+    if missing:
+        from calibrant.reproductions.loaders import load
+
+        tell(f"{wanted.name}: reading")
+        parts = load(wanted)
+        _write_notes(place / wanted.name / "notes.json", wanted, parts, asked)
+        for number, (path, method, seed) in enumerate(missing, 1):
+            tell(f"{wanted.name}: {method.label}, seed {seed} ({number} of {len(missing)})")
+            _run(path, wanted, method, seed, parts, asked)
+    return [path for path, _, _ in runs]
+
+
+def _run(
+    path: Path, experiment: Experiment, method: Method, seed: int, parts: Parts, asked: Asked
+) -> None:
+    from calibrant.reproductions.extras import extra_figures
+    from calibrant.reproductions.figures import run_figures
+    from calibrant.reproductions.fitting import fit
+    from calibrant.reproductions.record import record_of, write_record
+
+    fitted = fit(experiment, method, seed, parts, given=asked.given)
+    figures = run_figures(
+        (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
+    )
+    record = record_of(fitted, figures, asked.size, extra_figures(fitted))
+    write_record(path, {**record, "given": dict(asked.given or {})}, figures.losses)
+
+
+def _is_done(path: Path, asked: Asked) -> bool:
+    """Whether a run is there; one that was made otherwise is refused."""
+    import json
+
+    if not path.exists():
+        return False
+    try:
+        found = json.loads(path.read_text(encoding="utf-8"))
+    except ValueError:
+        return False  # cut short by something that no writer of ours leaves behind
+    same = {name: value for name, value in (asked.given or {}).items() if name != "device"}
+    made = {name: value for name, value in found.get("given", {}).items() if name != "device"}
+    if found.get("size") != asked.size or made != same:
+        raise InputError(
+            f"{path} is a run of size {found.get('size')!r} with {_told(made)}, and this one is of "
+            f"size {asked.size!r} with {_told(same)}: choose another --out, or say --again."
+        )
+    return True
+
+
+def _told(given: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value}" for name, value in given.items()) or "its own options"
+
+
+def _write_notes(path: Path, experiment: Experiment, parts: Parts, asked: Asked) -> None:
+    """Compute once what belongs to the experiment and not to a run."""
+    from calibrant.reproductions.extras import notes_of
+    from calibrant.reproductions.record import write_record
+
+    if experiment.once and (asked.again or not path.exists()):
+        write_record(path, notes_of(experiment, parts))
+
+
+def _made_folder(out: Path, experiment: Experiment) -> Path:
+    try:
+        (out / experiment.name).mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"--out {out} cannot be made a folder: {error.strerror}: choose another place."
+        ) from None
+    return out

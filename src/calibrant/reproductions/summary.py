@@ -1,0 +1,254 @@
+"""All runs of an experiment as one result: ours beside the paper's, recipe, goals, order."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from calibrant.reports.words import counted, sentence
+from calibrant.reproductions.experiment import Experiment, Method
+from calibrant.reproductions.goals import Goal, Recipe, choose_recipe, goals_of, recipe_words
+from calibrant.reproductions.ordering import Ordering, orderings_of
+from calibrant.reproductions.paired_loss import PairedLoss, paired_loss
+from calibrant.reproductions.run_checks import checked_losses, checked_records
+from calibrant.reproductions.seed_figures import MethodSummary, method_of
+
+__all__ = ["Summary", "baseline_of", "summarise"]
+
+_MOST = 6  # missing runs that a sentence names
+
+Losses = Mapping[tuple[str, int], Mapping[str, Any]]
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What the runs of an experiment found.
+
+    Parameters
+    ----------
+    name, title, paper : of the experiment
+    size : "full", "small" or "toy"
+    rows : of each part
+    classes : how many
+    methods : in the order of the config, those that were run
+    baseline : the method that is plain cross-entropy, where there is one
+    recipe : what a study would take
+    goals : that can be told for this experiment
+    orderings : ours beside the paper's, by figure
+    faithful : whether all runs are on the paper's schedule
+    missing : method and seed of runs that the config asks for
+    hardware : runs by what they were made on
+    dates : first and last day of the runs
+    notes : how the rows differ from the paper's, and what else a reader must know
+    """
+
+    name: str
+    title: str
+    paper: str
+    size: str
+    rows: Mapping[str, int]
+    classes: int
+    methods: tuple[MethodSummary, ...]
+    baseline: str | None
+    recipe: Recipe | None
+    goals: tuple[Goal, ...]
+    orderings: tuple[Ordering, ...]
+    faithful: bool
+    missing: tuple[tuple[str, int], ...] = ()
+    hardware: Mapping[str, int] | None = None
+    dates: tuple[str, str] | None = None
+    notes: tuple[str, ...] = ()
+
+    def __getitem__(self, name: str) -> MethodSummary:
+        return next(each for each in self.methods if each.name == name)
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """Return what was found in words: recipe, goals, order, what is missing."""
+        told = [] if self.recipe is None else [self.recipe.why]
+        if self.recipe is not None and all(each.name != "ece_em" for each in self.goals):
+            told.append(recipe_words(self.recipe, self[self.recipe.method]))
+        told += [each.sentence for each in self.goals]
+        told += [str(each) for each in self.orderings]
+        told += [*_unlike_seeds(self.methods), *_missing_words(self), *_hardware_words(self)]
+        return tuple(told)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape (schema 1): keys may be added, never renamed."""
+        return {
+            "schema": 1,
+            "experiment": self.name,
+            "title": self.title,
+            "paper": self.paper,
+            "size": self.size,
+            "rows": dict(self.rows),
+            "classes": self.classes,
+            "methods": [each.to_dict() for each in self.methods],
+            "baseline": self.baseline,
+            "recipe": None if self.recipe is None else self.recipe.to_dict(),
+            "goals": [each.to_dict() for each in self.goals],
+            "orderings": [each.to_dict() for each in self.orderings],
+            "faithful": self.faithful,
+            "missing": [{"method": method, "seed": seed} for method, seed in self.missing],
+            "hardware": dict(self.hardware or {}),
+            "dates": None if self.dates is None else list(self.dates),
+            "notes": list(self.notes),
+            "sentences": list(self.sentences),
+        }
+
+    def __str__(self) -> str:
+        from calibrant.reproductions.summary_text import summary_text
+
+        return summary_text(self)
+
+
+def summarise(
+    experiment: Experiment,
+    records: Sequence[Mapping[str, Any]],
+    losses: Losses | None = None,
+) -> Summary:
+    """Put the runs of an experiment together; their order does not matter.
+
+    Parameters
+    ----------
+    experiment : at the size of the runs; see `Experiment.at`
+    records : run records (schema 1), all of one size and the same rows. The same run twice counts
+        once; two different records of one run are refused.
+    losses : log loss of each test row by method and seed: `temperature` and `auto`, (n,) each.
+        Without them log losses are not compared.
+    """
+    runs = checked_records(experiment, records)
+    rows = checked_losses(runs, losses or {})
+    baseline = baseline_of(experiment)
+    methods = tuple(
+        method_of(
+            method,
+            own,
+            experiment.published.get(method.name, {}),
+            _compared(rows, method.name, "auto", baseline),
+            _compared(rows, method.name, "temperature", baseline),
+        )
+        for method in experiment.methods
+        if (own := [each for each in runs if each["method"] == method.name])
+    )
+    first, size = runs[0], str(runs[0]["size"])
+    recipe = choose_recipe(methods)
+    faithful = _is_faithful(experiment, runs)
+    test = int(first["rows"]["test"])
+    return Summary(
+        name=experiment.name,
+        title=experiment.title,
+        paper=experiment.paper,
+        size=size,
+        rows={name: int(n) for name, n in first["rows"].items()},
+        classes=len(first["classes"]),
+        methods=methods,
+        baseline=baseline if any(each.name == baseline for each in methods) else None,
+        recipe=recipe,
+        goals=goals_of(experiment, recipe, methods, baseline, size=size),
+        orderings=orderings_of(methods, test, claim=faithful),
+        faithful=faithful,
+        missing=_missing(experiment, runs),
+        hardware=_hardware(runs),
+        dates=_dates(runs),
+        notes=_notes(experiment, runs),
+    )
+
+
+def baseline_of(experiment: Experiment) -> str | None:
+    """Return the method that is plain cross-entropy: called "ce", or trained with it alone.
+
+    Examples
+    --------
+    >>> from calibrant.reproductions.experiment import experiment_named
+    >>> baseline_of(experiment_named("newsgroups-cnn"))
+    'ce'
+    """
+    names = [each.name for each in experiment.methods]
+    if "ce" in names:
+        return "ce"
+    plain = [each for each in experiment.methods if each.options.get("loss") == "ce"]
+    return min(plain, key=lambda each: len(each.options)).name if plain else None
+
+
+def _compared(losses: Losses, method: str, way: str, baseline: str | None) -> PairedLoss | None:
+    """Compare with cross-entropy after temperature scaling; not cross-entropy with itself."""
+    if baseline is None or (method, way) == (baseline, "temperature"):
+        return None
+
+    def of(name: str, calibrated: str) -> dict[int, Any]:
+        found = {seed: each for (own, seed), each in losses.items() if own == name}
+        return {seed: each[calibrated] for seed, each in found.items() if calibrated in each}
+
+    return paired_loss(of(method, way), of(baseline, "temperature"))
+
+
+def _is_faithful(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> bool:
+    """Return whether the runs are on the paper's schedule, none cut short by hand."""
+    if not experiment.faithful or any(each["size"] != "full" for each in runs):
+        return False
+    methods = {each.name: each for each in experiment.methods}
+    return all(_whole(experiment, methods[each["method"]], each) for each in runs)
+
+
+def _whole(experiment: Experiment, method: Method, run: Mapping[str, Any]) -> bool:
+    options = {**experiment.training, **method.options}
+    stops = options.get("patience", 0) not in ("none", None)  # early stopping may end it sooner
+    asked, got = options.get("epochs"), run.get("epochs")
+    return stops or asked is None or got is None or int(got) >= int(asked)
+
+
+def _missing(
+    experiment: Experiment, runs: Sequence[Mapping[str, Any]]
+) -> tuple[tuple[str, int], ...]:
+    there = {(each["method"], each["seed"]) for each in runs}
+    asked = [(method.name, seed) for method in experiment.methods for seed in experiment.seeds]
+    return tuple(each for each in asked if each not in there)
+
+
+def _hardware(runs: Sequence[Mapping[str, Any]]) -> dict[str, int]:
+    machines = [each.get("machine") or {} for each in runs]
+    names = Counter(str(each.get("gpu") or each.get("cpu") or "unknown") for each in machines)
+    return dict(sorted(names.items(), key=lambda each: (-each[1], each[0])))
+
+
+def _dates(runs: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
+    found = sorted(str(each["date"]) for each in runs if each.get("date"))
+    return (found[0], found[-1]) if found else None
+
+
+def _notes(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    told = [experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
+    return tuple(dict.fromkeys(sentence(each) for each in told if each))
+
+
+def _unlike_seeds(methods: Sequence[MethodSummary]) -> list[str]:
+    if len({each.seeds for each in methods}) < 2:
+        return []
+    return [
+        "Not all methods were run with the same seeds: means over different seeds stand side by "
+        "side, log losses are compared over the seeds that both have."
+    ]
+
+
+def _missing_words(summary: Summary) -> list[str]:
+    if not summary.missing:
+        return []
+    there = sum(len(each.seeds) for each in summary.methods)
+    named = [f"{method} with seed {seed}" for method, seed in summary.missing[:_MOST]]
+    if len(summary.missing) > _MOST:
+        named.append(f"{len(summary.missing) - _MOST} more")
+    return [
+        f"{counted(there, 'run')} {'is' if there == 1 else 'are'} here; missing: "
+        f"{', '.join(named)}."
+    ]
+
+
+def _hardware_words(summary: Summary) -> list[str]:
+    found = summary.hardware or {}
+    if len(found) < 2:
+        return []
+    named = ", ".join(f"{name} ({counted(n, 'run')})" for name, n in found.items())
+    return [f"Made on different hardware, so seconds cannot be compared: {named}."]

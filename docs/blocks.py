@@ -17,22 +17,17 @@ import os
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+
+from docs.warm import CALIBRANT, Start, cold
 
 from calibrant.data import return_reasons
 
 _FENCE = re.compile(r"^```([\w-]*)([^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _TITLE = re.compile(r'title="([^"]+)"')
 _EXIT = re.compile(r"exit code (\d+)")
-# As the installed command, whatever its place: usage lines then say `calibrant`.
-CALIBRANT = (
-    sys.executable,
-    "-c",
-    "import sys; sys.argv[0] = 'calibrant'; from calibrant.cli.main import run; run()",
-)
 _TOKEN = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?|[^\s\d]+")
 
 
@@ -76,8 +71,8 @@ def blocks(text: str) -> list[Block]:
     return out
 
 
-def run_page(text: str, folder: Path) -> Iterator[Outcome]:
-    """Run every block of a page in a folder that holds the demo's files."""
+def run_page(text: str, folder: Path, start: Start = cold) -> Iterator[Outcome]:
+    """Run every block of a page in a folder that holds the demo's files; `start` runs commands."""
     names: dict[str, object] = {"__name__": "__page__"}
     for block in blocks(text):
         if block.file is not None:
@@ -85,7 +80,7 @@ def run_page(text: str, folder: Path) -> Iterator[Outcome]:
         elif block.kind == "python":
             yield Outcome(block, 0, _run_python(block, names, folder))
         elif block.kind == "bash" and block.code.startswith("calibrant "):
-            yield _run_shell(block, folder)
+            yield _run_shell(block, folder, start)
 
 
 def prepare(folder: Path) -> None:
@@ -135,19 +130,15 @@ def _run_python(block: Block, names: dict[str, object], folder: Path) -> str:
     return out.getvalue()
 
 
-def _run_shell(block: Block, folder: Path) -> Outcome:
+def _run_shell(block: Block, folder: Path, start: Start) -> Outcome:
     code, out = 0, ""
     for line in block.code.replace("\\\n", "").splitlines():
         words = shlex.split(line, comments=True)
         if not words or words[0] != "calibrant":
             raise ValueError(f"line {block.line}: a shell block runs only calibrant, got {line!r}")
-        command = [*CALIBRANT, *words[1:]]
-        done = subprocess.run(
-            command, cwd=folder, env=environment(), encoding="utf-8",
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False,
-        )  # fmt: skip
-        out += done.stdout
-        code = max(code, done.returncode)
+        ended, printed = start(words[1:], folder, environment())
+        out += printed
+        code = max(code, ended)
     return Outcome(block, code, out)
 
 

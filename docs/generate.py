@@ -5,7 +5,9 @@
 - benchmarks.md, calibrator-figures.md and threshold-figures.md from benchmarks/results/*.json,
   which `make bench` writes;
 - the table of methods within calibrators.md from the methods themselves;
-- the tables of deep-models.md that were measured on a GPU, where benchmarks/results has them.
+- the tables of deep-models.md that were measured on a GPU, where benchmarks/results has them;
+- reproductions/: an overview, a page for each experiment and its charts, from the records under
+  reproductions/results, which `calibrant reproduce` writes.
 
 With --refresh, the code of hand-written pages is run again: the outputs they show are replaced, and
 so are those pictures under images/ that the code of a page saves.
@@ -37,6 +39,7 @@ from docs import (  # noqa: E402
     calibrator_figures,
     calibrator_pages,
     deep_figures,
+    reproduction_pages,
     threshold_figures,
 )
 
@@ -74,6 +77,15 @@ def main() -> None:
     on_gpu = [_read(folder / f"deep_{name}.json") for name in ("speed", "images", "texts")]
     filled = deep_figures.with_figures(deep.read_text(encoding="utf-8"), *on_gpu)
     deep.write_text(filled, encoding="utf-8")
+    reproductions()
+
+
+def reproductions() -> None:
+    """Write the pages about reproductions with their charts."""
+    from calibrant.reproductions import experiments
+
+    folder = DOCS / "reproductions"
+    reproduction_pages.write_pages(folder, experiments().values(), folder / "results")
 
 
 def verbs() -> list[str]:

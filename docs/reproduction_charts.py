@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from calibrant.inputs import FloatArray
     from calibrant.reports.bin_history import BinHistory
+    from calibrant.reproductions.seed_figures import MethodSummary
 
 WIDTH = 6.4  # inches: letters can still be read where a telephone makes the picture small
 PIXELS = 140  # for each inch
@@ -31,7 +32,9 @@ FEW = ("ce", "fl3", "flsd53", "adafocal_paper", "mode-paper", "adafocal", "defau
 MANY = 12
 
 _SOFT = {"alpha": 0.18, "linewidth": 0}
+_LEAST = 1e-4  # a logarithmic axis has no 0
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
+_SMALL_STEPS = (0.3, 0.4, 0.6, 0.8, 1.5, 3, 4, 6, 8, 12, 15, 25, 30, 40, 60, 80)
 _WAYS = (
     ("raw", "o", "#D55E00", "as trained"),
     ("temperature", "D", "#0072B2", "with temperature"),
@@ -97,7 +100,9 @@ def percent_scale(ax: Axes) -> None:
     """Let each doubling take the same room, with plain numbers."""
     ax.set_xscale("log")
     low, high = ax.get_xlim()
-    ax.set_xticks([step for step in _STEPS if low <= step <= high])
+    ticks = [step for step in _STEPS if low <= step <= high]
+    ticks += [step for step in _SMALL_STEPS if low <= step <= high] if len(ticks) < 3 else []
+    ax.set_xticks(sorted(ticks))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
 
@@ -199,20 +204,22 @@ def dumbbells(found: Found) -> Figure | None:
 
     methods, metric = found.summary.methods, shown_error(found.summary)
     figure, ax = plt.subplots(figsize=(WIDTH, 1.6 + 0.34 * len(methods)), layout="constrained")
-    chance = [each.figure("auto", metric) for each in methods]
-    floors = [(one.floor, one.floor_q95) for one in chance if one and one.floor and one.floor_q95]
-    if floors:
-        low, high = 100 * np.mean(floors, axis=0)
-        ax.axvspan(low, high, color=BAND, alpha=0.7, linewidth=0, label=_BAND_LABEL)
+    label: str | None = "a perfect model, by chance: mean to 95 %"
+    for y, each in enumerate(methods):
+        one = each.figure("auto", metric)
+        if one is not None and one.floor is not None and one.floor_q95 is not None:
+            low, high = 100 * max(one.floor, _LEAST), 100 * one.floor_q95
+            ax.barh(y, high - low, left=low, height=0.86, color=BAND, alpha=0.75, label=label)
+            label = None
     for y, each in enumerate(methods):
         means = [each.mean(way, metric) for way, *_ in _WAYS]
-        values = [np.nan if mean is None else 100 * max(mean, 1e-4) for mean in means]
+        values = [np.nan if mean is None else 100 * max(mean, _LEAST) for mean in means]
         ax.plot(values, [y] * len(values), color=GREY, linewidth=1.0, zorder=1)
-        for x, (way, marker, color, label) in zip(values, _WAYS, strict=True):
+        for x, (way, marker, color, words) in zip(values, _WAYS, strict=True):
             face, size = ("white" if way == "raw" else color), 4 if marker == "D" else 6.5
             style: dict[str, Any] = {"markerfacecolor": face, "markersize": size, "color": color}
-            ax.plot(x, y, marker, label=label if y == 0 else None, zorder=2, **style)
-    _paper_marks(ax, found, metric)
+            ax.plot(x, y, marker, label=words if y == 0 else None, zorder=2, **style)
+    paper_marks(ax, methods, metric)
     tidy(ax, x="calibration error in %, on test rows; lower is better (logarithmic)", y="",
          unit_x=False, unit_y=False)  # fmt: skip
     percent_scale(ax)
@@ -221,31 +228,29 @@ def dumbbells(found: Found) -> Figure | None:
     return figure
 
 
-_BAND_LABEL = "a perfect model, by chance: mean to 95 %"
-
-
-def _paper_marks(ax: Axes, found: Found, metric: str) -> None:
-    """Draw what the paper printed, a little above our dots."""
-    names = {"ece_em": ("ece_em", "ece_em_scaled")}.get(metric, ("ece_ew", "ece_ew_scaled"))
-    marks = zip(names, ("|", "x"), ("as trained", "with temperature"), strict=True)
-    for name, marker, words in marks:
+def paper_marks(ax: Axes, methods: Sequence[MethodSummary], figure: str) -> None:
+    """Draw what the paper printed before and after temperature, a little above our dots."""
+    for name, marker, size, words in (
+        (figure, "|", 8.0, "as trained"),
+        (f"{figure}_scaled", "x", 5.5, "with temperature"),
+    ):
         label: str | None = f"the paper, {words}"
-        for y, each in enumerate(found.summary.methods):
+        for y, each in enumerate(methods):
             printed = each.published.get(name)
             if printed is None and name == "ece_ew":
                 printed = each.published.get("ece")
             if printed is not None:
-                size = 8 if marker == "|" else 5.5
-                ax.plot(printed, y - 0.28, marker, color="#000000", markersize=size,
-                        markeredgewidth=1.4, label=label)  # fmt: skip
+                style: dict[str, Any] = {"color": "#000000", "markersize": size}
+                ax.plot(printed, y - 0.28, marker, markeredgewidth=1.4, label=label, **style)
                 label = None
 
 
 CHARTS = (
     Chart(
         "ece", "Calibration error, method by method",
-        "Each line is a method, mean over seeds. Nobody can expect to be left of the grey band: "
-        "there lies what a perfectly calibrated model would get from this many test rows.",
+        "Each line is a method, mean over seeds. The grey bar is what a perfectly calibrated model "
+        "gets from this many test rows by chance, from its mean to what it stays under 95 times in "
+        "100: to be further left is luck.",
         dumbbells,
     ),
     Chart(

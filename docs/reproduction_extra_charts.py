@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from docs.reproduction_charts import WIDTH, Chart, legend_below, name_rows
-from docs.reproduction_records import Found, data_set, extra, extras
+from docs.reproduction_charts import WIDTH, Chart, legend_below, name_rows, paper_marks
+from docs.reproduction_records import Found, data_set, extras
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +28,6 @@ _SETTINGS = {
     "switch": "switch to inverse focal loss at",
     "mode": "rules",
 }
-_MOST = 9  # panels of reliability
 
 
 def out_of_scope(found: Found) -> Figure | None:
@@ -59,59 +58,12 @@ def out_of_scope(found: Found) -> Figure | None:
             ):  # fmt: skip
                 style = {"color": color, "markerfacecolor": face, "markersize": 6}
                 ax.plot(value, y, "o", label=label if y == 0 else None, **style)
+        paper_marks(ax, [found.summary[method] for method in per_method], f"auroc_{name}")
         tidy(ax, x="AUROC, %", y="", unit_x=False, unit_y=False)
         ax.set_title(data_set(name))
     name_rows(axes[0, 0], [found.labels[name] for name in per_method])
     legend_below(figure, axes[0, 0])
     return figure
-
-
-def reliability(found: Found) -> Figure | None:
-    """Draw accuracy against confidence of each method, before and after temperature."""
-    having = {
-        name: one["bins"]
-        for name, runs in found.methods.items()
-        if (one := extra(runs, "report")) and "bins" in one
-    }
-    if not having:
-        return None
-    import matplotlib.pyplot as plt
-
-    shown = dict(list(having.items())[:_MOST])
-    columns = min(3, len(shown))
-    rows = math.ceil(len(shown) / columns)
-    size = (max(WIDTH * columns / 3, 3.4), 2.3 * rows + 0.5)
-    figure, axes = plt.subplots(
-        rows, columns, figsize=size, layout="constrained", sharex=True, sharey=True, squeeze=False
-    )
-    for ax, (name, bins) in zip(axes.flat, shown.items(), strict=False):
-        _reliability(ax, bins, found.labels[name])
-    for ax in axes[:, 0]:
-        ax.set_ylabel("share right")
-    for ax in axes.flat[max(0, len(shown) - columns) :]:
-        ax.set_xlabel("mean confidence")
-        ax.tick_params(labelbottom=True)
-    legend_below(figure, axes[0, 0], columns=3)
-    for ax in axes.flat[len(shown) :]:
-        ax.remove()
-    return figure
-
-
-def _reliability(ax: Axes, bins: Mapping[str, Mapping[str, Any]], title: str) -> None:
-    from calibrant.reports.style import GREY, tidy
-
-    tidy(ax, x="", y="", unit_x=False, unit_y=False)
-    low = min(bins["before"]["low"])
-    ax.plot([low, 1], [low, 1], color=GREY, linestyle=(0, (4, 3)), linewidth=1.1, label="perfect")
-    for when, color, face, words in (
-        ("before", BEFORE, "white", "as trained"),
-        ("after", AFTER, AFTER, "with temperature"),
-    ):
-        one = bins[when]
-        style: dict[str, Any] = {"markerfacecolor": face, "markersize": 4.5, "linewidth": 1.2}
-        ax.plot(one["confidence"], one["accuracy"], "o-", color=color, label=words, **style)
-    eces = [f"{100 * bins[when]['ece']:.1f}" for when in ("before", "after")]
-    ax.set_title(f"{title}\nECE {eces[0]} → {eces[1]} %", fontsize=9)
 
 
 def rare_class(found: Found) -> Figure | None:
@@ -240,7 +192,8 @@ def _setting_line(
         if one is None:
             continue
         spread = one.value
-        ends = [[100 * (spread.mean - spread.least)], [100 * (spread.most - spread.mean)]]
+        gaps = (spread.mean - spread.least, spread.most - spread.mean)
+        ends = [[100 * max(gap, 0.0)] for gap in gaps]  # a mean of equal numbers is rounded
         at = x + (-0.1 if way == "raw" else 0.1)
         style: dict[str, Any] = {"fmt": "o", "color": color, "markersize": 5, "linewidth": 1.2}
         face = "white" if way == "raw" else color
@@ -256,21 +209,14 @@ EXTRA_CHARTS = (
         ablations,
     ),
     Chart(
-        "reliability", "Confidence against accuracy, before and after",
-        "A dot on the dashed line is right: of rows with confidence 0.8, 80 % are predicted right. "
-        "Below it the model is over-confident. First seed; in the titles ECE with ten bins of "
-        "equal width.",
-        reliability,
-    ),
-    Chart(
         "rare", "What is said of the rare class, and how much of it is found",
         "A bar that ends at the dashed line has the right mean probability. Small dots are seeds.",
         rare_class,
     ),
     Chart(
         "ood", "Telling other data sets apart",
-        "AUROC is how often an image of another data set looks less certain (by its entropy) than "
-        "a test image: 100 % tells all apart, 50 % is a coin. Mean over seeds.",
+        "AUROC is how often a row of another data set gets a less certain answer (by its entropy) "
+        "than a test row: 100 % tells all apart, 50 % is a coin. Mean over seeds.",
         out_of_scope,
     ),
 )  # fmt: skip

@@ -7,12 +7,14 @@ from typing import Any
 
 from docs.reproduction_records import Found, data_set, extra, extras, mean
 from docs.reproduction_tables import NONE, percent
-from docs.tables import table
+from docs.tables import dense, table
 
 COLUMNS = {
     "accuracy": "accuracy", "precision": "precision", "recall": "recall", "f1": "F1",
     "nll": "log loss", "ece": "ECE", "mce": "MCE",
 }  # fmt: skip
+
+_FEW = 3  # promises of a method that get a line each
 
 
 def out_of_scope(found: Found) -> str:
@@ -21,6 +23,7 @@ def out_of_scope(found: Found) -> str:
     if not having:
         return ""
     sets = list(next(iter(having.values()))[0])
+    noise = " Noise is laid over the test images themselves." if "noise" in sets else ""
     rows = []
     for name, runs in having.items():
         printed = found.summary[name].published
@@ -36,10 +39,10 @@ def out_of_scope(found: Found) -> str:
         *(f"{data_set(one)}, {way}" for one in sets for way in ("as trained", "temperature")),
     )
     return (
-        "## Telling other data sets apart\n\nAUROC in %: how often an image of another data set "
-        "gets a larger entropy (a less certain answer) than a test image; mean over seeds, the "
-        "paper's in brackets where it printed one. Single runs of the same method can differ by "
-        f"more than methods do.\n\n{table(head, rows)}\n"
+        "## Telling other data sets apart\n\nAUROC in %: how often a row of another data set gets "
+        f"a larger entropy (a less certain answer) than a test row.{noise} Means over seeds, the "
+        "paper's in brackets where it printed one."
+        f"\n\n{dense(table(head, rows))}\n"
     )
 
 
@@ -61,10 +64,10 @@ def paper_columns(found: Found) -> str:
     n = next(iter(having.values()))[0]["golden"]["rows"]
     head = ("method", "", *COLUMNS.values(), "rows of the worst bin")
     return (
-        f"## The paper's own columns\n\nOn the first {n:,} test rows, as many as its golden set "
-        "has; all in % but the log loss, means over seeds. Precision, recall and F1 are means over "
-        "classes. MCE is the error of the worst of ten bins: where few rows are in it, it is "
-        f"chance.\n\n{table(head, rows)}\n"
+        f"## The paper's own columns\n\nOn the first {n:,} test rows, as many as the calibration "
+        "part has; all in % but the log loss, means over seeds. Precision, recall and F1 are means "
+        "over classes. MCE is the error of the worst of ten bins: where few rows are in it, it is "
+        f"chance.\n\n{dense(table(head, rows))}\n"
     )
 
 
@@ -98,9 +101,8 @@ def promises(found: Found) -> str:
         return ""
     rows, sets = [], []
     for name, runs in having.items():
-        for i, asked in enumerate(runs[0]["promises"]):
-            same = [run["promises"][i] for run in runs]
-            label = (found.labels[name], _of(asked))
+        for what, same in _alike([run["promises"] for run in runs]):
+            label = (found.labels[name], what)
             rows.append((*label, *_kept(same, "certified"), *_kept(same, "naive")))
             sets += _many(label, [one["golden_sets"] for one in same if one.get("golden_sets")])
     one = next(iter(having.values()))[0]
@@ -116,20 +118,20 @@ def promises(found: Found) -> str:
         "recall",
     )
     shown = (
-        f"## Thresholds for a precision\n\nA threshold is chosen on the {one['calib']:,} "
-        f"calibration rows, and then fresh rows tell whether it keeps the precision ({where}; "
+        f"## Thresholds with a promise\n\nA threshold is chosen on the {one['calib']:,} "
+        f"calibration rows, and then fresh rows tell whether the promise is kept ({where}; "
         f"{one['fresh']:,} rows). *Certified* thresholds promise it with {one['confidence']:.0%} "
         "confidence ([how](../thresholds.md)), or are not given; *by hand* takes the smallest that "
-        "looks good enough, as the paper does. Given and kept count seeds; recall is the mean "
-        f"share of what should be acted on.\n\n{table(head, rows)}\n"
+        "looks good enough, as the paper does. Given and kept are counted over seeds; recall is "
+        f"the mean share, in %, of what should be acted on.\n\n{dense(table(head, rows))}\n"
     )
     if not sets:
         return shown
-    head = ("method", "promise", "certified: given", "broken", "by hand: given", "broken")
+    columns = ("method", "promise", "certified: given", "broken", "by hand: given", "broken")
     return (
         f"{shown}One calibration set shows one threshold. So many sets of the same size were cut "
         "from fresh messages, over all seeds: how often is a threshold given, and how often is its "
-        f"promise broken?\n\n{table(head, sets)}\n"
+        f"promise broken?\n\n{dense(table(columns, sets))}\n"
     )
 
 
@@ -161,8 +163,11 @@ def rare_class(found: Found) -> str:
     having = _having(found, "rare_class")
     if not having:
         return ""
+    from calibrant.reproductions.rare_class_words import rare_class_words
+
     one = next(iter(having.values()))[0]
     place = found.runs[0]["classes"].index(one["class"])
+    told = "".join(f"- {sentence}\n" for sentence in rare_class_words(found.runs))
     rows = []
     for name, runs in having.items():
         raw, platt = ([run[way] for run in runs] for way in ("raw", "platt"))
@@ -181,7 +186,8 @@ def rare_class(found: Found) -> str:
         f"{_percents([one['raw']['event_rate']])} % of the test rows are of it. Platt scaling is a "
         "calibrator with an offset, so it can take back what moved class frequencies did; "
         "temperature cannot. AUROC and AUPRC say how well rows are ranked.\n\n"
-        f"{table(head, rows)}\n"
+        f"{told}\n"
+        f"{dense(table(head, rows))}\n"
     )
 
 
@@ -201,7 +207,7 @@ def tutorial(found: Found) -> str:
             "honest temperature", "honest ECE after", "chance alone")  # fmt: skip
     return (
         f"## The tutorial's own recipe\n\n{note['told']}\n\nIn %, ECE with {note['bins']} bins of "
-        f"equal width:\n\n{table(head, rows)}\n"
+        f"equal width:\n\n{dense(table(head, rows))}\n"
     )
 
 
@@ -236,13 +242,23 @@ def _of(asked: Mapping[str, Any]) -> str:
     return hold if of is None or hold.startswith(f"{of}:") else f"{of}: {hold}"
 
 
+def _alike(promises: Sequence[Sequence[Mapping[str, Any]]]) -> list[tuple[str, list[Any]]]:
+    """Return each promise with that of every seed; many promises are put together."""
+    each = [list(same) for same in zip(*promises, strict=True)]
+    if len(each) <= _FEW:
+        return [(_of(same[0]), same) for same in each]
+    holds = dict.fromkeys(same[0]["hold"].rpartition(":")[2].strip() for same in each)
+    what = f"{len(each)} classes: {', '.join(holds).replace('>=', ' ≥ ')}"
+    return [(what, [one for same in each for one in same])]
+
+
 def _kept(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, str, str]:
     given = [one[way]["fresh"] for one in same if one[way]["reached"]]
     if not given:
-        return f"0 of {len(same)}", NONE, NONE
+        return _out_of(0, len(same)), NONE, NONE
     held = sum(bool(one["held"]) for one in given)
     recall = percent(mean(one["recall"] for one in given), 1)
-    return f"{len(given)} of {len(same)}", f"{held} of {len(given)}", f"{recall} %"
+    return _out_of(len(given), len(same)), _out_of(held, len(given)), recall
 
 
 def _many(label: tuple[str, str], found: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -254,5 +270,9 @@ def _many(label: tuple[str, str], found: Sequence[Mapping[str, Any]]) -> list[tu
         given = sum(one[way]["given"] for one in found)
         broken = sum(one[way]["broken"] for one in found)
         share = f"{broken / given:.0%}" if given else NONE
-        cells += [f"{given:,} of {sets:,}", f"{broken:,} ({share})" if given else NONE]
+        cells += [_out_of(given, sets), f"{broken:,} ({share})" if given else NONE]
     return [(*label, *cells)]
+
+
+def _out_of(some: int, every: int) -> str:
+    return f"{some:,} of {every:,}".replace(" ", "\N{NO-BREAK SPACE}")

@@ -8,14 +8,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from calibrant.reproductions import experiments
+
 OVERVIEW = "reproductions/index.md"
 
 
 def on_config(config: Any) -> Any:
     """Put the pages that generate.py wrote behind the entry of the overview."""
     folder = Path(config["docs_dir"]) / "reproductions"
-    pages = sorted(path for path in folder.glob("*.md") if path.name != "index.md")
-    config["nav"] = _with_pages(config["nav"], [f"reproductions/{path.name}" for path in pages])
+    pages = [
+        f"reproductions/{name}.md" for name in experiments() if (folder / f"{name}.md").exists()
+    ]
+    config["nav"] = _with_pages(config["nav"], pages)
     return config
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from docs.reproduction_charts import CHARTS, Chart, draw_charts
+from docs.reproduction_curve_charts import CURVE_CHARTS
 from docs.reproduction_extra_charts import EXTRA_CHARTS
 from docs.reproduction_extra_tables import EXTRA_TABLES
 from docs.reproduction_records import Found, read_results, shown_error
@@ -25,10 +26,11 @@ from docs.reproduction_tables import (
     log_losses,
     percent,
 )
-from docs.tables import table
+from docs.tables import dense, table
 
 if TYPE_CHECKING:
     from calibrant.reproductions.experiment import Experiment
+    from calibrant.reproductions.goals import Recipe
 
 _INTRO = """# Reproductions
 
@@ -44,9 +46,12 @@ _READING = """## How to read the tables
   confidence is compared with the share of right predictions. ECE is the mean gap. With bins of
   *equal mass* each bin has the same number of rows; with bins of *equal width* the same range of
   confidence. [Metrics](../metrics.md) has all of them.
-- **Chance alone**: what a perfectly calibrated model would get on these test rows, as labels fall by
-  chance: its mean, and in brackets what it stays under 95 times in 100. No model can be expected to
-  do better. [Intervals and floors](../intervals-and-floors.md) tells how it is found.
+- **Chance alone**: what a perfectly calibrated model would get on these test rows, because labels
+  fall by chance: its mean, and in brackets what it stays under 95 times in 100. No model can be
+  expected to do better. [Intervals and floors](../intervals-and-floors.md) tells how it is found.
+- **ECE_EM** and **ECE_EW** in sentences are ECE with bins of equal mass and of equal width;
+  *debiased* has the mean of chance taken off, *sweep* chooses the number of bins by itself, and
+  **SE** is a standard error.
 - **Interval**: where the calibration error of one run would lie on endlessly many rows, with 95 %
   confidence.
 - **As trained**, **temperature**, **ETS**, **spline**, **automatic choice**: the network's own
@@ -80,8 +85,8 @@ _SPLITS = """## Four parts, where the papers have three
 
 Train rows are learned from. **Steer** rows are followed during training: they choose the epoch, the
 recipe and the gammas of AdaFocal. **Calibration** rows fit the calibrators and thresholds. **Test**
-rows are only reported on. The papers use one validation part for the middle two jobs: the rows that
-shaped the network then also say how much its confidence must be corrected, and they say too little.
+rows are only reported on. The papers use one validation part for the middle two jobs: rows that
+shaped the network then also say how far its confidence must be corrected.
 
 """
 
@@ -95,7 +100,7 @@ def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) 
         old.unlink()
     pages = {"index": index_page(known, found)}
     for name, one in found.items():
-        charts = draw_charts((*CHARTS, *EXTRA_CHARTS), one, folder / "images")
+        charts = draw_charts((*CHARTS, *CURVE_CHARTS, *EXTRA_CHARTS), one, folder / "images")
         pages[name] = experiment_page(one, charts)
     for name, text in pages.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
@@ -131,15 +136,18 @@ def experiment_page(found: Found, charts: Sequence[tuple[Chart, str]] = ()) -> s
 def _overview(found: Mapping[str, Found]) -> str:
     if not found:
         return "There are no results on this copy yet: `calibrant reproduce` makes them.\n\n"
-    head = ("experiment", "the paper's best ECE", "our recipe", "its ECE", "interval",
-            "chance alone", "error", "CE's error", "verdict")  # fmt: skip
+    head = ("experiment, and our recipe", "the paper's best ECE", "our ECE", "chance alone",
+            "error (CE's)", "verdict")  # fmt: skip
     rows = [_overview_row(one) for one in found.values()]
     return (
         "## At a glance\n\nThe paper's best is the smallest of its figures, whichever method had "
-        "it; our recipe was chosen before the test rows were looked at. All in %. The verdict: is "
-        "the ECE at most the paper's best, or what chance allows; is the error within half a point "
-        "of cross-entropy's; and how does the log loss compare with cross-entropy and temperature? "
-        f"*Open* means too few seeds or too small a size to tell.\n\n{table(head, rows)}\n"
+        "it; our recipe was chosen before the test rows were looked at. All in %, below our ECE "
+        "its interval.\n\n"
+        f"{dense(table(head, rows))}\n"
+        "The verdict: is the ECE at most the paper's best, or what chance allows; is the error "
+        "within half a point of that of plain cross-entropy (CE); and how does the log loss "
+        "compare with cross-entropy and temperature? *Open* means too few seeds or too small a "
+        "size to tell.\n\n"
     )
 
 
@@ -152,14 +160,20 @@ def _overview_row(found: Found) -> tuple[str, ...]:
     title += "" if found.size == "full" else f" (size {found.size})"
     plain = None if summary.baseline is None else summary[summary.baseline].mean("raw", "error")
     if summary.recipe is None:
-        return (title, percent(best), *[NONE] * 5, percent(plain), NONE)
+        return (title, percent(best), NONE, NONE, f"{NONE} ({percent(plain)})", NONE)
     ours = summary[summary.recipe.method]
     figure = ours.figure("auto", metric)
     return (
-        title, percent(best), summary.recipe.name, percent(ours.mean("auto", metric)),
-        interval(figure), chance(figure), percent(ours.mean("auto", "error")), percent(plain),
-        _verdict(found),
+        f"{title}<br>{_recipe_name(summary.recipe)}", percent(best),
+        f"{percent(ours.mean('auto', metric))}<br>{interval(figure)}", chance(figure),
+        f"{percent(ours.mean('auto', 'error'))} ({percent(plain)})", _verdict(found),
     )  # fmt: skip
+
+
+def _recipe_name(recipe: Recipe) -> str:
+    """Return a short name, where seeds have different calibrators too."""
+    kinds = set(recipe.calibrators.values())
+    return recipe.name if len(kinds) < 2 else f"{recipe.label} + automatic choice"
 
 
 def _verdict(found: Found) -> str:
@@ -193,7 +207,7 @@ def _face_value(found: Mapping[str, Found]) -> str:
     return text + (
         "Besides, the rows that steered AdaFocal also fitted the temperature and chose the epoch, "
         "and temperatures were picked by the very error that is then reported. So our goal is the "
-        "paper's best figure or the floor, whichever is larger.\n\n"
+        "paper's best figure, or what chance allows, whichever is larger.\n\n"
     )
 
 
@@ -208,8 +222,8 @@ def _floor_line(found: Found) -> str:
     return (
         f"- {found.summary.title}: the paper's best is {percent(best)} %. A perfect model with the "
         f"scores of our recipe gets {percent(figure.floor)} % on average on "
-        f"{found.summary.rows['test']:,} test rows and stays under {percent(figure.floor_q95)} % 95 "
-        f"times in 100: the paper's best is {side} that.\n"
+        f"{found.summary.rows['test']:,} test rows, and stays under {percent(figure.floor_q95)} % "
+        f"95 times in 100: the paper's best is {side} that.\n"
     )
 
 
@@ -220,14 +234,18 @@ def _without(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> s
     rest = [one for one in experiments if one.name not in found]
     if not rest:
         return ""
-    rows = []
+    needs = dict.fromkeys(name for one in rest for name in one.needs)
+    alike: dict[tuple[str, str], list[str]] = {}
     for one in rest:
-        data = [f"{DATA_SETS[name].title}: {DATA_SETS[name].where}" for name in one.needs]
-        why = f"not run: {one.why}" if not one.run else "not run yet"
-        rows.append((one.title, f"`{one.name}`", why, "; ".join(data) or "made here"))
+        data = "<br>".join(DATA_SETS[name].title for name in one.needs) or "made by the package"
+        why = "not run yet" if one.run else f"Not run. {one.why}"
+        alike.setdefault((why, data), []).append(f"{one.title}<br>`{one.name}`")
+    rows = [("<br>".join(names), *facts) for facts, names in alike.items()]
+    sets = [(DATA_SETS[n].title, DATA_SETS[n].where, DATA_SETS[n].licence) for n in needs]
     return (
-        "## Not run\n\nThe code and the settings of these are there, and they run as soon as their "
-        f"data is.\n\n{table(('experiment', 'name', 'why', 'data, and where to get it'), rows)}\n"
+        "## Not run\n\nCode and settings of these are there: they run as soon as their data is.\n\n"
+        f"{table(('experiment', 'why', 'data'), rows)}\n"
+        f"Where their data is:\n\n{table(('data', 'get it from', 'licence'), sets)}\n"
     )
 
 

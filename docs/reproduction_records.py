@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.reproductions.experiment import Experiment
+    from calibrant.reproductions.experiment import Experiment, Size
     from calibrant.reproductions.summary import Summary
 
 Run = Mapping[str, Any]
 
-SIZES = ("full", "small", "toy")
+SIZES: tuple[Size, ...] = ("full", "small", "toy")
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,18 +60,17 @@ def read_one(folder: Path, experiment: Experiment) -> Found | None:
     from calibrant.reproductions.record import read_losses, read_records
     from calibrant.reproductions.summary import summarise
 
-    records = read_records(folder, experiment)
-    size = next((size for size in SIZES if any(one["size"] == size for one in records)), None)
+    sizes = {one["size"] for one in read_records(folder, experiment)}
+    size = next((size for size in SIZES if size in sizes), None)
     if size is None:
         return None
-    runs = [one for one in records if one["size"] == size]
+    there = experiment.at(size)  # may have fewer methods: records of others are left out
+    runs = [one for one in read_records(folder, there) if one["size"] == size]
     kept = {(one["method"], one["seed"]) for one in runs}
-    losses = {key: each for key, each in read_losses(folder, experiment).items() if key in kept}
+    losses = {key: each for key, each in read_losses(folder, there).items() if key in kept}
     notes = folder / experiment.name / "notes.json"
-    return Found(
-        experiment.at(size), runs, summarise(experiment.at(size), runs, losses),
-        json.loads(notes.read_text(encoding="utf-8")) if notes.exists() else {},
-    )  # fmt: skip
+    told = json.loads(notes.read_text(encoding="utf-8")) if notes.exists() else {}
+    return Found(there, runs, summarise(there, runs, losses), told) if runs else None
 
 
 def shown_error(summary: Summary) -> str:

@@ -7,13 +7,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from docs.reproduction_records import Found, shown_error
-from docs.tables import table
+from docs.tables import dense, table
 
 if TYPE_CHECKING:
     from calibrant.reproductions.paired_loss import PairedLoss
     from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure, Spread
 
 NONE = "–"
+BOTH = ("raw", "temperature")
 WAYS = {
     "raw": "As trained",
     "temperature": "Temperature",
@@ -32,6 +33,7 @@ FIGURES = {
 }
 ERRORS = {"ece_em": "ECE with bins of equal mass", "ece_ew": "ECE with bins of equal width"}
 _NATS = ("nll", "brier")  # no percentages
+_TIED, _JOINED = "\N{NO-BREAK SPACE}", "\N{WORD JOINER}"
 
 
 def percent(value: float | None, digits: int = 2) -> str:
@@ -43,14 +45,14 @@ def interval(figure: SeedFigure | None) -> str:
     """Write the interval of a figure in percent."""
     if figure is None or figure.low is None or figure.high is None:
         return NONE
-    return f"{percent(figure.low)}\N{NO-BREAK SPACE}to\N{NO-BREAK SPACE}{percent(figure.high)}"
+    return f"{percent(figure.low)}{_JOINED}–{_JOINED}{percent(figure.high)}"
 
 
 def chance(figure: SeedFigure | None) -> str:
     """Write the floor in percent: its mean, and its 95 % quantile in brackets."""
     if figure is None or figure.floor is None:
         return NONE
-    return f"{percent(figure.floor)}\N{NO-BREAK SPACE}({percent(figure.floor_q95)})"
+    return f"{percent(figure.floor)} ({percent(figure.floor_q95)})"
 
 
 def named(found: Found, method: MethodSummary) -> str:
@@ -63,43 +65,40 @@ def named(found: Found, method: MethodSummary) -> str:
 def beside_the_paper(found: Found) -> str:
     """Return ours beside what the paper printed, or nothing where it printed no ECE."""
     metric = shown_error(found.summary)
-    if not any(_printed(each, metric, way) for each in found.summary.methods for way in WAYS):
+    if not any(_printed(each, metric, way) for each in found.summary.methods for way in BOTH):
         return ""
-    head = ("method", "paper, as trained", "ours, as trained", "paper, temperature",
-            "ours, temperature", "interval", "chance alone", "paper's error", "our error",
-    )  # fmt: skip
     rows = []
     for each in found.summary.methods:
         scaled = each.figure("temperature", metric)
-        rows.append((
-            named(found, each),
-            *(cell for way in ("raw", "temperature")
-              for cell in (_printed(each, metric, way) or NONE, percent(each.mean(way, metric)))),
-            interval(scaled), chance(scaled),
-            _published_error(each), percent(each.mean("temperature", "error")),
-        ))  # fmt: skip
+        theirs = [_printed(each, metric, way) or NONE for way in BOTH]
+        rows.append(
+            (named(found, each), _arrow(theirs),
+             _arrow([percent(each.mean(way, metric)) for way in BOTH]), interval(scaled),
+             chance(scaled), _published_error(each), percent(each.mean("temperature", "error")))
+        )  # fmt: skip
+    head = ("method", "paper", "ours", "interval", "chance alone", "paper's error", "our error")
     return (
-        f"## Beside the paper\n\n{ERRORS[metric]}, and error, both in % of the test rows; ours "
-        f"are means over seeds. Interval and chance alone are those of ours with temperature.\n\n"
-        f"{table(head, rows)}\n"
+        f"## Beside the paper\n\n{ERRORS[metric]}, as trained → with temperature, and error; all "
+        "in %, ours are means over seeds. Interval and chance alone are those of ours with "
+        f"temperature.{_bold(found)}\n\n{dense(table(head, rows))}\n"
     )
 
 
 def every_calibrator(found: Found) -> str:
     """Return the calibration error of each method after each calibrator."""
     metric = shown_error(found.summary)
-    head = ("method", *(words.lower() if words != "ETS" else words for words in WAYS.values()),
-            "interval", "chance alone", "error", "the choice took")  # fmt: skip
     rows = []
     for each in found.summary.methods:
         auto = each.figure("auto", metric)
-        rows.append((
-            named(found, each), *(percent(each.mean(way, metric)) for way in WAYS),
-            interval(auto), chance(auto), percent(each.mean("auto", "error")), _taken(each.chosen),
-        ))  # fmt: skip
+        rows.append(
+            (named(found, each), *(percent(each.mean(way, metric)) for way in WAYS),
+             interval(auto), chance(auto), percent(each.mean("auto", "error")))
+        )  # fmt: skip
+    words = (words if words == "ETS" else words.lower() for words in WAYS.values())
+    head = ("method", *words, "its interval", "chance alone", "error")
     return (
-        f"## Every calibrator\n\n{ERRORS[metric]} in %. The last columns are those of the "
-        f"automatic choice.{_bold(found)}\n\n{table(head, rows)}\n"
+        f"## Every calibrator\n\n{ERRORS[metric]} in %. Interval, chance alone and error are those "
+        f"of the automatic choice.{_bold(found)}\n\n{dense(table(head, rows))}\n"
     )
 
 
@@ -115,7 +114,8 @@ def every_figure(found: Found) -> str:
         tabs.append(f'=== "{words}"\n\n{_indented(shown)}\n')
     return (
         "## All figures\n\nMeans over seeds. ECE and error in %, log loss in nats; the Brier score "
-        f"is a sum over classes. Files with every run are listed [below](#how-it-was-run).\n\n"
+        "is a sum over classes. Each run has its own file, with intervals and floors of all of "
+        f"these, under `docs/reproductions/results/{found.name}`.\n\n"
         f"{''.join(tabs)}\n"
     )
 
@@ -128,17 +128,17 @@ def log_losses(found: Found) -> str:
     plain = summary[summary.baseline].label
     rows = [
         (named(found, each), *(_figure(each, way, "nll") for way in ("raw", "temperature", "auto")),
-         *_difference(each.nll_scaled), *_difference(each.nll))
+         _difference(each.nll_scaled), _difference(each.nll))
         for each in summary.methods
     ]  # fmt: skip
-    less = f"less {plain} + temperature"
-    head = ("method", "as trained", "temperature", "automatic choice", f"temperature, {less}", "",
-            f"choice, {less}", "")  # fmt: skip
+    less = f"less {plain} with temperature"
+    head = ("method", "as trained", "temperature", "automatic choice", f"temperature, {less}",
+            f"choice, {less}")  # fmt: skip
     return (
         f"## Log loss against {plain} with temperature\n\nThe log loss rewards being right and "
         "being honest about it; no choice of bins can flatter it. Differences are taken row by row "
         "on the same test rows, with their standard error: below 0 is better, and within two "
-        f"standard errors it is called level.\n\n{table(head, rows)}\n"
+        f"standard errors it is called level.\n\n{dense(table(head, rows))}\n"
     )
 
 
@@ -150,15 +150,16 @@ def how_it_was_run(found: Found) -> str:
         runs = found.methods[each.name]
         rows.append((
             each.label, _listed(each.seeds), _range(run["epochs"] for run in runs),
-            _spread(each.best_epoch, 1, 0), _spread(each.temperature, 0, 2),
+            _spread(each.best_epoch, 1, 0), _spread(each.temperature, 0, 2), _taken(each.chosen),
             _spread(each.seconds, 0, 0),
         ))  # fmt: skip
-    head = ("method", "seeds", "epochs", "kept epoch", "temperature", "seconds a run")
+    head = ("method", "seeds", "epochs", "kept epoch", "temperature", "automatic choice",
+            "seconds a run")  # fmt: skip
     parts = table(summary.rows, [[f"{n:,}" for n in summary.rows.values()]])
     machines = "".join(f"- {one}\n" for one in _machines(found.runs))
     return (
-        f"## How it was run\n\nRows, and {summary.classes} classes:\n\n{parts}\n"
-        f"Means over seeds; seconds are those of training:\n\n{table(head, rows)}\n"
+        f"## How it was run\n\nRows of each part; there are {summary.classes} classes:\n\n{parts}\n"
+        f"Means over seeds; seconds are those of training:\n\n{dense(table(head, rows))}\n"
         f"Measured on:\n\n{machines}\n```bash\n{commands(found)}```\n"
     )
 
@@ -207,13 +208,18 @@ def _figure(method: MethodSummary, way: str, name: str) -> str:
     return percent(value) if name not in _NATS else NONE if value is None else f"{value:.4f}"
 
 
-def _difference(found: PairedLoss | None) -> tuple[str, str]:
+def _difference(found: PairedLoss | None) -> str:
     if found is None:
-        return NONE, ""
+        return NONE
     if found.same:
-        return "0", "the same"
-    gap = f"{found.difference:+.4f} ± {found.error:.4f}".replace("-", "−")
-    return gap.replace(" ", "\N{NO-BREAK SPACE}"), found.verdict.removesuffix(" by 2 SE")
+        return "the same"
+    gap = f"{found.difference:+.4f} ± {found.error:.4f}".replace("-0.0000", "0.0000")
+    gap = gap.replace("-", "−")
+    return f"{gap.replace(' ', _TIED)}, {found.verdict.removesuffix(' by 2 SE')}"
+
+
+def _arrow(pair: Sequence[str]) -> str:
+    return pair[0] if pair[1] == NONE else f"{pair[0]}{_TIED}→{_TIED}{pair[1]}"
 
 
 def _taken(chosen: Mapping[int, str]) -> str:
@@ -222,7 +228,9 @@ def _taken(chosen: Mapping[int, str]) -> str:
     counts = Counter(chosen.values())
     if len(counts) == 1:
         return method_name(next(iter(counts)))
-    return ", ".join(f"{method_name(name)} ({n})" for name, n in sorted(counts.items()))
+    return ", ".join(
+        f"{method_name(name)} ({n} of {len(chosen)})" for name, n in sorted(counts.items())
+    )
 
 
 def _bold(found: Found) -> str:

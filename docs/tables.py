@@ -12,3 +12,8 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     return "".join(
         f"| {' | '.join(cell.replace('|', '&#124;') for cell in line)} |\n" for line in lines
     )
+
+
+def dense(made: str) -> str:
+    """Give a table of many columns narrow cells."""
+    return f'<div class="dense" markdown>\n\n{made}\n</div>\n'

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from docs.formulas import _described, drawn, with_tokens
 from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
+from docs.warm import Warm, cold
 
 from docs import blocks
 
@@ -82,11 +83,20 @@ def demo(tmp_path_factory):
     return folder
 
 
+@pytest.fixture(scope="module")
+def warm():
+    start = Warm(blocks.environment())
+    yield start
+    start.close()
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(page, demo, tmp_path, monkeypatch):
+def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
+    page, demo, warm, tmp_path, monkeypatch
+):
     monkeypatch.setenv("MPLBACKEND", "Agg")
     folder = shutil.copytree(demo, tmp_path / "page")
-    for done in blocks.run_page(page.read_text(encoding="utf-8"), folder):
+    for done in blocks.run_page(page.read_text(encoding="utf-8"), folder, warm):
         where = f"{page.name}, line {done.block.line}"
         assert done.exit_code == done.block.exit_code, f"{where}:\n{done.output}"
         if done.block.shown is not None:
@@ -162,6 +172,19 @@ def test_a_wrong_exit_code_a_wrong_word_and_a_wrong_number_are_found(tmp_path):
     assert not blocks.matches("one\n...\nfour\n", "one two three")
     assert blocks.matches("one\n...\nthree\n", "one two three")
     assert blocks.matches("value 0.5001", "value  0.5000")
+
+
+def test_a_warm_start_is_a_process_like_a_cold_one(tmp_path, warm):
+    here = {**blocks.environment(), "CALIBRANT_JSON": "1"}
+    for words in (["evaluate", "--help"], ["evaluate", "nowhere.csv"], ["evaluate"], ["doctor"]):
+        for env in (blocks.environment(), here):
+            once = cold(words, tmp_path, env)
+            assert warm(words, tmp_path, env) == once  # the first time cold as well
+            assert warm(words, tmp_path, env) == once
+    folder = Path.cwd()
+    assert warm(["demo", "--scores"], tmp_path, blocks.environment())[0] == 0
+    assert (tmp_path / "runs/demo/scores.csv").exists()
+    assert Path.cwd() == folder
 
 
 def test_broken_python_is_found(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -20,8 +20,8 @@ from calibrant.metrics.resampling import (
     null_residuals,
 )
 from calibrant.metrics.seminorms import Seminorm, binned_size, running_size, smoothed_size
-from calibrant.metrics.smooth import tally_smooth
-from calibrant.metrics.sweep import sweep_edges
+from calibrant.metrics.smooth import tallies_smooth, tally_smooth
+from calibrant.metrics.sweep import sweep_edges, sweeps
 from calibrant.metrics.tally import Tally
 from calibrant.results import Floor, Interval
 
@@ -38,6 +38,9 @@ __all__ = [
 
 _MOST_EDGES = 1025  # a sweep that ends with a bin per score is resampled on coarser bins
 _REDRAWS = 200  # for errors that choose their own bins, each redraw is a full computation
+
+Again = Callable[[list[Tally]], Sequence[float] | FloatArray]
+"""The error of each of several tallies, computed anew."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +114,7 @@ class Resampled:
         value = float(size(self.cells.residual))
         return Estimate(value, self.interval(size, value), floor_of_sizes(size(self.null)))
 
-    def redrawn(self, size: Seminorm, value: float, again: Callable[[Tally], float]) -> Estimate:
+    def redrawn(self, size: Seminorm, value: float, again: Again) -> Estimate:
         """Estimate an error that chooses its bins by the labels, so floors are computed anew."""
         plug_in = float(size(self.cells.residual))
         floor = floor_by_redrawing(self.cells, again, _REDRAWS, self.rng)
@@ -129,7 +132,7 @@ def binned_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
         sample.redrawn(
             binned_size(cells, sample.mass, 2),
             _debiased(cells, sample.mass),
-            lambda drawn: _debiased(drawn, sample.mass),
+            lambda drawn: [_debiased(one, sample.mass) for one in drawn],
         ),
     )
     yield "ks", ks_estimate(sample)
@@ -152,7 +155,7 @@ def smooth_estimate(sample: Resampled) -> Estimate:
     """Smooth ECE; its interval holds the bandwidth fixed."""
     value = tally_smooth(sample.tally)
     size = smoothed_size(sample.cells, max(value, 1e-3))
-    return sample.redrawn(size, value, lambda drawn: tally_smooth(drawn, points=2048))
+    return sample.redrawn(size, value, lambda drawn: tallies_smooth(drawn, points=2048))
 
 
 def sweep_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
@@ -228,12 +231,12 @@ def _debiased(tally: Tally, edges: FloatArray) -> float:
     return float(np.sqrt(max(0.0, debiased_square(tally, edges))))
 
 
-def _sweep_again(scheme: Scheme) -> Callable[[Tally], float]:
-    def value(drawn: Tally) -> float:
-        edges = sweep_edges(drawn, scheme)
-        return float(binned_size(drawn, edges)(drawn.residual))
+def _sweep_again(scheme: Scheme) -> Again:
+    def values(drawn: list[Tally]) -> list[float]:
+        pairs = zip(drawn, sweeps(drawn, scheme), strict=True)
+        return [float(binned_size(one, edges)(one.residual)) for one, edges in pairs]
 
-    return value
+    return values
 
 
 def _at_most(edges: FloatArray, tally: Tally) -> FloatArray:

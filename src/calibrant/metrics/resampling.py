@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -115,7 +115,10 @@ def floor_of_sizes(sizes: FloatArray | list[float]) -> Floor:
 
 
 def floor_by_redrawing(
-    tally: Tally, value: Callable[[Tally], float], draws: int, rng: np.random.Generator
+    tally: Tally,
+    values: Callable[[list[Tally]], Sequence[float] | FloatArray],
+    draws: int,
+    rng: np.random.Generator,
 ) -> Floor:
-    """Floor of an error that chooses its own bins or bandwidth."""
-    return floor_of_sizes([value(redrawn) for redrawn in null_tallies(tally, draws, rng)])
+    """Floor of an error that chooses its own bins or bandwidth; `values` takes all redraws."""
+    return floor_of_sizes(np.asarray(values(null_tallies(tally, draws, rng))))

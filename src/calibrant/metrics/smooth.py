@@ -14,6 +14,7 @@ from calibrant.metrics.tally import Tally
 __all__ = ["ece_smooth"]
 
 _GRID = 8192  # cells of the residual histogram; their width is far below any bandwidth in use
+_TOGETHER = 16  # grids whose bandwidths are found together: their waves fit into the cache
 
 
 def ece_smooth(
@@ -59,6 +60,13 @@ def tally_smooth(tally: Tally, *, points: int = _GRID) -> float:
     return fixed_point(residual_grid(tally.score, tally.residual, points))
 
 
+def tallies_smooth(tallies: Sequence[Tally], *, points: int = _GRID) -> FloatArray:
+    """Compute the smooth ECE of each of several tallies."""
+    grids = [residual_grid(tally.score, tally.residual, points) for tally in tallies]
+    parts = (grids[at : at + _TOGETHER] for at in range(0, len(grids), _TOGETHER))
+    return np.concatenate([fixed_points(np.stack(part)) for part in parts])
+
+
 def residual_grid(scores: Any, residual: FloatArray, points: int = _GRID) -> FloatArray:
     """Spread residuals over the grid; each is shared by the two cells next to its score."""
     place = np.clip(scores.astype(np.float64, copy=False) * points - 0.5, 0.0, points - 1.0)
@@ -71,19 +79,26 @@ def residual_grid(scores: Any, residual: FloatArray, points: int = _GRID) -> Flo
 
 def fixed_point(grid: FloatArray) -> float:
     """Find the bandwidth that equals its own error; the error falls as the bandwidth grows."""
+    return float(fixed_points(grid[None])[0])
+
+
+def fixed_points(grids: FloatArray) -> FloatArray:
+    """Find the bandwidth of each of several grids (D, points), all in the same steps."""
     from scipy.fft import dct, idct
 
-    waves = dct(grid)
-    frequency = np.pi * np.arange(len(grid))
+    points = grids.shape[1]
+    waves, frequency = dct(grids), np.pi * np.arange(points)
 
-    def error(sigma: float) -> float:
-        damped = waves * np.exp(-0.5 * (frequency * sigma) ** 2)
-        return float(np.abs(idct(damped)).sum())
+    def error(sigma: FloatArray) -> FloatArray:
+        damped = waves * np.exp(-0.5 * (frequency * sigma[:, None]) ** 2)
+        return np.asarray(np.abs(idct(damped)).sum(axis=1))
 
-    low, high = 2.0 / len(grid), 1.0  # below two cells the grid itself would show
-    if error(low) <= low:
-        return error(low)
-    while high - low > 1e-6:
+    # Below two cells the grid itself would show.
+    low, high = np.full(len(grids), 2.0 / points), np.ones(len(grids))
+    least = error(low)
+    small = least <= low
+    while (high - low).max() > 1e-6:
         middle = 0.5 * (low + high)
-        low, high = (middle, high) if error(middle) > middle else (low, middle)
-    return 0.5 * (low + high)
+        above = error(middle) > middle
+        low, high = np.where(above, middle, low), np.where(above, high, middle)
+    return np.where(small, least, 0.5 * (low + high))

@@ -13,7 +13,7 @@ from calibrant.metrics.problem import one_tally
 from calibrant.metrics.seminorms import binned_size
 from calibrant.metrics.tally import Tally
 
-__all__ = ["MAX_BINS", "ece_sweep", "sweep_edges"]
+__all__ = ["MAX_BINS", "ece_sweep", "sweep_edges", "sweeps"]
 
 MAX_BINS = 4096
 """The sweep stops here at the latest; chance breaks the order long before on real data."""
@@ -58,19 +58,37 @@ def ece_sweep(
 
 def sweep_edges(tally: Tally, scheme: Scheme) -> FloatArray:
     """Return the edges at which the sweep ends."""
-    if not _falls(tally.hits, tally.mass):
-        return np.concatenate([[0.0], tally.score[1:], [1.0]])  # each distinct score is a bin
-    below = np.r_[0.0, np.cumsum(tally.mass)]
-    came = np.r_[0.0, np.cumsum(tally.hits)]
-    bins = 1
-    while bins < min(MAX_BINS, tally.n - 1):
-        starts = _starts(tally, below, bins + 1, scheme)
-        if _falls(np.diff(came[starts]), np.diff(below[starts])):
+    return sweeps([tally], scheme)[0]
+
+
+def sweeps(tallies: Sequence[Tally], scheme: Scheme) -> list[FloatArray]:
+    """Return the edges at which each sweep ends, of tallies that differ in their events alone.
+
+    They are swept together: a number of bins begins at the same scores in all of them.
+    """
+    first = tallies[0]
+    hits, mass = (np.stack(part) for part in zip(*((t.hits, t.mass) for t in tallies), strict=True))
+    going = np.flatnonzero(_falls(hits, mass))  # in all others each distinct score is a bin
+    bins = np.zeros(len(tallies), dtype=np.int64)
+    bins[going] = 1
+    below, came = (
+        np.pad(np.cumsum(part[going], axis=1), ((0, 0), (1, 0))) for part in (mass, hits)
+    )
+    for count in range(2, min(MAX_BINS, first.n - 1) + 1):
+        if not len(going):
             break
-        bins += 1
-    if scheme == "width":
-        return width_edges(bins)
-    return mass_edges(tally.score, tally.mass, bins)
+        starts = _starts(first, below[0], count, scheme)
+        kept = ~_falls(np.diff(came[:, starts]), np.diff(below[:, starts]))
+        going, below, came = (part if kept.all() else part[kept] for part in (going, below, came))
+        bins[going] = count
+    edges = {count: _edges(first, count, scheme) for count in set(bins.tolist())}
+    return [edges[count] for count in bins.tolist()]
+
+
+def _edges(tally: Tally, bins: int, scheme: Scheme) -> FloatArray:
+    if not bins:
+        return np.concatenate([[0.0], tally.score[1:], [1.0]])
+    return width_edges(bins) if scheme == "width" else mass_edges(tally.score, tally.mass, bins)
 
 
 def _starts(tally: Tally, below: FloatArray, bins: int, scheme: Scheme) -> Any:
@@ -83,8 +101,13 @@ def _starts(tally: Tally, below: FloatArray, bins: int, scheme: Scheme) -> Any:
     return np.concatenate([[0], inner, [len(tally.score)]])
 
 
-def _falls(hits: FloatArray, mass: FloatArray) -> bool:
-    """Whether the event rate of a non-empty bin is strictly below the one before it."""
+def _falls(hits: FloatArray, mass: FloatArray) -> Any:
+    """Whether the event rate of a non-empty bin is strictly below the one before it: (D,)."""
     filled = mass > 0
-    rate = hits[filled] / mass[filled]
-    return bool((rate[1:] < rate[:-1]).any())
+    some = filled.any(axis=0)
+    if not filled[:, some].all():  # a mass so small that rounding decides
+        return np.array(
+            [_falls(h, m)[0] for h, m in zip(hits[:, None], mass[:, None], strict=True)]
+        )
+    rate = hits[:, some] / mass[:, some]
+    return (rate[:, 1:] < rate[:, :-1]).any(axis=1)

@@ -53,7 +53,12 @@ class _ResNet(nn.Module):
     blocks: ClassVar[tuple[int, int, int, int]]
 
     def __init__(
-        self, n_channels: int, n_classes: int, stem: str = "cifar", width: int = 64
+        self,
+        n_channels: int,
+        n_classes: int,
+        stem: str = "cifar",
+        width: int = 64,
+        zero_init: bool = False,
     ) -> None:
         super().__init__()
         check_counts(n_channels=n_channels, width=width)
@@ -74,12 +79,17 @@ class _ResNet(nn.Module):
         self.avgpool = nn.AdaptiveAvgPool2d(cells)
         self.fc = nn.Linear(32 * width * cells**2, n_classes)
         prepare(self)
+        if zero_init:
+            for block in self.modules():
+                if isinstance(block, _Bottleneck):
+                    nn.init.zeros_(block.bn3.weight)
         self.config: dict[str, Any] = {
             "model": self.called,
             "n_channels": n_channels,
             "n_classes": n_classes,
             "stem": stem,
             "width": width,
+            "zero_init": zero_init,
         }
 
     def forward(self, images: Tensor) -> Tensor:
@@ -122,6 +132,8 @@ class ResNet50(_ResNet):
         the four quarters of the last map, so that 8,192 numbers reach the last layer. "imagenet":
         a 7x7 convolution and a max-pool, each of stride 2, and the mean over the last map.
     width : channels of the first stage; 64 is the published network
+    zero_init : whether the last batch norm of each block begins with scale 0, so that the block
+        begins by passing on what came in. It helps short runs; the papers on calibration do without
 
     Examples
     --------
@@ -153,6 +165,8 @@ class ResNet110(_ResNet):
     n_classes : number of logits
     stem : "cifar", "tiny_imagenet" or "imagenet", as for `ResNet50`
     width : channels of the first stage; 64 is the published network
+    zero_init : whether the last batch norm of each block begins with scale 0, so that the block
+        begins by passing on what came in. It helps short runs; the papers on calibration do without
 
     Examples
     --------

@@ -16,7 +16,7 @@ from calibrant.inputs import IntArray
 from calibrant.reproductions.corpus import chosen
 from calibrant.reproductions.parts import Part, Parts
 
-__all__ = ["clinc150", "it_tickets", "womens_clothing"]
+__all__ = ["clinc150", "it_tickets", "made_texts", "womens_clothing"]
 
 REVIEWS = ("recommended", "not_recommended")
 """The second class is the rare one: who would not recommend a thing would send it back."""
@@ -60,7 +60,7 @@ def it_tickets(reading: Mapping[str, Any]) -> Parts:
     """
     asked = chosen(reading, _USUAL)
     note = (
-        "The paper has no such data: the same models on 47,837 real tickets, cut at random, "
+        "The paper has no such data: the same models on real tickets, cut at random, "
         "without the shift from logs to golden messages."
     )
     if asked["made"]:
@@ -92,7 +92,7 @@ def womens_clothing(reading: Mapping[str, Any]) -> Parts:
     """
     asked = chosen(reading, _USUAL)
     note = (
-        "The paper has no such data: the same models on 22,641 real reviews, cut at random, "
+        "The paper has no such data: the same models on real reviews, cut at random, "
         "without the shift from logs to golden messages."
     )
     if asked["made"]:
@@ -108,7 +108,8 @@ def womens_clothing(reading: Mapping[str, Any]) -> Parts:
 def clinc150(reading: Mapping[str, Any]) -> Parts:
     """Read requests of 150 intents, the authors' imbalanced variant, with those of no intent.
 
-    Their own parts are kept: train is cut 8:1 into train and steer, val calibrates, test judges.
+    Their own parts are kept: train is cut 8:1 into train and steer, intent by intent for some have
+    25 rows, val calibrates, test judges.
     Only train is imbalanced, so that a prior shifts between logs and golden rows, as in the paper.
 
     Parameters
@@ -139,10 +140,11 @@ def clinc150(reading: Mapping[str, Any]) -> Parts:
     golden = {name: _thinned(rng, inside, name, share) for name in ("val", "test")}
     known = {row["text"] for part in golden.values() for row in part}
     logs = [row for row in _thinned(rng, inside, "train", share) if row["text"] not in known]
+    train, steer = _eight_to_one(logs)
     names = {row["label"]: row["label_name"] for row in inside}
     return Parts(
-        train=_part_of(logs[len(logs) // 9 :]),
-        steer=_part_of(logs[: len(logs) // 9]),
+        train=_part_of(train),
+        steer=_part_of(steer),
         calib=_part_of(golden["val"]),
         test=_part_of(golden["test"]),
         classes=tuple(names[label] for label in sorted(names)),
@@ -203,6 +205,19 @@ def _thinned(
 ) -> list[Mapping[str, Any]]:
     mine = [row for row in rows if row["split"] == split]
     return [mine[i] for i in rng.permutation(len(mine))[: round(share * len(mine))]]
+
+
+def _eight_to_one(
+    rows: Sequence[Mapping[str, Any]],
+) -> tuple[list[Mapping[str, Any]], list[Mapping[str, Any]]]:
+    """Cut rows class by class; of two rows or more each side gets one."""
+    left: list[Mapping[str, Any]] = []
+    right: list[Mapping[str, Any]] = []
+    for label in sorted({row["label"] for row in rows}):
+        mine = [row for row in rows if row["label"] == label]
+        n = max(len(mine) // 9, int(len(mine) > 1))
+        left, right = left + mine[n:], right + mine[:n]
+    return left, right
 
 
 def _part_of(rows: Sequence[Mapping[str, Any]]) -> Part:

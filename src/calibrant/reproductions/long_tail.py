@@ -60,7 +60,7 @@ def long_tail(reading: Mapping[str, Any]) -> Parts:
 
 
 def made_rare(n: int, *, seed: int = 0) -> Part:
-    r"""Make rows up whose true probabilities are known: about one in fourteen is rare.
+    r"""Make rows up whose true probabilities are known: about one in eleven is rare.
 
     $$ \log \frac{\eta}{1 - \eta} = -3.7 + 1.5 x_1 - x_2 + [\text{shop} = \text{new}] $$
 
@@ -75,7 +75,7 @@ def made_rare(n: int, *, seed: int = 0) -> Part:
     --------
     >>> part = made_rare(100_000)
     >>> print(f"{part.labels.mean():.2f} {part.posterior[:, 1].mean():.2f}")
-    0.07 0.07
+    0.09 0.09
     """
     draw = np.random.default_rng(seed)
     first, second = draw.normal(size=(2, n))
@@ -105,6 +105,7 @@ def rare_class(fitted: Fitted) -> dict[str, Any]:
     rare = int(np.bincount(parts.train.labels, minlength=n_classes).argmin())
     found: dict[str, Any] = {
         "class": parts.classes[rare],
+        "place": rare,
         "corrected": bool(fitted.model.correct_prior),
         "log_shift": _log_shift(fitted.model),
     }

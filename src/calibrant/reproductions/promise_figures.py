@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -12,12 +12,17 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics import accuracy, ece, f1_macro, mce, nll, precision_macro, recall_macro
 from calibrant.metrics import true_ce as true_calibration_error
-from calibrant.metrics.binning import bin_index, width_edges
 from calibrant.reproductions.corpus import fresh_messages
 from calibrant.reproductions.figures import WAYS
 from calibrant.reproductions.fitting import Fitted
 from calibrant.reproductions.golden_sets import Population, golden_sets, question_of
 from calibrant.reproductions.parts import Part
+from calibrant.reproductions.reason_curves import (
+    BINS,
+    reliability_of,
+    score_counts,
+    threshold_curves,
+)
 from calibrant.study.promises import Asked, asked_of
 from calibrant.thresholds import OperatingPoint, check_transfer
 from calibrant.thresholds.objective import objective_of
@@ -30,7 +35,6 @@ HOLD = ("precision>=0.85",)
 
 CONFIDENCE = 0.95
 
-_BINS = 10
 _PER_BIN = 1000
 """Rows in a bin of confidence: with fewer, chance adds to a true error."""
 
@@ -39,7 +43,9 @@ def paper_columns(fitted: Fitted) -> dict[str, Any]:
     """Return the columns of the paper's Tables 1 and 2, before and after temperature scaling.
 
     "golden" are the first test rows, as many as the calib part has, so that chance plays the part
-    that it plays in the paper; "test" are all of them.
+    that it plays in the paper; "test" are all of them. "curves" are what the paper's figures draw,
+    of all test rows: reliability diagrams, and where two classes are told apart how scores are
+    spread and what precision and recall a threshold gives.
 
     Parameters
     ----------
@@ -47,18 +53,25 @@ def paper_columns(fitted: Fitted) -> dict[str, Any]:
 
     Returns
     -------
-    {"golden": {"rows": n, "raw": columns, "temperature": columns}, "test": ...}; columns as
-    `columns_of` returns them
+    {"golden": {"rows": n, "raw": columns, "temperature": columns}, "test": ..., "curves": {"raw":
+    {"reliability", "scores", "thresholds"}, "temperature": ...}}; columns as `columns_of` returns
+    them, curves as `calibrant.reproductions.reason_curves` does
     """
-    made = _calibrator(fitted, "temperature")
-    found = {}
+    ways = {way: _calibrator(fitted, way) for way in ("raw", "temperature")}
+    found: dict[str, Any] = {}
     for name, n in (("golden", len(fitted.parts.calib)), ("test", len(fitted.parts.test))):
         labels, logits = fitted.parts.test.labels[:n], fitted.logits["test"][:n]
-        found[name] = {
-            "rows": len(labels),
-            "raw": columns_of(labels, _probs(_calibrator(fitted, "raw"), logits)),
-            "temperature": columns_of(labels, _probs(made, logits)),
-        }
+        columns = {way: columns_of(labels, _probs(made, logits)) for way, made in ways.items()}
+        found[name] = {"rows": len(labels), **columns}
+    return {**found, "curves": {way: _curves(fitted, made) for way, made in ways.items()}}
+
+
+def _curves(fitted: Fitted, made: Any) -> dict[str, Any]:
+    labels, probs = fitted.parts.test.labels, _probs(made, fitted.logits["test"])
+    found: dict[str, Any] = {"reliability": reliability_of(labels, probs)}
+    if probs.shape[1] == 2:
+        found["scores"] = score_counts(probs[:, 1])
+        found["thresholds"] = threshold_curves(labels == 1, probs[:, 1])
     return found
 
 
@@ -87,7 +100,7 @@ def columns_of(labels: IntArray, probs: FloatArray) -> dict[str, Any]:
     The return-reason paper, section 2.2 and Tables 1 and 2.
     """
     of: dict[str, Any] = {"classes": range(probs.shape[1])}
-    binned: dict[str, Any] = {**of, "n_bins": _BINS, "target": "top-label"}
+    binned: dict[str, Any] = {**of, "n_bins": BINS, "target": "top-label"}
     return {
         "accuracy": accuracy(labels, probs, **of),
         "precision": precision_macro(labels, probs, **of),
@@ -96,7 +109,7 @@ def columns_of(labels: IntArray, probs: FloatArray) -> dict[str, Any]:
         "nll": nll(labels, probs, **of),
         "ece": ece(labels, probs, **binned),
         "mce": mce(labels, probs, **binned),
-        "mce_rows": _rows_of_worst_bin(labels, probs),
+        "mce_rows": _rows_of_worst_bin(reliability_of(labels, probs)),
     }
 
 
@@ -151,8 +164,8 @@ def promise(fitted: Fitted) -> dict[str, Any]:
     {"confidence", "calib", "fresh" (numbers of rows), "known" (whether the posterior is),
     "promises": [{"class", "hold", "certified": way, "naive": way, "golden_sets"}]}, where a way is
     {"reached": false, "why"} or {"reached": true, "threshold", "guarantee", "calib": {"precision",
-    "recall"}, "fresh": {"precision": {"value", "low", "high", "n"}, "recall", "truth", "verdict",
-    "held"}}
+    "recall"}, "fresh": {"precision": {"value", "low", "high", "n"}, "recall", "coverage", "truth",
+    "verdict", "held"}}
     """
     classes = fitted.parts.classes
     asked = _asked(fitted)
@@ -242,6 +255,7 @@ def _checked(
     return {
         check.target.rate.name: counted,
         "recall": truth.recall(point.logit),
+        "coverage": truth.acted_on(point.logit) / len(rows),
         "truth": exact,
         "verdict": transfer.verdict,
         "held": None if value is None else check.target.met_by(value),
@@ -269,11 +283,7 @@ def _probs(made: Any, logits: FloatArray) -> FloatArray:
     return np.asarray(made.predict_proba(logits), dtype=np.float64)
 
 
-def _rows_of_worst_bin(labels: IntArray, probs: FloatArray) -> int:
+def _rows_of_worst_bin(bins: Mapping[str, Sequence[Any]]) -> int:
     """Return how many rows the bin of the MCE has."""
-    top = probs.argmax(axis=1)
-    confidence = probs[np.arange(len(probs)), top]
-    place = bin_index(confidence, width_edges(_BINS))
-    count = np.bincount(place, minlength=_BINS)
-    gap = np.bincount(place, (top == labels) - confidence, minlength=_BINS)
-    return int(count[np.argmax(np.abs(gap) / np.maximum(count, 1))])
+    filled = [each for each in zip(*bins.values(), strict=True) if each[0]]
+    return int(max(filled, key=lambda each: abs(each[1] - each[2]))[0])

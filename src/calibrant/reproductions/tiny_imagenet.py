@@ -61,8 +61,7 @@ def tiny_imagenet(reading: Mapping[str, Any]) -> Parts:
     train, steer, calib = _numbered(folder, wnids)
     share = share_of(reading, len(train))
     learn, steering, calibrating, judging = (
-        _part(folder, cut(files, share))
-        for files in (train, steer, calib, _judging(folder, wnids))
+        _part(folder, cut(files, share)) for files in (train, steer, calib, _judging(folder, wnids))
     )
     return Parts(learn, steering, calibrating, judging, _called(folder, wnids), note=_NOTE)
 

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from typing import Any
 
 import torch
-from lightning_fabric import Fabric
 
 from calibrant.errors import InputError
 from calibrant.training.options import TrainingOptions
@@ -42,6 +41,8 @@ def make_fabric(options: TrainingOptions) -> Any:
     many = world > 1
     if many:
         _check_startable(options.devices)
+    from lightning_fabric import Fabric  # imports torch.compile's machinery: seconds
+
     with _quiet():
         fabric = Fabric(
             accelerator=accelerator,

@@ -156,3 +156,21 @@ def test_bad_options_are_named():
         stem=[("svhn", "stem must be 'cifar' or 'tiny_imagenet' or 'imagenet', got 'svhn'")],
     )
     checks.check_numpy_numbers_become_pythons(ResNet110, width=2)
+
+
+@pytest.mark.parametrize("kind", [ResNet50, ResNet110])
+def test_blocks_that_begin_at_zero_pass_on_what_came_in(kind):
+    torch.manual_seed(0)
+    plain = kind(3, 2, width=2).eval()
+    torch.manual_seed(0)
+    model = kind(3, 2, width=2, zero_init=True).eval()
+    x = torch.rand(2, 8, 8, 8)  # what a block gets is never below 0
+    assert torch.equal(model.layer1[1](x), x)
+    assert not torch.equal(plain.layer1[1](x), x)
+    other = {name for name, part in plain.state_dict().items() if not _same(model, name, part)}
+    assert other and all(name.endswith("bn3.weight") for name in other)
+    assert model.config["zero_init"] and not plain.config["zero_init"]
+
+
+def _same(model, name, part):
+    return torch.equal(model.state_dict()[name], part)

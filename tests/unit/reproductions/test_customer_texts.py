@@ -94,7 +94,8 @@ def test_requests():
     assert len(parts.classes) == 150
     check_apart(parts)
     assert np.bincount(parts.test.labels).tolist() == [30] * 150
-    assert len(np.unique(parts.train.labels)) == 150
+    for part in (parts.train, parts.steer):
+        assert len(np.unique(part.labels)) == 150
 
 
 def test_fewer_requests_keep_the_shares_of_the_parts():

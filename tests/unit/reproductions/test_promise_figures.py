@@ -16,6 +16,7 @@ from calibrant.reproductions.fitting import Fitted
 from calibrant.reproductions.golden_sets import Population, golden_sets
 from calibrant.reproductions.parts import Part, Parts
 from calibrant.reproductions.promise_figures import columns_of, paper_columns, promise, true_ce
+from calibrant.reproductions.reason_curves import threshold_curves
 from calibrant.study.promises import asked_of
 
 CLASSES = ("others", "wanted")
@@ -95,6 +96,31 @@ def test_paper_columns_stand_beside_the_size_of_the_golden_set(sure):
     assert raw["accuracy"] == scaled["accuracy"]
     assert raw["nll"] > scaled["nll"]
     assert raw["ece"] > scaled["ece"]
+
+
+def test_curves_say_the_same_as_the_columns(sure):
+    """ECE, MCE and recall can be read off what the figures draw."""
+    found = paper_columns(sure)
+    for way in ("raw", "temperature"):
+        columns, curves = found["test"][way], found["curves"][way]
+        bins = curves["reliability"]
+        filled = [each for each in zip(*bins.values(), strict=True) if each[0]]
+        gaps = np.array([abs(sure_of - right) for _, sure_of, right in filled])
+        rows = np.array([each[0] for each in filled])
+        assert (gaps * rows).sum() / 2000 == pytest.approx(columns["ece"])
+        assert gaps.max() == pytest.approx(columns["mce"])
+        assert sum(curves["scores"]) == 2000
+        assert curves["thresholds"]["recall"][0] == 1.0
+        share = sure.parts.test.labels.mean()
+        assert curves["thresholds"]["precision"][0] == pytest.approx(share)
+    spiky = [sum(found["curves"][way]["scores"][i] for i in (0, -1)) for way in found["curves"]]
+    assert spiky[0] > spiky[1]  # temperature flattens what is too sure
+
+
+def test_a_threshold_that_no_row_reaches_has_no_precision():
+    found = threshold_curves(np.array([True, False]), np.array([0.3, 0.1]))
+    assert found["precision"][-1] is None
+    assert found["recall"][-1] == 0.0
 
 
 # The true error

@@ -79,6 +79,7 @@ def test_what_it_tells():
         f"{first['honest']['ece']:.2%}",
         f"{first['honest']['floor']['mean']:.2%}",
         "Over 2 seeds",
+        "T = 1.585, 5.82% and 2.46%",
     ):
         assert text in found["told"]
 

@@ -1,4 +1,8 @@
-"""A run in a process of its own that kills itself at a given step: `python -m ... FOLDER STEP`."""
+"""Runs that kill themselves at given steps: `python -m ... FOLDER STEP [STEP ...]`.
+
+Each run is a process of its own with a folder of its own, FOLDER/STEP. All are forked from one that
+has imported torch and computed nothing; how each ended is printed, a line for each.
+"""
 
 import os
 import signal
@@ -37,4 +41,9 @@ def run(folder, step=None):
 
 
 if __name__ == "__main__":
-    run(sys.argv[1], int(sys.argv[2]))
+    for step in sys.argv[2:]:
+        child = os.fork()
+        if child == 0:
+            run(os.path.join(sys.argv[1], step), int(step))
+            os._exit(0)
+        print(step, os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)

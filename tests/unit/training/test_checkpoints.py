@@ -25,13 +25,29 @@ def unbroken(tmp_path_factory):
     return resumed_run.run(tmp_path_factory.mktemp("unbroken"))
 
 
-@pytest.mark.parametrize("step", KILLED_AT)
-def test_a_run_killed_at_any_step_ends_with_the_same_weights_to_the_bit(tmp_path, unbroken, step):
-    command = [sys.executable, "-m", "tests.unit.training.resumed_run", str(tmp_path), str(step)]
+@pytest.fixture(scope="module")
+def killed(tmp_path_factory):
+    """How each run ended; what it left is in the folder named after its step."""
+    folder = tmp_path_factory.mktemp("killed")
+    command = [sys.executable, "-m", "tests.unit.training.resumed_run", str(folder)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    died = subprocess.run(command, env=environment, capture_output=True, check=False)
-    assert died.returncode == -signal.SIGKILL, died.stderr.decode()
-    resumed = resumed_run.run(tmp_path)
+    done = subprocess.run(
+        [*command, *map(str, KILLED_AT)],
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    ends = dict(map(int, line.split()) for line in done.stdout.splitlines())
+    return folder, ends, done.stderr
+
+
+@pytest.mark.parametrize("step", KILLED_AT)
+def test_a_run_killed_at_any_step_ends_with_the_same_weights_to_the_bit(killed, unbroken, step):
+    folder, ends, told = killed
+    assert ends[step] == -signal.SIGKILL, told
+    resumed = resumed_run.run(folder / str(step))
     assert same_weights(resumed.model, unbroken.model)
     assert torch.equal(resumed.loss.gammas, unbroken.loss.gammas)
     assert np.array_equal(resumed.loss.history.gamma, unbroken.loss.history.gamma)

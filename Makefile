@@ -15,7 +15,7 @@ demo: $(VENV)/.demo
 	$(BIN)/calibrant demo --out runs/demo
 
 test: $(VENV)/.test
-	$(BIN)/python -m pytest -n 2 --dist loadfile -q
+	$(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

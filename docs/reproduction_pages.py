@@ -58,8 +58,10 @@ _READING = """## How to read the tables
   probabilities, three [calibrators](../calibrators.md), and the one that the package chooses by
   itself. All are fitted on calibration rows that nothing else has used.
 - **Error**: the share of wrong predictions.
-- **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
-  temperature on the steer rows, then the automatic choice. The test rows have no say in it.
+- **Recipe**: the way of training with the least log loss on the calibration rows, cross-validated
+  after the automatic choice of a calibrator. The test rows have no say in it, and steer rows would
+  flatter a loss that follows them, such as AdaFocal. (Runs that do not tell that figure are chosen
+  between as a [study](../study.md) does: least log loss after temperature on the steer rows.)
 - **Seed**: another beginning of the same training. Figures are means over seeds.
 - Methods are called as in the papers: CE is cross-entropy, FL-3 focal loss with gamma 3, LS label
   smoothing. [Losses](../losses.md) explains them.

@@ -236,7 +236,7 @@ def _taken(chosen: Mapping[int, str]) -> str:
 def _bold(found: Found) -> str:
     if found.summary.recipe is None:
         return ""
-    return " In bold: the recipe, chosen on the steer rows."
+    return f" In bold: the recipe, chosen on the {found.summary.recipe.rows} rows."
 
 
 def _machines(runs: Iterable[Mapping[str, Any]]) -> list[str]:

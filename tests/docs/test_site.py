@@ -34,6 +34,7 @@ PACKAGES = (
     "calibrant.losses",
     "calibrant.models",
     "calibrant.ood",
+    "calibrant.reproductions",
     "calibrant.study",
     "calibrant.testing",
     "calibrant.thresholds",

@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant import metrics
 from calibrant.inputs import as_scored
-from calibrant.metrics.binning import bin_index, mass_edges, width_edges
+from calibrant.metrics.binning import mass_edges, width_edges
 from calibrant.metrics.calibration_figures import MeanError, Options, Resampled, ks_estimate
 from calibrant.metrics.influence_figures import (
     ClassRanks,
@@ -20,7 +20,7 @@ from calibrant.metrics.seminorms import binned_size, running_size, smoothed_size
 from calibrant.metrics.smooth import tally_smooth
 from calibrant.metrics.summary import summarise
 from calibrant.metrics.tally import Tally, tally_rows
-from calibrant.testing import WORLDS
+from calibrant.testing import WORLDS, Draw
 
 GAPS = (0.0, 0.01, 0.03, 0.08)
 SIZES = (300, 1000, 5000)

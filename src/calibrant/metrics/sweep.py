@@ -71,9 +71,7 @@ def sweeps(tallies: Sequence[Tally], scheme: Scheme) -> list[FloatArray]:
     going = np.flatnonzero(_falls(hits, mass))  # in all others each distinct score is a bin
     bins = np.zeros(len(tallies), dtype=np.int64)
     bins[going] = 1
-    below, came = (
-        np.pad(np.cumsum(part[going], axis=1), ((0, 0), (1, 0))) for part in (mass, hits)
-    )
+    below, came = (_running(part[going]) for part in (mass, hits))
     for count in range(2, min(MAX_BINS, first.n - 1) + 1):
         if not len(going):
             break
@@ -83,6 +81,10 @@ def sweeps(tallies: Sequence[Tally], scheme: Scheme) -> list[FloatArray]:
         bins[going] = count
     edges = {count: _edges(first, count, scheme) for count in set(bins.tolist())}
     return [edges[count] for count in bins.tolist()]
+
+
+def _running(values: FloatArray) -> FloatArray:
+    return np.pad(np.cumsum(values, axis=1), ((0, 0), (1, 0)))
 
 
 def _edges(tally: Tally, bins: int, scheme: Scheme) -> FloatArray:
@@ -106,8 +108,7 @@ def _falls(hits: FloatArray, mass: FloatArray) -> Any:
     filled = mass > 0
     some = filled.any(axis=0)
     if not filled[:, some].all():  # a mass so small that rounding decides
-        return np.array(
-            [_falls(h, m)[0] for h, m in zip(hits[:, None], mass[:, None], strict=True)]
-        )
+        rows = zip(hits[:, None], mass[:, None], strict=True)
+        return np.concatenate([_falls(*row) for row in rows])
     rate = hits[:, some] / mass[:, some]
     return (rate[:, 1:] < rate[:, :-1]).any(axis=1)

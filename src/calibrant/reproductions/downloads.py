@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -41,6 +42,9 @@ def download(address: str, checksum: str, folder: str, name: str) -> Path:
         )
     import pooch
 
+    pooch.get_logger().setLevel("WARNING")  # it writes to where stderr was when it was imported
+    if not (cache / folder / name).exists():
+        sys.stderr.write(f"downloading {address}\n")
     try:
         found = pooch.retrieve(address, checksum, fname=name, path=cache / folder)
     except OSError as error:  # so are those of the network

@@ -45,12 +45,14 @@ class RunFigures:
     losses : log loss of each test row, for the ways "temperature" and "auto"
     temperature : that was fitted
     chosen : the method that the automatic choice took
+    calib_nll : its cross-validated log loss on the calib rows: what may choose between models
     """
 
     figures: dict[str, dict[str, Any]]
     losses: dict[str, FloatArray]
     temperature: float
     chosen: str
+    calib_nll: float | None = None
 
 
 def run_figures(
@@ -81,12 +83,10 @@ def run_figures(
         fitted[way], figures[way] = made, _measured(test[1], probs)
         if way in ("temperature", "auto"):
             losses[way] = _log_losses(made, *test)
-    return RunFigures(
-        figures,
-        losses,
-        float(fitted["temperature"].temperature_),
-        fitted["auto"].comparison_.chosen,
-    )
+    choice = fitted["auto"].comparison_
+    own = next(each for each in choice.candidates if each.method == choice.chosen)
+    temperature = float(fitted["temperature"].temperature_)
+    return RunFigures(figures, losses, temperature, choice.chosen, own.nll)
 
 
 def _measured(labels: IntArray, probs: FloatArray) -> dict[str, Any]:

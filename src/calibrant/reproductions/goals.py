@@ -39,12 +39,14 @@ class Recipe:
     method, label : of the way of training
     calibrators : that the automatic choice took, by seed
     why : this method and not another, as a sentence
+    rows : that chose it, "calib" or "steer"
     """
 
     method: str
     label: str
     calibrators: Mapping[int, str]
     why: str
+    rows: str = "steer"
 
     @property
     def name(self) -> str:
@@ -57,7 +59,7 @@ class Recipe:
         """Return plain values."""
         taken = {str(seed): each for seed, each in self.calibrators.items()}
         told = {"method": self.method, "label": self.label, "name": self.name, "why": self.why}
-        return {**told, "calibrators": taken}
+        return {**told, "rows": self.rows, "calibrators": taken}
 
 
 @dataclass(frozen=True)
@@ -88,23 +90,26 @@ class Goal:
 
 
 def choose_recipe(methods: Sequence[MethodSummary]) -> Recipe | None:
-    """Return the method with the least mean refinement on the steer rows, as a study chooses.
+    """Return the method with the least mean log loss on the calib rows.
 
-    Refinement is the log loss after temperature scaling. Test rows have no say; of equal ones the
-    first is taken. None where no run tells its refinement.
+    It is cross-validated, after the automatic choice of a calibrator. Steer rows would flatter a
+    loss that follows them, such as AdaFocal: they decide, by the log loss after temperature
+    scaling, only between records that do not tell the other figure. Test rows have no say. Of
+    equal ones the first is taken. None where no run tells either figure.
     """
-    able = [
-        (each.refinement, i, each) for i, each in enumerate(methods) if each.refinement is not None
-    ]
+    rows = "calib" if all(each.calib_nll is not None for each in methods) else "steer"
+    told = [(each.calib_nll if rows == "calib" else each.refinement, each) for each in methods]
+    able = [(figure, i, each) for i, (figure, each) in enumerate(told) if figure is not None]
     if not able:
         return None
     ranked = sorted(able, key=lambda each: (each[0].mean, each[1]))
     least, _, best = ranked[0]
-    why = f"On the steer rows {best.label} has the least log loss after temperature scaling, "
+    after = "the automatic choice of a calibrator" if rows == "calib" else "temperature scaling"
+    why = f"On the {rows} rows {best.label} has the least log loss after {after}, "
     why += f"{least.mean:.4f} ({seeds_words(least.n)})"
     if len(ranked) > 1:
         why += f"; next is {ranked[1][2].label}, {ranked[1][0].mean:.4f}"
-    return Recipe(best.name, best.label, best.chosen, f"{why}.")
+    return Recipe(best.name, best.label, best.chosen, f"{why}.", rows)
 
 
 def best_published(experiment: Experiment) -> float | None:
@@ -160,7 +165,7 @@ def recipe_words(recipe: Recipe, ours: MethodSummary) -> str:
     """Say which ECE_EM the recipe has, where the paper printed none to reach."""
     figure = ours.figure("auto", "ece_em")
     if figure is None:
-        return f"The recipe is {recipe.name}, chosen on the steer rows."
+        return f"The recipe is {recipe.name}, chosen on the {recipe.rows} rows."
     words = _has(recipe, ours, f"{points(figure.value.mean)} %", figure.value.n)
     if figure.floor is not None and figure.floor_q95 is not None:
         words += f"; a calibrated model gets {points(figure.floor)} % on average and up to "
@@ -187,7 +192,7 @@ def _has(recipe: Recipe, ours: MethodSummary, value: str, seeds: int) -> str:
     debiased = ours.mean("auto", "ece_debiased")
     beside = "" if debiased is None else f"debiased ECE (L2) {points(debiased)} %, "
     return (
-        f"The recipe ({recipe.name}, chosen on the steer rows) has ECE_EM {value} "
+        f"The recipe ({recipe.name}, chosen on the {recipe.rows} rows) has ECE_EM {value} "
         f"({beside}{seeds_words(seeds)})"
     )
 

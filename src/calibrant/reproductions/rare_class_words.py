@@ -60,8 +60,8 @@ def _sentences(kinds: Mapping[str, list[list[Extra]]], first: Extra) -> Iterable
     yield (
         f"What looks like a gain is a lower threshold: {recalls[0]} of the class is found "
         f"uncorrected and {recalls[1]} corrected{own}, and a threshold chosen afterwards can be "
-        f"put anywhere. Ranks stay as they are: AUPRC {_range(left, 'raw', 'auprc')} uncorrected, "
-        f"{_range(corrected, 'raw', 'auprc')} corrected{_beside(plain, 'auprc')}."
+        f"put anywhere. Correcting changes no rank: the AUPRC is {_range(left, 'raw', 'auprc')} "
+        f"uncorrected and {_range(corrected, 'raw', 'auprc')} corrected{_beside(plain, 'auprc')}."
     )
 
 

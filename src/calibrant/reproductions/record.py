@@ -59,6 +59,7 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "seconds": fitted.seconds,
         "seconds_of_an_epoch": float(np.median([each.seconds for each in model.records_])),
         "steer": {name: getattr(kept, name) for name in ("refinement", "nll", "ece", "accuracy")},
+        "calib": {"nll": figures.calib_nll},
         "temperature": figures.temperature,
         "chosen": figures.chosen,
         "figures": figures.figures,
@@ -92,7 +93,7 @@ def read_records(folder: str | Path, experiment: Experiment) -> list[dict[str, A
     """Read the records of an experiment, methods in its order, then by seed."""
     place = {method.name: i for i, method in enumerate(experiment.methods)}
     found = []
-    for path in sorted((Path(folder) / experiment.name).glob("*-*.json")):
+    for path in sorted((Path(folder) / experiment.name).glob("[!.]*-*.json")):  # no drafts
         try:
             one = json.loads(path.read_text(encoding="utf-8"))
         except ValueError:

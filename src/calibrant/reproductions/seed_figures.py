@@ -77,6 +77,7 @@ class MethodSummary:
     seeds : that were run
     figures : by way of calibrating, then by name; one that no seed has is not there
     refinement : log loss of the steer rows after temperature scaling
+    calib_nll : cross-validated log loss of the calib rows after the automatic choice
     temperature, seconds, best_epoch : over seeds
     chosen : the calibrator that the automatic choice took, by seed
     published : the paper's figures, in percent
@@ -89,6 +90,7 @@ class MethodSummary:
     seeds: tuple[int, ...]
     figures: Mapping[str, Mapping[str, SeedFigure]]
     refinement: Spread | None
+    calib_nll: Spread | None
     temperature: Spread | None
     seconds: Spread | None
     best_epoch: Spread | None
@@ -108,7 +110,7 @@ class MethodSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        spreads = ("refinement", "temperature", "seconds", "best_epoch", "nll", "nll_scaled")
+        spreads = ("refinement", "calib_nll", "temperature", "seconds", "best_epoch")
         return {
             "name": self.name,
             "label": self.label,
@@ -119,7 +121,7 @@ class MethodSummary:
             },
             "chosen": {str(seed): taken for seed, taken in self.chosen.items()},
             "published": dict(self.published),
-            **{name: _plain(getattr(self, name)) for name in spreads},
+            **{name: _plain(getattr(self, name)) for name in (*spreads, "nll", "nll_scaled")},
         }
 
 
@@ -166,6 +168,7 @@ def method_of(
         seeds=tuple(int(each["seed"]) for each in records),
         figures={way: found for way, found in of_ways.items() if found},
         refinement=spread_of((each.get("steer") or {}).get("refinement") for each in records),
+        calib_nll=spread_of((each.get("calib") or {}).get("nll") for each in records),
         temperature=spread_of(each.get("temperature") for each in records),
         seconds=spread_of(each.get("seconds") for each in records),
         best_epoch=spread_of(each.get("best_epoch") for each in records),

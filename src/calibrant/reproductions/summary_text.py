@@ -124,7 +124,7 @@ def _legend(summary: Summary, figure: str) -> str:
         f"{_baseline_label(summary)} + T: the same rows, paired; below 0 is better. Error in %."
     )
     if summary.recipe is not None:
-        words += " *: the recipe, chosen on the steer rows."
+        words += f" *: the recipe, chosen on the {summary.recipe.rows} rows."
     return words
 
 

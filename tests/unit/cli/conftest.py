@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.few_draws import few_draws
 from typer.testing import CliRunner
 
 from calibrant.cli.main import app
@@ -16,10 +17,15 @@ SOURCE = Path(__file__).parents[3] / "src"
 
 @pytest.fixture
 def cli(monkeypatch):
-    """Run the real command line in this process."""
+    """Run the real command line in this process, with rough intervals.
+
+    As many draws as users get are made where the command line is a process: `spawn`, the README
+    and the pages of the documentation, which show intervals and floors.
+    """
     for name in [name for name in os.environ if name.startswith("CALIBRANT_")]:
         monkeypatch.delenv(name)
-    return lambda *words, **extra: CliRunner().invoke(app, [str(word) for word in words], **extra)
+    with few_draws():
+        yield lambda *words, **extra: CliRunner().invoke(app, [str(w) for w in words], **extra)
 
 
 @pytest.fixture

@@ -136,3 +136,17 @@ def test_goals_stay_open_at_other_sizes():
     assert {each.state for each in found.goals} == {"open"}
     assert found.goals[0].sentence.endswith(": no verdict at size toy.")
     assert not found.faithful
+
+
+def test_calib_rows_choose_where_every_method_tells_them():
+    """A loss that follows the steer rows looks better there than it is."""
+    nll = {"ce": 0.5, "focal": 0.6}
+    runs = [{**each, "calib": {"nll": nll[each["method"]]}} for each in made_runs()]
+    recipe = made_summary(runs).recipe
+    assert (recipe.method, recipe.rows) == ("ce", "calib")  # by steer rows it is the focal one
+    assert recipe.why == (
+        "On the calib rows CE has the least log loss after the automatic choice of a calibrator, "
+        "0.5000 (mean of 3 seeds); next is FL-3, 0.6000."
+    )
+    told = [{**each, "calib": None} if each["method"] == "ce" else each for each in runs]
+    assert made_summary(told).recipe.rows == "steer"

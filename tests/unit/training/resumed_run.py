@@ -8,6 +8,7 @@ import os
 import signal
 import sys
 
+import lightning_fabric  # noqa: F401  once for all, where each run would import it
 import torch
 from tests.unit.training.runs import blobs, net, options
 

@@ -29,15 +29,10 @@ def unbroken(tmp_path_factory):
 def killed(tmp_path_factory):
     """How each run ended; what it left is in the folder named after its step."""
     folder = tmp_path_factory.mktemp("killed")
-    command = [sys.executable, "-m", "tests.unit.training.resumed_run", str(folder)]
+    module = "tests.unit.training.resumed_run"
+    command = [sys.executable, "-m", module, str(folder), *map(str, KILLED_AT)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*command, *map(str, KILLED_AT)],
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     ends = dict(map(int, line.split()) for line in done.stdout.splitlines())
     return folder, ends, done.stderr

@@ -1,0 +1,125 @@
+"""Runs and their records: every experiment at toy size, going on, and what is refused."""
+
+import json
+
+import numpy as np
+import pytest
+
+from calibrant.errors import InputError
+from calibrant.reproductions import Asked, experiment_named, experiments, reproduce
+from calibrant.reproductions.figures import FIGURES, WAYS
+from calibrant.reproductions.record import read_losses, read_records
+from calibrant.reproductions.summary import summarise
+
+TOY = [one for one in experiments().values() if one.run and "toy" in one.sizes]
+
+
+@pytest.mark.parametrize("one", TOY, ids=lambda one: one.name)
+def test_it_runs_at_toy_size_without_any_data_file(one, tmp_path, monkeypatch):
+    monkeypatch.delenv("CALIBRANT_DATA", raising=False)
+    toy = one.at("toy")
+    method = toy.methods[-1].name
+    asked = Asked(size="toy", methods=[method], seeds=[0])
+    [path] = reproduce(one, tmp_path, asked)
+    record = json.loads(path.read_text(), parse_constant=_refuse)
+    assert (record["experiment"], record["method"], record["seed"]) == (one.name, method, 0)
+    assert set(record["figures"]) == set(WAYS)
+    for figures in record["figures"].values():
+        assert set(figures) == set(FIGURES)
+        assert 0 <= figures["error"]["low"] <= figures["error"]["value"] <= figures["error"]["high"]
+    assert set(record["extras"]) == set(one.extras)
+    assert len(record["history"]) == record["epochs"] == len(record["test_history"])
+    losses = read_losses(tmp_path, toy)[method, 0]
+    assert len(losses["auto"]) == record["rows"]["test"]
+    told = record["figures"]["auto"]["nll"]["value"]
+    assert losses["auto"].mean() == pytest.approx(told, rel=1e-4)
+    summary = summarise(toy, read_records(tmp_path, toy), read_losses(tmp_path, toy))
+    assert summary.sentences
+    if one.once:
+        notes = json.loads((tmp_path / one.name / "notes.json").read_text())
+        assert set(notes) == set(one.once)
+
+
+def _refuse(constant):
+    raise AssertionError(f"{constant} is not JSON")
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """Two runs of the toy size."""
+    out = tmp_path_factory.mktemp("done")
+    reproduce(experiment_named("newsgroups-cnn"), out, Asked(size="toy", seeds=[0]))
+    return out
+
+
+def _copied(done, tmp_path):
+    import shutil
+
+    return shutil.copytree(done, tmp_path / "copy")
+
+
+def test_what_is_there_is_not_run_again(done, tmp_path):
+    out, one, told = _copied(done, tmp_path), experiment_named("newsgroups-cnn"), []
+    before = {path.name: path.stat().st_mtime_ns for path in (out / one.name).iterdir()}
+    reproduce(one, out, Asked(size="toy", seeds=[0]), progress=told.append)
+    assert told == []
+    assert before == {path.name: path.stat().st_mtime_ns for path in (out / one.name).iterdir()}
+    (out / one.name / "ce-0.json").unlink()  # as after an interruption: only this one is run
+    reproduce(one, out, Asked(size="toy", seeds=[0]), progress=told.append)
+    assert told == ["newsgroups-cnn: reading", "newsgroups-cnn: CE, seed 0 (1 of 1)"]
+
+
+def test_the_same_run_gives_the_same_figures(done, tmp_path):
+    one = experiment_named("newsgroups-cnn")
+    asked = Asked(size="toy", methods=["ce"], seeds=[0])
+    [path] = reproduce(one, tmp_path, asked)
+    again, first = (
+        json.loads(path.read_text()),
+        json.loads((done / one.name / "ce-0.json").read_text()),
+    )
+    for key in ("figures", "temperature", "chosen", "test_history", "bins"):
+        assert again[key] == first[key]
+
+
+def test_a_run_that_was_made_otherwise_is_not_mixed_in(done, tmp_path):
+    out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn")
+    with pytest.raises(InputError, match="of size 'toy' with its own options, and this one is of"):
+        reproduce(one, out, Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}))
+    with pytest.raises(InputError, match="choose another --out, or say --again"):
+        reproduce(one, out, Asked(size="small", methods=["ce"], seeds=[0]))
+    asked = Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}, again=True)
+    [path] = reproduce(one, out, asked)
+    assert json.loads(path.read_text())["epochs"] == 2
+
+
+def test_the_test_rows_of_an_epoch_are_measured_as_the_kept_model_is(done):
+    record = json.loads((done / "newsgroups-cnn" / "ce-0.json").read_text())
+    last, raw = record["test_history"][record["best_epoch"]], record["figures"]["raw"]
+    for name in ("error", "ece_em", "nll"):
+        assert last[name] == pytest.approx(raw[name]["value"], rel=1e-4)
+
+
+def test_a_record_that_is_none_is_named(done, tmp_path):
+    out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn").at("toy")
+    (out / one.name / "ce-1.json").write_text("{")
+    with pytest.raises(InputError, match=r"ce-1\.json is not the record of a run: delete it"):
+        read_records(out, one)
+    (out / one.name / "ce-1.json").write_text('{"schema": 9}')
+    with pytest.raises(InputError, match="in format 1: delete it"):
+        read_records(out, one)
+
+
+def test_a_folder_that_cannot_be_made_is_told_before_anything_is_read(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match="cannot be made a folder"):
+        reproduce(experiment_named("newsgroups-cnn"), tmp_path / "file", Asked(size="toy"))
+
+
+def test_bins_and_gammas_are_those_of_the_first_seed(done):
+    ce, ada = (
+        json.loads((done / "newsgroups-cnn" / f"{name}-0.json").read_text())
+        for name in ("ce", "adafocal")
+    )
+    assert np.shape(ada["gammas"]) == (1, 15)
+    assert ce["gammas"] is None
+    assert np.shape(ce["bins"]["confidence"]) == (1, 15)

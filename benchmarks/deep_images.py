@@ -6,7 +6,9 @@
 
 from __future__ import annotations
 
+import json
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +17,7 @@ from benchmarks.gpu import cifar10, gpu_name, random_images
 from benchmarks.harness import Size
 from benchmarks.outcome import Outcome, within
 
-__all__ = ["measure"]
+__all__ = ["measure", "with_earlier"]
 
 SCHEDULE: dict[str, Any] = {
     "epochs": 30, "batch_size": 128, "learning_rate": 0.1, "schedule": "linear", "warmup": 0.2,
@@ -26,6 +28,7 @@ TOY: dict[str, Any] = {
     "epochs": 1, "batch_size": 16, "model_options": {"width": 2}, "device": "cpu",
 }  # fmt: skip
 LIMIT = 6.5  # percent
+OTHERS = "other schedules, ce"
 
 
 def measure(size: Size) -> list[Outcome]:
@@ -40,6 +43,8 @@ def measure(size: Size) -> list[Outcome]:
     steer, train = order[: len(order) // 10], order[len(order) // 10 :]
     rows = (images, labels), train, steer, test
     figures = _run(*rows, size)
+    if size == "full":
+        figures = with_earlier(figures, _saved())
     goal = f"CIFAR-10 ResNet-50, epochs: {figures['epochs']}, cross-entropy: test error"
     return [within(goal, figures["error"], LIMIT if size == "full" else 100.1, "%", figures)]
 
@@ -70,4 +75,22 @@ def _run(rows: Any, train: Any, steer: Any, test: Any, size: Size) -> dict[str, 
         "nll_scaled": round(float(nll(test[1], scaled)), 4),
         "temperature": round(float(scaling.temperature_), 3),
         "gpu": gpu_name(),
+        "settings": SCHEDULE if size == "full" else TOY,
     }
+
+
+def with_earlier(figures: dict[str, Any], saved: dict[str, Any] | None) -> dict[str, Any]:
+    """Keep runs with other settings beside a new one: the best of several looks too good."""
+    if saved is None:
+        return figures
+    *others, last = [*saved.get(OTHERS, []), {k: v for k, v in saved.items() if k != OTHERS}]
+    kept = [last, *others] if last.get("settings") != figures["settings"] else others
+    return {**figures, OTHERS: kept} if kept else figures
+
+
+def _saved() -> dict[str, Any] | None:
+    path = Path(__file__).parent / "results" / "deep_images.json"
+    if not path.exists():
+        return None
+    details: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))["goals"][0]["details"]
+    return details

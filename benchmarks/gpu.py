@@ -45,11 +45,11 @@ def newsgroups() -> dict[str, NDArray[Any]]:
 
 
 def _data(folder: str, name: str) -> Path:
-    root = os.environ.get("CALIBRANT_DATA")
-    path = Path(root or "", folder, name)
-    if not root or not path.is_file():
-        raise FileNotFoundError(f"set CALIBRANT_DATA to a folder that holds {folder}/{name}.")
-    return path
+    roots = os.environ.get("CALIBRANT_DATA", "").split(os.pathsep)
+    for root in filter(None, roots):
+        if (path := Path(root, folder, name)).is_file():
+            return path
+    raise FileNotFoundError(f"set CALIBRANT_DATA to a folder that holds {folder}/{name}.")
 
 
 def _strips(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:

@@ -92,7 +92,10 @@ def _runs(details: Mapping[str, Any], loss: str = "ce") -> Iterator[tuple[str, M
 def _schedule(settings: Mapping[str, Any]) -> str:
     words = {"schedule": "{}", "learning_rate": "rate {}", "warmup": "warm-up {}",
              "weight_decay": "decay {}"}  # fmt: skip
-    return ", ".join(how.format(settings[name]) for name, how in words.items() if name in settings)
+    told = [how.format(settings[name]) for name, how in words.items() if name in settings]
+    if (settings.get("model_options") or {}).get("zero_init"):
+        told.append("blocks that begin at zero")
+    return ", ".join(told)
 
 
 def _told(goal: Mapping[str, Any]) -> str:

@@ -37,8 +37,9 @@ CORE = (
 EXTRAS: dict[str, tuple[str, ...]] = {
     "torch": ("torch", "lightning-fabric", "safetensors", "tokenizers"),
     "transformers": ("transformers",),
+    "reproductions": ("pillow", "pooch"),
 }
-_MODULES = {"scikit-learn": "sklearn", "lightning-fabric": "lightning_fabric"}
+_MODULES = {"scikit-learn": "sklearn", "lightning-fabric": "lightning_fabric", "pillow": "PIL"}
 _WITHOUT = dict.fromkeys(("plotly", "jinja2"), "without it no report.html is written")
 """What does not work where a package is missing, if only that."""
 
@@ -136,13 +137,21 @@ def _data_folder() -> dict[str, Any]:
     value = os.environ.get("CALIBRANT_DATA")
     if not value:
         return {"path": None, "state": "CALIBRANT_DATA is not set"}
-    folder = Path(value)
+    folders = [each for each in value.split(os.pathsep) if each]
+    states = [_state_of(Path(each)) for each in folders]
+    if len(folders) == 1:
+        return {"path": value, "state": states[0]}
+    told = (f"{folder}: {state}" for folder, state in zip(folders, states, strict=True))
+    return {"path": value, "state": "; ".join(told)}
+
+
+def _state_of(folder: Path) -> str:
     if not folder.is_dir():
-        return {"path": value, "state": "no such folder"}
+        return "no such folder"
     try:
-        return {"path": value, "state": f"{len(list(folder.iterdir()))} entries"}
+        return f"{len(list(folder.iterdir()))} entries"
     except OSError as error:
-        return {"path": value, "state": f"not readable: {error.strerror}"}
+        return f"not readable: {error.strerror}"
 
 
 def _cores() -> int:

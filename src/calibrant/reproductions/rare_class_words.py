@@ -56,7 +56,8 @@ def _sentences(kinds: Mapping[str, list[list[Extra]]], first: Extra) -> Iterable
         f"Platt scaling brings them to {_range(left, 'platt', 'ece_em')}."
     )
     recalls = [_spread([_place_recall(each) for each in kind]) for kind in (left, corrected)]
-    own = f" ({_spread([_place_recall(each) for each in plain])} as trained)" if plain else ""
+    own = _spread([_place_recall(each) for each in plain]) if plain else ""
+    own = f" (plain cross-entropy: {own})" if plain else ""
     yield (
         f"What looks like a gain is a lower threshold: {recalls[0]} of the class is found "
         f"uncorrected and {recalls[1]} corrected{own}, and a threshold chosen afterwards can be "

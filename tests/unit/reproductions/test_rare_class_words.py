@@ -47,6 +47,7 @@ def test_means_over_seeds_and_ranges_over_methods():
     assert "leaves the uncorrected at 5.0 to 10.0 %" in two
     assert "brings them to 1.0 to 2.0 %" in two
     assert "20.0 to 40.0 % of the class is found uncorrected and 2.0 % corrected" in three
+    assert "corrected (plain cross-entropy: 2.1 %), and a threshold" in three
     assert "the AUPRC is 70.0 % uncorrected and 70.0 % corrected" in three
 
 

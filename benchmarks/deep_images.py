@@ -80,12 +80,12 @@ def _run(rows: Any, train: Any, steer: Any, test: Any, size: Size) -> dict[str, 
 
 
 def with_earlier(figures: dict[str, Any], saved: dict[str, Any] | None) -> dict[str, Any]:
-    """Keep runs with other settings beside a new one: the best of several looks too good."""
+    """Keep every run of before beside a new one: the best of several looks too good."""
     if saved is None:
         return figures
-    *others, last = [*saved.get(OTHERS, []), {k: v for k, v in saved.items() if k != OTHERS}]
-    kept = [last, *others] if last.get("settings") != figures["settings"] else others
-    return {**figures, OTHERS: kept} if kept else figures
+    beside = {name: kept for name, kept in saved.items() if name.startswith("other schedules")}
+    last = {name: value for name, value in saved.items() if name not in beside}
+    return {**figures, **beside, OTHERS: [last, *beside.get(OTHERS, [])]}
 
 
 def _saved() -> dict[str, Any] | None:

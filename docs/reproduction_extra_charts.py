@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +18,6 @@ if TYPE_CHECKING:
 
 BEFORE, AFTER, THIRD = "#D55E00", "#0072B2", "#009E73"
 
-_SETTING = re.compile(r"adafocal:(?P<name>\w+)=(?P<value>[^,]+)")
 _SETTINGS = {
     "n_bins": "number of bins",
     "strength": "lambda, the strength of each step",
@@ -147,23 +145,36 @@ def ablations(found: Found) -> Figure | None:
 def settings(found: Found) -> dict[str, list[tuple[str, MethodSummary]]]:
     """Return the methods that change one setting of AdaFocal, by setting, values in their order.
 
-    Plain AdaFocal stands among them at its own value.
+    The one that they are a change of, plain AdaFocal or one of another strength, stands among them
+    at its own value.
     """
-    losses = {each.name: str(each.options.get("loss", "")) for each in found.experiment.methods}
+    known = {
+        each.name: _options(str(each.options.get("loss", ""))) for each in found.experiment.methods
+    }
+    there = {each.name: each for each in found.summary.methods if known.get(each.name) is not None}
     found_for: dict[str, list[tuple[str, MethodSummary]]] = {}
-    usual = None
-    for each in found.summary.methods:
-        told = _SETTING.fullmatch(losses.get(each.name, ""))
-        if losses.get(each.name) == "adafocal":
-            usual = each
-        elif told and told["name"] in _SETTINGS:
-            found_for.setdefault(told["name"], []).append((told["value"], each))
-    if sum(map(len, found_for.values())) < 2:  # one loss with an option is no series
+    for name, each in there.items():
+        options = dict(known[name] or {})
+        varied = [key for key in options if key in _SETTINGS and key != "strength"] or list(options)
+        if len(varied) != 1 or varied[0] not in _SETTINGS:
+            continue
+        series = found_for.setdefault(varied[0], [])
+        series.append((options.pop(varied[0]), each))
+        base = next((name for name, other in known.items() if other == options), None)
+        if base in there and all(one is not there[base] for _, one in series):
+            series.append((_usual_value(varied[0]), there[base]))
+    if sum(map(len, found_for.values())) < 3:  # one loss with an option is no series
         return {}
-    if usual is not None:
-        for name, values in found_for.items():
-            values.append((_usual_value(name), usual))
     return {name: sorted(each, key=lambda one: _place(one[0])) for name, each in found_for.items()}
+
+
+def _options(loss: str) -> dict[str, str] | None:
+    """Return the options of AdaFocal that count for a chart; None for another loss."""
+    name, _, told = loss.partition(":")
+    if name != "adafocal":
+        return None
+    pairs = (each.split("=") for each in told.split(",") if "=" in each)
+    return {key: value for key, value in pairs if key != "min_count"}
 
 
 def _usual_value(name: str) -> str:

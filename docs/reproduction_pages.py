@@ -50,18 +50,18 @@ _READING = """## How to read the tables
   fall by chance: its mean, and in brackets what it stays under 95 times in 100. No model can be
   expected to do better. [Intervals and floors](../intervals-and-floors.md) tells how it is found.
 - **ECE_EM** and **ECE_EW** in sentences are ECE with bins of equal mass and of equal width;
-  *debiased* has the mean of chance taken off, *sweep* chooses the number of bins by itself, and
-  **SE** is a standard error.
+  *debiased* (of squared gaps, so not always the smaller one) has the mean of chance taken off,
+  *sweep* chooses the number of bins by itself, and **SE** is a standard error.
 - **Interval**: where the calibration error of one run would lie on endlessly many rows, with 95 %
   confidence.
 - **As trained**, **temperature**, **ETS**, **spline**, **automatic choice**: the network's own
   probabilities, three [calibrators](../calibrators.md), and the one that the package chooses by
   itself. All are fitted on calibration rows that nothing else has used.
 - **Error**: the share of wrong predictions.
-- **Recipe**: the way of training with the least log loss on the calibration rows, cross-validated
-  after the automatic choice of a calibrator. The test rows have no say in it, and steer rows would
-  flatter a loss that follows them, such as AdaFocal. (Runs that do not tell that figure are chosen
-  between as a [study](../study.md) does: least log loss after temperature on the steer rows.)
+- **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
+  temperature on the steer rows, then the automatic choice. The test rows have no say in it. Steer
+  rows flatter a loss that follows them, such as AdaFocal: where calibration rows, cross-validated,
+  would choose otherwise, a sentence says what and how that fares.
 - **Seed**: another beginning of the same training. Figures are means over seeds.
 - Methods are called as in the papers: CE is cross-entropy, FL-3 focal loss with gamma 3, LS label
   smoothing. [Losses](../losses.md) explains them.
@@ -143,7 +143,7 @@ def _overview(found: Mapping[str, Found]) -> str:
     rows = [_overview_row(one) for one in found.values()]
     return (
         "## At a glance\n\nThe paper's best is the smallest of its figures, whichever method had "
-        "it; our recipe was chosen before the test rows were looked at. All in %, below our ECE "
+        "it; our recipe was chosen without the test rows. All in %, below our ECE "
         "its interval.\n\n"
         f"{dense(table(head, rows))}\n"
         "The verdict: is the ECE at most the paper's best, or what chance allows; is the error "

@@ -69,7 +69,8 @@ def read_one(folder: Path, experiment: Experiment) -> Found | None:
     kept = {(one["method"], one["seed"]) for one in runs}
     losses = {key: each for key, each in read_losses(folder, there).items() if key in kept}
     notes = folder / experiment.name / "notes.json"
-    told = json.loads(notes.read_text(encoding="utf-8")) if notes.exists() else {}
+    saved = json.loads(notes.read_text(encoding="utf-8")) if notes.exists() else {}
+    told = saved.get("notes", {}) if saved.get("size") == size else {}
     return Found(there, runs, summarise(there, runs, losses), told) if runs else None
 
 

@@ -76,7 +76,8 @@ def one_of(tmp_path, *runs, notes=None):
         keep(tmp_path, run)
     name = runs[0]["experiment"]
     if notes:
-        (tmp_path / name / "notes.json").write_text(json.dumps(notes), encoding="utf-8")
+        saved = {"size": runs[0]["size"], "notes": notes}
+        (tmp_path / name / "notes.json").write_text(json.dumps(saved), encoding="utf-8")
     return read_one(tmp_path, experiments()[name])
 
 
@@ -278,7 +279,7 @@ def test_promises_are_shown_with_whether_they_were_kept(tmp_path, given, shown):
 
 def test_settings_of_adafocal_stand_in_the_order_of_their_values(tmp_path):
     name = "adafocal-ablations"
-    methods = ("default", "bins-50", "bins-5", "gamma_max-50", "mode-paper")
+    methods = ("default", "bins-50", "bins-5", "strength-5", "gamma_max-50", "mode-paper")
     found = one_of(tmp_path / "runs", *(record(name, method) for method in methods))
     values = {knob: [value for value, _ in each] for knob, each in settings(found).items()}
     assert values["n_bins"] == ["5", "15", "50"]

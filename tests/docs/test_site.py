@@ -177,7 +177,7 @@ def test_a_wrong_exit_code_a_wrong_word_and_a_wrong_number_are_found(tmp_path):
 
 def test_a_warm_start_is_a_process_like_a_cold_one(tmp_path, warm):
     here = {**blocks.environment(), "CALIBRANT_JSON": "1"}
-    for words in (["evaluate", "--help"], ["evaluate", "nowhere.csv"], ["evaluate"], ["doctor"]):
+    for words in (["evaluate", "--help"], ["evaluate", "nowhere.csv"], ["compare"]):
         for env in (blocks.environment(), here):
             once = cold(words, tmp_path, env)
             assert warm(words, tmp_path, env) == once  # the first time cold as well

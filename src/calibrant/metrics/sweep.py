@@ -77,7 +77,8 @@ def sweeps(tallies: Sequence[Tally], scheme: Scheme) -> list[FloatArray]:
             break
         starts = _starts(first, below[0], count, scheme)
         kept = ~_falls(np.diff(came[:, starts]), np.diff(below[:, starts]))
-        going, below, came = (part if kept.all() else part[kept] for part in (going, below, came))
+        if not kept.all():
+            going, below, came = going[kept], below[kept], came[kept]
         bins[going] = count
     edges = {count: _edges(first, count, scheme) for count in set(bins.tolist())}
     return [edges[count] for count in bins.tolist()]

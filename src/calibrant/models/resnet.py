@@ -133,7 +133,7 @@ class ResNet50(_ResNet):
         a 7x7 convolution and a max-pool, each of stride 2, and the mean over the last map.
     width : channels of the first stage; 64 is the published network
     zero_init : whether the last batch norm of each block begins with scale 0, so that the block
-        begins by passing on what came in. It helps short runs; the papers on calibration do without
+        begins by passing on what came in; the papers on calibration do without
 
     Examples
     --------
@@ -166,7 +166,7 @@ class ResNet110(_ResNet):
     stem : "cifar", "tiny_imagenet" or "imagenet", as for `ResNet50`
     width : channels of the first stage; 64 is the published network
     zero_init : whether the last batch norm of each block begins with scale 0, so that the block
-        begins by passing on what came in. It helps short runs; the papers on calibration do without
+        begins by passing on what came in; the papers on calibration do without
 
     Examples
     --------

@@ -51,12 +51,13 @@ class Experiment:
     methods : ways of training
     training : arguments of the classifier that all methods share
     seeds : that the full size is run with
-    sizes : what is other at size "small" and "toy": `training` to merge, `seeds`, `methods` by
-        name, `rows` for the loader
+    sizes : what is other at size "small" and "toy": `training` and `reading` to merge, `seeds`,
+        `methods` by name, `needs`; or other `data`, which are read with that `reading` alone
     reading : options of the loader
     extras : names of further figures; see `calibrant.reproductions.extras`
     once : names of what is computed once for all runs; see `calibrant.reproductions.extras`
     published : figures of the paper in percent, by method: `ece_em`, `ece_em_scaled`, ...
+    published_rows : test rows of the paper, where they are not as many as ours
     reach : figures to reach, such as `ece_em`, in percent
     minutes : that a run of one method and seed takes, by hardware
     faithful : whether it is trained on the paper's schedule: only then orders can be compared
@@ -78,6 +79,7 @@ class Experiment:
     extras: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    published_rows: int | None = None
     reach: Mapping[str, float] = field(default_factory=dict)
     minutes: Mapping[str, float] = field(default_factory=dict)
     faithful: bool = True
@@ -95,12 +97,16 @@ class Experiment:
             raise InputError(
                 f"{self.name} has no size {size!r}: it has {_listed(['full', *self.sizes])}."
             )
+        training = _merged(self.training, other.get("training", {}))
+        methods = self.chosen(other["methods"]) if "methods" in other else self.methods
         return replace(
             self,
-            training={**self.training, **other.get("training", {})},
-            reading={**self.reading, **other.get("reading", {})},
+            data=other.get("data", self.data),
+            training=training,
+            reading={**({} if "data" in other else self.reading), **other.get("reading", {})},
             seeds=tuple(other.get("seeds", self.seeds)),
-            methods=self.chosen(other["methods"]) if "methods" in other else self.methods,
+            # What a size says goes for all methods, those with an option of their own too.
+            methods=tuple(_without(each, other.get("training", {})) for each in methods),
             needs=tuple(other.get("needs", self.needs)),
         )
 
@@ -132,7 +138,9 @@ def experiments() -> Mapping[str, Experiment]:
 
 def experiment_named(name: str) -> Experiment:
     """Return an experiment; an unknown name is answered with the nearest ones."""
-    return _one(dict(experiments()), name, "reproduction", "calibrant reproduce --list shows them")
+    known = dict(experiments())
+    found: Experiment = _one(known, name, "reproduction", "calibrant reproduce --list shows them")
+    return found
 
 
 def _read(file: str, text: str) -> Experiment:
@@ -147,6 +155,20 @@ def _read(file: str, text: str) -> Experiment:
         return Experiment(methods=methods, **saved)
     except TypeError as error:
         raise InputError(f"the config {file} is not an experiment: {error}.") from None
+
+
+def _merged(of_all: Mapping[str, Any], of_size: Mapping[str, Any]) -> dict[str, Any]:
+    """Put options of a size over those of all sizes; those of the network one by one."""
+    both = {**of_all, **of_size}
+    same = of_all.get("model") == both.get("model")
+    if same and "model_options" in of_all and "model_options" in of_size:
+        both["model_options"] = {**of_all["model_options"], **of_size["model_options"]}
+    return both
+
+
+def _without(method: Method, options: Mapping[str, Any]) -> Method:
+    own = {name: value for name, value in method.options.items() if name not in options}
+    return replace(method, options=own)
 
 
 def _one(known: Mapping[str, Any], name: str, what: str, where: str) -> Any:

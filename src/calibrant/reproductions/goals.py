@@ -17,7 +17,15 @@ from calibrant.reproductions.summary_words import (
     seeds_words,
 )
 
-__all__ = ["Goal", "Recipe", "best_published", "choose_recipe", "goals_of", "recipe_words"]
+__all__ = [
+    "Goal",
+    "Recipe",
+    "beside_words",
+    "best_published",
+    "choose_recipe",
+    "goals_of",
+    "recipe_words",
+]
 
 State = Literal["reached", "missed", "open"]
 
@@ -89,18 +97,20 @@ class Goal:
         return self.sentence
 
 
-def choose_recipe(methods: Sequence[MethodSummary]) -> Recipe | None:
-    """Return the method with the least mean log loss on the calib rows.
+def choose_recipe(
+    methods: Sequence[MethodSummary], rows: Literal["steer", "calib"] = "steer"
+) -> Recipe | None:
+    """Return the method with the least mean log loss, by rows that are not reported on.
 
-    It is cross-validated, after the automatic choice of a calibrator. Steer rows would flatter a
-    loss that follows them, such as AdaFocal: they decide, by the log loss after temperature
-    scaling, only between records that do not tell the other figure. Test rows have no say. Of
-    equal ones the first is taken. None where no run tells either figure.
+    On the steer rows it is the log loss after temperature scaling: the rule of a study. It flatters
+    a loss that follows these rows, such as AdaFocal. On the calib rows it is cross-validated, after
+    the automatic choice of a calibrator; a promise that is certified on the same rows has then to
+    pay for the choice. Test rows have no say. Of equal methods the first is taken. None where a
+    method does not tell its figure.
     """
-    rows = "calib" if all(each.calib_nll is not None for each in methods) else "steer"
     told = [(each.calib_nll if rows == "calib" else each.refinement, each) for each in methods]
     able = [(figure, i, each) for i, (figure, each) in enumerate(told) if figure is not None]
-    if not able:
+    if not able or (rows == "calib" and len(able) < len(methods)):
         return None
     ranked = sorted(able, key=lambda each: (each[0].mean, each[1]))
     least, _, best = ranked[0]
@@ -110,6 +120,21 @@ def choose_recipe(methods: Sequence[MethodSummary]) -> Recipe | None:
     if len(ranked) > 1:
         why += f"; next is {ranked[1][2].label}, {ranked[1][0].mean:.4f}"
     return Recipe(best.name, best.label, best.chosen, f"{why}.", rows)
+
+
+def beside_words(methods: Sequence[MethodSummary], recipe: Recipe | None) -> str | None:
+    """Say what the calib rows would have chosen, where that is another method."""
+    other = choose_recipe(methods, "calib")
+    if other is None or recipe is None or other.method == recipe.method:
+        return None
+    ours = next(each for each in methods if each.name == other.method)
+    figure, error = ours.figure("auto", "ece_em"), ours.mean("auto", "error")
+    if figure is None or error is None:
+        return None
+    return (
+        f"{other.why.removesuffix('.')}: {other.name} has ECE_EM {points(figure.value.mean)} % and "
+        f"error {points(error)} %. That is no goal: the rule of a study is the one above."
+    )
 
 
 def best_published(experiment: Experiment) -> float | None:
@@ -134,6 +159,7 @@ def goals_of(
     baseline: str | None,
     *,
     size: str = "full",
+    whole: bool = True,
 ) -> tuple[Goal, ...]:
     """Hold the recipe against the goals that can be told for this experiment.
 
@@ -149,6 +175,7 @@ def goals_of(
     methods : all that were run
     baseline : the method that is plain cross-entropy, where it was run
     size : of the runs
+    whole : whether they were made with the options of the config
     """
     known = {each.name: each for each in methods}
     if recipe is None:
@@ -158,7 +185,7 @@ def goals_of(
     if plain is not None:
         goals += [_error_goal(ours, plain), _nll_goal(ours, plain)]
     told = [each for each in goals if each is not None]
-    return tuple(_ended(each, n, size) for each, n in told)
+    return tuple(_ended(each, n, size, whole=whole) for each, n in told)
 
 
 def recipe_words(recipe: Recipe, ours: MethodSummary) -> str:
@@ -247,15 +274,18 @@ def _nll_words(found: PairedLoss, label: str) -> str:
     if len(found.seeds) > 1:
         gap += f"; by seed {min(found.by_seed.values()):+.4f} to {max(found.by_seed.values()):+.4f}"
     if found.verdict.startswith("worse"):
-        return f"{their} wins: the recipe's log loss is higher by {gap}), more than two SE"
+        return f"{their} wins: the log loss of these networks is higher by {gap}), more than two SE"
     if found.verdict.startswith("better"):
         return f"The recipe's log loss is lower than that of {their} by {gap}), more than two SE"
     side = "higher" if found.difference > 0 else "lower"
     return f"The recipe's log loss is level with that of {their}: {side} by {gap}), within two SE"
 
 
-def _ended(goal: Goal, seeds: int, size: str) -> Goal:
+def _ended(goal: Goal, seeds: int, size: str, *, whole: bool) -> Goal:
     """End the sentence with the state; open if too few seeds or too small a size speak for it."""
+    if not whole:
+        told = "no verdict for runs with other options than the paper's"
+        return replace(goal, state="open", sentence=f"{goal.sentence}: {told}.")
     if size != "full":
         return replace(goal, state="open", sentence=f"{goal.sentence}: no verdict at size {size}.")
     if seeds < FEWEST_SEEDS:

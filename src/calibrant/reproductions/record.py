@@ -18,7 +18,15 @@ from calibrant.reproductions.figures import RunFigures
 from calibrant.reproductions.fitting import Fitted
 from calibrant.reproductions.machine import machine
 
-__all__ = ["SCHEMA", "file_of", "read_losses", "read_records", "record_of", "write_record"]
+__all__ = [
+    "SCHEMA",
+    "file_of",
+    "origin",
+    "read_losses",
+    "read_records",
+    "record_of",
+    "write_record",
+]
 
 SCHEMA = 1
 _DIGITS = 6
@@ -70,10 +78,14 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "extras": extras,
         "options": model.options_.to_dict(),
         "loss": str(model.loss),
-        "machine": machine(model.options_.device),
-        "date": datetime.now(UTC).date().isoformat(),
+        **origin(model.options_.device),
     }
     return {name: _rounded(value) for name, value in told.items()}
+
+
+def origin(device: str = "auto") -> dict[str, Any]:
+    """Return what something was measured on, and when."""
+    return {"machine": machine(device), "date": datetime.now(UTC).date().isoformat()}
 
 
 def write_record(
@@ -86,7 +98,9 @@ def write_record(
             np.savez_compressed(draft, **held)
     # The record comes last: where it stands, the run is whole.
     with whole_file(path) as draft:
-        draft.write_text(json.dumps(record, separators=(",", ":")) + "\n", encoding="utf-8")
+        draft.write_text(
+            json.dumps(_rounded(record), separators=(",", ":")) + "\n", encoding="utf-8"
+        )
 
 
 def read_records(folder: str | Path, experiment: Experiment) -> list[dict[str, Any]]:

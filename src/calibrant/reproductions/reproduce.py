@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.reproductions.experiment import Experiment, Method, Size
 from calibrant.reproductions.parts import Parts
+from calibrant.reproductions.setting import differences, setting_of
 
 __all__ = ["Asked", "reproduce"]
 
@@ -65,7 +67,11 @@ def reproduce(
         for seed in (wanted.seeds if asked.seeds is None else asked.seeds)
         for method in wanted.chosen(asked.methods)
     ]
-    missing = [run for run in runs if asked.again or not _is_done(run[0], asked)]
+    missing = [
+        (path, method, seed)
+        for path, method, seed in runs
+        if asked.again or not _is_done(path, wanted, method, asked)
+    ]
     if missing:
         from calibrant.reproductions.loaders import load
 
@@ -91,40 +97,50 @@ def _run(
         (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
     )
     record = record_of(fitted, figures, asked.size, extra_figures(fitted))
-    write_record(path, {**record, "given": dict(asked.given or {})}, figures.losses)
+    made = {
+        "given": dict(asked.given or {}),
+        "setting": setting_of(experiment, method, asked.given),
+    }
+    write_record(path, {**record, **made}, figures.losses)
 
 
-def _is_done(path: Path, asked: Asked) -> bool:
+def _is_done(path: Path, experiment: Experiment, method: Method, asked: Asked) -> bool:
     """Whether a run is there; one that was made otherwise is refused."""
-    import json
-
     if not path.exists():
         return False
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         return False  # cut short by something that no writer of ours leaves behind
-    same = {name: value for name, value in (asked.given or {}).items() if name != "device"}
-    made = {name: value for name, value in found.get("given", {}).items() if name != "device"}
-    if found.get("size") != asked.size or made != same:
+    if not isinstance(found, dict) or found.get("size") != asked.size:
+        size = found.get("size") if isinstance(found, dict) else None
+        told = f"size {size} instead of {asked.size}"
+    else:
+        made = setting_of(experiment, method, asked.given)
+        told = differences(found.get("setting") or made, made)
+    if told:
         raise InputError(
-            f"{path} is a run of size {found.get('size')!r} with {_told(made)}, and this one is of "
-            f"size {asked.size!r} with {_told(same)}: choose another --out, or say --again."
+            f"{path} is a run with {told}: choose another --out, or run it --again as asked now."
         )
     return True
-
-
-def _told(given: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in given.items()) or "its own options"
 
 
 def _write_notes(path: Path, experiment: Experiment, parts: Parts, asked: Asked) -> None:
     """Compute once what belongs to the experiment and not to a run."""
     from calibrant.reproductions.extras import notes_of
-    from calibrant.reproductions.record import write_record
+    from calibrant.reproductions.record import origin, write_record
 
-    if experiment.once and (asked.again or not path.exists()):
-        write_record(path, notes_of(experiment, parts))
+    if not experiment.once:
+        return
+    made = {"size": asked.size, "rows": parts.sizes()}
+    if path.exists() and not asked.again:
+        try:
+            found = json.loads(path.read_text(encoding="utf-8"))
+        except ValueError:
+            found = {}
+        if {name: found.get(name) for name in made} == made:
+            return
+    write_record(path, {**made, "notes": notes_of(experiment, parts), **origin()})
 
 
 def _made_folder(out: Path, experiment: Experiment) -> Path:

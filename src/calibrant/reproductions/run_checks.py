@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.reproductions.experiment import Experiment
+from calibrant.reproductions.setting import differences, own_options, setting_of
 
 __all__ = ["checked_losses", "checked_records"]
 
@@ -34,6 +35,7 @@ def checked_records(
         _check_one(experiment, each)
     for key, what in (("size", "sizes"), ("rows", "rows"), ("classes", "classes")):
         _check_alike(records, key, what)
+    _check_settings(experiment, records)
     runs: dict[tuple[str, int], Mapping[str, Any]] = {}
     for each in records:
         own = (str(each["method"]), int(each["seed"]))
@@ -45,6 +47,19 @@ def checked_records(
         runs[own] = each
     order = {method.name: i for i, method in enumerate(experiment.methods)}
     return [runs[own] for own in sorted(runs, key=lambda own: (order[own[0]], own[1]))]
+
+
+def _check_settings(experiment: Experiment, records: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse runs of a config that has changed since, and runs with different options."""
+    methods = {method.name: method for method in experiment.methods}
+    first = own_options(records[0].get("given"))
+    for each in records:
+        run = f"{experiment.name}, {each['method']} with seed {each['seed']},"
+        if told := differences(own_options(each.get("given")), first):
+            raise InputError(f"{run} is a run with {told}: keep runs of one kind in a folder.")
+        asked = setting_of(experiment, methods[each["method"]], each.get("given"))
+        if told := differences(each.get("setting") or asked, asked):
+            raise InputError(f"{run} was made with {told}: run it --again as it is asked now.")
 
 
 def checked_losses(

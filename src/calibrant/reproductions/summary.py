@@ -9,11 +9,19 @@ from typing import Any
 
 from calibrant.reports.words import counted, sentence
 from calibrant.reproductions.experiment import Experiment, Method
-from calibrant.reproductions.goals import Goal, Recipe, choose_recipe, goals_of, recipe_words
+from calibrant.reproductions.goals import (
+    Goal,
+    Recipe,
+    beside_words,
+    choose_recipe,
+    goals_of,
+    recipe_words,
+)
 from calibrant.reproductions.ordering import Ordering, orderings_of
 from calibrant.reproductions.paired_loss import PairedLoss, paired_loss
 from calibrant.reproductions.run_checks import checked_losses, checked_records
 from calibrant.reproductions.seed_figures import MethodSummary, method_of
+from calibrant.reproductions.setting import own_options
 
 __all__ = ["Summary", "baseline_of", "summarise"]
 
@@ -71,6 +79,8 @@ class Summary:
         if self.recipe is not None and all(each.name != "ece_em" for each in self.goals):
             told.append(recipe_words(self.recipe, self[self.recipe.method]))
         told += [each.sentence for each in self.goals]
+        if other := beside_words(self.methods, self.recipe):
+            told.append(other)
         told += [str(each) for each in self.orderings]
         told += [*_unlike_seeds(self.methods), *_missing_words(self), *_hardware_words(self)]
         return tuple(told)
@@ -135,7 +145,8 @@ def summarise(
     )
     first, size = runs[0], str(runs[0]["size"])
     recipe = choose_recipe(methods)
-    faithful = _is_faithful(experiment, runs)
+    whole = not own_options(first.get("given"))
+    faithful = whole and _is_faithful(experiment, runs)
     test = int(first["rows"]["test"])
     return Summary(
         name=experiment.name,
@@ -147,8 +158,8 @@ def summarise(
         methods=methods,
         baseline=baseline if any(each.name == baseline for each in methods) else None,
         recipe=recipe,
-        goals=goals_of(experiment, recipe, methods, baseline, size=size),
-        orderings=orderings_of(methods, test, claim=faithful),
+        goals=goals_of(experiment, recipe, methods, baseline, size=size, whole=whole),
+        orderings=orderings_of(methods, test, paper=experiment.published_rows, claim=faithful),
         faithful=faithful,
         missing=_missing(experiment, runs),
         hardware=_hardware(runs),

@@ -74,6 +74,7 @@ class TextRows:
                     f"max_length must be a whole number of at least 1 or None, got {max_length!r}."
                 )
             self.lengths = self.lengths.clamp(max=int(max_length))
+        self.longest = int(self.lengths.max()) if len(self.lengths) else 0
         self.labels = as_row_labels(labels, len(self.lengths)).to(self.tokens.device)
 
     def __len__(self) -> int:
@@ -88,7 +89,7 @@ class TextRows:
     def to(self, device: torch.device | str) -> TextRows:
         """Return the same rows on a device; starts and lengths stay on the CPU."""
         moved = object.__new__(TextRows)
-        moved.starts, moved.lengths = self.starts, self.lengths
+        moved.starts, moved.lengths, moved.longest = self.starts, self.lengths, self.longest
         moved.tokens, moved.labels = self.tokens.to(device), self.labels.to(device)
         return moved
 
@@ -126,7 +127,8 @@ class TextRows:
         Its libraries make a plan for every new shape, which takes longer than a step.
         """
         step = _COLUMNS if self.tokens.is_cuda else 1
-        return max(-(-longest // step) * step, 1)
+        rounded = -(-longest // step) * step
+        return max(min(rounded, self.longest), 1)  # a transformer may have no more positions
 
     def _batch(self, places: Tensor) -> Batch:
         lengths = self.lengths[places]

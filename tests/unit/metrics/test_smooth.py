@@ -2,7 +2,9 @@ import numpy as np
 import pytest
 
 from calibrant.metrics import ece_smooth
+from calibrant.metrics.resampling import null_tallies
 from calibrant.metrics.seminorms import smoothed_size
+from calibrant.metrics.smooth import tallies_smooth, tally_smooth
 from calibrant.metrics.tally import tally_rows
 from calibrant.testing import WORLDS, shifted
 
@@ -22,6 +24,15 @@ def test_the_figure_is_its_own_bandwidth():
     draw = WORLDS["binary"].draw(300, 0)
     found = ece_smooth(draw.labels, draw.probs)
     assert slow_smooth(draw.probs, draw.labels, found) == pytest.approx(found, abs=2e-4)
+
+
+def test_many_smoothed_together_are_what_each_is_alone():
+    draw = WORLDS["binary"].draw(500, 0)
+    tally = tally_rows(draw.probs, draw.labels == 1)
+    some = [tally, *null_tallies(tally, 40, np.random.default_rng(1))]
+    found = tallies_smooth(some, points=512)
+    assert found.shape == (41,)
+    assert found == pytest.approx([tally_smooth(one, points=512) for one in some], abs=1e-12)
 
 
 def test_smoothing_a_tally_equals_the_definition():

@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 
 from calibrant.metrics import ece, ece_sweep
-from calibrant.metrics.sweep import MAX_BINS, sweep_edges
+from calibrant.metrics.resampling import null_tallies
+from calibrant.metrics.sweep import MAX_BINS, sweep_edges, sweeps
 from calibrant.metrics.tally import tally_rows
 from calibrant.testing import WORLDS
 
@@ -36,6 +37,20 @@ def test_rates_do_not_fall_with_the_bins_it_ends_with(scheme):
     rate = hits[mass > 0] / mass[mass > 0]
     assert (np.diff(rate) >= 0).all()
     assert 2 < len(edges) <= MAX_BINS + 1
+
+
+@pytest.mark.parametrize("scheme", ["width", "mass"])
+@pytest.mark.parametrize("world", ["binary", "tied", "rare", "saturated"])
+def test_many_swept_together_end_where_each_ends_alone(world, scheme):
+    draw = WORLDS[world].draw(400, 0)
+    weights = np.random.default_rng(0).lognormal(0, 1, 400)
+    for mass in (None, weights):
+        tally = tally_rows(draw.probs, draw.labels == 1, mass)
+        drawn = null_tallies(tally, 30, np.random.default_rng(1))
+        ordered = tally.redraw(tally.rows * (np.arange(len(tally.score)) > 5))
+        some = [tally, *drawn, ordered]
+        for one, found in zip(some, sweeps(some, scheme), strict=True):
+            np.testing.assert_array_equal(found, sweep_edges(one, scheme))
 
 
 def test_norm_two_is_at_least_norm_one():

@@ -168,8 +168,10 @@ def test_blocks_that_begin_at_zero_pass_on_what_came_in(kind):
     assert torch.equal(model.layer1[1](x), x)
     assert not torch.equal(plain.layer1[1](x), x)
     other = {name for name, part in plain.state_dict().items() if not _same(model, name, part)}
-    assert other and all(name.endswith("bn3.weight") for name in other)
-    assert model.config["zero_init"] and not plain.config["zero_init"]
+    assert other
+    assert all(name.endswith("bn3.weight") for name in other)
+    assert model.config["zero_init"]
+    assert not plain.config["zero_init"]
 
 
 def _same(model, name, part):

@@ -73,3 +73,24 @@ def test_a_config_with_a_misspelt_key_is_refused_by_its_file():
     text = 'name="a"\ntitel="b"\n[methods.ce]\nloss="ce"\n'
     with pytest.raises(InputError, match=r"the config a\.toml is not an experiment: .*titel"):
         _read("a.toml", text)
+
+
+def test_options_of_a_size_go_for_methods_with_options_of_their_own_too():
+    one = experiment_named("long-tail-mammography").at("toy")
+    given = {method.name: method.options.get("epochs") for method in one.methods}
+    assert set(given.values()) == {None}
+    assert one.training["epochs"] <= 2
+
+
+def test_options_of_a_network_are_merged_one_by_one_unless_it_is_another_network():
+    cifar = experiment_named("cifar10-resnet50")
+    assert cifar.at("small").training["model_options"]["zero_init"]
+    assert cifar.at("small").training["model_options"]["width"] < 64
+    minilm = experiment_named("newsgroups-minilm").at("toy")
+    assert set(minilm.training["model_options"]) == {"embedding", "filters"}
+
+
+def test_a_size_may_read_other_data_with_its_own_options_alone():
+    small = experiment_named("adafocal-ablations").at("small")
+    assert small.data == "return_reasons"
+    assert "vectors" not in small.reading

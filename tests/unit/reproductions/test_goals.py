@@ -138,15 +138,27 @@ def test_goals_stay_open_at_other_sizes():
     assert not found.faithful
 
 
-def test_calib_rows_choose_where_every_method_tells_them():
+def test_what_calib_rows_would_have_chosen_is_told_beside():
     """A loss that follows the steer rows looks better there than it is."""
     nll = {"ce": 0.5, "focal": 0.6}
     runs = [{**each, "calib": {"nll": nll[each["method"]]}} for each in made_runs()]
-    recipe = made_summary(runs).recipe
-    assert (recipe.method, recipe.rows) == ("ce", "calib")  # by steer rows it is the focal one
-    assert recipe.why == (
+    found = made_summary(runs)
+    assert (found.recipe.method, found.recipe.rows) == ("focal", "steer")
+    [told] = [each for each in found.sentences if each.startswith("On the calib rows")]
+    assert told == (
         "On the calib rows CE has the least log loss after the automatic choice of a calibrator, "
-        "0.5000 (mean of 3 seeds); next is FL-3, 0.6000."
+        "0.5000 (mean of 3 seeds); next is FL-3, 0.6000: CE + spline has ECE_EM 2.00 % and error "
+        "20.00 %. That is no goal: the rule of a study is the one above."
     )
-    told = [{**each, "calib": None} if each["method"] == "ce" else each for each in runs]
-    assert made_summary(told).recipe.rows == "steer"
+    some = [{**each, "calib": None} if each["method"] == "ce" else each for each in runs]
+    assert not any(each.startswith("On the calib rows") for each in made_summary(some).sentences)
+
+
+def test_runs_with_other_options_reach_nothing():
+    runs = [{**each, "given": {"epochs": 1, "device": "cpu"}} for each in made_runs()]
+    found = made_summary(runs)
+    assert {each.state for each in found.goals} == {"open"}
+    assert not found.faithful
+    assert all("other options than the paper's" in each.sentence for each in found.goals)
+    there = [{**each, "given": {"device": "cpu"}} for each in made_runs()]
+    assert {each.state for each in made_summary(there).goals} != {"open"}

@@ -81,7 +81,7 @@ def test_on_a_shorter_schedule_no_order_is_claimed(change, other):
     assert not found.faithful
     assert not found.orderings[0].claim
     assert found.orderings[0].counted()["same order"] == 1
-    assert str(found.orderings[0]).endswith("on a shorter schedule: no claim about the order.")
+    assert str(found.orderings[0]).endswith("not trained as the paper's: no claim about the order.")
 
 
 def test_early_stopping_is_not_a_shorter_schedule():

@@ -1,6 +1,7 @@
 """Runs and their records: every experiment at toy size, going on, and what is refused."""
 
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -37,7 +38,7 @@ def test_it_runs_at_toy_size_without_any_data_file(one, tmp_path, monkeypatch):
     assert summary.sentences
     if one.once:
         notes = json.loads((tmp_path / one.name / "notes.json").read_text())
-        assert set(notes) == set(one.once)
+        assert set(notes["notes"]) == set(one.once)
 
 
 def _refuse(constant):
@@ -83,13 +84,38 @@ def test_the_same_run_gives_the_same_figures(done, tmp_path):
 
 def test_a_run_that_was_made_otherwise_is_not_mixed_in(done, tmp_path):
     out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn")
-    with pytest.raises(InputError, match="of size 'toy' with its own options, and this one is of"):
+    with pytest.raises(InputError, match="is a run with epochs 1 instead of 2"):
         reproduce(one, out, Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}))
-    with pytest.raises(InputError, match="choose another --out, or say --again"):
+    with pytest.raises(InputError, match="with size toy instead of small: choose another --out"):
         reproduce(one, out, Asked(size="small", methods=["ce"], seeds=[0]))
     asked = Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}, again=True)
     [path] = reproduce(one, out, asked)
     assert json.loads(path.read_text())["epochs"] == 2
+
+
+def test_a_config_that_has_changed_is_noticed_in_runs_and_in_summaries(done, tmp_path):
+    out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn")
+    changed = replace(one, training={**one.training, "learning_rate": 1.0})
+    with pytest.raises(InputError, match=r"learning_rate 0\.001 instead of 1\.0"):
+        reproduce(changed, out, Asked(size="toy", methods=["ce"], seeds=[0]))
+    records = read_records(out, one.at("toy"))
+    with pytest.raises(InputError, match=r"was made with learning_rate 0\.001 instead of 1\.0"):
+        summarise(changed.at("toy"), records)
+    records[1].update(given={"epochs": 3}, setting={**records[1]["setting"], "epochs": 3})
+    with pytest.raises(InputError, match="keep runs of one kind in a folder"):
+        summarise(one.at("toy"), records)
+
+
+def test_notes_of_another_size_are_made_anew(tmp_path):
+    one = experiment_named("bigmart")
+    path = tmp_path / one.name / "notes.json"
+    reproduce(one, tmp_path, Asked(size="toy", methods=["ce"], seeds=[0]))
+    first = json.loads(path.read_text())
+    assert first["size"] == "toy"
+    assert set(first) == {"size", "rows", "notes", "machine", "date"}
+    path.write_text(json.dumps({**first, "size": "full"}))
+    reproduce(one, tmp_path, Asked(size="toy", methods=["ce"], seeds=[1]))
+    assert json.loads(path.read_text())["size"] == "toy"
 
 
 def test_the_test_rows_of_an_epoch_are_measured_as_the_kept_model_is(done):

@@ -140,3 +140,20 @@ def test_size_in_bytes_counts_all_that_is_held():
 def test_bad_input_is_named(tokens, offsets, options, sentence):
     with pytest.raises(InputError, match=sentence):
         TextRows(tokens, offsets, **options)
+
+
+def test_on_a_gpu_widths_are_few_and_never_beyond_the_longest_text(monkeypatch):
+    """As if the tokens were on a GPU: a transformer may have no more positions than that."""
+    lengths = [3, 10, 31, 33, 40]
+    rows = TextRows(torch.arange(1, sum(lengths) + 1), [0, *np.cumsum(lengths)], [0] * 5)
+    assert rows._width(33) == 33
+    rows.tokens = _OnGpu()
+    assert [rows._width(each) for each in (1, 32, 33, 40)] == [32, 32, 40, 40]
+    assert rows.to("cpu").longest == 40
+
+
+class _OnGpu:
+    is_cuda = True
+
+    def to(self, device):
+        return self

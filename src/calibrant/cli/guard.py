@@ -44,7 +44,10 @@ def guarded(run: Callable[[], Any], words: Sequence[str]) -> int:
     except NothingReads:
         discard_output()
         return 0
-    except (KeyboardInterrupt, typer.Abort):
+    except (KeyboardInterrupt, typer.Abort) as error:
+        ended = error.__cause__ or error.__context__
+        if isinstance(ended, EOFError) and not interruption.pressed():
+            return _failed(ended, words)  # a file that ends too early, which click takes for Ctrl-D
         return _finished(INTERRUPTED)
     except Exception as error:
         # A broken-off import raises what it likes; the user only pressed Ctrl-C.

@@ -74,7 +74,7 @@ def reproduce(
     given = {"epochs": epochs, "device": device}
     asked = Asked(
         size=size,  # type: ignore[arg-type]  # checked by the experiment
-        methods=None if methods is None else _names(methods),
+        methods=None if methods is None else _methods(methods),
         seeds=None if seeds is None else _seeds(seeds),
         given={option: value for option, value in given.items() if value is not None},
         again=again,
@@ -111,6 +111,7 @@ def _show_list(*, json: bool) -> None:
             {
                 "name": each.name, "title": each.title, "paper": each.paper, "run": each.run,
                 "why": each.why, "needs": {name: here[name] for name in each.needs},
+                "where": {name: data_set_named(name).where for name in each.needs},
                 "methods": [method.name for method in each.methods], "seeds": list(each.seeds),
                 "minutes": dict(each.minutes), "sizes": ["full", *each.sizes],
             }
@@ -126,11 +127,20 @@ def _names(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def _methods(text: str) -> list[str]:
+    found = _names(text)
+    if not found:
+        raise InputError(f"--methods must name some, like ce,adafocal, got {text!r}.")
+    return found
+
+
 def _seeds(text: str) -> Sequence[int]:
     try:
         found = [int(each) for each in _names(text)]
     except ValueError:
         found = []
-    if not found or min(found) < 0:
-        raise InputError(f"--seeds must be whole numbers of at least 0, like 0,1,2, got {text!r}.")
+    if not found or min(found) < 0 or max(found) >= 2**32:
+        raise InputError(
+            f"--seeds must be whole numbers from 0 to 4294967295, like 0,1,2, got {text!r}."
+        )
     return found

@@ -153,9 +153,16 @@ def _here(data_set: DataSet, forms: tuple[tuple[DataFile, ...], ...]) -> list[Pa
     for form in forms:
         for place in places:
             paths = [place / file.name for file in form]
-            if all(path.exists() for path in paths):
+            if all(_is_there(path) for path in paths):
                 return paths
     return None
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # a folder that may not be looked into holds nothing for us
+        return False
 
 
 def _is_cached(data_set: DataSet) -> bool:
@@ -186,7 +193,7 @@ def _places(data_set: DataSet) -> Iterator[Path]:
 
 def _roots() -> list[Path]:
     named = os.environ.get("CALIBRANT_DATA", "").split(os.pathsep)
-    return [Path(each).expanduser() for each in named if each]
+    return [Path(os.path.expanduser(each)) for each in named if each]
 
 
 def _missing(data_set: DataSet, forms: tuple[tuple[DataFile, ...], ...], why: str) -> str:

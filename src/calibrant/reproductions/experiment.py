@@ -61,6 +61,7 @@ class Experiment:
     reach : figures to reach, such as `ece_em`, in percent
     minutes : that a run of one method and seed takes, by hardware
     faithful : whether it is trained on the paper's schedule: only then orders can be compared
+    size : that it is at; see `at`
     run : whether its data could be had; if not, `why`
     why : it was not run, or what a reader must know
     """
@@ -83,6 +84,7 @@ class Experiment:
     reach: Mapping[str, float] = field(default_factory=dict)
     minutes: Mapping[str, float] = field(default_factory=dict)
     faithful: bool = True
+    size: Size = "full"
     run: bool = True
     why: str = ""
 
@@ -101,6 +103,7 @@ class Experiment:
         methods = self.chosen(other["methods"]) if "methods" in other else self.methods
         return replace(
             self,
+            size=size,
             data=other.get("data", self.data),
             training=training,
             reading={**({} if "data" in other else self.reading), **other.get("reading", {})},
@@ -115,7 +118,8 @@ class Experiment:
         if names is None:
             return self.methods
         known = {method.name: method for method in self.methods}
-        return tuple(_one(known, name, "method", "methods") for name in names)
+        what = "method" if self.size == "full" else f"method at size {self.size}"
+        return tuple(_one(known, name, what, "methods") for name in names)
 
 
 @cache

@@ -197,7 +197,7 @@ def recipe_words(recipe: Recipe, ours: MethodSummary) -> str:
     if figure.floor is not None and figure.floor_q95 is not None:
         words += f"; a calibrated model gets {points(figure.floor)} % on average and up to "
         words += f"{points(figure.floor_q95)} %"
-    return f"{words}. The paper printed no ECE_EM, so there is none to reach."
+    return f"{words}. No ECE_EM is published for it, so there is none to reach."
 
 
 _Told = tuple[Goal, int]  # a goal without its ending, and the seeds behind it
@@ -247,10 +247,10 @@ def _error_goal(ours: MethodSummary, plain: MethodSummary) -> _Told | None:
     state: State = "reached" if value <= SLACK + _ROUNDING else "missed"
     words = f"Its error is {points(own.value.mean)} %, "
     if abs(value) <= _ROUNDING:
-        words += f"that of {plain.label}"
+        words += f"that of {plain.label} as trained"
     else:
         words += f"{abs(100 * value):.2f} points {'above' if value > 0 else 'below'} that of "
-        words += f"{plain.label}, {points(their.value.mean)} %"
+        words += f"{plain.label} as trained, {points(their.value.mean)} %"
     words += " (up to 0.5 points above is allowed)"
     return Goal("error", state, value, SLACK, words), min(own.value.n, their.value.n)
 

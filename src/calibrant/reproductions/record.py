@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zipfile
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -106,21 +107,28 @@ def write_record(
 def read_records(folder: str | Path, experiment: Experiment) -> list[dict[str, Any]]:
     """Read the records of an experiment, methods in its order, then by seed."""
     place = {method.name: i for i, method in enumerate(experiment.methods)}
-    found = []
-    for path in sorted((Path(folder) / experiment.name).glob("[!.]*-*.json")):  # no drafts
-        try:
-            one = json.loads(path.read_text(encoding="utf-8"))
-        except ValueError:
-            raise InputError(
-                f"{path} is not the record of a run: delete it, and run it again."
-            ) from None
-        if not isinstance(one, dict) or one.get("schema") != SCHEMA:
-            raise InputError(
-                f"{path} is not the record of a run in format {SCHEMA}: delete it, and run again."
-            )
-        if one["method"] in place:
-            found.append(one)
+    files = sorted((Path(folder) / experiment.name).glob("[!.]*-*.json"))  # no drafts
+    found = [one for one in map(_read, files) if one["method"] in place]
     return sorted(found, key=lambda one: (place[one["method"]], one["seed"]))
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """Read a record; a file that is none is named."""
+    try:
+        one = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        raise InputError(f"{path} is not the record of a run: delete it, and run again.") from None
+    if not isinstance(one, dict) or one.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path} is not the record of a run in format {SCHEMA}: delete it, and run again."
+        )
+    kinds = {"method": str, "seed": int, "size": str, "rows": dict, "figures": dict}
+    wrong = [name for name, kind in kinds.items() if not isinstance(one.get(name), kind)]
+    if wrong:
+        raise InputError(
+            f"{path} is the record of a run without a proper {wrong[0]}: delete it, and run again."
+        )
+    return one
 
 
 def read_losses(folder: str | Path, experiment: Experiment) -> dict[tuple[str, int], Any]:
@@ -129,9 +137,19 @@ def read_losses(folder: str | Path, experiment: Experiment) -> dict[tuple[str, i
     for one in read_records(folder, experiment):
         path = Path(folder) / experiment.name / f"{one['method']}-{one['seed']}.npz"
         if path.is_file():
-            with np.load(path, allow_pickle=False) as saved:
-                found[one["method"], one["seed"]] = {name: saved[name] for name in saved.files}
+            found[one["method"], one["seed"]] = losses_in(path)
     return found
+
+
+def losses_in(path: Path) -> dict[str, FloatArray]:
+    """Read the log losses of one run; a file that is none is named."""
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            return {name: saved[name] for name in saved.files}
+    except (OSError, ValueError, EOFError, LookupError, AttributeError, zipfile.BadZipFile):
+        raise InputError(
+            f"{path} does not hold the log losses of a run: delete it, and run again."
+        ) from None
 
 
 def _bins(fitted: Fitted) -> dict[str, Any] | None:

@@ -11,7 +11,7 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.reproductions.experiment import Experiment, Method, Size
 from calibrant.reproductions.parts import Parts
-from calibrant.reproductions.setting import differences, setting_of
+from calibrant.reproductions.setting import differences, own_options, setting_of
 
 __all__ = ["Asked", "reproduce"]
 
@@ -72,6 +72,7 @@ def reproduce(
         for path, method, seed in runs
         if asked.again or not _is_done(path, wanted, method, asked)
     ]
+    _check_neighbours(place, wanted, {path for path, _, _ in missing}, asked)
     if missing:
         from calibrant.reproductions.loaders import load
 
@@ -122,7 +123,39 @@ def _is_done(path: Path, experiment: Experiment, method: Method, asked: Asked) -
         raise InputError(
             f"{path} is a run with {told}: choose another --out, or run it --again as asked now."
         )
-    return True
+    return _has_losses(path.with_suffix(".npz"), found)
+
+
+def _has_losses(path: Path, record: Mapping[str, Any]) -> bool:
+    """Whether the log losses of a run are beside its record; without them it is run again."""
+    from calibrant.reproductions.record import losses_in
+
+    try:
+        found = losses_in(path)
+    except InputError:
+        return False
+    n = (record.get("rows") or {}).get("test")
+    return all(len(found.get(way, ())) == n for way in ("temperature", "auto"))
+
+
+def _check_neighbours(out: Path, experiment: Experiment, new: set[Path], asked: Asked) -> None:
+    """Refuse, before anything is trained, a folder whose other runs cannot stand beside these."""
+    from calibrant.reproductions.record import file_of, read_records
+
+    methods = {method.name: method for method in experiment.methods}
+    for one in read_records(out, experiment):
+        path = file_of(out, experiment, methods[one["method"]], one["seed"])
+        if path in new or one["size"] != asked.size:
+            continue
+        told = differences(own_options(one.get("given")), own_options(asked.given))
+        if not told and one.get("setting"):
+            made = setting_of(experiment, methods[one["method"]], one.get("given"))
+            told = differences(one["setting"], made)
+        if told:
+            raise InputError(
+                f"{path} is a run with {told}, which cannot stand beside these: choose another "
+                "--out, or move it away."
+            )
 
 
 def _write_notes(path: Path, experiment: Experiment, parts: Parts, asked: Asked) -> None:

@@ -231,7 +231,8 @@ def _dates(runs: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
 
 
 def _notes(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    told = [experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
+    made = "These rows are made up, to try the code out." if experiment.reading.get("made") else ""
+    told = [made, experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
     return tuple(dict.fromkeys(sentence(each) for each in told if each))
 
 

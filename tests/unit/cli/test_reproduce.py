@@ -1,7 +1,11 @@
 """`calibrant reproduce`: the list, a run, and every way to ask wrongly."""
 
+import gzip
+import io
 import json
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 
 
@@ -45,6 +49,9 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
         (["bigmart", "--seeds", "a,b"], "--seeds must be whole numbers"),
         (["bigmart", "--seeds", "-1"], "--seeds must be whole numbers"),
         (["bigmart", "--seeds", ""], "--seeds must be whole numbers"),
+        (["bigmart", "--seeds", "4294967296"], "--seeds must be whole numbers"),
+        (["bigmart", "--methods", ","], "--methods must name some"),
+        (["bigmart", "--size", "toy", "--methods", "soft_f1"], "no method at size toy 'soft_f1'"),
         (["newsgroups-cnn"], "CALIBRANT_DATA"),
         (["imagenet-resnet50"], "CALIBRANT_DATA"),
     ],
@@ -60,3 +67,45 @@ def test_what_cannot_be_done_is_told_in_a_sentence(cli, tmp_path, monkeypatch, w
 
 def _no_network(*_, **__):
     raise OSError("no network")
+
+
+@pytest.mark.parametrize(
+    ("name", "folder", "file"),
+    [
+        ("newsgroups-cnn", "newsgroups20", "newsgroups20.parquet"),
+        ("it-tickets", "it_tickets", "it_tickets.parquet"),
+        ("womens-clothing", "womens_clothing", "womens_clothing_reviews.csv.gz"),
+        ("clinc150", "clinc150", "clinc150_imbalanced.jsonl.gz"),
+        ("bigmart", "bigmart", "bigmart_train.csv.gz"),
+        ("long-tail-mammography", "mammography", "mammography.csv.gz"),
+    ],
+)
+@pytest.mark.parametrize("damage", ["empty", "text", "cut", "columns"])
+def test_a_damaged_data_file_is_named(cli, tmp_path, monkeypatch, name, folder, file, damage):
+    path = tmp_path / "data" / folder / file
+    path.parent.mkdir(parents=True)
+    path.write_bytes(_damaged(file, damage))
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "data"))
+    found = cli("reproduce", name, "--size", "small", "--methods", "ce", "--out", tmp_path / "out")
+    assert found.exit_code == 2, found.stderr
+    assert file in found.stderr
+    assert "Traceback" not in found.stderr
+
+
+def _damaged(file, damage):
+    if damage in ("empty", "text"):
+        return b"" if damage == "empty" else b"hi there"
+    if file.endswith("parquet"):
+        sink = io.BytesIO()
+        pq.write_table(pa.table({"other": ["a"] * 200}), sink)
+        whole = sink.getvalue()
+    elif file.endswith("jsonl.gz"):
+        whole = gzip.compress(b'{"other": 1}\n' * 200)
+    else:
+        whole = gzip.compress(b"other,columns\n" + b"1,2\n" * 200)
+    return whole[: len(whole) // 2] if damage == "cut" else whole
+
+
+def test_a_folder_that_is_nobodys_does_not_break_the_list(cli, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", "~nobody_is_called_so/data")
+    assert cli("reproduce", "--list").exit_code == 0

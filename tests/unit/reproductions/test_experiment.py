@@ -70,8 +70,8 @@ def test_what_is_not_there_is_answered_with_the_nearest_name():
 
 
 def test_a_config_with_a_misspelt_key_is_refused_by_its_file():
-    text = 'name="a"\ntitel="b"\n[methods.ce]\nloss="ce"\n'
-    with pytest.raises(InputError, match=r"the config a\.toml is not an experiment: .*titel"):
+    text = 'name="a"\nheadline="b"\n[methods.ce]\nloss="ce"\n'
+    with pytest.raises(InputError, match=r"the config a\.toml is not an experiment: .*headline"):
         _read("a.toml", text)
 
 

@@ -95,8 +95,8 @@ def test_without_published_figures_there_is_no_ece_goal_and_no_order():
     assert found.orderings == ()
     assert (
         "The recipe (FL-3 + spline, chosen on the steer rows) has ECE_EM 2.00 % (debiased ECE (L2) "
-        "1.00 %, mean of 3 seeds); a calibrated model gets 1.00 % on average and up to 1.50 %. The "
-        "paper printed no ECE_EM, so there is none to reach."
+        "1.00 %, mean of 3 seeds); a calibrated model gets 1.00 % on average and up to 1.50 %. No "
+        "ECE_EM is published for it, so there is none to reach."
     ) in found.sentences
     runs = made_runs()
     for run in runs:
@@ -108,11 +108,11 @@ def test_without_published_figures_there_is_no_ece_goal_and_no_order():
 @pytest.mark.parametrize(
     ("error", "state", "words"),
     [
-        (0.203, "reached", "20.30 %, 0.30 points above that of CE, 20.00 %"),
+        (0.203, "reached", "20.30 %, 0.30 points above that of CE as trained, 20.00 %"),
         (0.205, "reached", "0.50 points above"),
         (0.206, "missed", "0.60 points above"),
         (0.150, "reached", "5.00 points below"),
-        (0.200, "reached", "20.00 %, that of CE (up to"),
+        (0.200, "reached", "20.00 %, that of CE as trained (up to"),
     ],
 )
 def test_error_goal(error, state, words):

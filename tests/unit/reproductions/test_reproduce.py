@@ -1,5 +1,6 @@
 """Runs and their records: every experiment at toy size, going on, and what is refused."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -88,8 +89,8 @@ def test_a_run_that_was_made_otherwise_is_not_mixed_in(done, tmp_path):
         reproduce(one, out, Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}))
     with pytest.raises(InputError, match="with size toy instead of small: choose another --out"):
         reproduce(one, out, Asked(size="small", methods=["ce"], seeds=[0]))
-    asked = Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}, again=True)
-    [path] = reproduce(one, out, asked)
+    asked = Asked(size="toy", seeds=[0], given={"epochs": 2}, again=True)
+    path, _ = reproduce(one, out, asked)
     assert json.loads(path.read_text())["epochs"] == 2
 
 
@@ -132,6 +133,42 @@ def test_a_record_that_is_none_is_named(done, tmp_path):
         read_records(out, one)
     (out / one.name / "ce-1.json").write_text('{"schema": 9}')
     with pytest.raises(InputError, match="in format 1: delete it"):
+        read_records(out, one)
+
+
+@pytest.mark.parametrize("lost", ["gone", "empty", "text", "short"])
+def test_a_run_without_its_losses_is_run_again(done, tmp_path, lost):
+    out, one, told = _copied(done, tmp_path), experiment_named("newsgroups-cnn"), []
+    path = out / one.name / "ce-0.npz"
+    before = path.read_bytes()
+    if lost == "short":
+        np.savez_compressed(path, temperature=np.ones(3), auto=np.ones(3))
+    else:
+        path.write_bytes(b"" if lost == "empty" else b"hi")
+    if lost == "gone":
+        path.unlink()
+    reproduce(one, out, Asked(size="toy", seeds=[0]), progress=told.append)
+    assert told[-1] == "newsgroups-cnn: CE, seed 0 (1 of 1)"
+    with np.load(path) as again, np.load(io.BytesIO(before)) as first:
+        assert np.array_equal(again["auto"], first["auto"])
+
+
+def test_runs_that_cannot_stand_beside_others_are_refused_before_they_are_trained(done, tmp_path):
+    out, one, told = _copied(done, tmp_path), experiment_named("newsgroups-cnn"), []
+    asked = Asked(size="toy", seeds=[7], given={"epochs": 2})
+    with pytest.raises(InputError, match="which cannot stand beside these: choose another --out"):
+        reproduce(one, out, asked, progress=told.append)
+    assert told == []
+
+
+@pytest.mark.parametrize(
+    "change", [{"method": ["ce"]}, {"seed": "0"}, {"rows": None}, {"figures": []}, {"size": 3}]
+)
+def test_a_record_with_a_wrong_value_is_named(done, tmp_path, change):
+    out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn").at("toy")
+    path = out / one.name / "ce-0.json"
+    path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
+    with pytest.raises(InputError, match=rf"ce-0\.json .* without a proper {next(iter(change))}"):
         read_records(out, one)
 
 

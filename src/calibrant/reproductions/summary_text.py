@@ -184,6 +184,7 @@ def _list_parts(
 
     yield Text("calibrant reproduce NAME trains one of these and shows ours beside the paper's.")
     table = table_of("Name", "What", "Data", "Runs", "Minutes a run", words=(0, 1, 2, 4))
+    table.columns[0].no_wrap = True  # names are to be copied
     for each in experiments:
         add_row(table, each.name, each.title, _data(each, have), _runs(each), _minutes(each))
     yield table

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import io
-import os
-from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from calibrant.reproductions.data_sets import find
+from calibrant.reproductions.image_strips import read_strips
 
 __all__ = ["cifar10", "gpu_name", "newsgroups", "random_images"]
 
@@ -31,35 +30,14 @@ def random_images(n: int, k: int = 10, seed: int = 0) -> tuple[NDArray[Any], NDA
 def cifar10(which: str) -> tuple[NDArray[Any], NDArray[Any]]:
     """Read the "train" (50,000) or "test" (10,000) images of CIFAR-10 and their classes."""
     names = [f"train_{i}" for i in range(5)] if which == "train" else ["test"]
-    parts = [_strips(_data("cifar10", f"cifar10_{name}.npz")) for name in names]
-    images, labels = (np.concatenate(each) for each in zip(*parts, strict=True))
-    return images, labels.astype(np.int64)
+    files = find("cifar10", *(f"cifar10_{name}.npz" for name in names))
+    images, labels = zip(*(read_strips(file) for file in files), strict=True)
+    return np.concatenate(images), np.concatenate(labels).astype(np.int64)
 
 
 def newsgroups() -> dict[str, NDArray[Any]]:
     """Read the posts of 20 Newsgroups: `text` with header, `label`, and `split` by date."""
     import pyarrow.parquet as pq
 
-    table = pq.read_table(_data("newsgroups20", "newsgroups20.parquet"))
+    table = pq.read_table(find("newsgroups20", "newsgroups20.parquet")[0])
     return {name: np.array(table[name].to_pylist()) for name in ("text", "label", "split")}
-
-
-def _data(folder: str, name: str) -> Path:
-    roots = os.environ.get("CALIBRANT_DATA", "").split(os.pathsep)
-    for root in filter(None, roots):
-        if (path := Path(root, folder, name)).is_file():
-            return path
-    raise FileNotFoundError(f"set CALIBRANT_DATA to a folder that holds {folder}/{name}.")
-
-
-def _strips(path: Path) -> tuple[NDArray[Any], NDArray[Any]]:
-    """Read a shard: pictures of 50 images one under another."""
-    from PIL import Image
-
-    with np.load(path, allow_pickle=False) as shard:
-        blob, ends, labels = shard["blob"].tobytes(), shard["offsets"], shard["labels"]
-    found = []
-    for start, stop in pairwise(ends):
-        picture = Image.open(io.BytesIO(blob[start:stop])).convert("RGB")
-        found.append(np.asarray(picture).reshape(-1, 32, 32, 3))
-    return np.concatenate(found), labels

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import platform
+from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -15,23 +16,23 @@ __all__ = ["machine"]
 _PACKAGES = ("numpy", "scipy", "scikit-learn", "pyarrow", "torch", "transformers")
 
 
-def machine(device: str = "auto") -> dict[str, Any]:
+def machine(device: str = "auto", packages: Sequence[str] = _PACKAGES) -> dict[str, Any]:
     """Describe processor, GPU and versions as plain values.
 
     Parameters
     ----------
     device : the run's; a GPU that it did not use is not told of
+    packages : whose versions count, besides our own
     """
-    packages = {"calibrant": own_version(), **{name: _version(name) for name in _PACKAGES}}
+    versions = {"calibrant": own_version(), **{name: _version(name) for name in packages}}
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "cpu": _cpu(),
-        "cores": len(os.sched_getaffinity(0))
-        if hasattr(os, "sched_getaffinity")
-        else os.cpu_count(),
+        "cores": cores,
         "gpu": None if device == "cpu" else _gpu(),
         "system": platform.system(),
         "python": platform.python_version(),
-        "packages": packages,
+        "packages": versions,
     }
 
 
@@ -45,8 +46,10 @@ def _cpu() -> str:
 
 
 def _gpu() -> str | None:
-    import torch
-
+    try:
+        import torch
+    except ImportError:
+        return None
     return str(torch.cuda.get_device_name()) if torch.cuda.is_available() else None
 
 

@@ -29,6 +29,11 @@ class Method:
     name : for the command line and for files
     label : as tables call it, which is the paper's name where it has one
     options : arguments of the classifier, over those of the experiment
+
+    Examples
+    --------
+    >>> Method("fl3", "FL-3", {"loss": "focal:gamma=3"}).label
+    'FL-3'
     """
 
     name: str
@@ -64,6 +69,13 @@ class Experiment:
     size : that it is at; see `at`
     run : whether its data could be had; if not, `why`
     why : it was not run, or what a reader must know
+
+    Examples
+    --------
+    >>> from calibrant.reproductions import experiment_named
+    >>> one = experiment_named("bigmart")
+    >>> one.kind, one.methods[0].label, one.at("toy").seeds
+    ('table', 'CE', (0,))
     """
 
     name: str
@@ -113,6 +125,10 @@ class Experiment:
             needs=tuple(other.get("needs", self.needs)),
         )
 
+    def options_of(self, method: Method, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """Return the arguments of a run's classifier: of all methods, of this one, then `given`."""
+        return {**self.training, **method.options, **(given or {})}
+
     def chosen(self, names: Sequence[str] | None) -> tuple[Method, ...]:
         """Return the methods of these names, or all."""
         if names is None:
@@ -141,7 +157,13 @@ def experiments() -> Mapping[str, Experiment]:
 
 
 def experiment_named(name: str) -> Experiment:
-    """Return an experiment; an unknown name is answered with the nearest ones."""
+    """Return an experiment; an unknown name is answered with the nearest one.
+
+    Examples
+    --------
+    >>> experiment_named("bigmart").needs
+    ('bigmart',)
+    """
     known = dict(experiments())
     found: Experiment = _one(known, name, "reproduction", "calibrant reproduce --list shows them")
     return found

@@ -99,7 +99,7 @@ def classifier_of(
     from calibrant.training.text import TextClassifier
 
     kinds = {"image": ImageClassifier, "table": TabularClassifier, "text": TextClassifier}
-    asked = {**experiment.training, **method.options, **(given or {}), "seed": seed}
+    asked = {**experiment.options_of(method, given), "seed": seed}
     options = {name: _plain(value) for name, value in asked.items()}
     network = {**(options.pop("model_options", None) or {}), **parts.model_options}
     if network:

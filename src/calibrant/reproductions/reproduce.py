@@ -27,6 +27,11 @@ class Asked:
     seeds : None for those of the experiment
     given : arguments of the classifier over those of the experiment, such as `device`
     again : whether to run again what is already there
+
+    Examples
+    --------
+    >>> Asked(size="toy", methods=["ce"]).seeds is None
+    True
     """
 
     size: Size = "full"
@@ -55,6 +60,15 @@ def reproduce(
     out : folder; records go to `out/<experiment>/<method>-<seed>.json`
     asked : which runs; None for all at full size
     progress : gets one-line messages
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.reproductions import Asked, experiment_named, reproduce
+    >>> asked = Asked(size="toy", methods=["ce"], seeds=[0])
+    >>> [record] = reproduce(experiment_named("newsgroups-cnn"), tempfile.mkdtemp(), asked)
+    >>> record.name
+    'ce-0.json'
     """
     asked = asked or Asked()
     tell = progress or (lambda _: None)

@@ -33,15 +33,17 @@ def setting_of(
     >>> made["loss"], made["epochs"], "device" in made
     ('ce', 5, False)
     """
-    options = {**experiment.training, **method.options, **(given or {})}
-    plain = {name: value for name, value in options.items() if name not in _ANYWHERE}
-    told = {**plain, "data": experiment.data, "reading": dict(experiment.reading)}
+    told = {
+        **own_options(experiment.options_of(method, given)),
+        "data": experiment.data,
+        "reading": dict(experiment.reading),
+    }
     found: dict[str, Any] = json.loads(json.dumps(told, sort_keys=True, default=str))
     return found
 
 
 def own_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return those options of a command line that make a run another one."""
+    """Return those options that make a run another one."""
     return {name: value for name, value in (given or {}).items() if name not in _ANYWHERE}
 
 

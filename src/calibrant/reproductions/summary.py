@@ -205,7 +205,7 @@ def _is_faithful(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> b
 
 
 def _whole(experiment: Experiment, method: Method, run: Mapping[str, Any]) -> bool:
-    options = {**experiment.training, **method.options}
+    options = experiment.options_of(method)
     stops = options.get("patience", 0) not in ("none", None)  # early stopping may end it sooner
     asked, got = options.get("epochs"), run.get("epochs")
     return stops or asked is None or got is None or int(got) >= int(asked)

@@ -1,6 +1,6 @@
 """Write the pages that are made from facts kept elsewhere.
 
-- cli/<verb>.md: the words of verbs/<verb>.md and the verb's real --help;
+- cli/<verb>.md: the words of verbs/<verb>.md and the real --help of the verb and its sub-commands;
 - guarantees.md from guarantees.json, which `make guarantees` writes;
 - benchmarks.md, calibrator-figures.md and threshold-figures.md from benchmarks/results/*.json,
   which `make bench` writes;
@@ -32,6 +32,7 @@ ROOT = DOCS.parent
 sys.path.insert(0, str(ROOT))
 
 from docs.promise_tables import promises_part  # noqa: E402
+from docs.serving_tables import serving_part  # noqa: E402
 from docs.tables import table  # noqa: E402
 
 from docs import (  # noqa: E402
@@ -90,25 +91,38 @@ def reproductions() -> None:
 
 def verbs() -> list[str]:
     """Return the verbs of the real command line."""
+    return list(_commands())
+
+
+def _commands() -> dict[str, list[str]]:
+    """Return the verbs, each with its sub-commands."""
+    from typer.main import get_command
+
     from calibrant.cli.app import app
 
-    return [str(command.name) for command in app.registered_commands]
+    found = get_command(app).commands.items()
+    return {name: list(getattr(command, "commands", ())) for name, command in found}
 
 
 def verb_page(verb: str) -> str:
-    """Put a verb's --help under the words about it."""
+    """Put a verb's --help under the words about it, and that of each of its sub-commands."""
     words = DOCS / "verbs" / f"{verb}.md"
     if not words.exists():
         raise SystemExit(f"docs/verbs/{verb}.md is missing: write what '{verb}' is for.")
-    command = [*blocks.CALIBRANT, verb, "--help"]
+    parts = [words.read_text(encoding="utf-8").rstrip(), "## All options", _help(verb)]
+    for name in _commands()[verb]:
+        parts += [f"### calibrant {verb} {name}", _help(verb, name)]
+    return "\n\n".join(parts) + "\n"
+
+
+def _help(*words: str) -> str:
+    command = [*blocks.CALIBRANT, *words, "--help"]
     shown = subprocess.run(
         command, capture_output=True, encoding="utf-8", check=True, env=blocks.environment()
     ).stdout
     lines = [line.rstrip() for line in shown.strip("\n").splitlines()]
     text = "\n".join(lines).strip("\n")
-    return (
-        f"{words.read_text(encoding='utf-8').rstrip()}\n\n## All options\n\n```text\n{text}\n```\n"
-    )
+    return f"```text\n{text}\n```"
 
 
 def guarantees_page(found: Mapping[str, Any] | None) -> str:
@@ -142,7 +156,9 @@ def guarantees_page(found: Mapping[str, Any] | None) -> str:
             for t in tests
         )
         parts.append(table(("test", "world", "n", "nominal", "rate"), rows))
-    return "".join([*parts, promises_part(found.get("promises"))])
+    return "".join(
+        [*parts, promises_part(found.get("promises")), serving_part(found.get("serving"))]
+    )
 
 
 def _coverage_table(what: str, cells: list[Mapping[str, Any]]) -> str:

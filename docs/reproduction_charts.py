@@ -31,6 +31,7 @@ FEW = ("ce", "fl3", "flsd53", "adafocal_paper", "mode-paper", "adafocal", "defau
 """Methods of charts in which all lines would be a knot."""
 MANY = 12
 
+_LETTERS = 100  # of a legend's line, with what stands before a label
 _SOFT = {"alpha": 0.18, "linewidth": 0}
 _LEAST = 1e-4  # a logarithmic axis has no 0
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
@@ -71,19 +72,36 @@ def draw_charts(charts: Sequence[Chart], found: Found, folder: Path) -> list[tup
 
 
 def _save(figure: Figure, path: Path) -> None:
-    """Write a small picture: charts have few colours, so 128 of them show no difference."""
+    """Write a small picture of at most 256 colours: those that most of its dots have.
+
+    Palettes that are made by splitting the space of colours mix up thin lines on soft grounds.
+    """
     from PIL import Image
 
     whole = BytesIO()
     figure.savefig(whole, dpi=PIXELS, metadata={"Software": None})
     with Image.open(whole) as picture:
-        plain = picture.convert("RGB").quantize(128, dither=Image.Dither.NONE)
-        plain.save(path, optimize=True)
+        rgb = picture.convert("RGB")
+    dots = np.asarray(rgb).astype(np.int32)
+    codes = (dots[..., 0] << 16) + (dots[..., 1] << 8) + dots[..., 2]
+    found, which, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    common = _colours(found[np.argsort(-counts, kind="stable")[:256]])
+    gaps = np.abs(_colours(found)[:, None] - common[None]).sum(axis=2)
+    nearest = gaps.argmin(axis=1).astype(np.uint8)
+    small = Image.fromarray(nearest[which].reshape(codes.shape))
+    small.putpalette(common.astype(np.uint8).tobytes())
+    small.save(path, optimize=True)
+
+
+def _colours(codes: Any) -> Any:
+    """Return (n, 3) colours of numbers that hold one byte for each."""
+    return np.stack([codes >> 16, (codes >> 8) & 255, codes & 255], axis=1)
 
 
 def legend_below(figure: Figure, ax: Axes, columns: int = 4) -> None:
     """Put one legend under all panels."""
     handles, labels = ax.get_legend_handles_labels()
+    columns = min(columns, max(1, _LETTERS // (8 + max(map(len, labels), default=1))))
     style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "handlelength": 1.8}
     figure.legend(
         handles, labels, loc="outside lower center", ncols=min(columns, len(labels)), **style
@@ -109,22 +127,23 @@ def percent_scale(ax: Axes) -> None:
 
 def over_epochs(found: Found) -> Figure | None:
     """Draw error and calibration error of the test rows after each epoch."""
-    followed = {
-        name: [run for run in runs if len(run.get("test_history") or ()) > 1]
-        for name, runs in found.methods.items()
-        if len(found.methods) <= MANY or name in FEW
-    }
-    followed = {name: runs for name, runs in followed.items() if runs}
+    followed: dict[str, list[Run]] = {}
+    for name, runs in found.methods.items():
+        known = [run for run in runs if len(run.get("test_history") or ()) > 1]
+        if known and (len(found.methods) <= MANY or name in FEW):
+            followed[name] = known
+    followed = _unlike(followed)
     if not followed:
         return None
     import matplotlib.pyplot as plt
 
     from calibrant.reports.epoch_panels import name_axes, run_style
 
-    figure, axes = plt.subplots(2, 1, figsize=(WIDTH, 5.6), layout="constrained", sharex=True)
+    size = (WIDTH, 5.2 + 0.1 * len(followed))  # room for the legend
+    figure, axes = plt.subplots(2, 1, figsize=size, layout="constrained", sharex=True)
     panels = (("error", "Error", ""), ("ece_em", "Calibration error (ECE)", "epoch"))
     for ax, (key, title, x) in zip(axes, panels, strict=True):
-        later = []
+        later, least = [], []
         for number, (name, runs) in enumerate(followed.items()):
             epochs, lines = _lines(runs, key)
             middle, style = lines.mean(axis=0), run_style(number, found.labels[name])
@@ -133,10 +152,11 @@ def over_epochs(found: Found) -> Figure | None:
                 ends = (middle + sign * lines.std(axis=0, ddof=1) for sign in (-1, 1))
                 ax.fill_between(epochs, *ends, color=style["color"], **_SOFT)
             later.append(middle[len(middle) // 5 :])
+            least.append(middle.min())
         name_axes(ax, x=x, y="% of test rows" if key == "error" else "%", title=title)
         kept = np.concatenate(later)
-        room = 0.15 * (kept.max() - kept.min()) + 0.2  # the first epochs may leave the picture
-        ax.set_ylim(max(0.0, kept.min() - room), kept.max() + room)
+        room = 0.15 * (kept.max() - min(least)) + 0.2  # bad first epochs may leave the picture
+        ax.set_ylim(max(0.0, min(least) - room), kept.max() + room)
     legend_below(figure, axes[0])
     return figure
 
@@ -256,7 +276,7 @@ CHARTS = (
     Chart(
         "epochs", "Error and calibration error, epoch by epoch",
         "On the test rows, before any calibrator; mean over seeds, with one standard deviation. "
-        "Nothing was chosen by these lines.",
+        "Nothing was chosen by these lines. Methods that only keep another epoch share a line.",
         over_epochs,
     ),
     Chart(
@@ -308,6 +328,18 @@ def _histories(found: Found) -> dict[str, BinHistory]:
     known = {label: bin_history(run) for label, run in runs.items() if run is not None}
     sizes = [one.n_bins for one in known.values()]
     return {label: one for label, one in known.items() if one.n_bins == sizes[0] and len(one) > 1}
+
+
+def _unlike(followed: dict[str, list[Run]]) -> dict[str, list[Run]]:
+    """Leave out methods that were trained like one before and only keep another epoch."""
+    seen: list[list[Any]] = []
+    found = {}
+    for name, runs in followed.items():
+        histories = [run["test_history"] for run in runs]
+        if histories not in seen:
+            seen.append(histories)
+            found[name] = runs
+    return found
 
 
 def _first(runs: Sequence[Run], *keys: str) -> Run | None:

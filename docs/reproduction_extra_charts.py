@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,18 +14,9 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from calibrant.reproductions.seed_figures import MethodSummary
+    from calibrant.reproductions.seed_figures import MethodSummary, Spread
 
 BEFORE, AFTER, THIRD = "#D55E00", "#0072B2", "#009E73"
-
-_SETTINGS = {
-    "n_bins": "number of bins",
-    "strength": "lambda, the strength of each step",
-    "gamma_max": "largest gamma",
-    "gamma_min": "smallest gamma",
-    "switch": "switch to inverse focal loss at",
-    "mode": "rules",
-}
 
 
 def out_of_scope(found: Found) -> Figure | None:
@@ -50,12 +41,15 @@ def out_of_scope(found: Found) -> Figure | None:
                 for way in ("raw", "temperature")
             ]
             ax.plot(values, [y, y], color=GREY, linewidth=1.0, zorder=1)
-            for value, face, color, label in zip(
-                values, ("white", AFTER), (BEFORE, AFTER), ("as trained", "with temperature"),
-                strict=True,
+            for value, way, face, color, label in zip(
+                values, ("raw", "temperature"), ("white", AFTER), (BEFORE, AFTER),
+                ("as trained", "with temperature"), strict=True,
             ):  # fmt: skip
                 style = {"color": color, "markerfacecolor": face, "markersize": 6}
                 ax.plot(value, y, "o", label=label if y == 0 else None, **style)
+                seeds = [100 * run[name]["entropy"][way] for run in runs]
+                aside = [y + (-0.18 if way == "raw" else 0.18)] * len(seeds)
+                ax.plot(seeds, aside, "|", color=color, markersize=4)
         paper_marks(ax, [found.summary[method] for method in per_method], f"auroc_{name}")
         tidy(ax, x="AUROC, %", y="", unit_x=False, unit_y=False)
         ax.set_title(data_set(name))
@@ -108,7 +102,9 @@ def _mean_scores(runs: Sequence[Mapping[str, Any]]) -> list[float]:
 
 def ablations(found: Found) -> Figure | None:
     """Draw calibration error over each setting of AdaFocal that methods change."""
-    panels = settings(found)
+    from calibrant.reproductions.adafocal_settings import SETTINGS, settings_of
+
+    panels = settings_of(found.experiment, found.summary.methods)
     if not panels:
         return None
     import matplotlib.pyplot as plt
@@ -123,92 +119,54 @@ def ablations(found: Found) -> Figure | None:
     )
     for ax, (name, values) in zip(axes.flat, panels.items(), strict=False):
         tidy(ax, x="", y="", unit_x=False, unit_y=False)
-        one = values[0][1].figure("auto", "ece_em")
+        one = values[0].method.figure("auto", "ece_em")
         if one is not None and one.floor is not None and one.floor_q95 is not None:
             span = (100 * one.floor, 100 * one.floor_q95)
             ax.axhspan(
                 *span, color=BAND, alpha=0.6, linewidth=0, label="a perfect model, by chance"
             )
-        _setting_line(ax, values, "raw", BEFORE, "as trained")
-        _setting_line(ax, values, "auto", THIRD, "with the automatic choice")
-        ax.set_xticks(range(len(values)), [value for value, _ in values])
+        for place, (words, (color, spread_of)) in enumerate(_spreads(found).items()):
+            spreads = [spread_of(each.method) for each in values]
+            _setting_line(ax, spreads, 0.16 * (place - 1), color, words)
+        ax.set_xticks(range(len(values)), [each.text for each in values])
         ax.set_xlim(-0.5, len(values) - 0.5)
-        ax.set_title(_SETTINGS[name])
+        ax.set_title(SETTINGS[name])
     for ax in axes[:, 0]:
         ax.set_ylabel("ECE, %")
-    legend_below(figure, axes[0, 0], columns=3)
+    legend_below(figure, axes[0, 0], columns=2)
     for ax in axes.flat[len(panels) :]:
         ax.remove()
     return figure
 
 
-def settings(found: Found) -> dict[str, list[tuple[str, MethodSummary]]]:
-    """Return the methods that change one setting of AdaFocal, by setting, values in their order.
+def _spreads(found: Found) -> dict[str, tuple[str, Callable[[MethodSummary], Spread | None]]]:
+    """Return what is drawn of each method: words, a colour, and the figure over seeds."""
+    from calibrant.reproductions.adafocal_settings import later_error
 
-    The one that they are a change of, plain AdaFocal or one of another strength, stands among them
-    at its own value.
-    """
-    known = {
-        each.name: _options(str(each.options.get("loss", ""))) for each in found.experiment.methods
-    }
-    there = {each.name: each for each in found.summary.methods if known.get(each.name) is not None}
-    found_for: dict[str, list[tuple[str, MethodSummary]]] = {}
-    for name, each in there.items():
-        options = dict(known[name] or {})
-        varied = [key for key in options if key in _SETTINGS and key != "strength"] or list(options)
-        if len(varied) != 1 or varied[0] not in _SETTINGS:
-            continue
-        series = found_for.setdefault(varied[0], [])
-        series.append((options.pop(varied[0]), each))
-        base = next((name for name, other in known.items() if other == options), None)
-        if base in there and all(one is not there[base] for _, one in series):
-            series.append((_usual_value(varied[0]), there[base]))
-    if sum(map(len, found_for.values())) < 3:  # one loss with an option is no series
-        return {}
-    return {name: sorted(each, key=lambda one: _place(one[0])) for name, each in found_for.items()}
+    def of(way: str) -> Callable[[MethodSummary], Spread | None]:
+        return lambda each: one.value if (one := each.figure(way, "ece_em")) else None
 
-
-def _options(loss: str) -> dict[str, str] | None:
-    """Return the options of AdaFocal that count for a chart; None for another loss."""
-    name, _, told = loss.partition(":")
-    if name != "adafocal":
-        return None
-    pairs = (each.split("=") for each in told.split(",") if "=" in each)
-    return {key: value for key, value in pairs if key != "min_count"}
-
-
-def _usual_value(name: str) -> str:
-    """Return what AdaFocal takes by default."""
-    from calibrant.losses import AdaFocalLoss
-
-    plain: Any = AdaFocalLoss()
-    inside = {"gamma_max": "high", "gamma_min": "low"}.get(name, name)
-    value = getattr(plain, name, None) or getattr(plain.rule, inside)
-    return value if isinstance(value, str) else f"{value:g}"
-
-
-def _place(value: str) -> tuple[float, str]:
-    try:
-        return float(value), ""
-    except ValueError:
-        return math.inf, value
+    return {
+        "as trained, the kept epoch": (BEFORE, of("raw")),
+        "as trained, mean of the later epochs": (
+            AFTER, lambda each: later_error(found.methods[each.name])
+        ),
+        "with the automatic choice": (THIRD, of("auto")),
+    }  # fmt: skip
 
 
 def _setting_line(
-    ax: Axes, values: Sequence[tuple[str, MethodSummary]], way: str, color: str, label: str
+    ax: Axes, spreads: Sequence[Spread | None], aside: float, color: str, label: str
 ) -> None:
     """Draw means as dots, and the range over seeds as a bar."""
-    for x, (_, method) in enumerate(values):
-        one = method.figure(way, "ece_em")
-        if one is None:
+    face = "white" if color == BEFORE else color
+    for x, spread in enumerate(spreads):
+        if spread is None:
             continue
-        spread = one.value
         gaps = (spread.mean - spread.least, spread.most - spread.mean)
         ends = [[100 * max(gap, 0.0)] for gap in gaps]  # a mean of equal numbers is rounded
-        at = x + (-0.1 if way == "raw" else 0.1)
-        style: dict[str, Any] = {"fmt": "o", "color": color, "markersize": 5, "linewidth": 1.2}
-        face = "white" if way == "raw" else color
-        ax.errorbar([at], [100 * spread.mean], ends, markerfacecolor=face,
+        style: dict[str, Any] = {"fmt": "o", "color": color, "markersize": 4.5, "linewidth": 1.2}
+        ax.errorbar([x + aside], [100 * spread.mean], ends, markerfacecolor=face,
                     label=label if x == 0 else None, **style)  # fmt: skip
 
 
@@ -216,7 +174,9 @@ EXTRA_CHARTS = (
     Chart(
         "settings", "What each setting of AdaFocal does",
         "One setting is changed at a time. Dots are means over seeds, bars reach from the best to "
-        "the worst seed. Where bars overlap, the setting made no difference that could be seen.",
+        "the worst seed. Where bars overlap, the setting made no difference that could be seen. "
+        "The later epochs are the second half; they do not hang on the epoch that is kept. The "
+        "last three settings are changed at lambda 5.",
         ablations,
     ),
     Chart(
@@ -227,7 +187,8 @@ EXTRA_CHARTS = (
     Chart(
         "ood", "Telling other data sets apart",
         "AUROC is how often a row of another data set gets a less certain answer (by its entropy) "
-        "than a test row: 100 % tells all apart, 50 % is a coin. Mean over seeds.",
+        "than a test row: 100 % tells all apart, 50 % is a coin. Dots are means, strokes the "
+        "seeds.",
         out_of_scope,
     ),
 )  # fmt: skip

@@ -14,7 +14,8 @@ from docs.reproduction_charts import CHARTS, Chart, draw_charts
 from docs.reproduction_curve_charts import CURVE_CHARTS
 from docs.reproduction_extra_charts import EXTRA_CHARTS
 from docs.reproduction_extra_tables import EXTRA_TABLES
-from docs.reproduction_records import Found, read_results, shown_error
+from docs.reproduction_findings import findings, headline, recipe_name
+from docs.reproduction_records import Found, read_results
 from docs.reproduction_tables import (
     NONE,
     beside_the_paper,
@@ -30,7 +31,6 @@ from docs.tables import dense, table
 
 if TYPE_CHECKING:
     from calibrant.reproductions.experiment import Experiment
-    from calibrant.reproductions.goals import Recipe
 
 _INTRO = """# Reproductions
 
@@ -60,8 +60,9 @@ _READING = """## How to read the tables
 - **Error**: the share of wrong predictions.
 - **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
   temperature on the steer rows, then the automatic choice. The test rows have no say in it. Steer
-  rows flatter a loss that follows them, such as AdaFocal: where calibration rows, cross-validated,
-  would choose otherwise, a sentence says what and how that fares.
+  rows flatter a loss that follows them, such as AdaFocal: larger experiments keep half of them, the
+  choice rows, for the comparison alone. Where calibration rows, cross-validated, would choose
+  otherwise, a sentence says what and how that fares.
 - **Seed**: another beginning of the same training. Figures are means over seeds.
 - Methods are called as in the papers: CE is cross-entropy, FL-3 focal loss with gamma 3, LS label
   smoothing. [Losses](../losses.md) explains them.
@@ -86,9 +87,11 @@ command that made its very runs. [All options](../cli/reproduce.md).
 _SPLITS = """## Four parts, where the papers have three
 
 Train rows are learned from. **Steer** rows are followed during training: they choose the epoch, the
-recipe and the gammas of AdaFocal. **Calibration** rows fit the calibrators and thresholds. **Test**
-rows are only reported on. The papers use one validation part for the middle two jobs: rows that
-shaped the network then also say how far its confidence must be corrected.
+recipe and the gammas of AdaFocal. Where a page speaks of **choice** rows, these are a random half
+of the steer rows that training never sees, and they alone choose the recipe. **Calibration** rows
+fit the calibrators and thresholds. **Test** rows are only reported on. The papers use one
+validation part for the middle two jobs: rows that shaped the network then also say how far its
+confidence must be corrected.
 
 """
 
@@ -112,79 +115,107 @@ def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) 
 def index_page(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
     """Return the overview of all experiments, those without results too."""
     return "".join(
-        [_INTRO, _overview(found), _READING, _REPEAT, _SPLITS, _face_value(found),
-         _without(experiments, found)]
+        [_INTRO, _overview(experiments, found), _recipes(found), _READING, _REPEAT, _SPLITS,
+         _face_value(found), _without(experiments, found)]
     )  # fmt: skip
 
 
 def experiment_page(found: Found, charts: Sequence[tuple[Chart, str]] = ()) -> str:
     """Return the page of one experiment: what was found, tables, charts, how it was run."""
     summary = found.summary
-    head = f"# {summary.title}\n\n{summary.paper}. {' '.join(summary.notes)}\n\n"
+    head = f"# {summary.title}\n\n**{headline(found)}**\n\n{summary.paper}.\n\n"
+    head += "".join(f"{note}\n\n" for note in summary.notes)
     if found.size != "full":
         head += (
             f'!!! warning "Size {found.size}"\n\n    These runs are smaller than the paper\'s: '
             "they show that the code runs, not what it reaches.\n\n"
         )
     head += "[How to read the tables](index.md#how-to-read-the-tables)\n\n"
-    told = "".join(f"- {sentence}\n" for sentence in summary.sentences)
     extras = (part(found) for part in EXTRA_TABLES)
     return "".join(
-        [head, f"## What was found\n\n{told}\n", beside_the_paper(found), every_calibrator(found),
+        [head, findings(found), beside_the_paper(found), every_calibrator(found),
          log_losses(found), *extras, _figures(charts), every_figure(found), how_it_was_run(found)]
     )  # fmt: skip
 
 
-def _overview(found: Mapping[str, Found]) -> str:
+def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
+    """Return a table of all experiments: run or not, goals, and what was found in a sentence."""
     if not found:
         return "There are no results on this copy yet: `calibrant reproduce` makes them.\n\n"
-    head = ("experiment, and our recipe", "the paper's best ECE", "our ECE", "chance alone",
-            "error (CE's)", "verdict")  # fmt: skip
-    rows = [_overview_row(one) for one in found.values()]
+    rows = [
+        (f"[{one.summary.title}]({one.name}.md){_smaller(one)}", _runs(one), _verdict(one),
+         headline(one))
+        for one in found.values()
+    ]  # fmt: skip
+    unrun: dict[str, list[str]] = {}
+    for one in experiments:
+        if one.name not in found:
+            why = "Not run yet" if one.run else one.why.removesuffix(".")
+            why += ", nor was telling other data sets apart." if "ood" in one.extras else "."
+            unrun.setdefault(why, []).append(one.title)
+    never = "**not\N{NO-BREAK SPACE}run**"
+    rows += [("<br>".join(titles), never, NONE, why) for why, titles in unrun.items()]
     return (
-        "## At a glance\n\nThe paper's best is the smallest of its figures, whichever method had "
-        "it; our recipe was chosen without the test rows. All in %, below our ECE "
-        "its interval.\n\n"
-        f"{dense(table(head, rows))}\n"
-        "The verdict: is the ECE at most the paper's best, or what chance allows; is the error "
-        "within half a point of that of plain cross-entropy (CE); and how does the log loss "
-        "compare with cross-entropy and temperature? *Open* means too few seeds or too small a "
-        "size to tell.\n\n"
+        "## At a glance\n\nThe goals: an ECE with bins of equal mass (ECE_EM) at most the paper's "
+        "best, or what chance allows; an error within half a point of that of plain cross-entropy "
+        "(CE); and a log loss that is not worse than that of cross-entropy with temperature, by "
+        "two standard errors over test rows (*better* and *level* reach it, *worse* misses it). "
+        "They are those of one recipe, chosen without the test rows.\n\n"
+        f"{dense(table(('experiment', 'runs', 'goals', 'in one sentence'), rows))}\n"
+        "A dash: no paper printed such an ECE for these rows, so there is none to reach. *Open* "
+        "means too few seeds or too small a size to tell. Where cross-entropy has another "
+        "epoch or other options than the recipe, the page of the experiment says what is left "
+        "when they are the same.\n\n"
     )
 
 
-def _overview_row(found: Found) -> tuple[str, ...]:
+def _smaller(found: Found) -> str:
+    return "" if found.size == "full" else f" (size {found.size})"
+
+
+def _runs(found: Found) -> str:
+    seeds = {run["seed"] for run in found.runs}
+    return (
+        f"{len(found.runs)}<br>{len(seeds)}\N{NO-BREAK SPACE}seed{'' if len(seeds) == 1 else 's'}"
+    )
+
+
+def _recipes(found: Mapping[str, Found]) -> str:
+    if not found:
+        return ""
+    head = ("experiment, and our recipe", "the paper's best ECE", "our ECE", "chance alone",
+            "error (CE's)")  # fmt: skip
+    return (
+        "## Our recipes in figures\n\nThe paper's best is the smallest of its figures, whichever "
+        "method had it. ECE with bins of equal mass; all in %, means over seeds, below our ECE its "
+        f"interval.\n\n{dense(table(head, [_recipe_row(one) for one in found.values()]))}\n"
+    )
+
+
+def _recipe_row(found: Found) -> tuple[str, ...]:
     from calibrant.reproductions.goals import best_published
 
-    summary, metric = found.summary, shown_error(found.summary)
-    best = best_published(found.experiment)
-    title = f"[{summary.title}]({found.name}.md)"
-    title += "" if found.size == "full" else f" (size {found.size})"
+    summary, best = found.summary, best_published(found.experiment)
+    title = f"[{summary.title}]({found.name}.md){_smaller(found)}"
     plain = None if summary.baseline is None else summary[summary.baseline].mean("raw", "error")
     if summary.recipe is None:
-        return (title, percent(best), NONE, NONE, f"{NONE} ({percent(plain)})", NONE)
+        return (title, percent(best), NONE, NONE, f"{NONE} ({percent(plain)})")
     ours = summary[summary.recipe.method]
-    figure = ours.figure("auto", metric)
+    figure = ours.figure("auto", "ece_em")
     return (
-        f"{title}<br>{_recipe_name(summary.recipe)}", percent(best),
-        f"{percent(ours.mean('auto', metric))}<br>{interval(figure)}", chance(figure),
-        f"{percent(ours.mean('auto', 'error'))} ({percent(plain)})", _verdict(found),
+        f"{title}<br>{recipe_name(summary.recipe)}", percent(best),
+        f"{percent(ours.mean('auto', 'ece_em'))}<br>{interval(figure)}", chance(figure),
+        f"{percent(ours.mean('auto', 'error'))} ({percent(plain)})",
     )  # fmt: skip
-
-
-def _recipe_name(recipe: Recipe) -> str:
-    """Return a short name, where seeds have different calibrators too."""
-    kinds = set(recipe.calibrators.values())
-    return recipe.name if len(kinds) < 2 else f"{recipe.label} + automatic choice"
 
 
 def _verdict(found: Found) -> str:
     names = {"ece_em": "ECE", "error": "error", "nll": "log loss"}
-    told = []
+    told = [] if any(goal.name == "ece_em" for goal in found.summary.goals) else [f"ECE {NONE}"]
     for goal in found.summary.goals:
         state = "**missed**" if goal.state == "missed" else goal.state
         told.append(f"{names[goal.name]} {_nll_words(found) if goal.name == 'nll' else state}")
-    return ", ".join(told) or NONE
+    return "<br>".join(told).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _nll_words(found: Found) -> str:

@@ -76,9 +76,17 @@ def read_one(folder: Path, experiment: Experiment) -> Found | None:
 
 def shown_error(summary: Summary) -> str:
     """Return the calibration error to show: bins of equal mass, unless the paper's are wide."""
-    printed = {name for each in summary.methods for name in each.published}
-    wide = printed & {"ece", "ece_ew", "ece_ew_scaled"}
-    return "ece_ew" if wide and not printed & {"ece_em", "ece_em_scaled"} else "ece_em"
+    from calibrant.reproductions.seed_figures import paper_error
+
+    return paper_error(summary.methods)
+
+
+def last_epoch(found: Found, method: str) -> float | None:
+    """Return ECE_EM as trained after the last epoch, mean over seeds; None where one lacks it."""
+    histories = [run.get("test_history") or () for run in found.methods[method]]
+    if not all(histories):
+        return None
+    return mean(history[-1]["ece_em"] for history in histories)
 
 
 def extras(runs: Sequence[Run], name: str) -> list[Mapping[str, Any]]:
@@ -99,5 +107,10 @@ def mean(values: Iterable[float | None]) -> float | None:
 
 def data_set(name: str) -> str:
     """Write the name of a data set outside as people do."""
-    known = {"svhn": "SVHN", "fashion_mnist": "Fashion-MNIST", "noise": "noise"}
+    known = {
+        "svhn": "SVHN",
+        "fashion_mnist": "Fashion-MNIST",
+        "noise": "noise",
+        "oos": "requests of no intent",
+    }
     return known.get(name, name.replace("_", " "))

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from docs.reproduction_records import Found, shown_error
+from docs.reproduction_records import Found, last_epoch, shown_error
 from docs.tables import dense, table
 
 if TYPE_CHECKING:
@@ -67,20 +67,34 @@ def beside_the_paper(found: Found) -> str:
     metric = shown_error(found.summary)
     if not any(_printed(each, metric, way) for each in found.summary.methods for way in BOTH):
         return ""
-    rows = []
-    for each in found.summary.methods:
-        scaled = each.figure("temperature", metric)
-        theirs = [_printed(each, metric, way) or NONE for way in BOTH]
-        rows.append(
-            (named(found, each), _arrow(theirs),
-             _arrow([percent(each.mean(way, metric)) for way in BOTH]), interval(scaled),
-             chance(scaled), _published_error(each), percent(each.mean("temperature", "error")))
-        )  # fmt: skip
-    head = ("method", "paper", "ours", "interval", "chance alone", "paper's error", "our error")
+    columns: dict[str, Callable[[MethodSummary], str]] = {
+        "method": lambda each: named(found, each),
+        "paper": lambda each: _arrow([_printed(each, metric, way) or NONE for way in BOTH]),
+        "ours": lambda each: _arrow([percent(each.mean(way, metric)) for way in BOTH]),
+        "interval": lambda each: interval(each.figure("temperature", metric)),
+        "chance alone": lambda each: chance(each.figure("temperature", metric)),
+        "last epoch": lambda each: percent(last_epoch(found, each.name)),
+        "paper's error": _published_error,
+        "our error": lambda each: percent(each.mean("temperature", "error")),
+    }
+    if metric != "ece_em" or not _chosen_epochs(found):
+        del columns["last epoch"]
+    if all(_published_error(each) == NONE for each in found.summary.methods):
+        del columns["paper's error"]
+    rows = [[cell(each) for cell in columns.values()] for each in found.summary.methods]
+    last = " *Last epoch* is ours as trained after the last epoch instead of the one that is kept."
     return (
         f"## Beside the paper\n\n{ERRORS[metric]}, as trained → with temperature, and error; all "
         "in %, ours are means over seeds. Interval and chance alone are those of ours with "
-        f"temperature.{_bold(found)}\n\n{dense(table(head, rows))}\n"
+        f"temperature.{last if 'last epoch' in columns else ''}{_bold(found)}\n\n"
+        f"{dense(table(columns, rows))}\n"
+    )
+
+
+def _chosen_epochs(found: Found) -> bool:
+    """Return whether some run kept another epoch than its last, and tells of the last."""
+    return any(
+        run.get("test_history") and run["best_epoch"] + 1 < run["epochs"] for run in found.runs
     )
 
 
@@ -137,8 +151,10 @@ def log_losses(found: Found) -> str:
     return (
         f"## Log loss against {plain} with temperature\n\nThe log loss rewards being right and "
         "being honest about it; no choice of bins can flatter it. Differences are taken row by row "
-        "on the same test rows, with their standard error: below 0 is better, and within two "
-        f"standard errors it is called level.\n\n{dense(table(head, rows))}\n"
+        "on the same test rows, seeds averaged: below 0 is better, and within two standard errors "
+        "it is called level. The standard error is over test rows: it says how far the difference "
+        "of these very networks may move on other rows, not with other seeds.\n\n"
+        f"{dense(table(head, rows))}\n"
     )
 
 
@@ -159,9 +175,18 @@ def how_it_was_run(found: Found) -> str:
     machines = "".join(f"- {one}\n" for one in _machines(found.runs))
     return (
         f"## How it was run\n\nRows of each part; there are {summary.classes} classes:\n\n{parts}\n"
-        f"Means over seeds; seconds are those of training:\n\n{dense(table(head, rows))}\n"
+        f"Means over seeds; seconds are those of training{_shared(found)}:\n\n"
+        f"{dense(table(head, rows))}\n"
         f"Measured on:\n\n{machines}\n```bash\n{commands(found)}```\n"
     )
+
+
+def _shared(found: Found) -> str:
+    """Say where runs were timed side by side."""
+    told = [each for each in found.experiment.minutes if "side by side" in each]
+    if not told or found.size != "full":
+        return ""
+    return f", on one {told[0]} (a run alone takes less time)"
 
 
 def commands(found: Found) -> str:

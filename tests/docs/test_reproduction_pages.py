@@ -4,14 +4,14 @@ import json
 
 import numpy as np
 import pytest
-from docs.reproduction_charts import CHARTS, bin_history, draw_charts
+from docs.reproduction_charts import CHARTS, _save, _unlike, bin_history, draw_charts
 from docs.reproduction_curve_charts import CURVE_CHARTS
-from docs.reproduction_extra_charts import EXTRA_CHARTS, settings
+from docs.reproduction_extra_charts import EXTRA_CHARTS
 from docs.reproduction_extra_tables import EXTRA_TABLES
 from docs.reproduction_nav import _with_pages
 from docs.reproduction_pages import experiment_page, index_page, write_pages
 from docs.reproduction_records import read_one
-from docs.reproduction_tables import commands, log_losses
+from docs.reproduction_tables import commands, how_it_was_run, log_losses
 
 from calibrant.reproductions.experiment import experiments
 
@@ -94,13 +94,10 @@ def test_a_page_shows_the_figures_of_its_records_beside_the_papers(results, tmp_
     assert [path.name for path in pages] == ["index.md", "newsgroups-cnn.md"]
     page = pages[1].read_text(encoding="utf-8").replace("\N{NO-BREAK SPACE}", " ")
     page = page.replace("\N{WORD JOINER}", "")
-    assert (
-        "| **CE** | 18.57 → 4.08 | 18.34 → 2.22 | 1.11–4.44 | 2.01 (2.99) | 26.68 | 26.67 |" in page
-    )
-    assert (
-        "| AdaFocal | 2.62 → 2.46 | 2.66 → 2.22 | 1.11–4.44 | 2.01 (2.99) | 28.53 | 27.12 |" in page
-    )
-    assert "The recipe (CE + temperature scaling, chosen on the steer rows)" in page
+    same = "1.11–4.44 | 2.01 (2.99)"  # as trained at the last epoch, then errors
+    assert f"| **CE** | 18.57 → 4.08 | 18.34 → 2.22 | {same} | 18.34 | 26.68 | 26.67 |" in page
+    assert f"| AdaFocal | 2.62 → 2.46 | 2.66 → 2.22 | {same} | 2.66 | 28.53 | 27.12 |" in page
+    assert "The recipe is CE + temperature scaling, chosen on the steer rows." in page
     assert "| CE | 0, 1, 2 | 4 | 3 | 1.57 | temperature scaling | 61 |" in page
     assert (
         "- 2026-01-02: one a card, a processor, 2 cores, Linux; Python 3.12.1, torch 2.0\n" in page
@@ -115,9 +112,15 @@ def test_a_page_shows_the_figures_of_its_records_beside_the_papers(results, tmp_
 def test_the_overview_has_a_row_for_each_result_and_tells_what_was_not_run(results, tmp_path):
     page = write(results, tmp_path / "out")[0].read_text(encoding="utf-8")
     page = page.replace("\N{WORD JOINER}", "")
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    row = "| [20 Newsgroups, global-pooling CNN](newsgroups-cnn.md) | 6<br>3 seeds | ECE reached"
+    assert f"{row}<br>error reached<br>log loss the same | CE + temperature scaling: ECE_EM" in page
     assert "[20 Newsgroups, global-pooling CNN](newsgroups-cnn.md)<br>CE + temperature" in page
-    assert "| 2.13 | 2.22<br>1.11–4.44 | 2.01 (2.99) | 26.67 (26.67) | ECE reached" in page
+    assert "| 2.13 | 2.22<br>1.11–4.44 | 2.01 (2.99) | 26.67 (26.67) |" in page
     assert "2.01 % on average on 200 test rows" in page
+    glance = page.split("## Our recipes")[0]
+    assert "| **not run** | – | Not run yet, nor was telling other data sets apart. |" in glance
+    assert all(each.title in glance for each in experiments().values())
     below = page.split("## Not run")[1]
     for each in experiments().values():
         assert (f"`{each.name}`" in below) == (each.name != "newsgroups-cnn")
@@ -150,7 +153,8 @@ def test_a_lost_comparison_and_a_missed_goal_stay_visible(tmp_path):
         keep(tmp_path, run, loss=1.8)
     found = read_one(tmp_path, experiments()["newsgroups-cnn"])
     page = index_page([], {"newsgroups-cnn": found})
-    assert "ECE **missed**, error **missed**, log loss **worse**" in page
+    page = page.replace("\N{NO-BREAK SPACE}", " ")
+    assert "ECE **missed**<br>error **missed**<br>log loss **worse**" in page
     assert ", worse |" in log_losses(found)
     assert "CE with temperature scaling wins" in experiment_page(found)
 
@@ -277,16 +281,66 @@ def test_promises_are_shown_with_whether_they_were_kept(tmp_path, given, shown):
     assert "| CE | yes: precision ≥ 0.85 | 8 of 20 | 0 (0%) | 20 of 20 | 9 (45%) |" in page
 
 
-def test_settings_of_adafocal_stand_in_the_order_of_their_values(tmp_path):
+def test_settings_of_adafocal_are_drawn_and_answered(tmp_path):
     name = "adafocal-ablations"
     methods = ("default", "bins-50", "bins-5", "strength-5", "gamma_max-50", "mode-paper")
     found = one_of(tmp_path / "runs", *(record(name, method) for method in methods))
-    values = {knob: [value for value, _ in each] for knob, each in settings(found).items()}
-    assert values["n_bins"] == ["5", "15", "50"]
-    assert values["gamma_max"] == ["20", "50"]
-    assert values["mode"] == ["paper", "robust"]
     drawn = draw_charts(EXTRA_CHARTS, found, tmp_path / "images")
     assert [chart.name for chart, _ in drawn] == ["settings"]
+    page = experiment_page(found).replace("\N{NO-BREAK SPACE}", " ")
+    assert "# AdaFocal: what its options do\n\n**Of 4 settings none changes ECE_EM" in page
+    assert "- Number of bins (usual: 15): 5, 15 and 50 gave the very same runs" in page
+    assert page.index("Number of bins") < page.index("### Recipe and goals")
+
+
+def test_focal_losses_are_held_against_the_papers_claims(tmp_path):
+    runs = [record("return-reasons-binary", name) for name in ("ce", "fl1", "fl5")]
+    found = one_of(tmp_path, *runs)
+    page = experiment_page(found)
+    assert "The paper claims that focal loss calibrates better" in page
+    assert "\n**As trained ECE is 10.0\N{NO-BREAK SPACE}% with CE" in page
+    assert "As trained ECE is" in index_page([], {found.name: found})
+
+
+def test_the_kept_epoch_is_told_where_it_moves_the_papers_figure(tmp_path):
+    later = [{"epoch": e, "error": 0.2, "ece_em": 0.03, "nll": 1.0} for e in range(4)]
+    run = record("newsgroups-cnn", "adafocal_paper", raw=0.09, test_history=later)
+    page = experiment_page(one_of(tmp_path, run)).replace("\N{NO-BREAK SPACE}", " ")
+    assert (
+        "Most of all that of AdaFocal: 9.00 % at the epoch that is kept, 3.00 % after the last one "
+        "(the paper: 2.62 %)."
+    ) in page
+
+
+def test_seconds_of_runs_side_by_side_are_told(results):
+    found = read_one(results, experiments()["newsgroups-cnn"])
+    told = "seconds are those of training, on one NVIDIA H200, 12 to 16 side by side (a run alone"
+    assert told in how_it_was_run(found)
+
+
+def test_methods_that_only_keep_another_epoch_share_a_line(tmp_path):
+    runs = [record("newsgroups-cnn", name) for name in ("ce", "ce_best_epoch")]
+    assert list(_unlike({run["method"]: [run] for run in runs})) == ["ce"]
+    runs[1]["test_history"][0]["ece_em"] = 0.5
+    assert len(_unlike({run["method"]: [run] for run in runs})) == 2
+
+
+def test_thin_lines_keep_their_colours_in_small_pictures(tmp_path):
+    import matplotlib.pyplot as plt
+    from PIL import Image
+
+    colors = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
+    figure, ax = plt.subplots()
+    for place, color in enumerate(colors):
+        ax.plot([0, 1], [place, place], color=color)
+        ax.fill_between([0, 1], place - 2, place + 2, color=color, alpha=0.18, linewidth=0)
+    _save(figure, tmp_path / "lines.png")
+    plt.close(figure)
+    with Image.open(tmp_path / "lines.png") as picture:
+        kept = {color for _, color in picture.convert("RGB").getcolors(1 << 20)}
+    wanted = {tuple(bytes.fromhex(color[1:])) for color in colors}
+    assert wanted | {(255, 255, 255)} <= kept
+    assert len(kept) <= 256
 
 
 def test_pages_come_into_the_navigation_behind_the_overview():

@@ -65,8 +65,11 @@ class EpochHistory(Hook):
         """Score and measure the test rows."""
         started = time.perf_counter()
         labels = self._parts.test.labels
-        logits = predict_logits(run.model, self._rows)[: len(labels)].astype(np.float64)
-        logits = logits - self._shift
+        # The network itself, not its wrapper: that would be compiled anew for these batches.
+        network = getattr(run.model, "module", run.model)
+        with run.fabric.autocast():
+            scored = predict_logits(network, self._rows)[: len(labels)]
+        logits = scored.astype(np.float64) - self._shift
         shift = getattr(run.loss, "log_shift", None)
         if callable(shift) and self._model.correct_prior and (own := shift()) is not None:
             logits = logits - own.detach().cpu().double().numpy()

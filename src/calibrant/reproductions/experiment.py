@@ -61,6 +61,8 @@ class Experiment:
     reading : options of the loader
     extras : names of further figures; see `calibrant.reproductions.extras`
     once : names of what is computed once for all runs; see `calibrant.reproductions.extras`
+    own_choice : whether half of the steer rows are kept for comparing methods, so that nothing
+        which training follows has a say in it; see `Parts.with_choice`
     published : figures of the paper in percent, by method: `ece_em`, `ece_em_scaled`, ...
     published_rows : test rows of the paper, where they are not as many as ours
     reach : figures to reach, such as `ece_em`, in percent
@@ -91,6 +93,7 @@ class Experiment:
     reading: Mapping[str, Any] = field(default_factory=dict)
     extras: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
+    own_choice: bool = False
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     published_rows: int | None = None
     reach: Mapping[str, float] = field(default_factory=dict)

@@ -27,7 +27,7 @@ class Fitted:
     experiment, method, seed : which run it is
     parts : its rows
     model : the fitted classifier
-    logits : (n, K) of "steer", "calib" and "test", and of each data set of `parts.outside`
+    logits : (n, K) of each part but the train rows, and of each data set of `parts.outside`
     seconds : that training took
     test_history : error, calibration error and log loss of the test rows after each epoch
     bins : confidence and accuracy of the steer rows by bin and epoch
@@ -76,7 +76,7 @@ def fit(
         parts.train.inputs, parts.train.labels, steer=(parts.steer.inputs, parts.steer.labels)
     )
     seconds = time.perf_counter() - started - watch.seconds
-    scored = {name: getattr(parts, name).inputs for name in ("steer", "calib", "test")}
+    scored = {name: part.inputs for name, part in parts.named().items() if name != "train"}
     logits = {
         name: model.predict_logits(rows) for name, rows in {**scored, **parts.outside}.items()
     }

@@ -9,9 +9,11 @@ from typing import Any, Literal
 from calibrant.reports.words import counted
 from calibrant.reproductions.experiment import Experiment
 from calibrant.reproductions.paired_loss import SURE, PairedLoss
-from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure
+from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure, Spread, paper_error
 from calibrant.reproductions.summary_words import (
     calibrators_words,
+    called,
+    figure_name,
     points,
     points_apart,
     seeds_words,
@@ -47,7 +49,7 @@ class Recipe:
     method, label : of the way of training
     calibrators : that the automatic choice took, by seed
     why : this method and not another, as a sentence
-    rows : that chose it, "calib" or "steer"
+    rows : that chose it, "choice", "steer" or "calib"
     """
 
     method: str
@@ -60,8 +62,8 @@ class Recipe:
     def name(self) -> str:
         """Return how sentences call it, such as "AdaFocal + spline"."""
         if set(self.calibrators.values()) == {"identity"}:
-            return f"{self.label} as it is"
-        return f"{self.label} + {calibrators_words(self.calibrators)}"
+            return f"{called(self.label)} as it is"
+        return f"{called(self.label)} + {calibrators_words(self.calibrators)}"
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -98,27 +100,35 @@ class Goal:
 
 
 def choose_recipe(
-    methods: Sequence[MethodSummary], rows: Literal["steer", "calib"] = "steer"
+    methods: Sequence[MethodSummary], by: Literal["steer", "calib"] = "steer"
 ) -> Recipe | None:
     """Return the method with the least mean log loss, by rows that are not reported on.
 
     On the steer rows it is the log loss after temperature scaling: the rule of a study. It flatters
-    a loss that follows these rows, such as AdaFocal. On the calib rows it is cross-validated, after
-    the automatic choice of a calibrator; a promise that is certified on the same rows has then to
-    pay for the choice. Test rows have no say. Of equal methods the first is taken. None where a
-    method does not tell its figure.
+    a loss that follows these rows, such as AdaFocal, so an experiment can keep half of them, the
+    choice rows, for nothing but this. On the calib rows it is cross-validated, after the automatic
+    choice of a calibrator; a promise that is certified on the same rows has then to pay for the
+    choice. Test rows have no say. Of equal methods the first is taken. None where a method does not
+    tell its figure.
     """
-    told = [(each.calib_nll if rows == "calib" else each.refinement, each) for each in methods]
+    told = [(each.calib_nll if by == "calib" else each.refinement, each) for each in methods]
     able = [(figure, i, each) for i, (figure, each) in enumerate(told) if figure is not None]
-    if not able or (rows == "calib" and len(able) < len(methods)):
+    if not able or (by == "calib" and len(able) < len(methods)):
         return None
     ranked = sorted(able, key=lambda each: (each[0].mean, each[1]))
     least, _, best = ranked[0]
-    after = "the automatic choice of a calibrator" if rows == "calib" else "temperature scaling"
-    why = f"On the {rows} rows {best.label} has the least log loss after {after}, "
+    after = "the automatic choice of a calibrator" if by == "calib" else "temperature scaling"
+    rows = "calib" if by == "calib" else best.compared_on
+    why = f"On the {rows} rows {called(best.label)} has the least log loss after {after}, "
     why += f"{least.mean:.4f} ({seeds_words(least.n)})"
     if len(ranked) > 1:
-        why += f"; next is {ranked[1][2].label}, {ranked[1][0].mean:.4f}"
+        second, _, other = ranked[1]
+        why += f"; next is {called(other.label)}, {second.mean:.4f}"
+        why += (
+            ", and their seeds overlap"
+            if min(least.n, second.n) > 1 and (second.least <= least.most)
+            else ""
+        )
     return Recipe(best.name, best.label, best.chosen, f"{why}.", rows)
 
 
@@ -127,12 +137,12 @@ def beside_words(methods: Sequence[MethodSummary], recipe: Recipe | None) -> str
     other = choose_recipe(methods, "calib")
     if other is None or recipe is None or other.method == recipe.method:
         return None
-    ours = next(each for each in methods if each.name == other.method)
-    figure, error = ours.figure("auto", "ece_em"), ours.mean("auto", "error")
+    ours, shown = next(each for each in methods if each.name == other.method), paper_error(methods)
+    figure, error = ours.figure("auto", shown), ours.mean("auto", "error")
     if figure is None or error is None:
         return None
     return (
-        f"{other.why.removesuffix('.')}: {other.name} has ECE_EM {points(figure.value.mean)} % and "
+        f"{other.why} {other.name} has {figure_name(shown)} {points(figure.value.mean)} % and "
         f"error {points(error)} %. That is no goal: the rule of a study is the one above."
     )
 
@@ -188,16 +198,16 @@ def goals_of(
     return tuple(_ended(each, n, size, whole=whole) for each, n in told)
 
 
-def recipe_words(recipe: Recipe, ours: MethodSummary) -> str:
-    """Say which ECE_EM the recipe has, where the paper printed none to reach."""
-    figure = ours.figure("auto", "ece_em")
+def recipe_words(recipe: Recipe, ours: MethodSummary, shown: str = "ece_em") -> str:
+    """Say which calibration error the recipe has, where the paper printed no ECE_EM to reach."""
+    figure = ours.figure("auto", shown)
     if figure is None:
         return f"The recipe is {recipe.name}, chosen on the {recipe.rows} rows."
-    words = _has(recipe, ours, f"{points(figure.value.mean)} %", figure.value.n)
+    words = _has(recipe, ours, f"{points(figure.value.mean)} %", figure.value, shown)
     if figure.floor is not None and figure.floor_q95 is not None:
         words += f"; a calibrated model gets {points(figure.floor)} % on average and up to "
-        words += f"{points(figure.floor_q95)} %"
-    return f"{words}. No ECE_EM is published for it, so there is none to reach."
+        words += f"{points(figure.floor_q95)} % 95 times in 100"
+    return f"{words}. No paper printed an ECE_EM for these rows, so there is none to reach."
 
 
 _Told = tuple[Goal, int]  # a goal without its ending, and the seeds behind it
@@ -210,17 +220,25 @@ def _ece_goal(recipe: Recipe, ours: MethodSummary, best: float | None) -> _Told 
     value = figure.value.mean
     limit = max(best, figure.floor or 0.0, figure.floor_q95 or 0.0)
     own = points_apart(value, best)[0]
-    words = f"{_has(recipe, ours, own, figure.value.n)}, {_ece_words(figure, best)}"
+    words = f"{_has(recipe, ours, own, figure.value)}, {_ece_words(figure, best)}"
     state: State = "reached" if value <= limit + _ROUNDING else "missed"
     return Goal("ece_em", state, value, limit, words), figure.value.n
 
 
-def _has(recipe: Recipe, ours: MethodSummary, value: str, seeds: int) -> str:
-    debiased = ours.mean("auto", "ece_debiased")
-    beside = "" if debiased is None else f"debiased ECE (L2) {points(debiased)} %, "
+def _has(
+    recipe: Recipe, ours: MethodSummary, value: str, seeds: Spread, shown: str = "ece_em"
+) -> str:
+    """Name the recipe, its calibration error, how far seeds lie apart, and other errors beside."""
+    beside = [seeds_words(seeds.n)]
+    if seeds.n > 1:
+        beside[0] += f", {points(seeds.least)} to {points(seeds.most)}"
+    others = {"ece_em": "ECE_EM", "ece_debiased": "debiased ECE (L2)"}
+    for name, words in others.items():
+        mean = None if name == shown else ours.mean("auto", name)
+        beside += [] if mean is None else [f"{words} {points(mean)} %"]
     return (
-        f"The recipe ({recipe.name}, chosen on the {recipe.rows} rows) has ECE_EM {value} "
-        f"({beside}{seeds_words(seeds)})"
+        f"The recipe is {recipe.name}, chosen on the {recipe.rows} rows. Its {figure_name(shown)} "
+        f"is {value} ({'; '.join(beside)})"
     )
 
 
@@ -269,8 +287,7 @@ def _nll_words(found: PairedLoss, label: str) -> str:
     their = f"{label} with temperature scaling"
     if found.same:
         return f"The recipe is {their} itself, so its log loss is the same"
-    gap = f"{abs(found.difference):.4f} ± {found.error:.4f} (SE, paired over {found.rows:,} test "
-    gap += "rows"
+    gap = f"{abs(found.difference):.4f} ± {found.error:.4f} (SE over {found.rows:,} test rows"
     if len(found.seeds) > 1:
         gap += f"; by seed {min(found.by_seed.values()):+.4f} to {max(found.by_seed.values()):+.4f}"
     if found.verdict.startswith("worse"):

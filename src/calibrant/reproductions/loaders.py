@@ -54,6 +54,8 @@ def load(experiment: Experiment) -> Parts:
         if not experiment.needs:
             raise
         raise InputError(_told(experiment, error)) from error
+    if experiment.own_choice:
+        parts = parts.with_choice()
     empty = [name for name, rows in parts.sizes().items() if not rows]
     if empty:
         raise InputError(_told(experiment, ValueError(f"no rows for the {empty[0]} part")))

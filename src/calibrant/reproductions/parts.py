@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
@@ -36,6 +38,17 @@ class Part:
     def __len__(self) -> int:
         return len(self.labels)
 
+    def take(self, places: IntArray) -> Part:
+        """Return the rows at these places."""
+        if isinstance(self.inputs, np.ndarray):
+            inputs: Any = self.inputs[places]
+        elif hasattr(self.inputs, "take"):
+            inputs = self.inputs.take(places)
+        else:
+            inputs = [self.inputs[place] for place in places]
+        posterior = None if self.posterior is None else self.posterior[places]
+        return Part(inputs, self.labels[places], posterior)
+
 
 @dataclass(frozen=True, eq=False)
 class Parts:
@@ -47,13 +60,14 @@ class Parts:
     Parameters
     ----------
     train : rows of the gradients
-    steer : rows that AdaFocal follows and that choose the epoch and the recipe
+    steer : rows that AdaFocal follows and that choose the epoch; without `choice` the recipe too
     calib : rows of calibrators and thresholds
     test : rows of every reported figure
     classes : names of the classes, by their numbers
     outside : inputs that belong to no class, by the name of their data set
     model_options : of the network, such as word vectors that go with the vocabulary
     note : how these rows differ from the paper's, as one sentence
+    choice : rows that only compare methods, where `with_choice` kept some
     """
 
     train: Part
@@ -64,7 +78,25 @@ class Parts:
     outside: Mapping[str, Any] = field(default_factory=dict)
     model_options: Mapping[str, Any] = field(default_factory=dict)
     note: str = ""
+    choice: Part | None = None
 
     def sizes(self) -> dict[str, int]:
         """Return the number of rows of each part."""
-        return {name: len(getattr(self, name)) for name in ("train", "steer", "calib", "test")}
+        return {name: len(part) for name, part in self.named().items()}
+
+    def named(self) -> dict[str, Part]:
+        """Return every part by name; "choice" is among them where there is one."""
+        parts = {"train": self.train, "steer": self.steer, "calib": self.calib, "test": self.test}
+        return parts if self.choice is None else {**parts, "choice": self.choice}
+
+    def with_choice(self) -> Parts:
+        """Halve the steer rows: one half is followed in training, the other compares methods.
+
+        A loss that follows rows, and an epoch that is chosen on them, look better there than on
+        new rows; methods that do neither do not. On rows that nobody followed all are equal. Each
+        class is halved, at random but always alike, so that all methods and seeds have the same.
+        """
+        labels = self.steer.labels
+        order = np.lexsort((np.random.default_rng(1).random(len(labels)), labels))
+        followed, kept = np.sort(order[::2]), np.sort(order[1::2])
+        return replace(self, steer=self.steer.take(followed), choice=self.steer.take(kept))

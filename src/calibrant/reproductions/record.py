@@ -31,6 +31,7 @@ __all__ = [
 
 SCHEMA = 1
 _DIGITS = 6
+_STEER = ("refinement", "nll", "ece", "accuracy")
 _BINS = ("epoch", "confidence", "accuracy", "train_confidence", "own_confidence")
 
 
@@ -67,7 +68,8 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "why": model.why_,
         "seconds": fitted.seconds,
         "seconds_of_an_epoch": float(np.median([each.seconds for each in model.records_])),
-        "steer": {name: getattr(kept, name) for name in ("refinement", "nll", "ece", "accuracy")},
+        "steer": {name: getattr(kept, name) for name in _STEER},
+        "choice": _choice(fitted),
         "calib": {"nll": figures.calib_nll},
         "temperature": figures.temperature,
         "chosen": figures.chosen,
@@ -82,6 +84,16 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         **origin(model.options_.device),
     }
     return {name: _rounded(value) for name, value in told.items()}
+
+
+def _choice(fitted: Fitted) -> dict[str, float] | None:
+    """Measure the rows that only compare methods, as the steer rows are, where there are some."""
+    if fitted.parts.choice is None:
+        return None
+    from calibrant.training.steering import steer_figures
+
+    found = steer_figures(fitted.logits["choice"], fitted.parts.choice.labels)
+    return {name: getattr(found, name) for name in _STEER}
 
 
 def origin(device: str = "auto") -> dict[str, Any]:

@@ -73,7 +73,7 @@ def reproduce(
     asked = asked or Asked()
     tell = progress or (lambda _: None)
     wanted = experiment.at(asked.size)
-    place = _made_folder(Path(out), wanted)
+    place = _checked_folder(Path(out))
     from calibrant.reproductions.record import file_of
 
     runs = [
@@ -91,7 +91,8 @@ def reproduce(
         from calibrant.reproductions.loaders import load
 
         tell(f"{wanted.name}: reading")
-        parts = load(wanted)
+        parts = load(wanted)  # where data is missing, no empty folder stays behind
+        _make_folder(place, wanted)
         _write_notes(place / wanted.name / "notes.json", wanted, parts, asked)
         for number, (path, method, seed) in enumerate(missing, 1):
             tell(f"{wanted.name}: {method.label}, seed {seed} ({number} of {len(missing)})")
@@ -190,11 +191,23 @@ def _write_notes(path: Path, experiment: Experiment, parts: Parts, asked: Asked)
     write_record(path, {**made, "notes": notes_of(experiment, parts), **origin()})
 
 
-def _made_folder(out: Path, experiment: Experiment) -> Path:
+def _checked_folder(out: Path) -> Path:
+    """Refuse, before anything is read, a place that can be no folder."""
+    try:
+        first = next((each for each in (out, *out.parents) if each.exists()), out)
+    except OSError as error:
+        raise _no_folder(out, str(error.strerror)) from None
+    if first.exists() and not first.is_dir():
+        raise _no_folder(out, f"{first} is a file")
+    return out
+
+
+def _make_folder(out: Path, experiment: Experiment) -> None:
     try:
         (out / experiment.name).mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"--out {out} cannot be made a folder: {error.strerror}: choose another place."
-        ) from None
-    return out
+        raise _no_folder(out, str(error.strerror)) from None
+
+
+def _no_folder(out: Path, why: str) -> InputError:
+    return InputError(f"--out {out} cannot be made a folder: {why}: choose another place.")

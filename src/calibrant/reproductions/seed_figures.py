@@ -10,7 +10,16 @@ from typing import Any
 from calibrant.reproductions.experiment import Method
 from calibrant.reproductions.paired_loss import PairedLoss
 
-__all__ = ["FIGURES", "WAYS", "MethodSummary", "SeedFigure", "Spread", "method_of", "spread_of"]
+__all__ = [
+    "FIGURES",
+    "WAYS",
+    "MethodSummary",
+    "SeedFigure",
+    "Spread",
+    "method_of",
+    "paper_error",
+    "spread_of",
+]
 
 WAYS = ("raw", "temperature", "ets", "spline", "auto")
 """The network's own probabilities, three calibrators, and the automatic choice of one."""
@@ -76,13 +85,14 @@ class MethodSummary:
     name, label : of the method
     seeds : that were run
     figures : by way of calibrating, then by name; one that no seed has is not there
-    refinement : log loss of the steer rows after temperature scaling
+    refinement : log loss after temperature scaling, of the rows that compare methods
     calib_nll : cross-validated log loss of the calib rows after the automatic choice
     temperature, seconds, best_epoch : over seeds
     chosen : the calibrator that the automatic choice took, by seed
     published : the paper's figures, in percent
     nll : log loss after the automatic choice against cross-entropy with temperature scaling
     nll_scaled : the same, after temperature scaling
+    compared_on : the rows of `refinement`: "choice" where a run keeps some for it, else "steer"
     """
 
     name: str
@@ -98,6 +108,7 @@ class MethodSummary:
     published: Mapping[str, float]
     nll: PairedLoss | None = None
     nll_scaled: PairedLoss | None = None
+    compared_on: str = "steer"
 
     def figure(self, way: str, name: str) -> SeedFigure | None:
         """Return a figure, where there is one."""
@@ -121,6 +132,7 @@ class MethodSummary:
             },
             "chosen": {str(seed): taken for seed, taken in self.chosen.items()},
             "published": dict(self.published),
+            "compared_on": self.compared_on,
             **{name: _plain(getattr(self, name)) for name in (*spreads, "nll", "nll_scaled")},
         }
 
@@ -145,6 +157,13 @@ def spread_of(values: Iterable[Any]) -> Spread | None:
     return Spread(n, mean, sd, numbers[0], numbers[-1])
 
 
+def paper_error(methods: Iterable[MethodSummary]) -> str:
+    """Return the calibration error that stands beside the paper's: with its bins, or "ece_em"."""
+    printed = {name for each in methods for name in each.published}
+    wide = printed & {"ece", "ece_ew", "ece_ew_scaled"}
+    return "ece_ew" if wide and not printed & {"ece_em", "ece_em_scaled"} else "ece_em"
+
+
 def method_of(
     method: Method,
     records: Sequence[Mapping[str, Any]],
@@ -161,13 +180,14 @@ def method_of(
     published : the paper's figures of it, in percent
     nll, nll_scaled : its log loss beside that of cross-entropy
     """
+    rows = "choice" if all(each.get("choice") for each in records) else "steer"
     of_ways = {way: _figures(records, way) for way in WAYS}
     return MethodSummary(
         name=method.name,
         label=method.label,
         seeds=tuple(int(each["seed"]) for each in records),
         figures={way: found for way, found in of_ways.items() if found},
-        refinement=spread_of((each.get("steer") or {}).get("refinement") for each in records),
+        refinement=spread_of((each.get(rows) or {}).get("refinement") for each in records),
         calib_nll=spread_of((each.get("calib") or {}).get("nll") for each in records),
         temperature=spread_of(each.get("temperature") for each in records),
         seconds=spread_of(each.get("seconds") for each in records),
@@ -176,6 +196,7 @@ def method_of(
         published=dict(published),
         nll=nll,
         nll_scaled=nll_scaled,
+        compared_on=rows,
     )
 
 

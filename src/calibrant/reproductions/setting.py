@@ -38,6 +38,8 @@ def setting_of(
         "data": experiment.data,
         "reading": dict(experiment.reading),
     }
+    if experiment.own_choice:  # left out where it is not: earlier records do not know of it
+        told["own_choice"] = True
     found: dict[str, Any] = json.loads(json.dumps(told, sort_keys=True, default=str))
     return found
 
@@ -63,4 +65,4 @@ def differences(found: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
 
 
 def _value(value: Any) -> str:
-    return "its own" if value is None else str(value)
+    return "not set" if value is None else str(value)

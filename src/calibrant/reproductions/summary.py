@@ -17,10 +17,11 @@ from calibrant.reproductions.goals import (
     goals_of,
     recipe_words,
 )
+from calibrant.reproductions.like_for_like import like_for_like
 from calibrant.reproductions.ordering import Ordering, orderings_of
 from calibrant.reproductions.paired_loss import PairedLoss, paired_loss
 from calibrant.reproductions.run_checks import checked_losses, checked_records
-from calibrant.reproductions.seed_figures import MethodSummary, method_of
+from calibrant.reproductions.seed_figures import MethodSummary, method_of, paper_error
 from calibrant.reproductions.setting import own_options
 
 __all__ = ["Summary", "baseline_of", "summarise"]
@@ -50,6 +51,7 @@ class Summary:
     hardware : runs by what they were made on
     dates : first and last day of the runs
     notes : how the rows differ from the paper's, and what else a reader must know
+    fair : the recipe beside cross-entropy with the recipe's options, as a sentence
     """
 
     name: str
@@ -68,6 +70,7 @@ class Summary:
     hardware: Mapping[str, int] | None = None
     dates: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
+    fair: str | None = None
 
     def __getitem__(self, name: str) -> MethodSummary:
         return next(each for each in self.methods if each.name == name)
@@ -77,8 +80,10 @@ class Summary:
         """Return what was found in words: recipe, goals, order, what is missing."""
         told = [] if self.recipe is None else [self.recipe.why]
         if self.recipe is not None and all(each.name != "ece_em" for each in self.goals):
-            told.append(recipe_words(self.recipe, self[self.recipe.method]))
+            shown = paper_error(self.methods)
+            told.append(recipe_words(self.recipe, self[self.recipe.method], shown))
         told += [each.sentence for each in self.goals]
+        told += [] if self.fair is None else [self.fair]
         if other := beside_words(self.methods, self.recipe):
             told.append(other)
         told += [str(each) for each in self.orderings]
@@ -165,6 +170,7 @@ def summarise(
         hardware=_hardware(runs),
         dates=_dates(runs),
         notes=_notes(experiment, runs),
+        fair=like_for_like(experiment, recipe, methods, baseline, rows),
     )
 
 

@@ -10,7 +10,7 @@ from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.reports.words import counted, number, printable, sentence
 from calibrant.reproductions.experiment import Experiment
 from calibrant.reproductions.paired_loss import PairedLoss
-from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure
+from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure, paper_error
 from calibrant.reproductions.summary import Summary
 from calibrant.reproductions.summary_words import MISSING, figure_name, points
 
@@ -64,7 +64,7 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
     yield Text(printable(_rows_words(summary)))
     for note in summary.notes:
         yield Text(printable(note))
-    figure = _shown(summary)
+    figure = paper_error(summary.methods)
     yield _table(summary, figure, with_nll=width >= _WIDE)
     yield _loss_table(summary)
     yield Text(printable(_legend(summary, figure)))
@@ -121,18 +121,12 @@ def _legend(summary: Summary, figure: str) -> str:
         "after the automatic choice of a calibrator (auto). [interval]: of one run, not of the "
         "mean. Floor: what a calibrated model with the scores of auto gets on average (95 times in "
         "100 at most). NLL: log loss in nats. Less "
-        f"{_baseline_label(summary)} + T: the same rows, paired; below 0 is better. Error in %."
+        f"{_baseline_label(summary)} + T: the same rows, paired; below 0 is better. SE: of that "
+        "difference over test rows, not over seeds. Error in %."
     )
     if summary.recipe is not None:
         words += f" *: the recipe, chosen on the {summary.recipe.rows} rows."
     return words
-
-
-def _shown(summary: Summary) -> str:
-    """Return the calibration error to show: that of the paper, which is ECE_EM unless it says."""
-    printed = {name for each in summary.methods for name in each.published}
-    wide = printed & {"ece", "ece_ew", "ece_ew_scaled"}
-    return "ece_ew" if wide and not printed & {"ece_em", "ece_em_scaled"} else "ece_em"
 
 
 def _baseline_label(summary: Summary) -> str:
@@ -188,7 +182,7 @@ def _list_parts(
     for each in experiments:
         add_row(table, each.name, each.title, _data(each, have), _runs(each), _minutes(each))
     yield table
-    yield Text("Runs: methods x seeds.")
+    yield Text("Runs: methods x seeds. Minutes: of training; side by side, a run alone takes less.")
     unrun: dict[str, list[str]] = {}
     for each in experiments:
         if not each.run:

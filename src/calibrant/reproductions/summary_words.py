@@ -10,6 +10,7 @@ from calibrant.reports.words import counted
 __all__ = [
     "MISSING",
     "calibrators_words",
+    "called",
     "figure_name",
     "figure_words",
     "points",
@@ -20,6 +21,17 @@ __all__ = [
 MISSING = "–"
 
 _FIGURES = {"ece_em": "ECE_EM", "ece_ew": "ECE_EW"}
+
+
+def called(label: str) -> str:
+    """Write the name of a method in a sentence: in quotes where a comma would cut it in two.
+
+    Examples
+    --------
+    >>> called("FL-3"), called("CE, best epoch")
+    ('FL-3', '"CE, best epoch"')
+    """
+    return f'"{label}"' if "," in label else label
 
 
 def points(value: float | None, digits: int = 2) -> str:

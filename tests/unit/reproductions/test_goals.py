@@ -11,6 +11,7 @@ from tests.unit.reproductions.made_records import (
     made_summary,
 )
 
+from calibrant.reproductions.experiment import Method
 from calibrant.reproductions.goals import best_published
 
 
@@ -21,6 +22,31 @@ def test_the_recipe_has_the_least_refinement_on_the_steer_rows():
         "On the steer rows FL-3 has the least log loss after temperature scaling, 0.5000 (mean of "
         "3 seeds); next is CE, 0.6000."
     )
+
+
+def test_overlapping_seeds_and_names_with_commas_are_told():
+    """A comma in a name would cut the sentence in two; a choice within seeds' spread is luck."""
+    runs = made_runs()
+    for run, least in zip(runs, (0.55, 0.60, 0.65, 0.50, 0.52, 0.60), strict=True):
+        run["steer"] = {"refinement": least}
+    methods = (Method("ce", "CE", {"loss": "ce"}), Method("focal", "FL, ours", {"loss": "focal"}))
+    found = made_summary(runs, methods=methods)
+    assert found.recipe.why == (
+        'On the steer rows "FL, ours" has the least log loss after temperature scaling, 0.5400 '
+        "(mean of 3 seeds); next is CE, 0.6000, and their seeds overlap."
+    )
+    assert found.recipe.name == '"FL, ours" + spline'
+    assert "overlap" not in made_summary(runs[::3], methods=methods).recipe.why  # one seed
+
+
+def test_sentences_speak_of_the_error_that_the_table_shows():
+    """Papers with bins of equal width are shown beside such figures of ours."""
+    runs = [{**each, "calib": {"nll": 0.5 + (each["method"] == "focal")}} for each in made_runs()]
+    for run in runs:
+        run["figures"]["auto"]["ece_ew"] = figure(0.0111)
+    told = " ".join(made_summary(runs, published={"ce": {"ece": 9.0}}).sentences)
+    assert "Its ECE_EW is 1.11 % (mean of 3 seeds, 1.11 to 1.11; ECE_EM 2.00 %; debiased" in told
+    assert "CE + spline has ECE_EW 1.11 % and error" in told
 
 
 def test_test_rows_have_no_say_in_the_recipe():
@@ -65,8 +91,8 @@ def with_auto(value, floor=(0.010, 0.015)):
         (0.029, (0.030, 0.035), "reached", "but not above what a calibrated model gets on average"),
         (0.033, (0.030, 0.035), "reached", "but not above what a calibrated model stays under 95"),
         (0.036, (0.030, 0.035), "missed", "and above what a calibrated model stays under 95"),
-        (0.026, None, "missed", "ECE_EM 2.60 % (debiased ECE (L2) 1.00 %, mean of 3 seeds), above"),
-        (0.02501, None, "missed", "2.501 % (debiased"),  # not "2.50 %, above 2.50 %"
+        (0.026, None, "missed", "is 2.60 % (mean of 3 seeds, 2.60 to 2.60; debiased ECE (L2) 1.00"),
+        (0.02501, None, "missed", "2.501 % (mean"),  # not "2.50 %, above 2.50 %"
     ],
 )
 def test_ece_goal(value, floor, state, words):
@@ -94,9 +120,10 @@ def test_without_published_figures_there_is_no_ece_goal_and_no_order():
     assert [each.name for each in found.goals] == ["error", "nll"]
     assert found.orderings == ()
     assert (
-        "The recipe (FL-3 + spline, chosen on the steer rows) has ECE_EM 2.00 % (debiased ECE (L2) "
-        "1.00 %, mean of 3 seeds); a calibrated model gets 1.00 % on average and up to 1.50 %. No "
-        "ECE_EM is published for it, so there is none to reach."
+        "The recipe is FL-3 + spline, chosen on the steer rows. Its ECE_EM is 2.00 % (mean of 3 "
+        "seeds, 2.00 to 2.00; debiased ECE (L2) 1.00 %); a calibrated model gets 1.00 % on average "
+        "and up to 1.50 % 95 times in 100. No paper printed an ECE_EM for these rows, so there is "
+        "none to reach."
     ) in found.sentences
     runs = made_runs()
     for run in runs:
@@ -147,7 +174,7 @@ def test_what_calib_rows_would_have_chosen_is_told_beside():
     [told] = [each for each in found.sentences if each.startswith("On the calib rows")]
     assert told == (
         "On the calib rows CE has the least log loss after the automatic choice of a calibrator, "
-        "0.5000 (mean of 3 seeds); next is FL-3, 0.6000: CE + spline has ECE_EM 2.00 % and error "
+        "0.5000 (mean of 3 seeds); next is FL-3, 0.6000. CE + spline has ECE_EM 2.00 % and error "
         "20.00 %. That is no goal: the rule of a study is the one above."
     )
     some = [{**each, "calib": None} if each["method"] == "ce" else each for each in runs]

@@ -52,8 +52,7 @@ def test_log_loss_sentences():
     assert worse.sentence.endswith("more than two SE: missed.")
     assert level.sentence == (
         "The recipe's log loss is level with that of CE with temperature scaling: lower by 0.5000 "
-        "± 0.2887 (SE, paired over 4 test rows; by seed -0.5000 to -0.5000), within two SE: "
-        "reached."
+        "± 0.2887 (SE over 4 test rows; by seed -0.5000 to -0.5000), within two SE: reached."
     )
 
 

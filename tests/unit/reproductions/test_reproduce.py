@@ -12,6 +12,7 @@ from calibrant.reproductions import Asked, experiment_named, experiments, reprod
 from calibrant.reproductions.figures import FIGURES, WAYS
 from calibrant.reproductions.record import read_losses, read_records
 from calibrant.reproductions.summary import summarise
+from calibrant.training import predict_logits
 
 TOY = [one for one in experiments().values() if one.run and "toy" in one.sizes]
 
@@ -30,6 +31,7 @@ def test_it_runs_at_toy_size_without_any_data_file(one, tmp_path, monkeypatch):
         assert set(figures) == set(FIGURES)
         assert 0 <= figures["error"]["low"] <= figures["error"]["value"] <= figures["error"]["high"]
     assert set(record["extras"]) == set(one.extras)
+    assert (record["choice"] is not None) == ("choice" in record["rows"]) == one.own_choice
     assert len(record["history"]) == record["epochs"] == len(record["test_history"])
     losses = read_losses(tmp_path, toy)[method, 0]
     assert len(losses["auto"]) == record["rows"]["test"]
@@ -126,6 +128,24 @@ def test_the_test_rows_of_an_epoch_are_measured_as_the_kept_model_is(done):
         assert last[name] == pytest.approx(raw[name]["value"], rel=1e-4)
 
 
+def test_test_rows_of_an_epoch_do_not_go_through_the_wrapper_that_may_be_compiled(monkeypatch):
+    """A compiled wrapper would be compiled anew for their batches."""
+    from calibrant.reproductions import epoch_history
+    from calibrant.reproductions.fitting import fit
+    from calibrant.reproductions.loaders import load
+
+    seen = []
+
+    def noting(network, rows):
+        seen.append(network)
+        return predict_logits(network, rows)
+
+    monkeypatch.setattr(epoch_history, "predict_logits", noting)
+    toy = experiment_named("newsgroups-cnn").at("toy")
+    fitted = fit(toy, toy.methods[0], 0, load(toy))
+    assert [type(each) for each in seen] == [type(fitted.model.model_)]
+
+
 def test_a_record_that_is_none_is_named(done, tmp_path):
     out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn").at("toy")
     (out / one.name / "ce-1.json").write_text("{")
@@ -170,6 +190,20 @@ def test_a_record_with_a_wrong_value_is_named(done, tmp_path, change):
     path.write_text(json.dumps({**json.loads(path.read_text()), **change}))
     with pytest.raises(InputError, match=rf"ce-0\.json .* without a proper {next(iter(change))}"):
         read_records(out, one)
+
+
+def test_missing_data_leave_no_folder_behind(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "nothing"))
+    with pytest.raises(InputError, match="bigmart"):
+        reproduce(experiment_named("bigmart"), tmp_path / "out", Asked(size="small"))
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_below_a_file_is_told_before_anything_is_read(tmp_path, monkeypatch):
+    monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "nothing"))
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError, match=r"cannot be made a folder: .*file is a file"):
+        reproduce(experiment_named("bigmart"), tmp_path / "file/out", Asked(size="small"))
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_anything_is_read(tmp_path):

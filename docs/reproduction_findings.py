@@ -1,0 +1,132 @@
+"""What a reproduction found, in plain words: one sentence for the overview, more for its page.
+
+Every figure in them is a record's; the words are chosen by rules that are told beside them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from docs.reproduction_records import Found, last_epoch, shown_error
+
+if TYPE_CHECKING:
+    from calibrant.reproductions.goals import Recipe
+    from calibrant.reproductions.seed_figures import MethodSummary
+
+_CLAIMS = (
+    "The paper claims that focal loss calibrates better than cross-entropy, the more so the larger "
+    "gamma, and that its flatter scores make it easier to put a threshold. Held against these "
+    "runs:\n\n"
+)
+_SETTINGS = (
+    "One setting is changed at a time; all answers are about this network and these posts.\n\n"
+)
+
+
+def headline(found: Found) -> str:
+    """Return what was found, in one sentence."""
+    from calibrant.reproductions.adafocal_settings import setting_headline
+    from calibrant.reproductions.focal_words import focal_headline
+    from calibrant.reproductions.rare_class_words import rare_class_words
+
+    parts = (found.experiment, found.summary, found.methods)
+    told = setting_headline(*parts)
+    if not told and any(goal.name == "ece_em" for goal in found.summary.goals):
+        told = _recipe_line(found)
+    told = told or focal_headline(*parts) or "".join(rare_class_words(found.runs)[:1])
+    return tied(told or _range_line(found))
+
+
+def findings(found: Found) -> str:
+    """Return what was found as lists: claims or settings first, then recipe, goals and order."""
+    from calibrant.reproductions.adafocal_settings import setting_words
+    from calibrant.reproductions.focal_words import focal_words
+
+    parts = (found.experiment, found.summary, found.methods)
+    text = "## What was found\n\n"
+    sentences = [*found.summary.sentences, *_epoch_line(found)]
+    settings, focal = setting_words(*parts), focal_words(*parts)
+    if settings:
+        text += f"{_SETTINGS}{_listed(settings)}\n"
+    if focal:
+        text += f"{_CLAIMS}{_listed(focal)}\n"
+    if settings or focal:
+        text += "### Recipe and goals\n\n"
+    return f"{text}{_listed(sentences)}\n"
+
+
+def tied(text: str) -> str:
+    """Keep each number and its % on one line."""
+    return text.replace(" %", "\N{NO-BREAK SPACE}%")
+
+
+def recipe_name(recipe: Recipe) -> str:
+    """Return a short name, where seeds have different calibrators too."""
+    kinds = set(recipe.calibrators.values())
+    return recipe.name if len(kinds) < 2 else f"{recipe.label} + automatic choice"
+
+
+def _recipe_line(found: Found) -> str:
+    """Say what the recipe reached, beside the paper's best, chance, and cross-entropy."""
+    from calibrant.reproductions.goals import best_published
+
+    summary = found.summary
+    if summary.recipe is None:
+        return "No recipe could be chosen."
+    ours = summary[summary.recipe.method]
+    figure, best = ours.figure("auto", "ece_em"), best_published(found.experiment)
+    words = f"{recipe_name(summary.recipe)}: ECE_EM {_percent(ours.mean('auto', 'ece_em'))}"
+    if best is not None:
+        words += f", the paper's best {_percent(best)}"
+    if figure is not None and figure.floor_q95 is not None:
+        words += f", chance alone up to {_percent(figure.floor_q95)}"
+    if summary.baseline is not None:
+        plain = summary[summary.baseline]
+        words += f"; error {_percent(ours.mean('auto', 'error'))} (that of {plain.label} "
+        words += f"{_percent(plain.mean('raw', 'error'))})"
+    return f"{words}."
+
+
+def _range_line(found: Found) -> str:
+    """Say between which methods calibration errors lie, and who beats cross-entropy."""
+    summary, metric = found.summary, shown_error(found.summary)
+    known = [(value, each) for each in summary.methods if (value := each.mean("raw", metric))]
+    if len(known) < 2 or summary.baseline is None:
+        return _recipe_line(found)
+    (low, best), (high, worst) = (end(known, key=lambda one: one[0]) for end in (min, max))
+    scaled = [value for each in summary.methods if (value := each.mean("temperature", metric))]
+    better = [
+        each.label for each in summary.methods if each.nll and each.nll.verdict.startswith("better")
+    ]
+    names = ", ".join(better) or "no method"
+    return (
+        f"ECE lies between {_percent(low)} ({best.label}) and {_percent(high)} ({worst.label}) as "
+        f"trained, and between {_percent(min(scaled))} and {_percent(max(scaled))} with "
+        f"temperature; {names} has a lower log loss than {summary[summary.baseline].label} with "
+        "temperature."
+    )
+
+
+def _epoch_line(found: Found) -> list[str]:
+    """Say by how much the kept epoch moves a figure that the paper printed."""
+    moved: list[tuple[float, MethodSummary, float, float]] = []
+    for each in found.summary.methods:
+        kept, last = each.mean("raw", "ece_em"), last_epoch(found, each.name)
+        if "ece_em" in each.published and kept is not None and last is not None:
+            moved.append((abs(kept - last), each, kept, last))
+    if not moved or max(moved, key=lambda one: one[0])[0] < 0.02:
+        return []
+    _, each, kept, last = max(moved, key=lambda one: one[0])
+    return [
+        f"As trained, ECE_EM hangs on the epoch. Most of all that of {each.label}: "
+        f"{_percent(kept)} at the epoch that is kept, {_percent(last)} after the last one (the "
+        f"paper: {each.published['ece_em']:.2f} %)."
+    ]
+
+
+def _percent(value: float | None) -> str:
+    return "unknown" if value is None else f"{100 * value:.2f} %"
+
+
+def _listed(sentences: tuple[str, ...] | list[str]) -> str:
+    return "".join(f"- {tied(sentence)}\n" for sentence in sentences)

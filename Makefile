@@ -2,6 +2,9 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+# MLflow wants other versions than the tested ones, so it lives apart and is measured from there.
+PEER := .venv-bench
+MLFLOW := mlflow==3.17.2
 SIZE ?= full
 export OMP_NUM_THREADS ?= 1
 # Real data sets for tests and reproductions, where they are at hand.
@@ -24,7 +27,7 @@ lint: $(VENV)/.test
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
 
-bench: $(VENV)/.test
+bench: $(VENV)/.test $(if $(filter full,$(SIZE)),$(PEER)/.mlflow)
 	env -u OMP_NUM_THREADS $(BIN)/python -m benchmarks --size $(SIZE)
 
 guarantees: $(VENV)/.test
@@ -39,8 +42,8 @@ $(VENV)/bin/python:
 	$(BIN)/python -m pip install --quiet --upgrade pip
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
-	@echo "Installing calibrant: about two minutes and 1.6 GB the first time."
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[torch]"
+	@echo "Installing calibrant: about two minutes and 1.7 GB the first time."
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[torch,serve]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
@@ -48,10 +51,19 @@ $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[all,dev,peers]"
 	touch $@ $(VENV)/.demo
 
+# Of the tested versions only torch's is asked for.
+$(PEER)/.mlflow: Makefile
+	@echo "Installing MLflow for its benchmark: about three minutes and 2 GB the first time."
+	$(PYTHON) -m venv $(PEER)
+	$(PEER)/bin/python -m pip install --quiet --upgrade pip
+	$(PEER)/bin/python -m pip install --quiet \
+		"$$(grep '^torch==' constraints.txt)" $(MLFLOW) -e ".[torch,serve]"
+	touch $@
+
 # The exact versions that were tested: no local suffix, no editable line, no path, no installer.
 constraints: $(VENV)/.test
 	$(BIN)/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools \
 		| grep -v ' @ ' | sed 's/+cpu//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) runs site docs/cli build dist
+	rm -rf $(VENV) $(PEER) runs site docs/cli build dist

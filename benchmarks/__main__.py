@@ -37,6 +37,7 @@ BENCHMARKS = (
     "training",
     "losses",
     "predict",
+    "serving",
     "start_up",
     "deep_speed",
     "deep_images",

@@ -21,6 +21,7 @@ from typing import Any
 from benchmarks.child import Child, measured
 from benchmarks.harness import Size, agree, cores
 from benchmarks.outcome import Outcome, within
+from benchmarks.text_bundle import pack_texts
 
 __all__ = ["measure"]
 
@@ -30,7 +31,6 @@ TRAINED = {"full": 2_000, "toy": 300}  # rows; the words that the network knows 
 PIECE = 50_000
 SHARE = 0.7
 GROWTH = 1.1
-NETWORK = {"embedding": 64, "hidden": 64, "layers": 1}
 
 _BARE = """
 import json, sys, time
@@ -71,7 +71,7 @@ def measure(size: Size) -> list[Outcome]:
     """Make the bundle and the files, then time the network and the command in turns."""
     with tempfile.TemporaryDirectory(prefix="calibrant-bench-") as name:
         folder = Path(name)
-        _pack(folder / "bundle", TRAINED[size])
+        pack_texts(folder / "bundle", TRAINED[size])
         few, many = ROWS[size]
         files = {n: _write(folder / f"{n}.csv", n) for n in (few, many)}
         bare = [_bare(folder, files[many], BARE[size])]
@@ -106,33 +106,6 @@ def measure(size: Size) -> list[Outcome]:
             details,
         ),
     ]
-
-
-def _pack(folder: Path, n: int) -> None:
-    """Train a small network for a moment, so that its scores are not all alike, and pack it."""
-    from calibrant import TextClassifier
-    from calibrant.bundle import BundlePoint, pack
-    from calibrant.calibrators import TemperatureScaling
-    from calibrant.data.redaction import redact
-    from calibrant.data.return_reasons import draw
-    from calibrant.models.scorer import Scorer
-    from calibrant.ood import OodRule
-    from calibrant.thresholds import recall, select
-
-    drawn = draw(n, seed=1)
-    texts = redact(drawn.texts)
-    network = TextClassifier(model_options=NETWORK, epochs=1, device="cpu")
-    network.fit(texts, drawn.labels)
-    logits, classes = network.predict_logits(texts), network.classes_.tolist()
-    names: dict[str, Any] = {"classes": classes, "positive": classes[0]}
-    point = select(drawn.labels, logits=logits, hold=recall >= 0.5, confidence=None, **names)
-    pack(
-        folder,
-        scorer=Scorer.of(network, column="message", redact=True),
-        calibrator=TemperatureScaling().fit(logits, drawn.labels, classes=classes),
-        points=[BundlePoint(point, "raw")],
-        ood=OodRule.fit(logits),
-    )
 
 
 def _write(file: Path, n: int) -> Path:

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         ThresholdDisplay,
     )
     from calibrant.results import Comparison, Evaluation
+    from calibrant.serving.client import Client
     from calibrant.study import StudyConfig, run_study
     from calibrant.thresholds import OperatingPoint, select
     from calibrant.training.image import ImageClassifier
@@ -47,6 +48,7 @@ __all__ = [
     "AutoCalibrator",
     "CalibrantError",
     "CalibratedModel",
+    "Client",
     "Comparison",
     "ConfidenceHistogramDisplay",
     "Evaluation",
@@ -85,6 +87,7 @@ _HOME = {
     "AutoCalibrator": "calibrant.calibrators",
     "CalibrantError": "calibrant.errors",
     "CalibratedModel": "calibrant.calibrators",
+    "Client": "calibrant.serving.client",
     "Comparison": "calibrant.results",
     "ConfidenceHistogramDisplay": "calibrant.reports",
     "Evaluation": "calibrant.results",

@@ -11,10 +11,14 @@ __all__ = [
     "InputError",
     "MissingExtra",
     "NotFitted",
+    "ServiceError",
     "SplitMisuse",
     "StoreError",
+    "StoreUnavailable",
+    "StoreUnfit",
     "TargetUnreachable",
     "TrainingError",
+    "UnknownBundle",
 ]
 
 
@@ -183,3 +187,30 @@ class StoreError(CalibrantError):
     """The store of predictions could not be read or written."""
 
     kind = "store"
+
+
+class StoreUnavailable(StoreError):
+    """The store cannot be reached, is locked or full: the same may succeed a moment later."""
+
+    kind = "store_unavailable"
+
+
+class StoreUnfit(StoreError):
+    """What is in the store's place is no store, or a damaged one: nothing works until it is mended.
+
+    That is nobody's request's fault, so a service tells clients to come again.
+    """
+
+    kind = "store_unfit"
+
+
+class UnknownBundle(StoreError):
+    """A prediction names a bundle that is not on record: record the bundle, then write again."""
+
+    kind = "store_unknown_bundle"
+
+
+class ServiceError(CalibrantError):
+    """A service stayed away, or answered with something that no service of ours would."""
+
+    kind = "service"

@@ -1,10 +1,12 @@
 """The README is short and true: its blocks run, and print what it says they print."""
 
+import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
@@ -60,6 +62,27 @@ def test_labelled_rows_become_decisions(tmp_path):
     run_session(blocks("console")[0], tmp_path, due=(0, 1), **small)
     assert (tmp_path / "runs/tickets/report.html").exists()
     assert (tmp_path / "decided.csv").read_text(encoding="utf-8").count("\n") == 201
+    ask_service(tmp_path, "runs/tickets/bundle")
+
+
+def ask_service(folder, bundle):
+    """Start the service of the README on a bundle and ask what it asks; the answer looks alike."""
+    (block,) = [text for text in blocks("sh") if "calibrant serve" in text]
+    command, curl, shown = block.splitlines()
+    verb, asked = shlex.split(command)[:2], shlex.split(curl)
+    words = [sys.executable, "-m", *verb, bundle, "--port", "0", "--json"]
+    with subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, text=True) as service:
+        told = json.loads("".join(iter(service.stdout.readline, "}\n")) + "}")
+        address = asked[1].replace("localhost:8000", told["url"])
+        body = asked[asked.index("--json") + 1].encode()
+        request = urllib.request.Request(address, body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=60) as found:
+            answer = json.loads(found.read())
+        service.terminate()
+    assert service.returncode == 0
+    names = re.findall(r'"(\w+)":', shown)
+    assert names[0] in answer
+    assert set(names[1:]) <= set(answer["predictions"][0])
 
 
 def test_the_session_with_scores_prints_what_it_says(tmp_path):

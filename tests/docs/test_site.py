@@ -35,6 +35,8 @@ PACKAGES = (
     "calibrant.models",
     "calibrant.ood",
     "calibrant.reproductions",
+    "calibrant.serving",
+    "calibrant.store",
     "calibrant.study",
     "calibrant.testing",
     "calibrant.thresholds",

@@ -13,9 +13,12 @@ from calibrant.cli import (
     demo,
     doctor,
     evaluate,
+    keys,
     pack,
     predict,
     reproduce,
+    serve,
+    store,
     threshold,
     train,
 )
@@ -23,6 +26,13 @@ from calibrant.cli.guard import GuardedGroup
 from calibrant.cli.output import say
 
 __all__ = ["app"]
+
+
+def _help_without_command(context: typer.Context) -> None:
+    if context.invoked_subcommand is None:
+        say(context.get_help())
+        raise typer.Exit(2)
+
 
 app = typer.Typer(
     name="calibrant",
@@ -42,9 +52,21 @@ for verb in (
     predict,
     demo,
     reproduce,
+    serve,
     doctor,
 ):
     app.command(name=verb.NAME, epilog=f"Example: {verb.EXAMPLE}")(getattr(verb, verb.NAME))
+for group in (keys, store):
+    made = typer.Typer(
+        name=group.NAME,
+        help=group.HELP,
+        epilog=f"Example: {group.EXAMPLE}",
+        pretty_exceptions_enable=False,
+    )
+    for name, (run, example) in group.COMMANDS.items():
+        made.command(name=name, epilog=f"Example: {example}")(run)
+    made.callback(invoke_without_command=True)(_help_without_command)
+    app.add_typer(made)
 
 
 @app.callback(invoke_without_command=True)
@@ -60,6 +82,4 @@ def calibrant(
 
         say(f"calibrant {own_version()}")
         raise typer.Exit
-    if context.invoked_subcommand is None:
-        say(context.get_help())
-        raise typer.Exit(2)
+    _help_without_command(context)

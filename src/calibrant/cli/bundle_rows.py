@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant.bundle import Bundle
-from calibrant.cli.given_rows import Given, is_deep, scored_in_order
+from calibrant.cli.given_rows import Given, is_deep, notes_of_empty, scored_in_order
 from calibrant.cli.image_rows import ImageFileRows, holds_images
 from calibrant.data.row_files import estimated_rows, row_files, scan_rows
 from calibrant.data.score_checks import FLOOR
@@ -107,10 +107,7 @@ class ModelRows:
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences that a user should be told."""
-        if not self._without:
-            return ()
-        have = "row has" if self._without == 1 else "rows have"
-        return (f"{self._without:,} {have} no text, which counts as an empty one.",)
+        return notes_of_empty(self._without)
 
     def estimate(self) -> int:
         """Return about how many rows there are."""

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["Given", "is_deep", "scored_in_order"]
+__all__ = ["Given", "in_order", "is_deep", "notes_of_empty", "scored_in_order"]
 
 Part = TypeVar("Part")
 Found = TypeVar("Found")
@@ -54,19 +54,33 @@ def scored_in_order(
     score : called in a thread
     deep : see `is_deep`
     """
-    waiting: deque[tuple[Part, Future[Found]]] = deque()
     with _workers(deep) as workers, ThreadPoolExecutor(workers) as pool:
         try:
-            for part in parts:
-                waiting.append((part, pool.submit(score, part)))
-                if len(waiting) > workers:
-                    own, found = waiting.popleft()
-                    yield own, found.result()
-            while waiting:
-                own, found = waiting.popleft()
-                yield own, found.result()
+            yield from in_order(parts, lambda part: pool.submit(score, part), workers)
         finally:
             pool.shutdown(cancel_futures=True)
+
+
+def in_order(
+    parts: Iterator[Part], start: Callable[[Part], Future[Found]], ahead: int
+) -> Generator[tuple[Part, Found], None, None]:
+    """Yield parts with what becomes of them, in their order; some are always under way.
+
+    Parameters
+    ----------
+    parts : what is read, part by part
+    start : begins the work on a part
+    ahead : how many more parts are begun before the first of them is waited for
+    """
+    waiting: deque[tuple[Part, Future[Found]]] = deque()
+    for part in parts:
+        waiting.append((part, start(part)))
+        if len(waiting) > ahead:
+            own, found = waiting.popleft()
+            yield own, found.result()
+    while waiting:
+        own, found = waiting.popleft()
+        yield own, found.result()
 
 
 def _workers(deep: bool) -> AbstractContextManager[int]:
@@ -75,3 +89,17 @@ def _workers(deep: bool) -> AbstractContextManager[int]:
     from calibrant.models.threads import one_core_each
 
     return one_core_each()
+
+
+def notes_of_empty(rows: int) -> tuple[str, ...]:
+    """Return what a user is told of rows without a text: nothing where there are none.
+
+    Examples
+    --------
+    >>> notes_of_empty(1)
+    ('1 row has no text, which counts as an empty one.',)
+    """
+    if not rows:
+        return ()
+    have = "row has" if rows == 1 else "rows have"
+    return (f"{rows:,} {have} no text, which counts as an empty one.",)

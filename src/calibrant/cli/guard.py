@@ -85,10 +85,8 @@ def _described(error: Exception, words: Sequence[str]) -> tuple[str, str, int]:
         code = 1 if isinstance(error, TargetUnreachable) else BAD_INPUT
         return error.kind, _one_line(error), code
     if hasattr(error, "format_message"):  # how Typer reports a wrong command line
-        verb = next((word for word in words if not word.startswith("-")), "")
-        known = verb if verb in _verbs(error) else ""
         text = _one_line(error.format_message()).rstrip(".")
-        command = " ".join(part for part in ("calibrant", known, "--help") if part)
+        command = " ".join(["calibrant", *_asked_for(error, words), "--help"])
         return "usage", f"{text}: see '{command}'.", BAD_INPUT
     if isinstance(error, MemoryError):
         remedy = "try --stream" if "evaluate" in words else "give fewer rows"
@@ -101,12 +99,18 @@ def _described(error: Exception, words: Sequence[str]) -> tuple[str, str, int]:
     return "internal", f"this is a fault in calibrant ({reason})", OUR_FAULT
 
 
-def _verbs(error: Any) -> Sequence[str]:
-    """Return the verbs of the command line that an error of Typer carries."""
+def _asked_for(error: Any, words: Sequence[str]) -> list[str]:
+    """Return the verb of a command line that Typer refused, with that of its group."""
     context = getattr(error, "ctx", None)
     while context is not None and context.parent is not None:
         context = context.parent
-    return list(getattr(getattr(context, "command", None), "commands", ()))
+    within, found = getattr(context, "command", None), []
+    for word in (word for word in words if not word.startswith("-")):
+        within = getattr(within, "commands", {}).get(word)
+        if within is None:
+            break
+        found.append(word)
+    return found
 
 
 def _asked(flag: str, words: Sequence[str]) -> bool:

@@ -1,4 +1,4 @@
-"""`calibrant predict`: score a file of any size with a bundle."""
+"""`calibrant predict`: score a file of any size with a bundle, or with a service that has one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.bundle import Bundle
-    from calibrant.cli.predicting import Predicted
+    from calibrant.cli.remote_predicting import Service
+    from calibrant.cli.telling import Predicted
 
 __all__ = ["predict"]
 
@@ -23,13 +24,18 @@ EXAMPLE = (
     "calibrant demo"
 )
 
+_SCHEMES = ("http://", "https://")
 _SHOWN = 8
 """Classes that are counted for people; `--json` has all."""
 
 
 def predict(
     bundle: Annotated[
-        Path, typer.Argument(metavar="BUNDLE", help="A folder that train, demo or pack wrote.")
+        str,
+        typer.Argument(
+            metavar="BUNDLE",
+            help="A folder that train, demo or pack wrote, or the URL of a service.",
+        ),
     ],
     data: Annotated[
         str,
@@ -62,6 +68,23 @@ def predict(
         ),
     ] = None,
     positive: LonePositive = None,
+    key: Annotated[
+        str | None,
+        typer.Option(
+            "--key",
+            metavar="KEY",
+            help="For a URL: a key of the service.",
+            show_default="CALIBRANT_KEY",
+        ),
+    ] = None,
+    unit: Annotated[
+        str | None,
+        typer.Option("--unit", metavar="COLUMN", help="For a URL: whom a row is about."),
+    ] = None,
+    use_case: Annotated[
+        str | None,
+        typer.Option("--use-case", metavar="NAME", help="For a URL: what it is used for."),
+    ] = None,
     debug: Debug = False,
 ) -> None:
     """Say for each row of DATA how probable each class is, and whether to act on it.
@@ -70,31 +93,75 @@ def predict(
 
     For a bundle without a model it is a score file.
 
+    A URL is that of `calibrant serve`: the rows go there, and their predictions are on record.
+
     Without -o the rows are only counted.
     """
-    from calibrant.bundle import load_bundle
-    from calibrant.cli.bundle_rows import rows_for
-    from calibrant.cli.predicting import predict_file
     from calibrant.data.table_files import check_table_file
 
     if out is not None:
         check_table_file(out, name="-o")
-    loaded = load_bundle(bundle)
-    _check_point(loaded, point)
+    if bundle.lower().startswith(_SCHEMES):
+        from calibrant.cli.remote_predicting import Service
+
+        service = Service.at(bundle, key, use_case, point)
+        done, who = _asked(service, data, out, unit=unit, text=text, positive=positive)
+    else:
+        for flag, given in (("--key", key), ("--unit", unit), ("--use-case", use_case)):
+            if given is not None:
+                raise InputError(f"{flag} is for the URL of a service, got a folder: leave it out.")
+        done, who = _scored(Path(bundle), data, out, point=point, text=text, positive=positive)
+    _tell(done, who, out, json=json)
+
+
+def _scored(
+    folder: Path,
+    data: str,
+    out: Path | None,
+    *,
+    point: int | None,
+    text: str | None,
+    positive: str | None,
+) -> tuple[Predicted, dict[str, str]]:
+    """Let a bundle speak that is here."""
+    from calibrant.bundle import load_bundle
+    from calibrant.cli.bundle_rows import rows_for
+    from calibrant.cli.predicting import predict_file
+
+    loaded = load_bundle(folder)
+    _check_point(point, len(loaded.points), f"the bundle {loaded.path}")
     rows = rows_for(loaded, data, text=text, positive=positive)
     _check_place(out, [*rows.files, *_files(loaded)])
-    _tell(predict_file(loaded, rows, out, point=point), loaded, out, json=json)
+    return predict_file(loaded, rows, out, point=point), {"bundle": str(loaded.path)}
 
 
-def _check_point(bundle: Bundle, point: int | None) -> None:
-    if point is None or point in range(len(bundle.points)):
+def _asked(
+    service: Service,
+    data: str,
+    out: Path | None,
+    *,
+    unit: str | None,
+    text: str | None,
+    positive: str | None,
+) -> tuple[Predicted, dict[str, str]]:
+    """Let a bundle speak that a service has."""
+    from calibrant.cli.remote_predicting import predict_remotely
+    from calibrant.cli.remote_rows import remote_rows
+
+    served = service.served
+    _check_point(service.point, len(served.points), f"the bundle of {service.url}")
+    rows = remote_rows(served, data, text=text, positive=positive)
+    _check_place(out, rows.files)
+    done = predict_remotely(service, rows, data, out, unit=unit)
+    return done, {"bundle": service.url, "bundle_hash": served.hash}
+
+
+def _check_point(point: int | None, points: int, where: str) -> None:
+    if point is None or point in range(points):
         return
-    if not bundle.points:
-        raise InputError(
-            f"--point {point}: the bundle {bundle.path} has no operating point: leave --point out."
-        )
-    last = len(bundle.points) - 1
-    raise InputError(f"--point must be a position from 0 to {last}, got {point}.")
+    if not points:
+        raise InputError(f"--point {point}: {where} has no operating point: leave --point out.")
+    raise InputError(f"--point must be a position from 0 to {points - 1}, got {point}.")
 
 
 def _files(bundle: Bundle) -> list[Path]:
@@ -108,7 +175,7 @@ def _check_place(out: Path | None, read: list[Path]) -> None:
         raise InputError(f"-o {out} is a file that is read: choose another name.")
 
 
-def _tell(done: Predicted, bundle: Bundle, out: Path | None, *, json: bool) -> None:
+def _tell(done: Predicted, who: dict[str, str], out: Path | None, *, json: bool) -> None:
     if json:
         content = {
             "schema": 1,
@@ -116,7 +183,7 @@ def _tell(done: Predicted, bundle: Bundle, out: Path | None, *, json: bool) -> N
             "decisions": done.decisions,
             "predicted": done.predicted,
             "out_of_scope": done.out_of_scope,
-            "bundle": str(bundle.path),
+            **who,
             "out": None if out is None else str(out),
         }
         print_json({**content, "notes": list(done.notes)} if done.notes else content)

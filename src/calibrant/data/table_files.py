@@ -41,7 +41,11 @@ def check_table_file(path: str | os.PathLike[str], *, name: str = "path") -> Pat
 
 
 def write_tables(
-    path: str | os.PathLike[str], tables: Iterable[pa.Table], *, name: str = "path"
+    path: str | os.PathLike[str],
+    tables: Iterable[pa.Table],
+    *,
+    name: str = "path",
+    private: bool = False,
 ) -> int:
     r"""Write tables with the same columns one below the other, and return the number of rows.
 
@@ -53,6 +57,7 @@ def write_tables(
     path : where to write: .parquet, .csv or .jsonl, text also .gz
     tables : at least one Arrow table; they are taken one at a time
     name : what errors call the path
+    private : let only its owner read it
 
     Examples
     --------
@@ -65,7 +70,7 @@ def write_tables(
     """
     path = check_table_file(path, name=name)
     rows = 0
-    with whole_file(path, name=name) as draft:
+    with whole_file(path, name=name, private=private) as draft:
         parts = iter(tables)
         first = _fitting(next(parts), path, name)
         with _writer(draft, path, first.schema, name) as write:

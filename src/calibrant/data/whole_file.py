@@ -39,11 +39,19 @@ def check_writable(path: str | os.PathLike[str], *, name: str = "path") -> Path:
 
 
 @contextmanager
-def whole_file(path: str | os.PathLike[str], *, name: str = "path") -> Iterator[Path]:
+def whole_file(
+    path: str | os.PathLike[str], *, name: str = "path", private: bool = False
+) -> Iterator[Path]:
     """Lend a temporary file beside `path` and move it there when all went well.
 
     Whatever goes wrong (a full disk, an interruption), nothing is left behind and what stood at
     `path` before still stands there.
+
+    Parameters
+    ----------
+    path : the file to be
+    name : what errors call it
+    private : let only its owner read it; else all whom the umask lets
 
     Examples
     --------
@@ -64,7 +72,8 @@ def whole_file(path: str | os.PathLike[str], *, name: str = "path") -> Iterator[
         draft = Path(made)
         os.close(handle)
         yield draft
-        draft.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner may read
+        if not private:
+            draft.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner may read
         draft.replace(path)
     except OSError as error:
         raise InputError(

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
 
-__all__ = ["one_core_each"]
+__all__ = ["leave_a_core", "one_core_each"]
 
 
 @contextmanager
@@ -32,3 +33,19 @@ def one_core_each() -> Iterator[int]:
         yield before
     finally:
         torch.set_num_threads(before)
+
+
+def leave_a_core(processes: int = 1) -> int:
+    """Have torch compute on this process's share of the cores, but for one; return how many.
+
+    What is left takes requests and writes records while the network computes. It is never more
+    than torch had before, which `OMP_NUM_THREADS` sets, and never less than one.
+
+    Parameters
+    ----------
+    processes : that share the machine and compute alike
+    """
+    share = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    threads = max(1, min(torch.get_num_threads(), (share or 1) // processes - 1))
+    torch.set_num_threads(threads)
+    return threads

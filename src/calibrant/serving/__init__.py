@@ -1,0 +1,23 @@
+"""The service: a bundle behind an HTTP interface, with every prediction on record."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from calibrant.serving.app import make_app
+    from calibrant.serving.client import Client
+    from calibrant.serving.service import Service
+    from calibrant.serving.settings import Settings
+
+__all__ = ["Client", "Service", "Settings", "make_app"]
+
+_HOMES = {"Client": "client", "Service": "service", "Settings": "settings", "make_app": "app"}
+
+
+def __getattr__(name: str) -> Any:
+    """Load a name when it is first used: the client needs nothing of the server."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"calibrant.serving.{_HOMES[name]}"), name)

@@ -1,0 +1,14 @@
+"""The routes of the service, one file for each thing that they are about."""
+
+from calibrant.serving.routes import bundle, health, outcomes, predict, predictions, units
+
+__all__ = ["ROUTERS"]
+
+ROUTERS = (
+    predict.router,
+    outcomes.router,
+    predictions.router,
+    bundle.router,
+    units.router,
+    health.router,
+)

@@ -1,0 +1,106 @@
+"""Where a store is: a path or a URL, checked, and shown without its password."""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from sqlalchemy.engine import URL, make_url
+from sqlalchemy.exc import ArgumentError
+
+from calibrant.errors import StoreError
+
+__all__ = ["Address", "read_address"]
+
+_SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*):(?://|$)")
+_LIKE_A_URL = re.compile(r"(?is)^\s*[a-z][a-z0-9+.-]+:/|^\s*(?:postgres|sqlite)[a-z0-9+]*:|:.*@")
+"""What is no path, but a URL with a slash too few, a space too many or no scheme."""
+
+_SQLITE = ("sqlite", "sqlite+pysqlite")
+_POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
+_REMEDY = "use a path, sqlite:///calibrant.db or postgresql://user:password@host/database"
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A database that can be opened.
+
+    Parameters
+    ----------
+    shown : the URL as it may be shown: without any password
+    name : what errors call it
+    path : the file, where it is SQLite
+    url : what the driver gets, where it is PostgreSQL; holds the password
+    """
+
+    shown: str
+    name: str
+    path: Path | None = None
+    url: URL | None = None
+
+    @property
+    def dialect(self) -> str:
+        """Return "sqlite" or "postgresql"."""
+        return "postgresql" if self.path is None else "sqlite"
+
+
+def read_address(address: str | os.PathLike[str]) -> Address:
+    """Read a path or a URL; nothing is touched.
+
+    Examples
+    --------
+    >>> read_address("postgresql://service:secret@db.example/log").shown
+    'postgresql://service:***@db.example/log'
+    >>> read_address("sqlite:///logs/calibrant.db").path.name
+    'calibrant.db'
+    >>> read_address("mysql://localhost/log")
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.StoreError: a store is kept in SQLite or PostgreSQL, not in 'mysql': use ...
+    """
+    text = os.fspath(address)
+    scheme = _SCHEME.match(text)
+    if scheme is None and _LIKE_A_URL.search(text):  # it is not shown: it may have a password
+        raise StoreError(f"the store is given by something that is almost a URL: {_REMEDY}.")
+    if scheme is None:
+        return _of_file(text, given=text)
+    kind = scheme[1].lower()
+    if kind not in _SQLITE + _POSTGRESQL:
+        raise StoreError(f"a store is kept in SQLite or PostgreSQL, not in {kind!r}: {_REMEDY}.")
+    try:
+        url = make_url(text)
+    except (ArgumentError, ValueError):  # ValueError: a port that is no number
+        raise StoreError(f"the URL of the store cannot be read: {_REMEDY}.") from None
+    return _of_sqlite(url) if kind in _SQLITE else _of_postgresql(url)
+
+
+def _of_sqlite(url: URL) -> Address:
+    if url.host or url.username or url.query:
+        raise StoreError(
+            "the URL of a SQLite store has nothing but a path, three slashes before it and no "
+            "options behind it: use sqlite:///calibrant.db or sqlite:////folder/calibrant.db."
+        )
+    return _of_file(url.database or "", given=url.database or "")
+
+
+def _of_file(text: str, *, given: str) -> Address:
+    if text in ("", ":memory:") or "\0" in text:
+        raise StoreError(
+            f"a store needs a file, so that nothing is lost when the process ends: {_REMEDY}."
+        )
+    path = Path(os.path.abspath(os.path.expanduser(text)))
+    return Address(f"sqlite:///{path}", given, path=path)
+
+
+def _of_postgresql(url: URL) -> Address:
+    if not url.database and "dbname" not in url.query:
+        raise StoreError(f"the URL of the store names no database: {_REMEDY}.")
+    plain = url.set(drivername="postgresql", query={})
+    query = {name: value for name, value in url.query.items() if "password" not in name.lower()}
+    return Address(
+        plain.set(query=query).render_as_string(hide_password=True),
+        plain.render_as_string(hide_password=True),
+        url=url.set(drivername="postgresql+psycopg"),
+    )

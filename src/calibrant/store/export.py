@@ -1,0 +1,250 @@
+"""Predictions with their labels and outcomes as one parquet file, written page by page.
+
+Pages are read in short transactions of their own: constant memory on every database, no log that
+grows meanwhile, and nobody who forgets a unit has to wait for the end of an export.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
+
+from calibrant.data.table_files import write_tables
+from calibrant.data.whole_file import check_writable
+from calibrant.errors import InputError
+from calibrant.store.database import Database
+from calibrant.store.schema import bundles, labels, outcomes, predictions
+
+__all__ = ["METADATA", "check_export", "export"]
+
+METADATA = b"calibrant.bundles"
+"""Key of the file's metadata that says which classes the bundles have, in the order of `logits`."""
+
+_PAGE = 2_000
+_PAGE_SCORES = 400_000
+"""Rows of a page, and numbers in its `logits`: with many classes it has fewer rows."""
+
+_MOMENT = pa.timestamp("us", "UTC")
+_OUTCOME = pa.struct(
+    [("name", pa.string()), ("at", _MOMENT), ("value", pa.float64()), ("text", pa.string())]
+)
+_BEFORE: dict[str, pa.DataType] = {
+    "id": pa.string(),
+    "at": _MOMENT,
+    "bundle": pa.string(),
+    "request": pa.string(),
+    "position": pa.int32(),
+    "unit": pa.string(),
+    "use_case": pa.string(),
+    "branch": pa.string(),
+    "key": pa.string(),
+    "text": pa.string(),
+    "input": pa.string(),
+    "input_hash": pa.string(),
+    "logits": pa.list_(pa.float64()),
+    "predicted": pa.string(),
+    "score": pa.float64(),
+}
+_AFTER: dict[str, pa.DataType] = {
+    "decision": pa.string(),
+    "acted_as": pa.string(),
+    "action": pa.string(),
+    "operating_point": pa.int32(),
+    "asked_point": pa.int32(),
+    "out_of_scope": pa.bool_(),
+    "latency_ms": pa.float64(),
+    "label": pa.string(),
+    "label_source": pa.string(),
+    "labelled_at": _MOMENT,
+    "outcomes": pa.list_(_OUTCOME),
+}
+"""The columns before and after `prob_<class>`."""
+
+
+@dataclass(frozen=True)
+class _Range:
+    """Which rows are written: `conditions` of them, and the classes of each bundle in them.
+
+    The conditions say nothing about where it starts: each page starts behind the last one, and of
+    two bounds on the time SQLite might take the earlier one to look from.
+    """
+
+    since: datetime | None
+    conditions: tuple[ColumnElement[bool], ...]
+    names: Mapping[str, str]
+    classes: Mapping[str, Sequence[str]]
+
+    @property
+    def every_class(self) -> list[str]:
+        return list(dict.fromkeys(name for each in self.classes.values() for name in each))
+
+    @property
+    def page(self) -> int:
+        return min(_PAGE, max(1, _PAGE_SCORES // max(1, len(self.every_class))))
+
+    @property
+    def schema(self) -> pa.Schema:
+        columns = {**_BEFORE, **{f"prob_{name}": pa.float64() for name in self.every_class}}
+        known = {
+            hash: {"name": self.names[hash], "classes": list(classes)}
+            for hash, classes in self.classes.items()
+        }
+        about = json.dumps(known, ensure_ascii=False).encode()
+        return pa.schema(list({**columns, **_AFTER}.items()), metadata={METADATA: about})
+
+
+def export(
+    database: Database,
+    path: str | os.PathLike[str],
+    since: datetime | None = None,
+    until: datetime | None = None,
+    *,
+    use_case: str | None = None,
+    labelled: bool = False,
+    name: str = "path",
+) -> int:
+    """Write predictions with their latest label and all outcomes, oldest first; return how many.
+
+    Parameters
+    ----------
+    database : of the store
+    path : ends in .parquet; it appears whole or not at all, and only its owner may read it
+    since, until : only predictions from this moment on, and before that one
+    use_case : only predictions for it
+    labelled : only predictions whose true class is known
+    name : what errors call the path
+    """
+    path = check_export(path, since, until, name=name)
+    asked: list[ColumnElement[bool]] = []
+    asked += [] if until is None else [predictions.c.at < until]
+    asked += [] if use_case is None else [predictions.c.use_case == use_case]
+    asked += [exists().where(labels.c.prediction == predictions.c.id)] if labelled else []
+    return write_tables(path, _tables(database, since, asked), name=name, private=True)
+
+
+def check_export(
+    path: str | os.PathLike[str],
+    since: datetime | None,
+    until: datetime | None,
+    *,
+    name: str = "path",
+) -> Path:
+    """Refuse, before any work is done, a file that cannot be written or a range without an inside.
+
+    Parameters
+    ----------
+    path, since, until, name : as in `export`
+    """
+    path = check_writable(path, name=name)
+    if path.suffix.lower() != ".parquet":
+        raise InputError(f"{name} {path}: the export is parquet, so let the name end in .parquet.")
+    if since is not None and until is not None and since >= until:
+        raise InputError(
+            f"since must lie before until, got {since.isoformat()} and {until.isoformat()}."
+        )
+    return path
+
+
+def _tables(
+    database: Database, since: datetime | None, asked: Sequence[ColumnElement[bool]]
+) -> Iterator[pa.Table]:
+    """Yield the pages, the first of them even where it is empty."""
+    with database.read(patient=True) as connection:
+        found = _range_of(connection, since, asked)
+    last: Row[Any] | None = None
+    while True:
+        with database.read(patient=True) as connection:
+            rows = _page(connection, found, last)
+            ids = [row.id for row in rows]
+            known, came = _labels(connection, ids), _outcomes(connection, ids)
+        if rows or last is None:
+            yield _table(rows, found, known, came)
+        if len(rows) < found.page:
+            return
+        last = rows[-1]
+
+
+def _range_of(
+    connection: Connection, since: datetime | None, asked: Sequence[ColumnElement[bool]]
+) -> _Range:
+    """Find the bundles behind the rows, and where the rows end: later ones are left out."""
+    at = predictions.c.at
+    seen = connection.execute(
+        select(predictions.c.bundle, func.max(at).label("last"))
+        .where(*asked, *([] if since is None else [at >= since]))
+        .group_by(predictions.c.bundle)
+    ).all()
+    hashes = [row.bundle for row in seen]
+    known = connection.execute(
+        select(bundles).where(bundles.c.hash.in_(hashes)).order_by(bundles.c.at, bundles.c.hash)
+    ).all()
+    ends = [at <= max(row.last for row in seen)] if seen else []
+    return _Range(
+        since,
+        (*asked, *ends, predictions.c.bundle.in_(hashes)),
+        {row.hash: row.name for row in known},
+        {row.hash: [str(name) for name in row.classes] for row in known},
+    )
+
+
+def _page(connection: Connection, found: _Range, last: Row[Any] | None) -> Sequence[Row[Any]]:
+    """Read the rows after `last`, by time and then by id."""
+    at, id = predictions.c.at, predictions.c.id
+    start = found.since if last is None else last.at
+    after = [] if start is None else [at >= start]
+    after += [] if last is None else [or_(at > last.at, id > last.id)]
+    query = select(predictions).where(*found.conditions, *after).order_by(at, id)
+    return connection.execute(query.limit(found.page)).all()
+
+
+def _labels(connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
+    """Return the latest label of each prediction that has one."""
+    query = select(labels).where(labels.c.prediction.in_(ids)).order_by(labels.c.at, labels.c.id)
+    return {row.prediction: row for row in connection.execute(query)}
+
+
+def _outcomes(connection: Connection, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
+    query = select(outcomes).where(outcomes.c.prediction.in_(ids))
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in connection.execute(query.order_by(outcomes.c.at, outcomes.c.id)):
+        told = {"name": row.name, "at": row.at, "value": row.value, "text": row.text}
+        found.setdefault(row.prediction, []).append(told)
+    return found
+
+
+def _table(
+    rows: Sequence[Row[Any]],
+    found: _Range,
+    known: Mapping[str, Row[Any]],
+    came: Mapping[str, list[dict[str, Any]]],
+) -> pa.Table:
+    made = [_record(row, found, known.get(row.id), came.get(row.id, [])) for row in rows]
+    return pa.Table.from_pylist(made, schema=found.schema)
+
+
+def _record(
+    row: Row[Any], found: _Range, label: Row[Any] | None, came: list[dict[str, Any]]
+) -> dict[str, Any]:
+    columns = dict(row._mapping)
+    text, other = _input(columns.pop("input"))
+    columns |= {"text": text, "input": other, "predicted": columns.pop("label"), "outcomes": came}
+    classes = found.classes.get(row.bundle, ())
+    columns |= {f"prob_{name}": p for name, p in zip(classes, row.probs, strict=False)}
+    if label is not None:
+        columns |= {"label": label.label, "label_source": label.source, "labelled_at": label.at}
+    return columns
+
+
+def _input(given: Any) -> tuple[str | None, str | None]:
+    """Return an input that is a text as that text, and any other as JSON."""
+    if isinstance(given, dict) and list(given) == ["text"] and isinstance(given["text"], str):
+        return given["text"], None
+    return None, None if given is None else json.dumps(given, ensure_ascii=False)

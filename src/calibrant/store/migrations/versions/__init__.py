@@ -1,0 +1,3 @@
+"""One file a version; a released one is never changed."""
+
+__all__: list[str] = []

@@ -1,0 +1,187 @@
+"""The log of what came after: labels that people gave, and outcomes of what was done."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
+from typing import Any
+
+from sqlalchemy import Connection, Table, select
+from sqlalchemy.dialects import postgresql, sqlite
+
+from calibrant.errors import InputError, StoreError
+from calibrant.store.database import Database
+from calibrant.store.records import Label, Outcome, Recorded
+from calibrant.store.schema import labels, outcomes, predictions
+from calibrant.store.tellings import claim_telling, told_before
+
+__all__ = ["OutcomeLog"]
+
+Told = tuple[tuple[Label, ...], tuple[Outcome, ...]]
+"""What was told about a prediction."""
+
+_PIECE = 1_000  # ids a query
+_LABEL = (
+    labels.c.id, labels.c.at, labels.c.prediction, labels.c.label, labels.c.source, labels.c.key
+)  # fmt: skip
+_OUTCOME = (
+    outcomes.c.id, outcomes.c.at, outcomes.c.prediction, outcomes.c.name, outcomes.c.value,
+    outcomes.c.text, outcomes.c.key,
+)  # fmt: skip
+
+
+class OutcomeLog:
+    """Labels and outcomes of predictions.
+
+    Parameters
+    ----------
+    database : with the store's tables
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from datetime import UTC, datetime
+    >>> from calibrant.store import Label, Store
+    >>> store = Store.open(tempfile.mkdtemp() + "/calibrant.db")
+    >>> told = Label("label-1", datetime.now(UTC), "no-such-id", "defective", "agent", None)
+    >>> store.outcomes.add([], [told])
+    Recorded(added=0, repeated=0, unknown=('no-such-id',), conflict=False)
+    >>> store.close()
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(
+        self,
+        outcomes: Sequence[Outcome],
+        labels: Sequence[Label],
+        *,
+        request: str | None = None,
+        hash: str | None = None,
+    ) -> Recorded:
+        """Write labels and outcomes in one transaction.
+
+        Where a prediction is not in the store, nothing is written at all. An id that is there
+        already is a repeat and is not written again; where it says something else than before,
+        nothing is written either. A request that has told before tells nothing new: all of it is
+        a repeat, or a conflict where it told something else.
+
+        Parameters
+        ----------
+        outcomes, labels : of predictions that are in the store
+        request, hash : id of the request that tells them, and keyed hash of what it tells; only
+            a keyed hash of the id is kept
+        """
+        if (request is None) != (hash is None):
+            raise InputError("request and hash belong together: give both or none.")
+        for outcome in outcomes:
+            if outcome.value is not None and not math.isfinite(outcome.value):
+                raise StoreError(f"the value of an outcome must be a number, got {outcome.value}.")
+        about = [told.prediction for told in outcomes] + [told.prediction for told in labels]
+        if not about:
+            return Recorded(0, 0)
+        telling = None
+        if request is not None and hash is not None:
+            telling = self._database.keyed_hash(request.encode("utf-8", "surrogatepass")), hash
+        with self._database.write() as connection:
+            self._database.check_secret(connection)
+            refused = _refused(connection, about, outcomes, labels, telling)
+            if refused is not None:
+                return refused
+            added = _insert(connection, _OUTCOMES, outcomes) + _insert(connection, _LABELS, labels)
+        return Recorded(added, len(about) - added)
+
+    def of(self, prediction: str) -> Told:
+        """Return the labels and the outcomes of a prediction, oldest first."""
+        return self.of_many([prediction])[prediction]
+
+    def of_many(self, predictions: Sequence[str]) -> dict[str, Told]:
+        """Return, for ids of predictions, their labels and outcomes, oldest first.
+
+        Parameters
+        ----------
+        predictions : ids; one that nothing was told about has no labels and no outcomes
+        """
+        labels: dict[str, list[Label]] = {id: [] for id in predictions}
+        outcomes: dict[str, list[Outcome]] = {id: [] for id in predictions}
+        with self._database.read() as connection:
+            for row in _told(connection, _LABELS, _LABEL, list(labels)):
+                labels[row.prediction].append(Label(*row))
+            for row in _told(connection, _OUTCOMES, _OUTCOME, list(labels)):
+                outcomes[row.prediction].append(Outcome(*row))
+        return {id: (tuple(labels[id]), tuple(outcomes[id])) for id in labels}
+
+
+_LABELS, _OUTCOMES = labels, outcomes  # `add` has arguments of these names
+
+
+def _told(
+    connection: Connection, table: Table, columns: Sequence[Any], ids: list[str]
+) -> Iterator[Any]:
+    """Read what was told about predictions, in one query for each thousand of them."""
+    for start in range(0, len(ids), _PIECE):
+        about = table.c.prediction.in_(ids[start : start + _PIECE])
+        asked = select(*columns).where(about).order_by(table.c.at, table.c.id)
+        yield from connection.execute(asked)
+
+
+def _refused(
+    connection: Connection,
+    about: Sequence[str],
+    outcomes: Sequence[Outcome],
+    labels: Sequence[Label],
+    telling: tuple[str, str] | None,
+) -> Recorded | None:
+    """Return the answer where nothing may be written, None where all may."""
+    before = None if telling is None else told_before(connection, telling[0])
+    if before is None:
+        there = _known(connection, list(dict.fromkeys(about)))
+        unknown = tuple(id for id in dict.fromkeys(about) if id not in there)
+        if unknown:
+            return Recorded(0, 0, unknown)
+        if _differ(connection, _OUTCOMES, outcomes) or _differ(connection, _LABELS, labels):
+            return Recorded(0, 0, conflict=True)
+        before = None if telling is None else claim_telling(connection, *telling)
+    if telling is None or before is None:
+        return None
+    return Recorded(0, len(about)) if before == telling[1] else Recorded(0, 0, conflict=True)
+
+
+def _known(connection: Connection, ids: list[str]) -> set[str]:
+    """Return the ids that are predictions; PostgreSQL keeps them until the transaction ends."""
+    found: set[str] = set()
+    for start in range(0, len(ids), _PIECE):
+        asked = select(predictions.c.id).where(predictions.c.id.in_(ids[start : start + _PIECE]))
+        found |= set(connection.execute(asked.with_for_update(key_share=True)).scalars())
+    return found
+
+
+def _differ(connection: Connection, table: Table, told: Sequence[Any]) -> bool:
+    """Tell whether an id is there already and says something else; the time does not count."""
+    said = {one.id: _content(asdict(one)) for one in told}
+    if any(said[one.id] != _content(asdict(one)) for one in told):
+        return True  # the same id twice
+    ids = list(said)
+    for start in range(0, len(ids), _PIECE):
+        asked = select(table).where(table.c.id.in_(ids[start : start + _PIECE]))
+        for row in connection.execute(asked).mappings():
+            if _content(dict(row)) != said[row["id"]]:
+                return True
+    return False
+
+
+def _content(row: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in row.items() if name != "at"}
+
+
+def _insert(connection: Connection, table: Table, told: Sequence[Any]) -> int:
+    """Write the rows whose id is not there, and return how many those were."""
+    rows = {one.id: asdict(one) for one in told}
+    if not rows:
+        return 0
+    insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
+    ordered = [rows[id] for id in sorted(rows)]  # so that two writers never wait for each other
+    written = insert(table).on_conflict_do_nothing(index_elements=["id"]).returning(table.c.id)
+    return len(connection.execute(written, ordered).all())

@@ -1,0 +1,158 @@
+"""Scoring: what a request gets is what the bundle decides, whoever else is in its batch."""
+
+import numpy as np
+import pytest
+from tests.unit.bundle.parts import rows
+from tests.unit.serving.bundles import TABLE, TEXTS, logits_bundle, rows_of, served
+
+from calibrant.serving.messages import Input
+from calibrant.serving.request_inputs import checked_inputs
+from calibrant.serving.scoring import Asked, score
+
+
+def asked(of, *given, **more):
+    inputs = [Input.model_validate(each) for each in given]
+    made = checked_inputs(inputs, of, max_text=1000)
+    return Asked(of, made, [], b"", "request", 0.0, **more)
+
+
+def given(logits):
+    return [{"logits": row} for row in logits.tolist()]
+
+
+def expected(bundle, found):
+    """Return what `decide` says of rows, in the words of the service."""
+    return [
+        {
+            **row,
+            "label": str(row["label"]),
+            "decision": "out_of_scope" if row["out_of_scope"] else row["decision"],
+            "out_of_scope": row["out_of_scope"] if found.scope_checked else None,
+        }
+        for row in found.to_rows()
+    ]
+
+
+def told(row, classes):
+    """Return a scored row in the words of `decide`."""
+    names = ("label", "decision", "acted_as", "action", "operating_point", "out_of_scope")
+    return {
+        **{name: getattr(row, name) for name in names},
+        "probabilities": dict(zip(classes, row.probs, strict=True)),
+    }
+
+
+def same(found, wanted, *, within):
+    for one, other in zip(found, wanted, strict=True):
+        one, other = dict(one), dict(other)
+        assert one.pop("probabilities") == pytest.approx(other.pop("probabilities"), abs=within)
+        assert one == other
+
+
+@pytest.mark.parametrize("kind", ["points", "no calibrator", "two classes", "out of scope"])
+def test_logits_are_decided_as_by_the_bundle(tmp_path, kind):
+    of = served(logits_bundle(tmp_path / "b", kind).path)
+    logits = rows(60, len(of.classes))
+    ((_, found),) = score([asked(of, *given(logits))])
+    wanted = expected(of.bundle, of.bundle.decide(logits))
+    same([told(row, of.classes) for row in found], wanted, within=1e-12)
+    assert [row.logits for row in found] == logits.tolist()
+    decisions = {row.decision for row in found}
+    also = {"two classes": {"clear"}, "out of scope": {"out_of_scope"}}.get(kind, set())
+    assert decisions == {"act", "abstain"} | also
+
+
+def test_out_of_scope_is_a_decision_of_its_own(tmp_path):
+    of = served(logits_bundle(tmp_path / "b", "out of scope").path)
+    ((_, (inside, outside)),) = score([asked(of, *given(np.array([[9.0, 0, 0], [1.0, -9, -9]])))])
+    assert (inside.decision, inside.acted_as, inside.out_of_scope) == ("act", "defect", False)
+    assert (outside.decision, outside.acted_as, outside.out_of_scope) == (
+        "out_of_scope",
+        None,
+        True,
+    )
+    assert outside.operating_point is None
+    assert outside.label == "defect"
+
+
+@pytest.mark.parametrize(
+    ("kind", "flags"), [("no points", [None, None]), ("out of scope, no points", [False, True])]
+)
+def test_without_points_there_are_probabilities_and_no_decision(tmp_path, kind, flags):
+    of = served(logits_bundle(tmp_path / "b", kind).path)
+    logits = np.array([[9.0, 0.0, 0.0], [-9.0, 1.0, -9.0]])
+    ((_, found),) = score([asked(of, *given(logits))])
+    assert [row.label for row in found] == ["defect", "parts"]
+    assert [row.out_of_scope for row in found] == flags
+    for row, probs in zip(found, of.bundle.predict_proba(logits), strict=True):
+        assert row.probs == pytest.approx(probs.tolist(), abs=1e-12)
+        assert (row.decision, row.acted_as, row.action, row.operating_point) == (None,) * 4
+
+
+def test_an_alternative_point_decides_where_it_is_asked_for(logits_folder):
+    of = served(logits_folder)
+    logits = rows(60)
+    batch = [asked(of, *given(logits), point=point) for point in (None, 2, 1, 2)]
+    found = score(batch)
+    assert [each for each, _ in found] == batch
+    for each, scored in found:
+        wanted = expected(of.bundle, of.bundle.decide(logits, point=each.point))
+        same([told(row, of.classes) for row in scored], wanted, within=1e-12)
+    acted = [sum(row.acted_as == "defect" for row in scored) for _, scored in found]
+    assert acted[1] == acted[3] > acted[0] > acted[2] == 0
+
+
+def test_requests_of_many_sizes_get_their_own_rows(logits_folder):
+    of = served(logits_folder)
+    sizes = [1, 5, 2, 17, 1, 1, 9]
+    parts = [rows(n, seed=n + 10 * i) for i, n in enumerate(sizes)]
+    found = score([asked(of, *given(part)) for part in parts])
+    assert [[row.logits for row in scored] for _, scored in found] == [p.tolist() for p in parts]
+
+
+def test_texts_are_decided_as_by_the_bundle_and_neighbours_do_not_matter(text_folder):
+    of = served(text_folder)
+    texts = [*TEXTS, "", "broken " * 30, "never seen before"]
+    alone = [score([asked(of, {"text": text})])[0][1][0] for text in texts]
+    wanted = [expected(of.bundle, of.bundle.decide([text]))[0] for text in texts]
+    same([told(row, of.classes) for row in alone], wanted, within=1e-12)
+    together = score([asked(of, {"text": text}) for text in texts])
+    same([told(scored[0], of.classes) for _, scored in together], wanted, within=1e-6)
+    assert len({row.label for row in alone}) > 1
+
+
+def test_rows_of_tables_are_decided_as_by_the_bundle(table_folder):
+    of = served(table_folder)
+    given = [{"row": row} for row in rows_of(TABLE)]
+    ((_, found),) = score([asked(of, *given)])
+    wanted = expected(of.bundle, of.bundle.decide(TABLE))
+    same([told(row, of.classes) for row in found], wanted, within=1e-6)
+    turned = [{"row": dict(reversed(each["row"].items()))} for each in reversed(given)]
+    for (_, (one,)), other in zip(
+        score([asked(of, each) for each in turned]), reversed(wanted), strict=True
+    ):
+        same([told(one, of.classes)], [other], within=1e-6)
+
+
+def test_each_bundle_decides_about_the_requests_that_were_checked_against_it(tmp_path):
+    cool, warm = (served(logits_bundle(tmp_path / str(t), warmth=t).path) for t in (1.0, 4.0))
+    logits = rows(3)
+    order = [cool, warm, warm, cool]
+    for (each, scored), of in zip(
+        score([asked(o, *given(logits)) for o in order]), order, strict=True
+    ):
+        assert each.served is of
+        assert [row.probs for row in scored] == of.bundle.predict_proba(logits).tolist()
+    assert cool.bundle.predict_proba(logits)[0] != pytest.approx(
+        warm.bundle.predict_proba(logits)[0]
+    )
+
+
+def test_classes_that_are_numbers_are_told_as_text(tmp_path):
+    from tests.unit.bundle.parts import point
+
+    from calibrant.bundle import pack
+
+    made = pack(tmp_path / "b", points=[point(1, classes=(0, 1, 2))], actions={1: "refund"})
+    ((_, (row,)),) = score([asked(served(made.path), {"logits": [0.0, 9.0, 0.0]})])
+    assert (row.label, row.acted_as, row.action) == ("1", "1", "refund")

@@ -38,6 +38,7 @@ BENCHMARKS = (
     "losses",
     "predict",
     "serving",
+    "console",
     "start_up",
     "deep_speed",
     "deep_images",

@@ -112,7 +112,8 @@ def postgresql_away():
 def record_bundle(store, hash=BUNDLE):
     """Record a bundle, which predictions need; return the store."""
     at = datetime(2025, 1, 1, tzinfo=UTC)
-    store.bundles.record(hash=hash, name="returns", classes=["a", "b", "c"], manifest={}, at=at)
+    classes = ["item_defective", "wrong_size", "others"]
+    store.bundles.record(hash=hash, name="returns", classes=classes, manifest={}, at=at)
     return store
 
 

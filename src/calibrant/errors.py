@@ -19,6 +19,7 @@ __all__ = [
     "TargetUnreachable",
     "TrainingError",
     "UnknownBundle",
+    "VersionConflict",
 ]
 
 
@@ -181,6 +182,12 @@ class BundleError(CalibrantError):
     """A bundle is damaged, too new, or names something that is not here."""
 
     kind = "bundle"
+
+
+class VersionConflict(InputError):
+    """A bundle was changed by someone else in the meantime: look at it again, then change it."""
+
+    kind = "version_conflict"
 
 
 class StoreError(CalibrantError):

@@ -12,15 +12,19 @@ import warnings
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
 import psutil
 import psycopg
 
-_COLUMNS = "id, request, position, bundle, label, decision, acted_as, action, probs, logits"
+_COLUMNS = (
+    "id, request, position, bundle, label, decision, acted_as, action, at, score, probs, logits"
+)
 _TABLES = {
     "rows": f"SELECT {_COLUMNS} FROM predictions ORDER BY request, position",
     "told": "SELECT id, prediction FROM labels UNION ALL SELECT id, prediction FROM outcomes",
+    "tallies": "SELECT kind, hour, bundle, name, n, billionths FROM tallies",
 }
 
 _HOLD = """
@@ -44,6 +48,8 @@ class Row:
     decision: str | None
     acted_as: str | None
     action: str | None
+    at: str | datetime
+    score: float
     probs: list[float]
     logits: list[float]
 
@@ -62,11 +68,15 @@ class Sqlite:
 
     def rows(self) -> list[Row]:
         """Return all predictions on record."""
-        return [Row(*r[:8], *map(json.loads, r[8:])) for r in self._read("rows")]
+        return [Row(*r[:10], *map(json.loads, r[10:])) for r in self._read("rows")]
 
     def told(self) -> list[tuple[str, str]]:
         """Return labels and outcomes on record, as (id, prediction)."""
         return self._read("told")
+
+    def tallies(self) -> list[tuple[object, ...]]:
+        """Return the counts on record: kind, hour, bundle, name, n and billionths."""
+        return self._read("tallies")
 
     def is_begun(self) -> bool:
         """Tell whether somebody began to make the store."""
@@ -186,6 +196,10 @@ class Postgres:
     def told(self) -> list[tuple[str, str]]:
         """Return labels and outcomes on record, as (id, prediction)."""
         return self._read("told")
+
+    def tallies(self) -> list[tuple[object, ...]]:
+        """Return the counts on record: kind, hour, bundle, name, n and billionths."""
+        return self._read("tallies")
 
     def is_begun(self) -> bool:
         """Tell whether somebody is about to make the store."""

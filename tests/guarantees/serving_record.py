@@ -3,13 +3,14 @@
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from typing import Any
 
 from tests.guarantees.serving_databases import Postgres, Row, Sqlite
 from tests.guarantees.serving_load import Asked, Load
 from tests.unit.bundle.parts import CLASSES
 
-FAULTS = ("lost", "twice", "halves", "different", "strangers", "faults")
+FAULTS = ("lost", "twice", "halves", "different", "strangers", "miscounted", "faults")
 """Kinds of what must not be."""
 
 
@@ -30,6 +31,7 @@ class Found:
     halves : requests with some of their rows
     different : predictions on record that are not as they were answered
     strangers : rows on record that nobody asked for
+    miscounted : tallies on record that are not what counting the rows again gives
     faults : answers that no client should get
     """
 
@@ -45,6 +47,7 @@ class Found:
     halves: list[str] = field(default_factory=list)
     different: list[str] = field(default_factory=list)
     strangers: list[str] = field(default_factory=list)
+    miscounted: list[str] = field(default_factory=list)
     faults: list[str] = field(default_factory=list)
 
     @property
@@ -56,7 +59,9 @@ class Found:
 def compare(load: Load, database: Sqlite | Postgres) -> Found:
     """Compare the memory of clients with the store."""
     found, of_request, of_id = Found(faults=list(load.faults)), defaultdict(list), {}
-    for row in database.rows():
+    rows = database.rows()
+    found.miscounted += _miscounted(rows, database.tallies())
+    for row in rows:
         found.rows += 1
         of_request[row.request].append(row)
         of_id[row.id] = row
@@ -129,3 +134,28 @@ def _compare_told(found: Found, load: Load, there: Sequence[tuple[str, str]]) ->
         elif told.acknowledged and rows == 0:
             found.lost.append(told.key)
     found.strangers += [id for id, _ in count]
+
+
+def _miscounted(rows: Sequence[Row], tallies: Sequence[tuple[Any, ...]]) -> list[str]:
+    """Count the rows again, and name the tallies that are not so."""
+    n, billionths = Counter(), Counter()
+    for row in rows:
+        names = {"decision": row.decision or "", "label": row.label, "score": str(_bin(row.score))}
+        if row.acted_as is not None:
+            names["acted"] = row.acted_as
+            chance = row.probs[CLASSES.index(row.acted_as)]
+            billionths["acted", _hour(row.at), row.bundle, row.acted_as] += round(chance * 10**9)
+        n.update((kind, _hour(row.at), row.bundle, name) for kind, name in names.items())
+    counted = {key: (n[key], billionths[key]) for key in n}
+    there = {(k, _hour(hour), *rest): (n, sum) for k, hour, *rest, n, sum in tallies}
+    return [str(key) for key in counted.keys() | there if counted.get(key) != there.get(key)]
+
+
+def _bin(score: float) -> int:
+    return min(int(score * 20), 19)
+
+
+def _hour(moment: str | datetime) -> str:
+    if isinstance(moment, str):  # SQLite has it so, in UTC
+        return moment[:13]
+    return moment.astimezone(UTC).isoformat(" ")[:13]

@@ -13,6 +13,7 @@ from calibrant.cli.main import run
 from calibrant.store import Logged, LoggedRequest, PredictionLog
 from calibrant.store.inserting import insert_first, insert_rest
 from calibrant.store.records import new_id
+from calibrant.store.tallying import ClassPlaces, add_to_tallies
 
 __all__ = ["WAYS", "program"]
 
@@ -49,6 +50,8 @@ def _write_in_two_steps(self: PredictionLog, requests: Sequence[LoggedRequest]) 
     time.sleep(0.05)
     with self._database.write() as connection:
         insert_rest(connection, [(p, given[i].hash) for i in new for p in given[i].predictions[1:]])
+        rows = [p for i in new for p in given[i].predictions]
+        add_to_tallies(connection, rows, ClassPlaces())
     found = [Logged(self.of_request(i), repeated=i not in new) for i in given]
     return [found[list(given).index(request.id)] for request in requests]
 

@@ -10,6 +10,7 @@ from tests.guarantees.serving_record import compare
 from tests.unit.bundle.parts import CLASSES
 
 LOGITS = [[1.0, 0.0, -1.0], [0.5, 0.25, 0.0]]
+AT, HOUR = "2026-01-31 12:45:00.000000", "2026-01-31 12:00:00.000000"
 PROBS = [[0.5, 0.25, 0.25], [0.75, 0.125, 0.125]]
 
 
@@ -24,14 +25,31 @@ def answer(*ids):
 
 def rows(key="k", ids=("p0", "p1")):
     return [
-        Row(id, f":{key}", i, "b", "defect", "act", "defect", "refund", PROBS[i], LOGITS[i])
+        Row(id, f":{key}", i, "b", "defect", "act", "defect", "refund", AT, PROBS[i][0],
+            PROBS[i], LOGITS[i])
         for i, id in enumerate(ids)
-    ]
+    ]  # fmt: skip
 
 
-def found(asked, rows, told=(), told_rows=(), faults=()):
+def counted(rows):
+    """Return the tallies of `rows`, whose parts are all powers of two."""
+    n = len(rows)
+    acted = sum(int(row.probs[0] * 10**9) for row in rows)
+    bins = {
+        bin: sum(row.score == score for row in rows) for bin, score in (("10", 0.5), ("15", 0.75))
+    }
+    made = [("acted", "defect", n, acted), ("decision", "act", n, 0), ("label", "defect", n, 0)]
+    made += [("score", bin, found, 0) for bin, found in bins.items()]
+    return [(kind, HOUR, "b", name, n, sum) for kind, name, n, sum in made if n]
+
+
+def found(asked, rows, told=(), told_rows=(), faults=(), tallies=None):
     load = SimpleNamespace(asked=asked, told=told, faults=list(faults))
-    return compare(load, SimpleNamespace(rows=lambda: rows, told=lambda: told_rows))
+    there = counted(rows) if tallies is None else tallies
+    return compare(
+        load,
+        SimpleNamespace(rows=lambda: rows, told=lambda: told_rows, tallies=lambda: there),
+    )
 
 
 ACKNOWLEDGED = Asked("k", LOGITS, answers=[answer("p0", "p1")])
@@ -89,3 +107,16 @@ def test_faults_of_outcomes_are_found(kind, acknowledged, there):
 
 def test_what_clients_should_not_hear_is_kept():
     assert found([], [], faults=["500"]).broken == {"faults": ["500"]}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tallies: tallies[1:],
+        lambda tallies: [*tallies, ("label", HOUR, "b", "parts", 1, 0)],
+        lambda tallies: [(*tallies[0][:4], 3, tallies[0][5]), *tallies[1:]],
+        lambda tallies: [(*tallies[0][:5], tallies[0][5] + 1), *tallies[1:]],
+    ],
+)
+def test_a_tally_that_is_not_what_the_rows_say_is_found(change):
+    assert set(found([DOUBTFUL], rows(), tallies=change(counted(rows()))).broken) == {"miscounted"}

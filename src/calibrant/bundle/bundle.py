@@ -5,11 +5,13 @@ from __future__ import annotations
 import html
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.calibration import Calibration
 from calibrant.bundle.decisions import Decisions, Verdict, decided
 from calibrant.bundle.points import BundlePoint
@@ -70,6 +72,15 @@ class Bundle:
         """When, by which packages and from which files it was packed."""
         found: Mapping[str, Any] = self.manifest["provenance"]
         return found
+
+    @cached_property
+    def calib(self) -> CalibRows | None:
+        """The calibrate rows, read when first asked for; None where none were packed.
+
+        They are read from the folder: where another bundle stands there by now, or the file is
+        damaged, that is a `BundleError`.
+        """
+        return CalibRows.read(self.path, self.manifest)
 
     def predict_proba(
         self, inputs: Any = None, *, logits: Any = None, probs: Any = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from calibrant.bundle.card_changes import changes
 from calibrant.bundle.card_model import (
     data_handling,
     failure_modes,
@@ -33,8 +34,9 @@ SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
     "Hand-over to a person": hand_over,
     "Data handling": data_handling,
     "Where it comes from": origin,
+    "Changes": changes,
 }
-"""The sections of a card in their order, and what writes them."""
+"""The sections of a card in their order, and what writes them; one without a line is left out."""
 
 _READ = {"text": "texts", "table": "rows of a table", "image": "images"}
 
@@ -52,7 +54,7 @@ def card_of(bundle: Bundle, more: Mapping[str, str] | None = None) -> str:
     for title, lines in SECTIONS.items():
         said = [safe(printable(" ".join(given[title].split())))] if title in given else []
         rows = "\n".join(f"- {line}" for line in (*said, *lines(bundle)))
-        parts.append(f"## {title}\n\n{rows}")
+        parts += [f"## {title}\n\n{rows}"] if rows else []
     return "\n\n".join(parts) + "\n"
 
 

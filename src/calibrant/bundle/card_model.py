@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from calibrant.bundle.calib_rows import FILE
 from calibrant.bundle.card_inputs import given, kept, misread
 from calibrant.bundle.card_network import network
 from calibrant.bundle.card_words import safe
@@ -86,10 +87,18 @@ def hand_over(bundle: Bundle) -> Iterator[str]:
 
 def data_handling(bundle: Bundle) -> Iterator[str]:
     """Say what is done to the data, and what of them is in the folder."""
-    if bundle.scorer is None:
-        yield "No rows are in the bundle, and it reads none: scores come in."
-    else:
+    calib = FILE in _table(bundle.manifest.get("files"))
+    if bundle.scorer is not None:
         yield from kept(bundle.scorer)
+    elif calib:
+        yield "It reads no rows: scores come in."
+    else:
+        yield "No rows are in the bundle, and it reads none: scores come in."
+    if calib:
+        yield (
+            f"`{FILE}` holds of every calibrate row the logits, the class and its weight if it has "
+            "one, for thresholds to be explored with. Nothing else of those rows is in it."
+        )
     for name, part in _splits(bundle).items():
         source = f" from {safe(printable(str(part['source'])))}" if part.get("source") else ""
         digest = f" ({str(part['sha256'])[:16]}…)" if part.get("sha256") else ""

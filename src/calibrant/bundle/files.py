@@ -19,6 +19,7 @@ __all__ = [
     "bundle_files",
     "check_folder",
     "is_plain_name",
+    "manifest_identity",
     "read_strictly",
     "sha256_of",
     "whole_folder",
@@ -65,6 +66,21 @@ def is_plain_name(name: str) -> bool:
     (True, False)
     """
     return name not in ("", ".", "..", MANIFEST) and not set(name) & set("/\\\0")
+
+
+def manifest_identity(folder: Path) -> tuple[int, ...] | None:
+    """Return what changes when a folder's manifest is replaced or written anew; None without one.
+
+    Examples
+    --------
+    >>> manifest_identity(Path(tempfile.mkdtemp())) is None
+    True
+    """
+    try:
+        found = os.stat(folder / MANIFEST)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def bundle_files(folder: Path) -> set[str] | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle.bundle import Bundle
 from calibrant.bundle.calibration import Calibration
-from calibrant.bundle.files import MANIFEST
+from calibrant.bundle.files import MANIFEST, manifest_identity
 from calibrant.bundle.manifest import read_manifest
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import places_of
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
 __all__ = ["assembled", "load_bundle"]
+
+_TRIES = 5
+"""How often a folder is read anew that was replaced meanwhile."""
 
 _DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
@@ -50,6 +53,20 @@ def load_bundle(path: str | os.PathLike[str], *, device: str = "auto") -> Bundle
     array([[0.5, 0.5]])
     """
     folder = Path(path)
+    for _ in range(_TRIES):
+        before = manifest_identity(folder)
+        try:
+            found = _loaded(folder, device)
+        except BundleError:
+            if manifest_identity(folder) == before:
+                raise
+            continue  # another version took its place while it was read
+        if manifest_identity(folder) == before:
+            return found
+    raise BundleError(f"the bundle {folder} keeps changing while it is read: try again later.")
+
+
+def _loaded(folder: Path, device: str) -> Bundle:
     found = read_manifest(folder)
     scorer = None
     if found["scorer"]["kind"] != "none":

@@ -136,6 +136,12 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 
 def _read(folder: Path) -> dict[str, Any]:
     if not folder.exists():
+        kept = folder.with_name(f"{folder.name}.versions") if folder.name else folder
+        if kept.is_dir():
+            raise BundleError(
+                f"the bundle {folder} does not exist, but versions of it are in {kept}: copy the "
+                "one that you want back to its place."
+            )
         raise BundleError(
             f"the bundle {folder} does not exist: name a folder that calibrant pack wrote."
         )

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.bundle.bundle import Bundle
+from calibrant.bundle.calib_rows import FILE, CalibRows
 from calibrant.bundle.calibration import Calibration
 from calibrant.bundle.card import card_of
 from calibrant.bundle.files import MANIFEST, is_plain_name, sha256_of, whole_folder
@@ -39,7 +40,7 @@ CARD = "card.md"
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")
 _MODEL_PACKAGES = ("torch", "safetensors", "tokenizers")
 _TRANSFORMER_PACKAGES = ("transformers",)
-_OWN = (CARD, "model.safetensors", "tokenizer.json")
+_OWN = (CARD, FILE, "model.safetensors", "tokenizer.json")
 
 
 def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
@@ -55,6 +56,7 @@ def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
     provenance: Mapping[str, Any] | None = None,
     sources: Iterable[tuple[str, Path]] = (),
     files: Mapping[str, Path] | None = None,
+    calib: CalibRows | None = None,
     card: Mapping[str, str] | None = None,
     force: bool = False,
     name: str = "folder",
@@ -78,6 +80,7 @@ def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
         {NAME: {"source", "rows", "sha256"}}, which the card shows
     sources : role and path of files that this was made from; their hashes are kept
     files : more files to put into the folder, by their names there, such as a report
+    calib : the calibrate rows, with which thresholds can be explored later; no inputs are in them
     card : sentences for the model card, by the title of their section
     force : replace a bundle that stands there
     name : what errors call the folder
@@ -109,11 +112,15 @@ def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
             "provenance": {**(provenance or {}), **provenance_of(sources, scorer)},
         }
     )
+    if card:  # for the card of a later version
+        content["provenance"]["card"] = dict(card)
+    extra = _extra(calib, len(names))
+    content["files"] = dict.fromkeys(extra, "")  # the card says what is there
     bundle = assembled(content, Path(folder), scorer)
     _check_files(files or {})
     text = card_of(bundle, card or {})
     with whole_folder(folder, force=force, name=name) as draft:
-        _write(content, scorer, text, files or {}, draft)
+        _write(content, scorer, text, files or {}, extra, draft)
         made = load_bundle(draft, device="cpu")  # what could not be loaded is not put there
         _check_same(scorer, made.scorer)
     return replace(made, path=Path(folder))
@@ -144,6 +151,7 @@ def _write(
     scorer: Scorer | None,
     card: str,
     files: Mapping[str, Path],
+    extra: Mapping[str, bytes],
     draft: Path,
 ) -> None:
     """Fill a folder: model, card and further files, and last the manifest with their hashes."""
@@ -153,8 +161,20 @@ def _write(
     (draft / CARD).write_text(card, encoding="utf-8", errors="backslashreplace")
     for name, source in files.items():
         shutil.copyfile(source, draft / name)
+    for name, data in extra.items():
+        (draft / name).write_bytes(data)
     hashes = {file.name: sha256_of(file) for file in sorted(draft.iterdir())}
     write_manifest({**parts, "files": hashes}, draft)
+
+
+def _extra(calib: CalibRows | None, n_classes: int) -> dict[str, bytes]:
+    """Return the file of the calibrate rows, where there are some."""
+    if calib is None:
+        return {}
+    if not isinstance(calib, CalibRows):
+        raise InputError(f"calib must be CalibRows, got {type(calib).__name__}.")
+    calib.check_classes(n_classes)
+    return {FILE: calib.to_bytes()}
 
 
 def _check_same(given: Scorer | None, loaded: Scorer | None) -> None:

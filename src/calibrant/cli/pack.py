@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli import interruption
-from calibrant.cli.options import Debug, Json
+from calibrant.cli.options import Debug, Json, Label
 from calibrant.cli.output import print_json, say
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
-    from calibrant.bundle import Bundle, BundlePoint
+    from calibrant.bundle import Bundle, BundlePoint, CalibRows
     from calibrant.bundle.calibration import Calibration
     from calibrant.cli.point_file import PointFile
 
@@ -46,6 +46,13 @@ def pack(
             "--action", metavar="CLASS=NAME", help="What acting on a class means; may be repeated."
         ),
     ] = None,
+    calib: Annotated[
+        str | None,
+        typer.Option(
+            "--calib", metavar="SCORES", help="Labelled scores, to explore thresholds with later."
+        ),
+    ] = None,
+    label: Label = "label",
     force: Annotated[
         bool, typer.Option("--force", help="Replace a bundle that stands there.")
     ] = False,
@@ -57,6 +64,8 @@ def pack(
     The folder holds JSON and a model card, no code.
 
     A point chosen with threshold --calibrator brings its calibrator along.
+
+    With --calib, the logits and labels of SCORES go along too: the console needs them.
     """
     if out is None:
         raise InputError("-o is missing: name the folder for the bundle, like -o bundle.")
@@ -66,11 +75,14 @@ def pack(
     from calibrant.bundle.files import check_folder
 
     check_folder(out, force=force, name="-o")
+    rows_from = [] if calib is None else _calib_files(calib)
     calibration, points = _parts(calibrator, point or [])
     classes = calibration.classes if calibration else list(points[0].classes)
     actions = actions_of(action or [], [str(name) for name in classes])
     sources = [("calibrator", calibrator)] if calibrator is not None else []
     sources += [("operating_point", file) for file in point or []]
+    sources += [("calibrate_file", file) for file in rows_from]
+    rows, notes = _calib(rows_from, classes, calibration, label)
     interruption.check()
     made = write_bundle(
         out,
@@ -78,10 +90,11 @@ def pack(
         points=points,
         actions=actions,
         sources=sources,
+        calib=rows,
         force=force,
         name="-o",
     )
-    _show(made, out, json=json)
+    _show(made, out, [*_notes(made), *notes], json=json)
 
 
 def actions_of(given: Sequence[str], classes: Sequence[str]) -> dict[str, str]:
@@ -139,6 +152,23 @@ def _parts(
     return found, points
 
 
+def _calib_files(path: str) -> list[Path]:
+    from calibrant.cli.calib_file import calib_files
+
+    return calib_files(path)
+
+
+def _calib(
+    files: Sequence[Path], classes: Sequence[Any], calibration: Calibration | None, label: str
+) -> tuple[CalibRows | None, tuple[str, ...]]:
+    """Read the rows that go along, and what a user should be told of them."""
+    if not files:
+        return None, ()
+    from calibrant.cli.calib_file import read_calib
+
+    return read_calib(files, classes, calibration, label=label)
+
+
 def _read_calibration(path: Path) -> Calibration:
     from calibrant.bundle.calibration import Calibration
     from calibrant.cli.calibrator_file import calibrator_of
@@ -172,11 +202,10 @@ def _check_classes(
         places_of(each.classes, classes, called=(str(path), str(first)))
 
 
-def _show(made: Bundle, out: Path, *, json: bool) -> None:
+def _show(made: Bundle, out: Path, notes: list[str], *, json: bool) -> None:
     from calibrant.bundle.files import MANIFEST
     from calibrant.bundle.packing import CARD
 
-    notes = list(_notes(made))
     if json:
         content: dict[str, Any] = {
             "schema": 1,

@@ -26,16 +26,25 @@ from calibrant.reports.words import (
 )
 from calibrant.results import Bins, CalibrationTest, Evaluation, Figure
 
-__all__ = ["page_data", "reliability_data", "scheme_words", "script_json"]
+__all__ = [
+    "STATES",
+    "figure_cards",
+    "figure_row",
+    "page_data",
+    "reliability_data",
+    "scheme_words",
+    "script_json",
+]
 
 _MOST_CONFUSED = 30  # classes in the confusion matrix
 _MOST_LISTED = 500  # classes in the table
 _LONGEST = 120  # characters of a name
-_STATES = {
+STATES = {
     True: ("bad", "Miscalibration found"),
     False: ("good", "No miscalibration found"),
     None: ("unknown", "Too little data to judge"),
 }
+"""What a verdict comes to: the state that colours it, and a few words."""
 _TESTS = {"ks": "KS calibration test (gives the verdict)", "spiegelhalter": "Spiegelhalter's test"}
 _CARDS = {
     "ece_ew": (
@@ -50,7 +59,7 @@ _CARDS = {
 
 def page_data(evaluation: Evaluation) -> dict[str, Any]:
     """Gather everything the template asks for, as plain values."""
-    state, badge = _STATES[evaluation.verdict.miscalibrated]
+    state, badge = STATES[evaluation.verdict.miscalibrated]
     return {
         "headline": headline(evaluation),
         "state": state,
@@ -60,14 +69,14 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
         "event": _event(evaluation),
         "level": f"{100 * evaluation.confidence:g} %",
         "weighted": evaluation.weighted,
-        "cards": list(_cards(evaluation)),
+        "cards": list(figure_cards(evaluation.figures)),
         "schemes": scheme_words(evaluation),
         "bins": list(_bin_rows(evaluation)),
         "drawn": [_shown(entry["class"]) for entry in _drawn(evaluation)],
         "n_classes": len(evaluation.classes),
         "per_class": list(_class_rows(evaluation)),
         "confusion": _confusion(evaluation),
-        "metrics": [_metric_row(name, f) for name, f in evaluation.figures.items()],
+        "metrics": [figure_row(name, f) for name, f in evaluation.figures.items()],
         "tests": [_test_row(name, test) for name, test in evaluation.tests.items()],
         "groups": [_group_row(name, group) for name, group in evaluation.groups.items()],
         "notes": [sentence(note) for note in evaluation.notes],
@@ -95,12 +104,12 @@ def _event(evaluation: Evaluation) -> str:
     return "the predicted class is right"
 
 
-def _cards(evaluation: Evaluation) -> Iterable[dict[str, str]]:
-    """Yield ECE, accuracy and one proper score."""
-    nll = evaluation.figures.get("nll")
+def figure_cards(figures: Mapping[str, Figure]) -> Iterable[dict[str, str]]:
+    """Yield ECE, accuracy and one proper score, in words."""
+    nll = figures.get("nll")
     loss = "nll" if nll is not None and nll.value is not None else "brier"
     for name in ("ece_ew", "accuracy", loss):
-        figure = evaluation.figures.get(name)
+        figure = figures.get(name)
         if figure is None:
             continue
         title, meaning = _CARDS[name]
@@ -187,7 +196,8 @@ def _confusion(evaluation: Evaluation) -> dict[str, Any] | None:
     return {"names": names, "rows": rows}
 
 
-def _metric_row(name: str, figure: Figure) -> dict[str, str]:
+def figure_row(name: str, figure: Figure) -> dict[str, str]:
+    """Return a figure as a row of a table, in words."""
     return {
         "title": title_of(name),
         "value": number(figure.value),

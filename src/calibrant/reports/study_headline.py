@@ -19,7 +19,9 @@ from calibrant.reports.words import floor_words, number, percent, sentence
 from calibrant.thresholds import OperatingPoint, Transfer
 
 __all__ = [
+    "VERDICTS",
     "chosen_words",
+    "cost_words",
     "headline_data",
     "promise_data",
     "promise_title",
@@ -33,11 +35,12 @@ _OVERRULED = {
     "kept": "Kept on fresh rows, broken on the test rows",
     "broken": "Broken on fresh rows, kept on the test rows",
 }
-_VERDICTS = {
+VERDICTS = {
     "kept": ("good", "Kept"),
     "broken": ("bad", "Broken"),
     "undecidable": ("unknown", "Not decided yet"),
 }
+"""What later rows say of a promise: the state that colours it, and a word."""
 
 
 def headline_data(result: StudyResult) -> dict[str, Any]:
@@ -104,7 +107,7 @@ def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
         "reached": reached,
         "threshold": threshold_words(found.threshold) if isinstance(found, OperatingPoint) else "",
         "words": _promise_words(point),
-        "costs": _cost_words(found) if isinstance(found, OperatingPoint) else "",
+        "costs": cost_words(found) if isinstance(found, OperatingPoint) else "",
         "missing": "" if isinstance(found, OperatingPoint) else _missing_words(found),
         "checks": checks,
         "decides": point.decides,
@@ -134,7 +137,7 @@ def _missing_words(found: TargetUnreachable) -> str:
     return " ".join(words)
 
 
-def _cost_words(point: OperatingPoint) -> str:
+def cost_words(point: OperatingPoint) -> str:
     """Say what a threshold costs: the share acted on, and the rate that was given up for it."""
     at, shares = f"At threshold {threshold_words(point.threshold)},", point.rates
     acted = percent(shares["coverage"].value)
@@ -165,7 +168,7 @@ def several_words(result: StudyResult) -> str:
 
 
 def _check_data(found: Transfer, where: str) -> dict[str, str]:
-    state, badge = _VERDICTS[found.verdict]
+    state, badge = VERDICTS[found.verdict]
     words = "; ".join(check.text for check in found.checks)
     return {"state": state, "badge": badge, "where": where, "words": sentence(words)}
 

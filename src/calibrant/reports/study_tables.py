@@ -37,6 +37,7 @@ __all__ = [
     "scope_data",
     "shift_rows",
     "split_data",
+    "split_rows",
     "truth_data",
 ]
 
@@ -191,15 +192,7 @@ def split_data(result: StudyResult) -> dict[str, Any]:
     if len(names) > _MOST_CLASSES:
         names = sorted(names, key=lambda name: -total[name])[:_MOST_CLASSES]
     return {
-        "parts": [
-            {
-                "name": name.replace("_", " "),
-                "source": _SOURCES.get(str(part.get("source")), str(part.get("source", ""))),
-                "rows": f"{part['rows']:,}",
-                "use": _USES.get(name, ""),
-            }
-            for name, part in parts.items()
-        ],
+        "parts": list(split_rows(parts)),
         "columns": [name.replace("_", " ") for name in parts],
         "classes": [
             {"name": shown_name(name), "cells": [_share(part, name) for part in parts.values()]}
@@ -208,6 +201,17 @@ def split_data(result: StudyResult) -> dict[str, Any]:
         "shown": len(names),
         "all": len(total),
     }
+
+
+def split_rows(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
+    """Yield where the rows of each split come from, how many they are, and what they are for."""
+    for name, part in parts.items():
+        yield {
+            "name": name.replace("_", " "),
+            "source": _SOURCES.get(str(part.get("source")), str(part.get("source", ""))),
+            "rows": f"{part['rows']:,}",
+            "use": _USES.get(name, ""),
+        }
 
 
 def _share(part: Mapping[str, Any], name: str) -> tuple[str, str]:

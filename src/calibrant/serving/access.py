@@ -94,7 +94,7 @@ class Access:
                 HTTPStatus.FORBIDDEN,
                 f"the key has the role {key.role!r}, but this needs {role!r}: use another key.",
             )
-        self._take(key)
+        self.take(key)
         return key
 
     async def flush(self) -> None:
@@ -112,7 +112,8 @@ class Access:
         """Look up no more keys."""
         self._known.close()
 
-    def _take(self, key: Key) -> None:
+    def take(self, key: Key) -> None:
+        """Count a request of a key; refuse it as a `Problem` where its rate is used up."""
         self._used[key.id] = datetime.now(UTC)
         if key.rate is None:
             return

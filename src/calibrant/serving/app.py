@@ -15,6 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from calibrant.distribution import own_version
 from calibrant.serving.api_page import api_page
+from calibrant.serving.console import Console
 from calibrant.serving.doorway import Doorway
 from calibrant.serving.messages import OutcomesBody, PredictBody, ProblemAnswer
 from calibrant.serving.problems import handle_problems
@@ -69,6 +70,7 @@ def make_app(service: Service) -> FastAPI:
     handle_problems(app)
     for router in ROUTERS:
         app.include_router(router)
+    Console(app, service)
     app.add_api_route(
         "/docs", lambda: HTMLResponse(api_page(app.openapi())), include_in_schema=False
     )

@@ -21,8 +21,13 @@ Body = TypeVar("Body", bound=BaseModel)
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
 
 
-async def read_body(headers: Mapping[str, str], receive: Receive, limit: int) -> bytes:
-    """Return the body of a JSON request; refuse another type, and more than `limit` bytes.
+_KINDS = {"application/json": "JSON", "application/x-www-form-urlencoded": "a form"}
+
+
+async def read_body(
+    headers: Mapping[str, str], receive: Receive, limit: int, kind: str = "application/json"
+) -> bytes:
+    """Return the body of a request; refuse another type, and more than `limit` bytes.
 
     What a client announces is believed where it is too much; what it sends is counted as well.
 
@@ -31,8 +36,9 @@ async def read_body(headers: Mapping[str, str], receive: Receive, limit: int) ->
     headers : of the request, their names in small letters
     receive : where the body comes from
     limit : bytes
+    kind : its type
     """
-    _check_kind(headers)
+    _check_kind(headers, kind)
     announced = headers.get("content-length", "")
     if announced.isdecimal() and int(announced[:20]) > limit:
         raise _too_large(limit)
@@ -73,12 +79,11 @@ def idempotency_key(headers: Mapping[str, str]) -> str | None:
     return found
 
 
-def _check_kind(headers: Mapping[str, str]) -> None:
-    kind = headers.get("content-type", "").partition(";")[0].strip().lower()
-    if kind != "application/json":
+def _check_kind(headers: Mapping[str, str], kind: str) -> None:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         raise Problem(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
-            "the body must be JSON: send it with Content-Type: application/json.",
+            f"the body must be {_KINDS[kind]}: send it with Content-Type: {kind}.",
         )
     if headers.get("content-encoding", "identity").lower() not in ("identity", ""):
         raise Problem(

@@ -17,7 +17,9 @@ from calibrant.serving.settings import is_loopback
 
 __all__ = ["Doorway"]
 
-_HEADERS = [(b"x-content-type-options", b"nosniff"), (b"cache-control", b"no-store")]
+_HEADERS = [(b"x-content-type-options", b"nosniff")]
+_NOT_KEPT = (b"cache-control", b"no-store")
+"""Of every answer that does not say itself how long it may be kept."""
 
 _ONCE = (b"authorization", b"content-encoding", b"content-type", b"idempotency-key", b"host")
 """Headers that say one thing: of two, one would be believed here and the other one elsewhere."""
@@ -53,7 +55,9 @@ class Doorway:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                message["headers"] = [*message.get("headers", []), *_HEADERS]
+                given = message.get("headers", [])
+                kept = any(name == b"cache-control" for name, _ in given)
+                message["headers"] = [*given, *_HEADERS, *(() if kept else (_NOT_KEPT,))]
             await send(message)
 
         chosen = self._chosen(scope)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, Protocol
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -19,6 +19,7 @@ from calibrant.errors import CalibrantError, InputError, StoreUnavailable, Store
 
 __all__ = [
     "PROBLEM_JSON",
+    "Console",
     "Problem",
     "handle_problems",
     "of_validation",
@@ -27,6 +28,18 @@ __all__ = [
 ]
 
 PROBLEM_JSON = "application/problem+json"
+
+
+class Console(Protocol):
+    """What shows problems as pages."""
+
+    def has(self, path: str) -> bool:
+        """Tell whether an address is one of its own."""
+
+    async def problem_page(self, request: Request, problem: Problem) -> Response:
+        """Return the page of a problem."""
+
+
 _AGAIN = {"Retry-After": "1"}
 _SHOWN = 20
 """Faults of one request that are told; a body may have thousands."""
@@ -138,7 +151,7 @@ def handle_problems(app: FastAPI) -> None:
 
 
 async def _told(request: Request, error: Exception) -> Response:
-    return problem_response(problem_of(error, f"{request.method} {request.scope['path']!r}"))
+    return await _answer(request, problem_of(error, f"{request.method} {request.scope['path']!r}"))
 
 
 async def _http(request: Request, error: Exception) -> Response:
@@ -147,14 +160,22 @@ async def _http(request: Request, error: Exception) -> Response:
         404: f"there is nothing at {request.scope['path'][:200]!r}: /docs lists what there is.",
         405: f"{request.method} is not for this address: see the Allow header, or /docs.",
     }.get(error.status_code, str(error.detail))
-    return problem_response(Problem(error.status_code, detail, headers=error.headers))
+    return await _answer(request, Problem(error.status_code, detail, headers=error.headers))
 
 
 async def _invalid(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
     said = f"{where(first['loc'])}: {first['msg']}"
-    return problem_response(Problem(HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(said)))
+    return await _answer(request, Problem(HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(said)))
+
+
+async def _answer(request: Request, problem: Problem) -> Response:
+    """Tell a problem as JSON or, to a person who looks at the console, as a page."""
+    console: Console | None = getattr(request.app.state, "console", None)
+    if console is not None and console.has(request.scope["path"]):
+        return await console.problem_page(request, problem)
+    return problem_response(problem)
 
 
 def _said(fault: Mapping[str, Any]) -> str:

@@ -2,12 +2,17 @@
 
 from calibrant.store.bundles import BundleLog
 from calibrant.store.counting import Counts
+from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
 from calibrant.store.outcomes import OutcomeLog
 from calibrant.store.predictions import PredictionLog
 from calibrant.store.records import (
+    ActedCount,
+    AuditedCount,
     BundleRecord,
     Erased,
+    Event,
+    HourCount,
     Key,
     Label,
     Logged,
@@ -18,12 +23,18 @@ from calibrant.store.records import (
     new_id,
 )
 from calibrant.store.store import Store
+from calibrant.store.tallies import TallyLog
 
 __all__ = [
+    "ActedCount",
+    "AuditedCount",
     "BundleLog",
     "BundleRecord",
     "Counts",
     "Erased",
+    "Event",
+    "EventLog",
+    "HourCount",
     "Key",
     "KeyRing",
     "Label",
@@ -35,5 +46,6 @@ __all__ = [
     "PredictionLog",
     "Recorded",
     "Store",
+    "TallyLog",
     "new_id",
 ]

@@ -68,8 +68,15 @@ class BundleLog:
             found = connection.execute(select(*_FIELDS).where(bundles.c.hash == hash)).first()
         return None if found is None else BundleRecord(*found)
 
-    def all(self) -> list[BundleRecord]:
-        """Return all bundles, the one that served first at the head."""
+    def all(self, *, manifests: bool = True) -> list[BundleRecord]:
+        """Return all bundles, the one that served first at the head.
+
+        Parameters
+        ----------
+        manifests : whether to read them too; without, each is empty, which is quick for many
+        """
+        columns = [c for c in _FIELDS if manifests or c is not bundles.c.manifest]
+        asked = select(*columns).order_by(bundles.c.at, bundles.c.hash)
         with self._database.read() as connection:
-            asked = select(*_FIELDS).order_by(bundles.c.at, bundles.c.hash)
-            return [BundleRecord(*row) for row in connection.execute(asked)]
+            rows = connection.execute(asked).mappings()
+            return [BundleRecord(**{"manifest": {}, **row}) for row in rows]

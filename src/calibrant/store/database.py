@@ -138,18 +138,24 @@ class Database:
         with self.write() as connection:
             connection.execute(delete(settings).where(settings.c.name.startswith(_PROBE)))
 
-    def keyed_hash(self, data: bytes) -> str:
+    def keyed_hash(self, data: bytes, *, purpose: bytes = b"") -> str:
         """Return the BLAKE2b of `data` under this store's secret, as 64 hex digits.
 
         A short text, like a customer's number, cannot be guessed back from it without the
         database. Equal texts have equal hashes within a store.
+
+        Parameters
+        ----------
+        data : to be hashed
+        purpose : at most 16 bytes. Hashes of inputs can be read by clients: whatever is signed
+            needs a purpose of its own, so that nobody gets a signature by sending it as an input
         """
         secret = self._secret
         if secret is None:
             with self.read() as connection:
                 secret = self._secret_of(connection)
             self._secret = self._hashed_with = secret
-        return hashlib.blake2b(data, key=secret, digest_size=32).hexdigest()
+        return hashlib.blake2b(data, key=secret, digest_size=32, person=purpose).hexdigest()
 
     def check_secret(self, connection: Connection) -> None:
         """Refuse to write hashes into another store than the one they were made for.

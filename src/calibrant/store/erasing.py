@@ -17,6 +17,7 @@ from calibrant.store.database import Database
 from calibrant.store.guarding import guarded
 from calibrant.store.records import Erased, new_id
 from calibrant.store.schema import erasures, labels, outcomes, predictions
+from calibrant.store.tallying import COUNTED, take_from_tallies
 from calibrant.store.tellings import prune_tellings
 
 __all__ = ["forget", "prune"]
@@ -24,6 +25,8 @@ __all__ = ["forget", "prune"]
 _CHUNK = 2_000
 """Predictions that are pruned in one transaction: others can write again after a fraction of a
 second."""
+
+_PIECE = 1_000  # ids a statement
 
 _PAUSE = 0.15
 """Seconds between two of them on SQLite, where a writer that waits looks every 0.1 seconds."""
@@ -100,12 +103,36 @@ def _oldest(connection: Connection, before: datetime) -> Sequence[str]:
     ).all()
 
 
-def _delete(connection: Connection, ids: Any) -> Erased:
-    """Delete predictions, and first what hangs on them, so that it is counted."""
-    of_labels = connection.execute(delete(labels).where(labels.c.prediction.in_(ids)))
-    of_outcomes = connection.execute(delete(outcomes).where(outcomes.c.prediction.in_(ids)))
-    rows = connection.execute(delete(predictions).where(predictions.c.id.in_(ids)))
-    return Erased(rows.rowcount, of_labels.rowcount, of_outcomes.rowcount)
+def _delete(connection: Connection, asked: Any) -> Erased:
+    """Delete predictions with their counts, and first what hangs on them, so that it is told.
+
+    Parameters
+    ----------
+    connection : in a transaction that writes
+    asked : selects their ids
+    """
+    # Locked in one order, and no others are touched: no two that erase wait for each other.
+    mine = select(predictions.c.id).where(predictions.c.id.in_(asked)).order_by(predictions.c.id)
+    ids = connection.scalars(mine.with_for_update()).all()
+    told = [
+        sum(
+            connection.execute(delete(table).where(table.c.prediction.in_(piece))).rowcount
+            for piece in _pieces(ids)
+        )
+        for table in (labels, outcomes)
+    ]
+    return Erased(take_from_tallies(connection, _deleted(connection, ids)), *told)
+
+
+def _deleted(connection: Connection, ids: Sequence[str]) -> Iterator[Any]:
+    """Delete predictions, and return what was counted of them."""
+    for piece in _pieces(ids):
+        gone = delete(predictions).where(predictions.c.id.in_(piece)).returning(*COUNTED)
+        yield from connection.execute(gone).all()
+
+
+def _pieces(ids: Sequence[str]) -> Iterator[Sequence[str]]:
+    return (ids[start : start + _PIECE] for start in range(0, len(ids), _PIECE))
 
 
 def _note(connection: Connection, erasure: dict[str, Any], total: Erased) -> None:

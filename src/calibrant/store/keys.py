@@ -32,6 +32,7 @@ TOKEN = re.compile(r"cal_([a-z0-9]{12})_([0-9a-f]{64})")
 _NOBODY = f"cal_{'0' * 12}_{'0' * 64}"
 """Looked up and compared in place of what is no key at all: that costs the same."""
 
+_ID = re.compile(r"[a-z0-9]{12}")  # asked of no other text: a database refuses some
 _ALPHABET = string.ascii_lowercase + string.digits
 _LONGEST_NAME = 200
 
@@ -88,6 +89,15 @@ class KeyRing:
             rows = connection.execute(select(keys).order_by(keys.c.created, keys.c.id))
             return [_key(row) for row in rows.mappings()]
 
+    def get(self, id: str) -> Key | None:
+        """Return the key of that id, also a revoked one; None where there is none."""
+        if not _ID.fullmatch(id):
+            return None
+        with self._database.read() as connection:
+            found = connection.execute(select(keys).where(keys.c.id == id))
+            row = found.mappings().one_or_none()
+        return None if row is None else _key(row)
+
     def revoke(self, id: str) -> Key:
         """Revoke a key for good; one that is revoked already stays so since then.
 
@@ -100,7 +110,7 @@ class KeyRing:
         now = datetime.now(UTC)
         open_one = (keys.c.id == known, keys.c.revoked.is_(None))
         row = None
-        if re.fullmatch(r"[a-z0-9]{12}", known):  # a database refuses some texts
+        if _ID.fullmatch(known):
             with self._database.write() as connection:
                 connection.execute(update(keys).where(*open_one).values(revoked=now))
                 found = connection.execute(select(keys).where(keys.c.id == known))

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import Connection, Table, select
@@ -12,7 +14,7 @@ from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrant.errors import InputError, StoreError
 from calibrant.store.database import Database
-from calibrant.store.records import Label, Outcome, Recorded
+from calibrant.store.records import AuditedCount, Label, Outcome, Recorded
 from calibrant.store.schema import labels, outcomes, predictions
 from calibrant.store.tellings import claim_telling, told_before
 
@@ -90,7 +92,8 @@ class OutcomeLog:
             refused = _refused(connection, about, outcomes, labels, telling)
             if refused is not None:
                 return refused
-            added = _insert(connection, _OUTCOMES, outcomes) + _insert(connection, _LABELS, labels)
+            added = _insert(connection, _OUTCOMES, [asdict(told) for told in outcomes])
+            added += _insert(connection, _LABELS, _with_acts(connection, labels))
         return Recorded(added, len(about) - added)
 
     def of(self, prediction: str) -> Told:
@@ -112,6 +115,40 @@ class OutcomeLog:
             for row in _told(connection, _OUTCOMES, _OUTCOME, list(labels)):
                 outcomes[row.prediction].append(Outcome(*row))
         return {id: (tuple(labels[id]), tuple(outcomes[id])) for id in labels}
+
+    def audited(
+        self,
+        since: datetime,
+        until: datetime | None = None,
+        *,
+        bundle: str | None = None,
+        most: int = 2_000,
+    ) -> list[AuditedCount]:
+        """Return how often the newest labelled predictions that acted were right, by class.
+
+        Of several labels of a prediction the latest one counts.
+
+        Parameters
+        ----------
+        since, until : predictions made from this moment on; before this moment
+        bundle : only predictions of this bundle, named by its hash
+        most : how many predictions are looked at, the newest first
+        """
+        if most < 1:
+            raise InputError(f"most must be at least 1, got {most}.")
+        table = _LABELS.c
+        asked = select(table.prediction, table.acted_as, table.label).where(table.acted_at >= since)
+        if until is not None:
+            asked = asked.where(table.acted_at < until)
+        if bundle is not None:
+            asked = asked.where(table.bundle == bundle)
+        newest = asked.order_by(
+            table.acted_at.desc(), table.prediction, table.at.desc(), table.id.desc()
+        )
+        with self._database.read() as connection:
+            piece = {"yield_per": min(most, _PIECE)}  # no more is read than is looked at
+            with connection.execute(newest, execution_options=piece) as rows:
+                return _audit(rows, most)
 
 
 _LABELS, _OUTCOMES = labels, outcomes  # `add` has arguments of these names
@@ -137,7 +174,7 @@ def _refused(
     """Return the answer where nothing may be written, None where all may."""
     before = None if telling is None else told_before(connection, telling[0])
     if before is None:
-        there = _known(connection, list(dict.fromkeys(about)))
+        there = _known(connection, sorted(set(about)))
         unknown = tuple(id for id in dict.fromkeys(about) if id not in there)
         if unknown:
             return Recorded(0, 0, unknown)
@@ -154,7 +191,8 @@ def _known(connection: Connection, ids: list[str]) -> set[str]:
     found: set[str] = set()
     for start in range(0, len(ids), _PIECE):
         asked = select(predictions.c.id).where(predictions.c.id.in_(ids[start : start + _PIECE]))
-        found |= set(connection.execute(asked.with_for_update(key_share=True)).scalars())
+        in_order = asked.order_by(predictions.c.id)  # so that erasers and this never wait in a ring
+        found |= set(connection.execute(in_order.with_for_update(key_share=True)).scalars())
     return found
 
 
@@ -165,7 +203,8 @@ def _differ(connection: Connection, table: Table, told: Sequence[Any]) -> bool:
         return True  # the same id twice
     ids = list(said)
     for start in range(0, len(ids), _PIECE):
-        asked = select(table).where(table.c.id.in_(ids[start : start + _PIECE]))
+        columns = _LABEL if table is _LABELS else _OUTCOME
+        asked = select(*columns).where(table.c.id.in_(ids[start : start + _PIECE]))
         for row in connection.execute(asked).mappings():
             if _content(dict(row)) != said[row["id"]]:
                 return True
@@ -176,9 +215,43 @@ def _content(row: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in row.items() if name != "at"}
 
 
-def _insert(connection: Connection, table: Table, told: Sequence[Any]) -> int:
+def _with_acts(connection: Connection, told: Sequence[Label]) -> list[dict[str, Any]]:
+    """Return labels as rows, with what the predictions acted on."""
+    table, acts = predictions.c, {}
+    ids = list(dict.fromkeys(one.prediction for one in told))
+    for start in range(0, len(ids), _PIECE):
+        asked = select(table.id, table.at, table.acted_as, table.bundle).where(
+            table.id.in_(ids[start : start + _PIECE]),
+            table.decision == "act",
+            table.acted_as.is_not(None),
+        )
+        acts.update({id: act for id, *act in connection.execute(asked)})
+    names = ("acted_at", "acted_as", "bundle")
+    none = (None, None, None)
+    return [
+        asdict(one) | dict(zip(names, acts.get(one.prediction, none), strict=True)) for one in told
+    ]
+
+
+def _audit(rows: Iterable[Any], most: int) -> list[AuditedCount]:
+    """Count predictions, each of which comes with its latest label first."""
+    seen: set[str] = set()
+    n: Counter[str] = Counter()
+    right: Counter[str] = Counter()
+    for prediction, acted_as, label in rows:
+        if prediction in seen:
+            continue
+        if len(seen) == most:
+            break
+        seen.add(prediction)
+        n[acted_as] += 1
+        right[acted_as] += label == acted_as
+    return [AuditedCount(name, n[name], right[name]) for name in sorted(n)]
+
+
+def _insert(connection: Connection, table: Table, told: Sequence[dict[str, Any]]) -> int:
     """Write the rows whose id is not there, and return how many those were."""
-    rows = {one.id: asdict(one) for one in told}
+    rows = {one["id"]: one for one in told}
     if not rows:
         return 0
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert

@@ -19,6 +19,8 @@ from calibrant.store.guarding import lacks_its_parent
 from calibrant.store.inserting import insert_first, insert_rest
 from calibrant.store.records import Logged, LoggedRequest, Prediction
 from calibrant.store.schema import predictions
+from calibrant.store.spans import span
+from calibrant.store.tallying import ClassPlaces, add_to_tallies
 
 __all__ = ["PredictionLog"]
 
@@ -59,6 +61,7 @@ class PredictionLog:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._places = ClassPlaces()
 
     def add(self, requests: Sequence[LoggedRequest]) -> list[Logged]:
         """Write requests in one transaction: all of them, or, where anything fails, none.
@@ -85,6 +88,8 @@ class PredictionLog:
             self._database.check_secret(connection)
             new = _insert(connection, given)
             there = _stored(connection, [i for i in given if i not in new])
+            written = [p for id in new for p in given[id].predictions]
+            add_to_tallies(connection, written, self._places)
         logged = []
         for request in requests:
             if request.id in new:  # the first of that id; others find it in `there`
@@ -122,6 +127,23 @@ class PredictionLog:
         """Return how many predictions there are."""
         with self._database.read() as connection:
             return connection.execute(select(func.count()).select_from(predictions)).scalar_one()
+
+    def recent(self, since: datetime) -> int:
+        """Return how many predictions were made from a moment on; quick where it is not long ago.
+
+        Parameters
+        ----------
+        since : has a time zone
+        """
+        asked = select(func.count()).where(predictions.c.at >= since)
+        with self._database.read() as connection:
+            return connection.execute(asked).scalar_one()
+
+    def latest(self) -> datetime | None:
+        """Return when the newest prediction was made, None where there is none."""
+        with self._database.read() as connection:
+            found: datetime | None = connection.scalar(select(func.max(predictions.c.at)))
+        return found
 
     def search(
         self,
@@ -172,6 +194,14 @@ class PredictionLog:
         with self._database.read() as connection:
             if before is not None:
                 query = query.where(_after(connection, before))
+            if unit is None and (asked or (min_score, max_score) != (None, None)):
+                hours = span(
+                    connection, bundle=bundle, label=label, decision=decision,
+                    scores=(min_score, max_score),
+                )  # fmt: skip
+                if hours is None:
+                    return []
+                query = query.where(table.at >= hours[0], table.at < hours[1])
             newest = query.order_by(table.at.desc(), table.id.desc()).limit(limit)
             return [Prediction(*row) for row in connection.execute(newest)]
 

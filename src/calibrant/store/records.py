@@ -11,8 +11,12 @@ from typing import Any
 __all__ = [
     "DECISIONS",
     "ROLES",
+    "ActedCount",
+    "AuditedCount",
     "BundleRecord",
     "Erased",
+    "Event",
+    "HourCount",
     "Key",
     "Label",
     "Logged",
@@ -194,6 +198,57 @@ class Key:
     created: datetime
     last_used: datetime | None
     revoked: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class HourCount:
+    """How many predictions of an hour were decided in one way; None is no decision at all."""
+
+    hour: datetime
+    decision: str | None
+    n: int
+
+
+@dataclass(frozen=True, slots=True)
+class ActedCount:
+    """How often a class was acted on, and the sum of its probabilities in those predictions."""
+
+    acted_as: str
+    n: int
+    prob: float
+
+
+@dataclass(frozen=True, slots=True)
+class AuditedCount:
+    """Of labelled predictions that acted on a class, how many there are and how many were right."""
+
+    acted_as: str
+    n: int
+    right: int
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    """Something that was done and may have changed what is decided.
+
+    Parameters
+    ----------
+    id, at : of the event, and when it was done
+    kind : what was done, such as `point_saved`
+    key : id of the key it was done with; None where the service needs none
+    subject : what it was done to, such as the name of a bundle's folder
+    before, after : what stood there before and after, such as the hashes of two bundles
+    details : anything else, as JSON can hold it
+    """
+
+    id: str
+    at: datetime
+    kind: str
+    key: str | None
+    subject: str
+    before: str | None
+    after: str | None
+    details: dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import (
     JSON,
+    BigInteger,
     Boolean,
     CheckConstraint,
     Column,
@@ -33,12 +34,14 @@ __all__ = [
     "UtcDateTime",
     "bundles",
     "erasures",
+    "events",
     "keys",
     "labels",
     "metadata",
     "outcomes",
     "predictions",
     "settings",
+    "tallies",
     "tellings",
     "utc",
 ]
@@ -185,9 +188,15 @@ labels = Table(
     Column("label", Text, nullable=False),
     Column("source", Text),
     Column("key", Text),
+    # Of the prediction, where it acted, and NULL elsewhere: an audit reads nothing but labels.
+    Column("acted_at", UtcDateTime),
+    Column("acted_as", Text),
+    Column("bundle", Text),
     _short("id", "label"),
     Index(None, "prediction", "at"),
     Index(None, "at"),
+    Index(None, "acted_at"),
+    Index(None, "bundle", "acted_at"),
 )
 
 outcomes = Table(
@@ -214,6 +223,40 @@ tellings = Table(
     Column("at", UtcDateTime, nullable=False),
     _short("request"),
     Index(None, "at"),
+)
+
+# Counts of predictions, right at every commit: a page reads hours instead of rows. Each prediction
+# is in one row of every kind that it has a name for (see store/tallying.py); none names a unit.
+tallies = Table(
+    "tallies",
+    metadata,
+    Column("kind", Text, primary_key=True),
+    Column("hour", UtcDateTime, primary_key=True),
+    Column("bundle", ForeignKey(bundles.c.hash), primary_key=True),
+    Column("name", Text, primary_key=True),
+    Column("n", Integer, nullable=False),
+    # Sum of probabilities. Whole numbers: what was added in any order can be taken back exactly.
+    Column("billionths", BigInteger, nullable=False),
+    _short("name"),
+    sqlite_with_rowid=False,
+)
+
+# What people changed through the console. Rows are added, and never changed or deleted.
+events = Table(
+    "events",
+    metadata,
+    Column("number", Integer, primary_key=True, autoincrement=False),
+    Column("id", Text, nullable=False, unique=True),
+    Column("at", UtcDateTime, nullable=False),
+    Column("kind", Text, nullable=False),
+    Column("key", Text),
+    Column("subject", Text, nullable=False),
+    Column("before", Text),
+    Column("after", Text),
+    Column("details", _json(), nullable=False),
+    _short("id", "kind", "subject"),
+    Index(None, "kind", "number"),
+    Index(None, "subject", "number"),
 )
 
 keys = Table(

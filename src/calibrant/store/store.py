@@ -10,11 +10,13 @@ from calibrant.store import erasing, export
 from calibrant.store.bundles import BundleLog
 from calibrant.store.counting import Counts, count
 from calibrant.store.database import Database
+from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
 from calibrant.store.migrating import check_version, migrate
 from calibrant.store.outcomes import OutcomeLog
 from calibrant.store.predictions import PredictionLog
 from calibrant.store.records import Erased
+from calibrant.store.tallies import TallyLog
 
 __all__ = ["Store"]
 
@@ -32,7 +34,7 @@ class Store:
 
     Attributes
     ----------
-    predictions, outcomes, bundles, keys : what is kept, each with its own verbs
+    predictions, tallies, outcomes, bundles, keys, events : what is kept, each with its own verbs
 
     Examples
     --------
@@ -45,9 +47,11 @@ class Store:
     def __init__(self, url: str | os.PathLike[str]) -> None:
         self._database = Database(url)
         self.predictions = PredictionLog(self._database)
+        self.tallies = TallyLog(self._database)
         self.outcomes = OutcomeLog(self._database)
         self.bundles = BundleLog(self._database)
         self.keys = KeyRing(self._database)
+        self.events = EventLog(self._database)
 
     @classmethod
     def open(cls, url: str | os.PathLike[str]) -> Store:
@@ -137,6 +141,12 @@ class Store:
         """Count what the store holds."""
         return count(self._database)
 
-    def keyed_hash(self, data: bytes) -> str:
-        """Return a hash of `data` that cannot be guessed back without this store's secret."""
-        return self._database.keyed_hash(data)
+    def keyed_hash(self, data: bytes, *, purpose: bytes = b"") -> str:
+        """Return a hash of `data` that cannot be guessed back without this store's secret.
+
+        Parameters
+        ----------
+        data : to be hashed
+        purpose : at most 16 bytes; the same data have other hashes for other purposes
+        """
+        return self._database.keyed_hash(data, purpose=purpose)

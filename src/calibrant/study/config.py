@@ -8,7 +8,6 @@ from typing import Any
 
 from calibrant.errors import InputError
 from calibrant.study import setting_checks as checks
-from calibrant.study.hold_text import parse_hold
 from calibrant.study.kinds import (
     NETWORKS,
     NOT_OF_IMAGES,
@@ -26,6 +25,7 @@ from calibrant.study.training_checks import (
     check_training,
     need_torch,
 )
+from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.rates import Target
 
 __all__ = ["CANDIDATES", "OOD", "OVERLAP", "RESAMPLE", "StudyConfig", "check_names"]
@@ -157,7 +157,7 @@ class StudyConfig:
                 "golden, or leave weight out."
             )
         for text in self.hold:
-            parse_hold(text)
+            parse_hold(text, flag="--hold")
         _check_calibrator(self.calibrator)
         need_torch("a study")
         check_losses(self.candidates)
@@ -180,7 +180,7 @@ class StudyConfig:
     @property
     def promises(self) -> tuple[tuple[str | None, tuple[Target, ...]], ...]:
         """For each of `hold` the class that it names, or None, and its targets."""
-        return tuple(parse_hold(text) for text in self.hold)
+        return tuple(parse_hold(text, flag="--hold") for text in self.hold)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the settings as values of JSON and TOML; what is None is left out.

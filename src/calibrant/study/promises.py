@@ -6,21 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from calibrant.bundle import BundlePoint
-from calibrant.errors import InputError, TargetUnreachable
+from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.ood import OodRule
 from calibrant.reports.study_result import PointResult
 from calibrant.reports.threshold_report import point_view
-from calibrant.study.hold_text import parse_hold
 from calibrant.study.rows import StudyRows
 from calibrant.thresholds import OperatingPoint, Transfer, check_transfer
-from calibrant.thresholds.objective import objective_of
-from calibrant.thresholds.question import put_question
+from calibrant.thresholds.hold_text import parse_hold
+from calibrant.thresholds.labelled_rows import LabelledRows, filled
 from calibrant.thresholds.rates import Rate, Target
-from calibrant.thresholds.selection import answer
 
 __all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point"]
 
@@ -56,7 +52,7 @@ def asked_of(hold: Sequence[str], classes: Sequence[Any]) -> tuple[Asked, ...]:
     """
     found: list[Asked] = []
     for text in hold:
-        of, targets = parse_hold(text)
+        of, targets = parse_hold(text, flag="--hold")
         found += [Asked(text, name, targets) for name in _acted_on(text, of, targets, classes)]
     return tuple(found)
 
@@ -98,16 +94,20 @@ def certify(
     """
     found: list[PointResult] = []
     taken: set[Any] = set()
+    part = rows["calibrate"]
+    labelled = _labelled(rows, part.codes, logits["calibrate"], rule, part.weights)
     for each in asked:
-        result = _certified(rows, each, logits["calibrate"], rule, confidence, 1 / len(asked))
+        result = labelled.certified(
+            each.of, each.targets, confidence=confidence, share=1 / len(asked)
+        )
         view = point_view(
             result,
-            labels=filled(rows["calibrate"].codes),
-            scores=logits["calibrate"],
+            labels=filled(labelled.codes),
+            scores=labelled.logits,
             on="logits",
-            classes=rows.classes,
-            weights=rows["calibrate"].weights,
-            **_masks(rows["calibrate"].codes, logits["calibrate"], rule),
+            classes=labelled.classes,
+            weights=labelled.weights,
+            **labelled.masks,
         )
         check = None
         if isinstance(result, OperatingPoint):
@@ -140,7 +140,7 @@ def check_point(
         logits=logits,
         weights=weights,
         confidence=confidence,
-        **_masks(codes, logits, rule),
+        **_labelled(rows, codes, logits, rule, weights).masks,
     )
 
 
@@ -154,43 +154,13 @@ def bundle_points(points: Sequence[PointResult]) -> list[BundlePoint]:
     ]
 
 
-def filled(codes: IntArray) -> IntArray:
-    """Return codes with a class in the place of none; masks say which rows that is."""
-    return np.maximum(codes, 0)
-
-
-def _masks(codes: IntArray, logits: FloatArray, rule: OodRule | None) -> dict[str, Any]:
-    """Return which rows are never acted on, and which belong to no class."""
-    outside = np.asarray(codes < 0)
-    return {
-        "withheld": None if rule is None else rule.flags(logits),
-        "outside": outside if outside.any() else None,
-    }
-
-
-def _certified(
+def _labelled(
     rows: StudyRows,
-    each: Asked,
+    codes: IntArray,
     logits: FloatArray,
     rule: OodRule | None,
-    confidence: float,
-    share: float,
-) -> OperatingPoint | TargetUnreachable:
-    part = rows["calibrate"]
-    objective, sign = objective_of(each.targets, None, None, one_class=each.of is not None)
-    question = put_question(
-        rows.labels(filled(part.codes)),
-        None,
-        logits,
-        [*(target.rate for target in each.targets), objective],
-        weights=part.weights,
-        classes=rows.classes,
-        positive=each.of if each.of is not None else None,
-        promised=True,
-        needs_both=False,
-        **_masks(part.codes, logits, rule),
-    )
-    try:
-        return answer(question, each.targets, objective, sign, confidence=confidence, share=share)
-    except TargetUnreachable as error:
-        return error
+    weights: FloatArray | None,
+) -> LabelledRows:
+    """Return rows for promises: those that the rule flags are never acted on."""
+    withheld = None if rule is None else rule.flags(logits)
+    return LabelledRows(logits, codes, tuple(rows.classes), weights, withheld)

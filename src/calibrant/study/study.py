@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.bundle import Bundle, pack
+from calibrant.bundle import Bundle, CalibRows, pack
 from calibrant.calibrators import AutoCalibrator, Calibrator
 from calibrant.calibrators.registry import method_named
 from calibrant.data.whole_file import whole_file
@@ -28,6 +28,7 @@ from calibrant.study.config_file import write_config
 from calibrant.study.file_names import names_only, sources_of
 from calibrant.study.judging import choose, judge
 from calibrant.study.on_devices import refuse_torchrun
+from calibrant.study.packed_figures import packed_figures
 from calibrant.study.promises import asked_of, bundle_points, certify
 from calibrant.study.reading import read_study_rows
 from calibrant.study.reference import gradient_boosting
@@ -151,7 +152,8 @@ def _put(
     """Pack the bundle, judge it by fresh rows where there are some, and write the report."""
     best = outcomes[result.chosen]
     assert isinstance(best, TrainedCandidate)
-    scorer = best.scorer()
+    scorer, part = best.scorer(), rows["calibrate"]
+    calib = CalibRows(best.logits["calibrate"], part.codes, part.weights)
 
     def packed(place: Path, files: dict[str, Path]) -> Bundle:
         return pack(
@@ -161,10 +163,11 @@ def _put(
             points=bundle_points(result.points),
             actions=result.actions,
             ood=rule,
-            metrics=_packed_metrics(result),
+            metrics=packed_figures(result),
             sources=list(sources.items()),
             provenance=_provenance(result),
             files=files,
+            calib=calib,
             force=True,
         )
 
@@ -282,15 +285,6 @@ def _warnings(outcomes: Sequence[Outcome]) -> list[str]:
         if isinstance(each, TrainedCandidate):
             told.update(dict.fromkeys(each.facts["warnings"]))
     return list(told)
-
-
-def _packed_metrics(result: StudyResult) -> dict[str, Any]:
-    return {
-        "n": result.calibrated.n,
-        "source": result.splits["test"]["source"],
-        "test": result.calibrated.to_dict()["metrics"],
-        "splits": {name: part["rows"] for name, part in result.splits.items()},
-    }
 
 
 def _provenance(result: StudyResult) -> dict[str, Any]:

@@ -61,7 +61,7 @@ class Band:
     @property
     def why(self) -> str | None:
         """Why there is no promise, where there is none."""
-        return self.upper.why
+        return self.upper.why or self.lower.why
 
     def decide(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.str_]:
         """Say for each row `act`, `person` or `clear`."""

@@ -16,9 +16,10 @@ from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Target
 from calibrant.thresholds.seen import Seen
 
-__all__ = ["Chosen"]
+__all__ = ["USUAL", "Chosen", "rates_at"]
 
-_USUAL = 0.95
+USUAL = 0.95
+"""Confidence of intervals where there is no promise that has one."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ class Chosen:
             confidence=confidence if why is None else None,
             guarantee=None if why or confidence is None else self._promise(hold, confidence, seen),
             why=why,
-            rates=self._rates(confidence or _USUAL),
+            rates=self._rates(confidence or USUAL),
             n=question.rows.n,
             positives=question.rows.positives,
             method=self._method(confidence),
@@ -77,16 +78,9 @@ class Chosen:
         )
 
     def _rates(self, confidence: float) -> dict[str, RateValue]:
-        rows, top = self.question.rows, self.question.top_label
-        here = Measures(rows, np.array([self.position]))
-        kind = "top-label" if top else "class"
-        rates = {
-            name: here.value(rate, confidence)
-            for name, rate in RATES.items()
-            if rate.of in (kind, "any")
-        }
+        rates = rates_at(self.question, self.position, confidence)
         if self.cost is not None:
-            rates["cost"] = cost_value(rows, self.cost, self.position, confidence)
+            rates["cost"] = cost_value(self.question.rows, self.cost, self.position, confidence)
         return rates
 
     def _limit_of_cost(self, delta: float | None) -> tuple[Target, ...]:
@@ -151,6 +145,24 @@ class Chosen:
         place = self.question.position_of(self.cost.baseline)
         value = Measures(self.question.rows, np.array([place])).estimate(self.cost)[0]
         return {"threshold": self.cost.baseline, "cost": float(value)}
+
+
+def rates_at(question: Question, position: int, confidence: float) -> dict[str, RateValue]:
+    """Measure every rate that a question can be about when the first rows are acted on.
+
+    Parameters
+    ----------
+    question : the rows and what they were asked
+    position : how many rows are acted on
+    confidence : of each interval
+    """
+    here = Measures(question.rows, np.array([position]))
+    kind = "top-label" if question.top_label else "class"
+    return {
+        name: here.value(rate, confidence)
+        for name, rate in RATES.items()
+        if rate.of in (kind, "any")
+    }
 
 
 def _rounded_up(value: float) -> float:

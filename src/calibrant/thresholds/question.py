@@ -74,6 +74,12 @@ class Question:
         own, other = pair if self.on == "probs" else pair[::-1]
         return self._threshold(self.position_of(prob), own, other)
 
+    def fixed_logit(self, logit: float) -> Threshold:
+        """Return a threshold that was fixed beforehand as log-odds."""
+        pair = float(probs_from_logits(np.array([logit]))[0]), logit
+        own, other = pair if self.on == "probs" else pair[::-1]
+        return self._threshold(self.reaching(own), own, other)
+
     def _threshold(self, position: int, own: float, other: float) -> Threshold:
         kind = self.rows.score.dtype.type
         (low, high), (other_low, other_high) = self._gaps(position)
@@ -90,7 +96,12 @@ class Question:
 
     def position_of(self, threshold: float) -> int:
         """Return how many rows reach a probability."""
-        least = float(log_odds_of(np.array(threshold))) if self.on == "logits" else threshold
+        return self.reaching(
+            float(log_odds_of(np.array(threshold))) if self.on == "logits" else threshold
+        )
+
+    def reaching(self, least: float) -> int:
+        """Return how many rows reach a score, on the scale of the scores."""
         return int(np.searchsorted(-self.rows.score, -least, side="right"))
 
 

@@ -124,12 +124,34 @@ def section(said, title):
 )
 def test_it_has_all_sections_in_their_order_and_none_is_empty(card, scorer, monkeypatch):
     know_tiny_images(monkeypatch)
-    said = card(point(), scorer=scorer)
+    changed = {"changes": [{"at": "2026-01-02", "what": "a point moved"}]}
+    said = card(point(), scorer=scorer, provenance=changed)
     titles = [line[3:] for line in said.splitlines() if line.startswith("## ")]
     assert titles == list(SECTIONS)
     assert titles[0] == "Intended use"
     for title in titles:
         assert section(said, title).startswith("- "), title
+
+
+@pytest.mark.parametrize("told", [{}, {"changes": []}, {"changes": "odd"}, {"changes": [1]}])
+def test_a_bundle_that_was_never_changed_says_nothing_of_changes(card, told):
+    said = card(point(), provenance=told)
+    titles = [line[3:] for line in said.splitlines() if line.startswith("## ")]
+    assert titles == [title for title in SECTIONS if title != "Changes"]
+
+
+def test_changes_are_told_the_newest_first_and_break_nothing(card):
+    changes = [
+        {"at": "2026-01-02", "by": "<b>Ann</b>", "what": "a\n# point", "reason": "x\x1b[31m"},
+        {"at": "2026-01-03", "base": "0123456789abcdef"},
+    ]
+    lines = section(card(point(), provenance={"changes": changes}), "Changes").splitlines()
+    assert lines == [
+        "- 2026-01-03: The operating points were changed. No reason was given. Before that it was "
+        "version 0123456789ab.",
+        "- 2026-01-02, by &lt;b&gt;Ann&lt;/b&gt;: A # point. "
+        "Reason: X\N{REPLACEMENT CHARACTER}[31m.",
+    ]
 
 
 def test_it_tells_a_model_for_texts(card):

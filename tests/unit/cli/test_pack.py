@@ -249,6 +249,76 @@ def test_an_edited_bundle_is_refused(run, tmp_path):
         load_bundle(tmp_path / "b")
 
 
+def scores_of(path, header, *lines):
+    path.write_text("\n".join([header, *lines]) + "\n")
+    return path
+
+
+def test_labelled_scores_go_along(run, tmp_path):
+    """Columns may come in any order; rows keep theirs."""
+    header = "id,weight,label,logit_other,logit_defect,logit_parts"
+    scores = scores_of(tmp_path / "in/s.csv", header, "1,2,defect,0.5,3,-1", "2,1,other,2,0,0.25")
+    result = run("--calibrator", "c", "--point", "raw", "--calib", scores, "--json")
+    assert result.exit_code == 0, result.output
+    assert strict(result.stdout)["files"] == ["manifest.json", "calib.npz", "card.md"]
+    bundle = load_bundle(tmp_path / "b")
+    assert bundle.calib.logits.tolist() == [[3.0, -1.0, 0.5], [0.0, 0.25, 2.0]]
+    assert bundle.calib.codes.tolist() == [0, 2]
+    assert bundle.calib.weights.tolist() == [2.0, 1.0]
+    assert bundle.provenance["sources"][-1]["role"] == "calibrate_file"
+    assert "calibrate file is from `s.csv`" in (tmp_path / "b/card.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("header", "lines"),
+    [
+        ("truth,logit_no,logit_yes", ["yes,-1,1", "no,0.25,-0.25"]),
+        ("truth,logit_yes,logit_no", ["yes,1,-1", "no,-0.25,0.25"]),
+        ("truth,logit", ["yes,2", "no,-0.5"]),
+    ],
+)
+def test_two_classes_go_along_in_every_form(run, tmp_path, header, lines):
+    scores = scores_of(tmp_path / "in/s.csv", header, *lines)
+    result = run("--point", "two", "--calib", scores, "--label", "truth")
+    assert result.exit_code == 0, result.output
+    calib = load_bundle(tmp_path / "b").calib
+    assert calib.codes.tolist() == [1, 0]
+    np.testing.assert_allclose(calib.logits[:, 1] - calib.logits[:, 0], [2.0, -0.5])
+
+
+def test_probabilities_go_along_as_the_bundle_reads_them(run, tmp_path):
+    header = "label,prob_defect,prob_parts,prob_other"
+    scores = scores_of(tmp_path / "in/s.csv", header, "defect,0.7,0.2,0.1", "parts,0,0.5,0.5")
+    saved = {**temperature().to_dict(), "zero_as": 1e-4}
+    (tmp_path / "in/zero.json").write_text(json.dumps(saved))
+    result = run("--calibrator", "zero", "--point", "raw", "--calib", scores)
+    assert result.exit_code == 0, result.output
+    assert "Note: 1 probability is exactly 0 or 1: it counts as 0.0001 away" in result.stdout
+    bundle = load_bundle(tmp_path / "b")
+    probs = np.array([[0.7, 0.2, 0.1], [0.0, 0.5, 0.5]])
+    found = bundle.predict_proba(logits=bundle.calib.logits)
+    np.testing.assert_allclose(found, bundle.predict_proba(probs=probs), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("header", "line", "said"),
+    [
+        ("label,logit_defect,logit_parts", "defect,1,2", "has scores of 2 classes, but the bundle"),
+        ("label,logit_defect,logit_parts,logit_x", "x,1,2,3", "no scores of the class 'other'"),
+        ("id,logit_defect,logit_parts,logit_other", "1,1,2,3", "label"),
+        ("label,logit_defect,logit_parts,logit_other", "hat,1,2,3", "hat"),
+        ("label,logit_defect,logit_parts,logit_other", "parts,1,nan,3", "finite"),
+    ],
+)
+def test_scores_that_cannot_go_along(refused, tmp_path, header, line, said):
+    scores = scores_of(tmp_path / "in/s.csv", header, line)
+    assert said in refused("--point", "raw", "--calib", scores)
+
+
+def test_scores_that_are_not_there(refused):
+    assert "nowhere.csv" in refused("--point", "raw", "--calib", "nowhere.csv")
+
+
 SLOW = """
 import sys, time
 from pathlib import Path

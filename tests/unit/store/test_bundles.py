@@ -1,5 +1,6 @@
 """Bundles that have served."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -44,6 +45,8 @@ def test_bundles_come_in_the_order_of_their_first_service(store):
     for hash, days in (("c", 2), ("a", 3), ("b", 1)):
         store.bundles.record(**a_bundle(hash, at=NOW + timedelta(days=days)))
     assert [bundle.hash for bundle in store.bundles.all()] == ["b", "c", "a"]
+    brief = store.bundles.all(manifests=False)
+    assert brief == [replace(bundle, manifest={}) for bundle in store.bundles.all()]
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,16 @@ def test_all_keys_cost_the_same_work(store, monkeypatch):
         assert work(other) == usual
 
 
+def test_a_key_can_be_had_by_its_id_also_when_it_is_revoked(store):
+    key, token = store.keys.add("shop", "predict", rate=600)
+    assert store.keys.get(key.id) == key
+    revoked = store.keys.revoke(key.id)
+    assert store.keys.get(key.id) == revoked
+    assert revoked.revoked is not None
+    for id in ("0" * 12, "", token, "a\0b", "ä" * 12, key.id.upper() + "A"):
+        assert store.keys.get(id) is None
+
+
 def test_a_key_stays_revoked_since_the_first_time(store):
     key, token = store.keys.add("shop", "predict")
     first = store.keys.revoke(key.id)

@@ -1,11 +1,13 @@
 """Labels and outcomes: only of predictions that are there, and each once."""
 
 import threading
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import delete, event, select
 from tests.databases import a_request
+from tests.unit.store.rows import START, hours, label, outcome, put, row
 
 from calibrant.errors import InputError, StoreError
 from calibrant.store import Label, Outcome, Recorded, outcomes, tellings
@@ -109,10 +111,10 @@ def test_two_that_tell_the_same_in_another_order_do_not_wait_for_each_other(stor
     told = [an_outcome(prediction, "b"), an_outcome(prediction, "a")]
     late = threading.Thread(target=lambda: second.append(store.outcomes.add(told, [])))
     with store._database.write() as connection:
-        outcomes._insert(connection, tables.outcomes, told[1:])
+        outcomes._insert(connection, tables.outcomes, [asdict(told[1])])
         late.start()
         late.join(timeout=0.2)  # it waits for "a", and has not written "b"
-        assert outcomes._insert(connection, tables.outcomes, told[:1]) == 1
+        assert outcomes._insert(connection, tables.outcomes, [asdict(told[0])]) == 1
     late.join(timeout=30)
     assert second == [Recorded(added=0, repeated=2)]
 
@@ -218,3 +220,65 @@ def test_what_was_told_goes_with_its_prediction(store, prediction):
     with store._database.write() as connection:
         connection.execute(delete(tables.predictions))
     assert store.outcomes.of(prediction) == ((), ())
+
+
+def audited(store, *given, **options):
+    return [
+        (each.acted_as, each.n, each.right) for each in store.outcomes.audited(*given, **options)
+    ]
+
+
+@pytest.fixture
+def acted(store):
+    """Return predictions that acted, one an hour, the last two of another bundle."""
+    rows = put(store, *(row(at=hours(i), acted_as="bad") for i in range(4)))
+    others = [row(at=hours(i), acted_as="good", bundle="b2") for i in (4, 5)]
+    return [*rows, *put(store, *others, bundle="b2")]
+
+
+def test_an_audit_counts_labelled_acts_and_those_that_were_right(store, acted):
+    quiet = put(store, row(decision="abstain", acted_as=None), row(decision=None, acted_as=None))
+    labels = [label(one, name) for one, name in zip(acted, ("bad", "good", "bad"), strict=False)]
+    store.outcomes.add([outcome(acted[3])], [*labels, *(label(one, "bad") for one in quiet)])
+    store.outcomes.add([], [label(acted[5], "good")])
+    assert audited(store, START) == [("bad", 3, 2), ("good", 1, 1)]
+
+
+def test_of_several_labels_an_audit_takes_the_latest(store, acted):
+    told = [
+        label(acted[0], name, at=hours(when)) for name, when in (("good", 1), ("bad", 3), ("x", 2))
+    ]
+    store.outcomes.add([], told)
+    assert audited(store, START) == [("bad", 1, 1)]
+    store.outcomes.add([], [label(acted[0], "good", at=hours(4))])
+    assert audited(store, START) == [("bad", 1, 0)]
+
+
+def test_an_audit_is_about_predictions_made_in_a_time_and_by_a_bundle(store, acted):
+    store.outcomes.add([], [label(one, "bad", at=hours(99)) for one in acted])
+    assert audited(store, hours(1), hours(3)) == [("bad", 2, 2)]
+    assert audited(store, hours(3)) == [("bad", 1, 1), ("good", 2, 0)]
+    assert audited(store, START, bundle="b1") == [("bad", 4, 4)]
+    assert audited(store, START, hours(5), bundle="b2") == [("good", 1, 0)]
+    assert audited(store, hours(9)) == audited(store, START, bundle="b3") == []
+
+
+def test_an_audit_looks_at_the_newest_predictions_and_at_no_more(store, acted):
+    store.outcomes.add([], [label(one, "bad", at=hours(i)) for one in acted for i in (9, 8)])
+    assert audited(store, START, most=3) == [("bad", 1, 1), ("good", 2, 0)]
+    assert audited(store, START, most=6) == audited(store, START, most=7)
+    with pytest.raises(InputError, match="most must be at least 1, got 0"):
+        store.outcomes.audited(START, most=0)
+
+
+def test_an_audit_loses_what_is_erased(store):
+    rows = put(store, row(unit="customer-17"), row(unit="customer-18"))
+    store.outcomes.add([], [label(one, "bad") for one in rows])
+    store.forget("customer-17")
+    assert audited(store, START) == [("bad", 1, 1)]
+
+
+def test_an_audit_reads_pieces(store, acted, monkeypatch):
+    monkeypatch.setattr(outcomes, "_PIECE", 2)
+    store.outcomes.add([], [label(one, "bad") for one in acted])
+    assert audited(store, START) == [("bad", 4, 4), ("good", 2, 0)]

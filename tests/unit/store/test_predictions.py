@@ -288,6 +288,40 @@ def test_a_request_that_lost_some_of_its_rows_is_erased_and_harms_no_other(store
     assert store.predictions.count() == 4
 
 
+def test_the_latest_moment_and_how_many_came_since_are_told(store):
+    assert (store.predictions.latest(), store.predictions.recent(START)) == (None, 0)
+    store.predictions.add(many_requests(5, start=START, every=timedelta(seconds=10)))
+    assert store.predictions.latest() == START + timedelta(seconds=40)
+    assert store.predictions.recent(START) == 5
+    assert store.predictions.recent(START + timedelta(seconds=20)) == 3
+    assert store.predictions.recent(START + timedelta(seconds=20, microseconds=1)) == 2
+    with pytest.raises(StoreError, match="has no time zone"):
+        store.predictions.recent(datetime(2026, 1, 1))
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        {"bundle": "never served"},
+        {"label": "never given"},
+        {"decision": "out_of_scope"},
+        {"min_score": 0.75},
+        {"max_score": 0.6},
+        {"min_score": float("nan")},
+        {"min_score": float("inf")},
+        {"label": "early", "decision": "clear"},
+    ],
+)
+def test_where_tallies_say_that_nothing_is_there_no_prediction_is_read(store, asked):
+    late = START + timedelta(hours=9)
+    store.predictions.add([a_request("r1", at=START, label="early", decision="act")])
+    store.predictions.add([a_request("r2", at=late, label="late", decision="clear")])
+    ran = []
+    event.listen(store._database.engine, "before_cursor_execute", lambda *args: ran.append(args[2]))
+    assert store.predictions.search(**asked) == []
+    assert [statement for statement in ran if "FROM predictions" in statement] == []
+
+
 def test_a_prediction_of_a_bundle_that_is_not_on_record_is_refused(store):
     strange = a_request("strange", rows=2, bundle="c" * 64)
     late = LoggedRequest(
@@ -457,12 +491,14 @@ def test_the_length_of_a_page_has_bounds(store, limit):
 )
 def test_sqlite_walks_the_index_that_answers_soonest(tmp_path, asked, index):
     with new_store("sqlite", tmp_path) as url, Store(url) as store:
+        found = a_request(unit="a", label="late", use_case="returns", score=0.1)
+        record_bundle(store).predictions.add([found])
         ran = []
         event.listen(
             store._database.engine, "before_cursor_execute", lambda *args: ran.append(args[2:4])
         )
-        store.predictions.search(**asked)
-        statement, parameters = next(pair for pair in ran if pair[0].startswith("SELECT"))
+        assert store.predictions.search(**asked) == list(found.predictions)
+        statement, parameters = ran[-1]
         with store._database.read() as connection:
             plan = connection.exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", parameters)
             assert f"USING INDEX ix_predictions_{index}" in " ".join(row[3] for row in plan)

@@ -9,8 +9,8 @@ import pytest
 from calibrant.errors import InputError
 from calibrant.study import StudyConfig
 from calibrant.study.config import CANDIDATES
-from calibrant.study.hold_text import parse_hold
 from calibrant.study.setting_checks import flag_of, shares_of
+from calibrant.thresholds.hold_text import parse_hold
 
 TEXT = {"data": "tickets.csv", "label": "reason", "text": "message"}
 TABLE = {"data": "shop.csv", "label": "sold"}

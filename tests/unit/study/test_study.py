@@ -107,6 +107,44 @@ def test_the_bundle_says_what_the_study_measured(study):
     assert bundle.provenance["splits"]["test"] == {"source": "golden", "rows": 200}
 
 
+def test_the_bundle_carries_the_calibrate_rows_and_not_their_texts(study):
+    config, folder, result = study
+    rows, found = trained(config, folder)
+    bundle = calibrant.load_bundle(folder / "bundle")
+    part = rows["calibrate"]
+    assert (bundle.calib.logits == found[result.chosen].logits["calibrate"]).all()
+    assert (bundle.calib.codes == part.codes).all()
+    assert (bundle.calib.codes == -1).any()  # rows of no class are among them
+    assert bundle.calib.weights is None
+    data = (folder / "bundle/calib.npz").read_bytes()
+    assert not any(text.encode() in data for text in part.inputs if len(text) > 10)
+    point = bundle.points[0].result
+    acted = point.act(logits=bundle.calib.logits) & ~bundle.ood.flags(bundle.calib.logits)
+    assert int(acted.sum()) == point.rates["precision"].n  # the rows that the promise is about
+
+
+def test_the_bundle_tells_of_every_candidate_and_of_what_the_test_rows_say(study):
+    _, folder, result = study
+    metrics = calibrant.load_bundle(folder / "bundle").metrics
+    assert [each["name"] for each in metrics["candidates"]] == [c.name for c in result.candidates]
+    assert [i for i, c in enumerate(metrics["candidates"]) if c["chosen"]] == [result.chosen]
+    assert [c["refinement"] for c in metrics["candidates"]] == [
+        c.refinement for c in result.candidates
+    ]
+    first = metrics["candidates"][0]
+    assert first["test"]["nll"] == result.candidates[0].test["nll"].value
+    assert set(first["test"]) == {"accuracy", "nll", "ece_em"}
+    assert (first["seed"], first["failed"], metrics["why"]) == (0, None, result.why)
+    for told, one in zip(metrics["points"], result.points, strict=True):
+        assert (told["hold"], told["class"]) == (one.hold, one.result.of)
+        reached = not isinstance(one.result, TargetUnreachable)
+        assert told["reached"] is reached
+        assert told["threshold"] == (one.result.threshold if reached else None)
+        assert told["check"] == (one.check.to_dict() if reached else None)
+        assert (told["why"] is None) == reached
+    assert any(told["reached"] for told in metrics["points"])
+
+
 def test_rows_have_one_job_each(study):
     config, folder, _ = study
     rows, _ = trained(config, folder)

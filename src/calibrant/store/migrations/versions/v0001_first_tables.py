@@ -1,4 +1,4 @@
-"""The first tables: bundles, predictions, labels, outcomes, tellings, keys, erasures, settings."""
+"""The first tables: predictions and all that goes with them, keys, events, erasures, settings."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ def upgrade() -> None:
         _short("bundles", "hash"),
     )
     _create_predictions()
-    op.create_table("labels", *_of_a_prediction("labels", "label"), _text("source", null=True))
-    op.create_index("ix_labels_prediction_at", "labels", ["prediction", "at"])
-    op.create_index("ix_labels_at", "labels", ["at"])
+    _create_labels()
     op.create_table(
         "outcomes",
         *_of_a_prediction("outcomes", "name"),
@@ -42,6 +40,8 @@ def upgrade() -> None:
         _short("tellings", "request"),
     )
     op.create_index("ix_tellings_at", "tellings", ["at"])
+    _create_tallies()
+    _create_events()
     _create_keys()
     op.create_table(
         "erasures",
@@ -80,6 +80,43 @@ def _create_predictions() -> None:
         ["decision", "at", "score"],
     ):
         op.create_index(f"ix_predictions_{'_'.join(columns)}", "predictions", columns)
+
+
+def _create_labels() -> None:
+    op.create_table(
+        "labels",
+        *_of_a_prediction("labels", "label"),
+        *(_text("source", null=True), _moment("acted_at", null=True)),
+        *(_text("acted_as", null=True), _text("bundle", null=True)),
+    )
+    for columns in (["prediction", "at"], ["at"], ["acted_at"], ["bundle", "acted_at"]):
+        op.create_index(f"ix_labels_{'_'.join(columns)}", "labels", columns)
+
+
+def _create_tallies() -> None:
+    op.create_table(
+        "tallies",
+        *(_text("kind"), _moment("hour"), _text("bundle"), _text("name"), _whole("n")),
+        sa.Column("billionths", sa.BigInteger, nullable=False),
+        sa.PrimaryKeyConstraint("kind", "hour", "bundle", "name", name="pk_tallies"),
+        sa.ForeignKeyConstraint(["bundle"], ["bundles.hash"], name="fk_tallies_bundle"),
+        _short("tallies", "name"),
+        sqlite_with_rowid=False,
+    )
+
+
+def _create_events() -> None:
+    op.create_table(
+        "events",
+        *(_whole("number"), _text("id"), _moment("at"), _text("kind"), _text("key", null=True)),
+        *(_text("subject"), _text("before", null=True), _text("after", null=True)),
+        _json("details"),
+        _primary_key("events", "number"),
+        sa.UniqueConstraint("id", name="uq_events_id"),
+        _short("events", "id", "kind", "subject"),
+    )
+    for column in ("kind", "subject"):
+        op.create_index(f"ix_events_{column}_number", "events", [column, "number"])
 
 
 def _create_keys() -> None:

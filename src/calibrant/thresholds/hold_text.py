@@ -10,12 +10,13 @@ from calibrant.thresholds.rates import Target, parse_target
 __all__ = ["parse_hold"]
 
 
-def parse_hold(text: str) -> tuple[str | None, tuple[Target, ...]]:
-    """Read `class: rate>=value and rate>=value`; without a class the study settles it.
+def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple[Target, ...]]:
+    """Read `class: rate>=value and rate>=value`; without a class the caller settles it.
 
     Parameters
     ----------
     text : the promise; all its targets are about one class, which the first one names
+    flag : what it was given to, where several can be; for errors
 
     Examples
     --------
@@ -25,9 +26,13 @@ def parse_hold(text: str) -> tuple[str | None, tuple[Target, ...]]:
     (of, first), *rest = (parse_target(part) for part in _parts(text))
     for other, target in rest:
         if other not in (None, of):
+            own = f"{other}: {target}"
+            remedy = (
+                f"ask for {own!r} alone" if flag is None else f"give {own!r} to a {flag} of its own"
+            )
             raise InputError(
                 f"hold {text!r} is about {of!r} and {other!r}, but one threshold acts on one "
-                f"class: give {f'{other}: {target}'!r} to a --hold of its own."
+                f"class: {remedy}."
             )
     return of, (first, *(target for _, target in rest))
 

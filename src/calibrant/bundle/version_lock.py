@@ -1,0 +1,75 @@
+"""One change of a bundle at a time, over all processes."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from calibrant.errors import BundleError, VersionConflict
+
+__all__ = ["LOCK", "alone"]
+
+LOCK = ".lock"
+"""The file in a versions folder that is locked; a process that ends, however, lets go of it."""
+
+_PAUSE = 0.05
+
+
+@contextmanager
+def alone(place: Path, *, mode: int = 0o777, patience: float = 10.0) -> Iterator[None]:
+    """Hold the lock of a versions folder, which is made, and taken away where it stays empty.
+
+    Parameters
+    ----------
+    place : the versions folder
+    mode : of the folder, where it is made
+    patience : seconds to wait for another process before `VersionConflict` is raised
+    """
+    until = time.monotonic() + patience
+    handle = _taken(place, mode)
+    while handle is None:
+        if time.monotonic() > until:
+            raise VersionConflict(
+                f"another process is at work on the versions in {place}: try again when it is done."
+            )
+        time.sleep(_PAUSE)
+        handle = _taken(place, mode)
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            if os.listdir(place) == [LOCK]:  # nothing is kept, so nothing is left behind
+                os.unlink(place / LOCK)
+                os.rmdir(place)
+        os.close(handle)  # this lets go of the lock
+
+
+def _taken(place: Path, mode: int) -> int | None:
+    """Return the handle of the lock, or None where another has it or has just removed it."""
+    try:
+        import fcntl
+    except ImportError:
+        raise BundleError(
+            "versions of a bundle cannot be changed on this system, which has no locks of files: "
+            "pack the bundle again instead."
+        ) from None
+    with suppress(FileExistsError):
+        os.mkdir(place, mode)
+    try:
+        handle = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except FileNotFoundError:  # the one before us took its folder away
+        return None
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if os.path.samestat(os.fstat(handle), os.stat(place / LOCK)):
+            return handle
+    except (BlockingIOError, FileNotFoundError):
+        pass
+    except BaseException:
+        os.close(handle)
+        raise
+    os.close(handle)
+    return None

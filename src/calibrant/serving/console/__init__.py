@@ -1,0 +1,5 @@
+"""The console: pages about the promise, the thresholds and every decision, for people."""
+
+from calibrant.serving.console.console import Console
+
+__all__ = ["Console"]

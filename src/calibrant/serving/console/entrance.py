@@ -1,0 +1,229 @@
+"""Who looks at the console, and what they may do there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from http import HTTPStatus
+from urllib.parse import quote
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from calibrant.errors import CalibrantError
+from calibrant.serving.bodies import read_body
+from calibrant.serving.console.forms import Form
+from calibrant.serving.console.sessions import LIFETIME, Session, Sessions
+from calibrant.serving.problems import Problem
+from calibrant.serving.routes.requests import service_of
+from calibrant.serving.waiting import within
+from calibrant.store import Key
+
+__all__ = [
+    "LoginNeeded",
+    "Visitor",
+    "asked_address",
+    "checked_form",
+    "keep_session",
+    "known_visitor",
+    "login_address",
+    "ready",
+    "sent_form",
+    "session_of",
+    "sessions_of",
+    "visitor",
+]
+
+LOGIN = "/console/login"
+_FORM = "application/x-www-form-urlencoded"
+_LARGEST = 1_048_576
+"""Bytes of a form: a message of 20,000 characters takes a quarter of it at most."""
+
+_OUTDATED = (
+    "the form did not come from this page, or the page is from an earlier visit: go back, load it "
+    "again and send it once more; nothing was changed."
+)
+
+
+class LoginNeeded(Problem):
+    """A visitor must log in first; where nothing is wrong with that, the login page just opens.
+
+    Parameters
+    ----------
+    detail : why; empty for one who comes without a cookie
+    """
+
+    def __init__(self, detail: str = "") -> None:
+        super().__init__(HTTPStatus.UNAUTHORIZED, detail or "log in first.")
+        self.expected = not detail
+
+
+@dataclass(frozen=True, slots=True)
+class Visitor:
+    """Someone who looks at the console.
+
+    Parameters
+    ----------
+    key : that they showed; None where the service needs none
+    session : their visit
+    csrf : what their forms must carry
+    """
+
+    key: Key | None
+    session: Session
+    csrf: str
+
+    @property
+    def name(self) -> str:
+        """What the page calls them."""
+        return "local visitor" if self.key is None else self.key.name
+
+    @property
+    def role(self) -> str:
+        """The role of their key; without keys everybody is an administrator."""
+        return "admin" if self.key is None else self.key.role
+
+    def may(self, role: str) -> bool:
+        """Tell whether they may do what needs a role."""
+        return self.role in (role, "admin")
+
+
+def visitor(role: str | None = None) -> Callable[[Request], Awaitable[Visitor]]:
+    """Return what lets a visitor in; it refuses one whose key has another role.
+
+    Parameters
+    ----------
+    role : that is needed; None for any
+    """
+
+    async def admitted(request: Request) -> Visitor:
+        found = await _visitor(request)
+        request.state.visitor = found
+        if role is not None and not found.may(role):
+            raise Problem(
+                HTTPStatus.FORBIDDEN,
+                f"your key has the role {found.role!r}, but this needs {role!r}: log in with "
+                "another key; nothing was changed.",
+            )
+        return found
+
+    return admitted
+
+
+async def known_visitor(request: Request) -> Visitor | None:
+    """Return who sent a request that cannot be answered; None where that cannot be told."""
+    found: Visitor | None = getattr(request.state, "visitor", None)
+    if found is None:
+        with suppress(CalibrantError, Problem):
+            found = await _visitor(request)
+    return found
+
+
+async def sent_form(request: Request, visitor: Visitor) -> Form:
+    """Read the form that a visitor sent; one that another page made is refused.
+
+    Parameters
+    ----------
+    request : with the form as its body
+    visitor : who sent it
+    """
+    return await checked_form(request, visitor.session)
+
+
+async def checked_form(request: Request, session: Session) -> Form:
+    """Read a form; refuse one that does not carry the session's token."""
+    # Browsers say where a request came from, in a header that no page can set.
+    if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Problem(HTTPStatus.FORBIDDEN, _OUTDATED)
+    form = Form.of_body(await read_body(request.headers, request.receive, _LARGEST, _FORM))
+    if not sessions_of(request).is_csrf(session, form.fields.get("csrf", "")):
+        raise Problem(HTTPStatus.FORBIDDEN, _OUTDATED)
+    return form
+
+
+def sessions_of(request: Request) -> Sessions:
+    """Return what makes and reads the sessions of a service."""
+    found: Sessions = request.app.state.console.sessions
+    return found
+
+
+def session_of(request: Request) -> Session | None:
+    """Return the session of a request's cookie; None where there is none, or a forged one."""
+    cookie = request.cookies.get(_cookie_name(request))
+    found = None if cookie is None else sessions_of(request).opened(cookie)
+    return None if found is None or found.ended(time.time()) else found
+
+
+def keep_session(request: Request, response: Response, session: Session | None) -> None:
+    """Put the cookie of a session into an answer, or take it back where there is none.
+
+    It has a name for each port, for browsers do not tell the ports of a host apart.
+    """
+    options = {"path": "/console", "httponly": True, "samesite": "lax"}
+    secure = request.url.scheme == "https"
+    name = _cookie_name(request)
+    if session is None:
+        response.delete_cookie(name, secure=secure, **options)  # type: ignore[arg-type]
+        return
+    response.set_cookie(
+        name, sessions_of(request).sealed(session), max_age=LIFETIME, secure=secure,
+        **options,  # type: ignore[arg-type]
+    )  # fmt: skip
+
+
+def login_address(request: Request) -> str:
+    """Return the address of the login page, which leads back to the page that was asked for."""
+    return f"{LOGIN}?next={quote(asked_address(request), safe='')}"
+
+
+def asked_address(request: Request) -> str:
+    """Return the path and the query of a request."""
+    path: str = request.scope["path"]
+    return f"{path}?{request.url.query}" if request.url.query else path
+
+
+async def ready(request: Request) -> None:
+    """Make sure that cookies can be signed: the secret may have to be read from the store."""
+    service = service_of(request)
+    await within(service.settings.timeout, lambda: service.store.keyed_hash(b""))
+
+
+def _cookie_name(request: Request) -> str:
+    port = request.url.port
+    return f"calibrant_{port}" if port else "calibrant"
+
+
+async def _visitor(request: Request) -> Visitor:
+    await ready(request)
+    service, sessions = service_of(request), sessions_of(request)
+    if not service.settings.keys_needed:
+        session = session_of(request)
+        if session is None or session.key is not None:
+            session = request.state.begun = sessions.begin(None)
+        return Visitor(None, session, sessions.csrf(session))
+    session = _logged_in(request)
+    found = await within(
+        service.settings.timeout, lambda: service.store.keys.get(session.key or "")
+    )
+    if found is None or found.revoked is not None:
+        raise LoginNeeded("your key was revoked: log in with another one.")
+    service.access.take(found)
+    return Visitor(found, session, sessions.csrf(session))
+
+
+def _logged_in(request: Request) -> Session:
+    """Return the session of a visitor who showed a key; others are sent to the login page."""
+    cookie = request.cookies.get(_cookie_name(request))
+    if cookie is None:
+        asks = request.method in ("GET", "HEAD")
+        raise LoginNeeded("" if asks else "you are not logged in; nothing was changed.")
+    session = sessions_of(request).opened(cookie)
+    if session is None:
+        raise LoginNeeded("the cookie of your visit is damaged or was not made here: log in again.")
+    if session.key is None:
+        raise LoginNeeded()
+    if session.ended(time.time()):
+        raise LoginNeeded("your visit has ended, as it does after 8 hours: log in again.")
+    return session

@@ -1,0 +1,257 @@
+"""`/console/thresholds`: what every threshold would do, targets, new versions and the way back."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http import HTTPStatus
+from typing import Annotated, Any
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Request
+from starlette.responses import Response
+
+from calibrant.errors import InputError
+from calibrant.reports.words import sentence
+from calibrant.serving.bundle_slot import Served
+from calibrant.serving.console.entrance import Visitor, sent_form, visitor
+from calibrant.serving.console.forms import Form
+from calibrant.serving.console.pages import go_to, page
+from calibrant.serving.console.targets import AskedTarget, read_target
+from calibrant.serving.console.thresholds import (
+    Look,
+    choice_named,
+    explored,
+    points_data,
+    read_costs,
+    rows_of,
+)
+from calibrant.serving.console.thresholds_changes import Change, restore, save
+from calibrant.serving.console.thresholds_history import (
+    Names,
+    trail_rows,
+    tried_rows,
+    version_rows,
+)
+from calibrant.serving.console.thresholds_rows import AskedRows
+from calibrant.serving.console.thresholds_rules import Choice, choices_of
+from calibrant.serving.console.thresholds_tried import (
+    all_tried,
+    record_target,
+    tried_by_event,
+)
+from calibrant.serving.problems import Problem
+from calibrant.serving.routes.requests import service_of
+from calibrant.serving.service import Service
+from calibrant.serving.waiting import within
+from calibrant.thresholds.operating_point import OperatingPoint
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/console", include_in_schema=False)
+
+_HOME = "/console/thresholds"
+_LONGEST = 500
+_DONE = {
+    "saved": "The new threshold is saved and serves now.",
+    "restored": "The earlier version is back and serves now.",
+}
+_STALE = (
+    "the bundle was changed since you loaded the page: load it again and look whether your change "
+    "still makes sense; nothing was changed."
+)
+
+
+@dataclass(frozen=True)
+class _Typed:
+    """A target as it was typed, and what is wrong with it."""
+
+    text: str = ""
+    fault: str = ""
+
+
+@router.get("/thresholds")
+async def thresholds(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
+    """Show a threshold, what every other one would do, and what was tried and changed."""
+    service, query = service_of(request), Form.of_query(request)
+    data = await within(service.settings.timeout, lambda: _shown(service, query))
+    return _page(request, seen, data)
+
+
+@router.post("/thresholds/target")
+async def target(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
+    """Write down that a target is tried, then lead to what comes of it."""
+    service, form = service_of(request), await sent_form(request, seen)
+    key = None if seen.key is None else seen.key.id
+
+    def tried() -> tuple[str | None, dict[str, Any]]:
+        typed = _Typed(form.fields.get("hold", "")[: 2 * _LONGEST])
+        try:
+            return _try_target(service, form, key), {}
+        except InputError as error:
+            typed = _Typed(typed.text, sentence(str(error)))
+        except Problem as problem:
+            if problem.status != HTTPStatus.UNPROCESSABLE_ENTITY:
+                raise
+            typed = _Typed(typed.text, sentence(problem.detail))
+        return None, _shown(service, form, typed)
+
+    address, data = await within(service.settings.timeout, tried)
+    return _page(request, seen, data) if address is None else go_to(address)
+
+
+@router.post("/thresholds/save")
+async def save_point(
+    request: Request, seen: Annotated[Visitor, Depends(visitor("admin"))]
+) -> Response:
+    """Write a new version of the bundle with a certified threshold, or one set by hand."""
+    service, form = service_of(request), await sent_form(request, seen)
+    reason = form.text("reason", most=_LONGEST)
+
+    def saved() -> tuple[str, str]:
+        served = _unchanged(service, form)
+        change = _asked_change(service, served, form)
+        return save(service, seen, change, base=served, reason=reason), change.choice.code
+
+    made, code = await asyncio.to_thread(saved)  # however long: half a change would be worse
+    return go_to(_address(rule=code, done="saved", version=made[:12]))
+
+
+@router.post("/thresholds/restore")
+async def go_back(
+    request: Request, seen: Annotated[Visitor, Depends(visitor("admin"))]
+) -> Response:
+    """Put an earlier version of the bundle back."""
+    service, form = service_of(request), await sent_form(request, seen)
+    reason = form.text("reason", most=_LONGEST)
+    version = form.text("version") or ""
+
+    def restored() -> str:
+        served = _unchanged(service, form)
+        return restore(service, seen, version, base=served, reason=reason)
+
+    made = await asyncio.to_thread(restored)
+    return go_to(_address(done="restored", version=made[:12]))
+
+
+def _page(request: Request, seen: Visitor, data: Mapping[str, Any]) -> Response:
+    wrong = data["typed"].fault or data["look"].costs.fault
+    return page(
+        request,
+        seen,
+        "thresholds.html.j2",
+        status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
+        may_save=seen.may("admin"),
+        **data,
+    )
+
+
+def _shown(service: Service, form: Form, typed: _Typed | None = None) -> dict[str, Any]:
+    """Gather all that the page shows."""
+    _catch_up(service, form.fields.get("version"))
+    served, store = service.slot.current, service.store
+    rows, no_rows = rows_of(served)
+    look = _look(service, served, rows, form, with_tried=typed is None)
+    names = Names(store)
+    versions, versions_fault = version_rows(service)
+    return {
+        "look": look,
+        "choices": choices_of(served.bundle),
+        "rows": rows,
+        "no_rows": no_rows,
+        "explored": None if rows is None else explored(look, rows),
+        "points": points_data(look),
+        "typed": typed or _Typed("" if look.tried is None else look.tried.asked.text),
+        "done": _DONE.get(form.fields.get("done", "")),
+        "tried_before": [] if rows is None else tried_rows(all_tried(store, rows), names),
+        "versions": versions,
+        "versions_fault": versions_fault,
+        "trail": trail_rows(store, served.name, names),
+    }
+
+
+def _look(
+    service: Service, served: Served, rows: AskedRows | None, form: Form, *, with_tried: bool
+) -> Look:
+    costs, id = read_costs(form), form.fields.get("tried", "")
+    if not (id and with_tried):
+        return Look(served, choice_named(served, form.text("rule")), costs)
+    if rows is None:
+        raise Problem(HTTPStatus.CONFLICT, "the bundle has no calibrate rows to try a target on.")
+    tried = tried_by_event(service.store, served, rows, id)
+    return Look(served, tried.choice, costs, tried)
+
+
+def _catch_up(service: Service, version: str | None) -> None:
+    """Look for the version that was just saved: another process may have answered then."""
+    if version and version != service.slot.current.id:
+        service.slot.look()
+
+
+def _try_target(service: Service, form: Form, key: str | None) -> str:
+    """Record a target and compute what comes of it; return the address that shows it."""
+    served = service.slot.current
+    rows, why = rows_of(served)
+    if rows is None:
+        raise Problem(HTTPStatus.CONFLICT, f"{why[:1].lower()}{why[1:]}")
+    if form.text("rows") != rows.calib.hash:
+        raise Problem(HTTPStatus.CONFLICT, _STALE)
+    choice = choice_named(served, form.text("rule"))
+    asked = _asked(form, choice)
+    rows.labelled("raw").question(choice.of, promised=True)  # refuses weights before all else
+    event = record_target(service.store, rows, asked, key=key)
+    tried_by_event(service.store, served, rows, event.id)  # the page that shows it is quick then
+    costs = read_costs(form)
+    return _address(tried=event.id, fp=costs.fp, fn=costs.fn) + "#result"
+
+
+def _asked(form: Form, choice: Choice) -> AskedTarget:
+    text = form.text("hold", most=_LONGEST)
+    if text is None:
+        raise InputError("type a target, like precision>=0.85.")
+    return read_target(text, of=choice.name, clears=choice.clears)
+
+
+def _unchanged(service: Service, form: Form) -> Served:
+    """Return the bundle; refuse a form that was made for another version of it."""
+    served = service.slot.current
+    if form.text("base") != served.hash:
+        raise Problem(HTTPStatus.CONFLICT, _STALE)
+    return served
+
+
+def _asked_change(service: Service, served: Served, form: Form) -> Change:
+    """Return the change that a form asks for: of a target that was tried, or by hand."""
+    rows, why = rows_of(served)
+    if rows is None:
+        raise Problem(HTTPStatus.CONFLICT, f"{why[:1].lower()}{why[1:]}")
+    id = form.text("tried")
+    if id is not None:
+        tried = tried_by_event(service.store, served, rows, id)
+        if not isinstance(tried.result, OperatingPoint):
+            raise Problem(
+                HTTPStatus.CONFLICT, "no threshold keeps that target; nothing was changed."
+            )
+        return Change(tried.choice, tried.result, "raw", tried)
+    return _by_hand(served, rows, form)
+
+
+def _by_hand(served: Served, rows: AskedRows, form: Form) -> Change:
+    choice = choice_named(served, form.text("rule"))
+    on = form.choice("on", ["raw", "calibrated"]) or "raw"
+    unit = form.choice("unit", ["probability", "log-odds"]) or "probability"
+    value = form.number("threshold")
+    if value is None:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "threshold: type a number.")
+    if on == "calibrated" and served.bundle.calibration is None:
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "on: the bundle has no calibrator.")
+    labelled = rows.labelled("calibrated" if on == "calibrated" else "raw")
+    set_as = {"prob": value} if unit == "probability" else {"logit": value}
+    point = labelled.set_by_hand(choice.of, **set_as)
+    return Change(choice, point, "calibrated" if on == "calibrated" else "raw")
+
+
+def _address(**fields: str) -> str:
+    given = {name: value for name, value in fields.items() if value}
+    return f"{_HOME}?{urlencode(given)}" if given else _HOME

@@ -1,0 +1,184 @@
+"""How predictions get into the tallies and out of them, in the transaction that writes or erases.
+
+A prediction is counted under its hour and bundle once for its decision, once for its most probable
+class, once for the bin of its score and, where it acted, once for the class it acted on. Those are
+few rows an hour, however many predictions it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import Connection, bindparam, delete, select
+from sqlalchemy.dialects import postgresql
+
+from calibrant.errors import StoreError
+from calibrant.store.database import as_json
+from calibrant.store.records import Prediction
+from calibrant.store.schema import bundles, predictions, tallies, utc
+
+__all__ = [
+    "ACTED", "BILLION", "COUNTED", "DECISION", "LABEL", "SCORE", "SCORE_BINS", "ClassPlaces",
+    "add_to_tallies", "floor_to_hour", "score_bin", "take_from_tallies",
+]  # fmt: skip
+
+DECISION, ACTED, LABEL, SCORE = "decision", "acted", "label", "score"
+"""Kinds of tallies. Names are decisions ('' for none), classes, classes and numbers of bins."""
+
+SCORE_BINS = 20
+"""Equal bins of the score; a score of 1 is in the last."""
+
+BILLION = 1_000_000_000
+
+COUNTED = [
+    predictions.c[name]
+    for name in ("at", "bundle", "decision", "label", "acted_as", "score", "probs")
+]
+"""What of a prediction is counted."""
+
+_COUNTED = attrgetter(*(column.name for column in COUNTED))
+
+Cell = tuple[str, datetime, str, str]
+"""Kind, hour, bundle and name."""
+
+_NAMES = [column.name for column in tallies.columns]
+_COLUMNS = ", ".join(_NAMES)
+_KEY = [column.name for column in tallies.primary_key.columns]
+_ADDED = (
+    f"ON CONFLICT ({', '.join(_KEY)}) DO UPDATE SET n = tallies.n + excluded.n, "
+    "billionths = tallies.billionths + excluded.billionths"
+)
+_SQLITE = f"INSERT INTO tallies ({_COLUMNS}) VALUES ({', '.join('?' * len(_NAMES))}) {_ADDED}"
+_DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
+_TYPED = ", ".join(f"{each.name} {each.type.compile(_DIALECT)}" for each in tallies.columns)
+# All writers take the rows in one order, so that no two of them wait for each other.
+_POSTGRESQL = (
+    f"INSERT INTO tallies ({_COLUMNS}) SELECT {_COLUMNS} "
+    f"FROM jsonb_to_recordset(%s) AS given({_TYPED}) ORDER BY {', '.join(_KEY)} {_ADDED}"
+)
+_EMPTY = delete(tallies).where(
+    *(tallies.c[name] == bindparam(f"the_{name}") for name in _KEY), tallies.c.n == 0
+)
+
+
+class ClassPlaces:
+    """Where each class stands among the probabilities of a bundle; read once for each bundle."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, dict[str, int]] = {}
+
+    def of(self, connection: Connection, bundle: str) -> dict[str, int]:
+        """Return, for names of classes, their place.
+
+        Parameters
+        ----------
+        connection : in a transaction
+        bundle : hash of one that is on record
+        """
+        if bundle not in self._known:
+            asked = select(bundles.c.classes).where(bundles.c.hash == bundle)
+            classes = connection.execute(asked).scalar_one()
+            self._known[bundle] = {name: place for place, name in enumerate(classes)}
+        return self._known[bundle]
+
+
+def score_bin(score: float) -> int:
+    """Return the number of the bin, from 0, that a probability lies in.
+
+    Examples
+    --------
+    >>> score_bin(0.0), score_bin(0.55), score_bin(1.0)
+    (0, 11, 19)
+    """
+    return min(int(score * SCORE_BINS), SCORE_BINS - 1)
+
+
+def floor_to_hour(moment: datetime) -> datetime:
+    """Return the beginning of the hour, in UTC.
+
+    Examples
+    --------
+    >>> floor_to_hour(datetime.fromisoformat("2026-01-31T12:45+05:30")).isoformat()
+    '2026-01-31T07:00:00+00:00'
+    """
+    return utc(moment).replace(minute=0, second=0, microsecond=0)
+
+
+def add_to_tallies(connection: Connection, rows: Iterable[Prediction], places: ClassPlaces) -> None:
+    """Count predictions that this transaction writes; nothing else should be written after it.
+
+    Other writers of the same hour wait from here to the end of the transaction.
+
+    Parameters
+    ----------
+    connection : in a transaction that writes
+    rows : each of them new
+    places : of the classes of their bundles
+    """
+    _write(connection, _cells(connection, map(_COUNTED, rows), places), 1)
+
+
+def take_from_tallies(connection: Connection, rows: Iterable[Any]) -> int:
+    """Take predictions back that this transaction deletes, and return how many they are.
+
+    A tally that comes to nothing goes: it would tell that there was something.
+
+    Parameters
+    ----------
+    connection : in a transaction that writes
+    rows : `COUNTED` of each
+    """
+    cells = _cells(connection, rows, ClassPlaces())
+    _write(connection, cells, -1)
+    if cells:
+        empty = [{f"the_{name}": of for name, of in zip(_KEY, cell, strict=True)} for cell in cells]
+        connection.execute(_EMPTY, empty)
+    return sum(n for (kind, *_), (n, _) in cells.items() if kind == DECISION)
+
+
+def _cells(
+    connection: Connection, rows: Iterable[Any], places: ClassPlaces
+) -> dict[Cell, list[int]]:
+    """Return, for each tally that rows are counted in, how many they are and their billionths."""
+    cells: dict[Cell, list[int]] = {}
+    for at, bundle, decision, label, acted_as, score, probs in rows:
+        hour = floor_to_hour(at)
+        bin = str(score_bin(score))
+        for kind, name in ((DECISION, decision or ""), (LABEL, label), (SCORE, bin)):
+            cells.setdefault((kind, hour, bundle, name), [0, 0])[0] += 1
+        if acted_as is not None:
+            cell = cells.setdefault((ACTED, hour, bundle, acted_as), [0, 0])
+            cell[0] += 1
+            cell[1] += _billionths(acted_as, probs, places.of(connection, bundle))
+    return cells
+
+
+def _billionths(acted_as: str, probs: Sequence[float], places: Mapping[str, int]) -> int:
+    place = places.get(acted_as)
+    if place is None or place >= len(probs):
+        raise StoreError(
+            f"a prediction acts as {acted_as[:40]!r}, but it has no probability of such a class: "
+            "give the probabilities of all classes of its bundle, in the bundle's order."
+        )
+    return round(probs[place] * BILLION)
+
+
+def _write(connection: Connection, cells: Mapping[Cell, Sequence[int]], sign: int) -> None:
+    if not cells:
+        return
+    if connection.dialect.name == "postgresql":
+        told = [
+            dict(zip(_NAMES, (kind, hour.isoformat(), *rest, sign * n, sign * parts), strict=True))
+            for (kind, hour, *rest), (n, parts) in cells.items()
+        ]
+        connection.exec_driver_sql(_POSTGRESQL, (as_json(told),))
+    else:
+        values = [
+            (kind, hour.replace(tzinfo=None).isoformat(" ", "microseconds"), *rest,
+             sign * n, sign * parts)
+            for (kind, hour, *rest), (n, parts) in cells.items()
+        ]  # fmt: skip
+        connection.exec_driver_sql(_SQLITE, values)

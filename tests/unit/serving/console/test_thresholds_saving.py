@@ -1,0 +1,412 @@
+"""Targets are tried, saved as a new version, and taken back; whoever may not, changes nothing."""
+
+import re
+import threading
+
+import numpy as np
+import pytest
+from tests.unit.serving.console.conftest import log_in
+from tests.unit.serving.console.thresholds_bundles import bundle, calib_rows
+from tests.unit.serving.console.thresholds_visits import Visit, text_of
+
+from calibrant.bundle import load_bundle
+from calibrant.bundle.versions import Versions
+from calibrant.errors import StoreUnavailable
+from calibrant.serving.console.targets import share_of
+from calibrant.serving.console.thresholds_rules import choices_of, current_of
+from calibrant.thresholds import precision
+from calibrant.thresholds.labelled_rows import LabelledRows
+
+
+@pytest.fixture
+def visit(serving, tmp_path):
+    """Visit the page of a bundle of a kind."""
+
+    def begin(kind="points", settings=None, **options):
+        made = bundle(tmp_path / "returns", kind, **options)
+        return Visit(serving(made.path, **(settings or {})))
+
+    return begin
+
+
+def points_of(there):
+    return load_bundle(there.folder).points
+
+
+def by_hand(rows, of, hold, *, share, names=("defect", "parts", "other")):
+    labelled = LabelledRows(rows.logits, rows.codes, names, rows.weights)
+    return labelled.certified(of, hold, confidence=0.95, share=share)
+
+
+def test_a_target_is_recorded_then_certified_with_its_share(visit):
+    there = visit("points")
+    page = there.try_target("precision>=0.75")
+    (event,) = there.events("target_tried")
+    assert event.details == {"class": "defect", "clears": False, "targets": ["precision>=0.75"]}
+    assert event.subject == there.service.slot.current.bundle.calib.hash
+    told = text_of(page)
+    assert "You asked for precision>=0.75: Certified" in told
+    assert "target number 1 of those tried" in told
+    assert "may spend 30.4 % of the allowed error" in told  # 6 / pi^2, halved
+    assert "safeguard and no proof" in told
+    point = by_hand(calib_rows(), "defect", (precision >= 0.75,), share=share_of(1, 2))
+    assert f"at least {point.threshold!r}" in told
+
+
+def test_each_different_target_of_any_class_counts_and_a_repeat_does_not(visit):
+    there = visit("points")
+    for hold, rule in (("precision>=0.75", "0"), ("precision>=0.75", "1"), ("recall>=0.5", "0")):
+        there.try_target(hold, rule)
+    assert "target number 3 of" in text_of(there.page)
+    assert "target number 1 of" in text_of(there.try_target(" precision >= 0.750 ", "0"))
+    assert len(there.events("target_tried")) == 3
+
+
+def test_the_number_of_a_target_is_kept_over_versions(visit):
+    there = visit("points")
+    there.try_target("precision>=0.75")
+    there.save()
+    there.look(rule="0")
+    assert "target number 2 of" in text_of(there.try_target("precision>=0.7"))
+
+
+def test_what_cannot_be_had_says_why_and_how_many_labels_are_missing(visit):
+    there = visit("one point")
+    page = there.try_target("precision>=0.97")
+    told = text_of(page)
+    assert "Not reached" in told
+    assert "Best value proved" in told
+    assert "Labelled rows needed" in told
+    assert "Save this threshold" not in told
+    (event,) = there.events("target_tried")
+    sent = there.send("save", tried=event.id)
+    assert sent.status_code == 409
+    assert "No threshold keeps that target" in text_of(sent)
+    assert [each.kind for each in there.events()] == ["target_tried"]
+
+
+def test_saving_writes_a_version_serves_it_and_tells_who_and_why(visit):
+    there = visit("points")
+    before = there.look()
+    base = there.hash
+    old = points_of(there)
+    there.try_target("precision>=0.75")
+    page = there.save(reason="more <b>parts</b>")
+    told = text_of(page)
+    assert "The new threshold is saved and serves now." in told
+    assert there.service.slot.current.hash == there.hash != base
+    new = points_of(there)
+    assert new[1] == old[1]  # the other class is as it was
+    assert new[0].result == by_hand(
+        calib_rows(), "defect", (precision >= 0.75,), share=share_of(1, 2)
+    )
+    assert new[0].decides_on == "raw"
+    (event,) = there.events("point_saved")
+    assert (event.before, event.after, event.key) == (base, there.hash, None)
+    assert event.subject == there.service.slot.current.name
+    assert event.details["reason"] == "more <b>parts</b>"
+    assert event.details["number_of_target"] == 1
+    assert "<b>parts</b>" not in page.text
+    assert "Reason: more <b>parts</b>" in told
+    assert before.status_code == 200
+
+
+def test_replacing_keeps_what_holds_together_and_adding_lowers_it(visit):
+    there = visit("points")
+    told = text_of(there.try_target("precision>=0.75"))
+    assert "hold together with 95 % confidence" in told
+    assert "That is less" not in told
+    there.save()
+    assert load_bundle(there.folder).provenance["confidence_together"] == 0.95
+    there.look(rule="2")
+    told = text_of(there.try_target("precision>=0.7", "2"))
+    # 1 - 0.05 - 0.05 / 3
+    assert "That is less than the 95 % of now" in told
+    assert "with 93.33 % confidence" in told
+    there.save()
+    loaded = load_bundle(there.folder)
+    assert loaded.provenance["confidence_together"] == pytest.approx(0.95 - 0.05 / 3)
+    assert [each.result.of for each in loaded.points] == ["defect", "parts", "other"]
+    card = (there.folder / "card.md").read_text()
+    assert "All promises of all points hold together, with 93.33 % confidence." in card
+
+
+def test_the_first_point_of_a_bundle_can_be_saved(visit):
+    there = visit("no points")
+    there.try_target("precision>=0.75", "1")
+    there.save()
+    loaded = load_bundle(there.folder)
+    assert loaded.provenance["confidence_together"] == 0.95
+    assert [each.decides_on for each in loaded.points] == ["raw"]
+    there.look(rule="any")
+    assert "Not found" not in text_of(there.page)
+
+
+@pytest.mark.parametrize(
+    ("kind", "hold", "rule"),
+    [
+        ("alternatives", "precision>=0.75", "0"),
+        ("several classes", "precision>=0.75", "1"),
+        ("top label", "accuracy>=0.75", "any"),
+        ("calibrated", "precision>=0.75", "0"),
+        ("out of scope", "precision>=0.75 and recall>=0.2", "0"),
+        ("band", "precision>=0.85", "1"),
+        ("band", "npv>=0.85", "1c"),
+    ],
+)
+def test_a_certified_threshold_of_every_kind_of_bundle_decides_after_it_was_saved(
+    visit, kind, hold, rule
+):
+    there = visit(kind)
+    there.look(rule=rule)
+    told = text_of(there.try_target(hold, rule))
+    assert "Certified" in told
+    assert "Beside the threshold of now" in told
+    there.save()
+    loaded = load_bundle(there.folder)
+    choice = next(each for each in choices_of(loaded) if each.code == rule)
+    current = current_of(loaded, choice)
+    assert (current.promised, current.decides_on) == (True, "raw")
+    assert " and ".join(map(str, current.rule.point.hold)) == hold
+    assert there.look(rule=rule).status_code == 200
+
+
+def test_a_band_whose_ends_would_cross_cannot_be_saved(visit):
+    there = visit("band")
+    there.look(rule="1")
+    there.try_target("precision>=0.1", "1")
+    assert "It cannot be saved: rows to act on and rows to clear would overlap" in text_of(
+        there.page
+    )
+    (event,) = there.events()
+    base = there.hash
+    sent = there.send("save", tried=event.id, base=base)
+    assert sent.status_code == 409
+    assert there.hash == base
+
+
+def test_going_back_puts_the_earlier_version_in_its_place(visit):
+    there = visit("points")
+    first = there.hash
+    there.try_target("precision>=0.75")
+    there.save()
+    saved = there.hash
+    assert f"Go back to version {first[:12]}" in text_of(there.page)
+    sent = there.send("restore", version=first, reason="too many mistakes")
+    assert sent.status_code == 303
+    page = there.client.get(sent.headers["location"])
+    assert "The earlier version is back and serves now." in text_of(page)
+    assert there.hash == there.service.slot.current.hash == first
+    (event,) = there.events("version_restored")
+    assert (event.before, event.after) == (saved, first)
+    assert event.details["reason"] == "too many mistakes"
+    assert {each.hash for each in Versions(there.folder).all()} == {first, saved}
+    there.page = page
+    assert there.send("restore", version=saved).status_code == 303  # and forth again
+    assert there.hash == saved
+
+
+def test_a_threshold_set_by_hand_promises_nothing(visit):
+    there = visit("points")
+    there.look(rule="0")
+    page = there.save(rule="0", threshold="0.9", on="raw", unit="probability", reason="campaign")
+    point = points_of(there)[0].result
+    assert (point.threshold, point.guarantee, point.why) == (0.9, None, "it was set by hand")
+    assert "This threshold carries no promise. It was set by hand." in text_of(page)
+    rows = calib_rows()
+    acts = point.act(logits=rows.logits)
+    assert point["precision"].value == pytest.approx((rows.codes[acts] == 0).mean())
+    assert load_bundle(there.folder).provenance["confidence_together"] == 0.95
+    (event,) = there.events()
+    assert "set by hand and carries no promise" in event.details["what"]
+
+
+def test_by_hand_log_odds_and_calibrated_scores_are_taken(visit):
+    there = visit("calibrated")
+    there.look()
+    there.save(rule="0", threshold="1.5", on="calibrated", unit="log-odds")
+    (entry,) = points_of(there)
+    assert (entry.decides_on, entry.result.logit) == ("calibrated", 1.5)
+    bundle = load_bundle(there.folder)
+    acts = bundle.decide(logits=bundle.calib.logits).acts[:, 0]
+    assert entry.result["coverage"].value == pytest.approx(acts.mean())
+
+
+WRONG_HANDS = {
+    "no number": ({"threshold": "high"}, 422),
+    "empty": ({"threshold": ""}, 422),
+    "above 1": ({"threshold": "1.5"}, 422),
+    "below 0": ({"threshold": "-0.1"}, 422),
+    "no unit": ({"threshold": "0.5", "unit": "percent"}, 422),
+    "other scores": ({"threshold": "0.5", "on": "mine"}, 422),
+    "no calibrator": ({"threshold": "0.5", "on": "calibrated"}, 422),
+    "no such class": ({"threshold": "0.5", "rule": "9"}, 404),
+    "long reason": ({"threshold": "0.5", "reason": "x" * 501}, 422),
+    "unknown target": ({"tried": "01a1e445-d501-7185-afb0-f17ff1a2b8d9"}, 404),
+    "old base": ({"threshold": "0.5", "base": "0" * 64}, 409),
+    "no base": ({"threshold": "0.5", "base": None}, 409),
+    "no csrf": ({"threshold": "0.5", "csrf": None}, 403),
+    "wrong csrf": ({"threshold": "0.5", "csrf": "0" * 64}, 403),
+}
+
+
+@pytest.mark.parametrize("case", WRONG_HANDS)
+def test_what_is_wrong_changes_nothing(visit, case):
+    fields, status = WRONG_HANDS[case]
+    there = visit("points")
+    base = there.hash
+    page = there.send("save", **({"rule": "0"} | fields))
+    assert page.status_code == status
+    assert page.headers["content-type"].startswith("text/html")
+    assert there.hash == there.service.slot.current.hash == base
+    assert there.events() == []
+    assert len(Versions(there.folder).all()) == 1
+
+
+@pytest.mark.parametrize(
+    ("fields", "status"),
+    [
+        ({"version": "0" * 64}, 404),
+        ({"version": "../../etc"}, 404),
+        ({}, 404),
+        ({"version": "own"}, 409),
+        ({"version": "0" * 64, "csrf": None}, 403),
+        ({"version": "0" * 64, "base": "1" * 64}, 409),
+    ],
+)
+def test_going_back_to_what_is_not_there_changes_nothing(visit, fields, status):
+    there = visit("points")
+    base = there.hash
+    if fields.get("version") == "own":
+        fields = {"version": base}
+    assert there.send("restore", **fields).status_code == status
+    assert there.hash == base
+    assert there.events() == []
+
+
+@pytest.mark.parametrize("role", ["predict", "label"])
+def test_other_roles_may_try_but_neither_save_nor_go_back(serving, tmp_path, role):
+    client = serving(bundle(tmp_path / "returns").path, need_key=True)
+    key, token = client.service.store.keys.add("Ann", role)
+    log_in(client, token)
+    there = Visit(client)
+    base = there.hash
+    told = text_of(there.try_target("precision>=0.75"))
+    assert "log in with a key of the role admin" in told
+    assert "Save without a promise" not in told
+    (event,) = there.events("target_tried")
+    assert event.key == key.id
+    assert "Ann" in told
+    assert there.send("save", tried=event.id, base=base).status_code == 403
+    assert there.send("restore", version="0" * 64, base=base).status_code == 403
+    assert there.hash == base
+    assert len(there.events()) == 1
+
+
+def test_an_admin_may_and_is_named(serving, tmp_path):
+    client = serving(bundle(tmp_path / "returns").path, need_key=True)
+    key, token = client.service.store.keys.add("Berta", "admin")
+    log_in(client, token)
+    there = Visit(client)
+    there.try_target("precision>=0.75")
+    page = there.save()
+    assert there.events("point_saved")[0].key == key.id
+    assert re.search("by Berta", text_of(page))
+
+
+def test_somebody_saved_meanwhile(visit):
+    there = visit("points")
+    there.try_target("precision>=0.75")
+    stale = there.page
+    there.save()
+    won = there.hash
+    there.page = stale
+    sent = there.send("save", tried=there.field("tried"))
+    assert sent.status_code == 409
+    assert "changed since you loaded the page" in text_of(sent)
+    assert there.hash == won
+    assert len(there.events("point_saved")) == 1
+
+
+def test_of_two_saves_at_once_one_wins(visit):
+    there = visit("points")
+    there.look(rule="0")
+    gate, answers = threading.Barrier(2), []
+
+    def send(threshold):
+        gate.wait()
+        answers.append(there.send("save", rule="0", threshold=threshold))
+
+    threads = [threading.Thread(target=send, args=(value,)) for value in ("0.8", "0.9")]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert sorted(each.status_code for each in answers) == [303, 409]
+    assert len(there.events("point_saved")) == 1
+    assert there.events("point_saved")[0].after == there.hash == there.service.slot.current.hash
+
+
+def test_a_folder_that_cannot_be_written_is_told(visit, monkeypatch):
+    there = visit("points")
+    base = there.hash
+    there.look()
+    monkeypatch.setattr("calibrant.bundle.versions.os.access", lambda *_: False)
+    sent = there.send("save", rule="0", threshold="0.5")
+    assert sent.status_code == 503
+    assert "not writable" in text_of(sent)
+    assert there.hash == base
+    assert there.events() == []
+
+
+def test_without_a_record_nothing_is_changed(visit, monkeypatch):
+    there = visit("points")
+    base = there.hash
+    there.look()
+
+    def away(*_, **__):
+        raise StoreUnavailable("the store is away: try again.")
+
+    monkeypatch.setattr(type(there.service.store.events), "add", away)
+    assert there.send("save", rule="0", threshold="0.5").status_code == 503
+    assert there.hash == there.service.slot.current.hash == base
+    assert len(Versions(there.folder).all()) == 1
+
+
+def test_a_change_that_fails_after_it_was_announced_is_told_in_the_trail(visit, monkeypatch):
+    there = visit("points")
+    base = there.hash
+    there.look()
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("calibrant.bundle.versions.take_place", full)
+    sent = there.send("save", rule="0", threshold="0.5")
+    assert sent.status_code == 503
+    assert "No space left" in text_of(sent)
+    assert there.hash == base
+    assert [each.kind for each in there.events()] == ["change_failed", "point_saved"]
+    assert "Failed. This did not happen" in text_of(there.look())
+
+
+def test_a_thousand_targets_are_enough(visit, monkeypatch):
+    there = visit("one point")
+    monkeypatch.setattr("calibrant.serving.console.thresholds_tried.MOST_TARGETS", 2)
+    for hold in ("precision>=0.75", "precision>=0.7"):
+        there.try_target(hold)
+    sent = there.send("target", hold="precision>=0.6", rule="0")
+    assert sent.status_code == 422
+    assert "hardly any error is left" in text_of(sent)
+    assert len(there.events("target_tried")) == 2
+    there.try_target("precision>=0.75")  # a repeat is
+
+
+def test_weights_that_no_promise_can_rest_on_are_told_and_nothing_is_recorded(visit):
+    rows = calib_rows()
+    light = type(rows)(rows.logits, rows.codes, np.where(rows.codes == 0, 0.5, 1.0))
+    there = visit("no points", rows=light)
+    sent = there.send("target", hold="precision>=0.7", rule="0")
+    assert sent.status_code == 422
+    assert "none can be below 1" in text_of(sent)
+    assert there.events() == []

@@ -1,0 +1,187 @@
+"""Thresholds in a real browser: look, ask for a target, save it, and go back."""
+
+import re
+
+import pytest
+from tests.web.console.made import ACTED, ask
+from tests.web.console.test_predictions import send
+from tests.web.console.watching import faults
+
+pytestmark = pytest.mark.web
+
+PAGE = "/console/thresholds"
+TARGET, SAVE, RESTORE = (f"{PAGE}/{name}" for name in ("target", "save", "restore"))
+REACHED, LOST = "precision>=0.6", "precision>=0.999"
+
+
+def try_target(page, words):
+    page.get_by_label("Target for").fill(words)
+    with page.expect_navigation():
+        page.get_by_label("Target for").press("Enter")
+
+
+def press(page, name):
+    with page.expect_navigation():
+        page.get_by_role("button", name=name, exact=True).click()
+
+
+def reading(page):
+    return page.locator("#reading-0").inner_text()
+
+
+def result(page):
+    return page.locator("#result").inner_text().replace("\N{NO-BREAK SPACE}", " ")
+
+
+def served(service):
+    return ask(service, "/v1/bundle", key=service.keys["admin"])
+
+
+def decided_by(service, of):
+    """Return the threshold by which a class is acted on."""
+    points = (each.result for each in service.slot.current.bundle.points)
+    return next(each.threshold for each in points if each.of == of)
+
+
+def kinds(service):
+    return [event.kind for event in service.store.events.latest()]
+
+
+def test_arrow_keys_move_the_threshold_and_what_is_read(at_home):
+    page = at_home(PAGE)
+    slider = page.get_by_role("slider")
+    slider.focus()
+    seen = [(slider.input_value(), reading(page), page.locator("#threshold").input_value())]
+    for key in ("ArrowRight", "ArrowRight", "PageDown", "Home", "End"):
+        page.keyboard.press(key)
+        seen.append((slider.input_value(), reading(page), page.locator("#threshold").input_value()))
+        assert page.locator("#value-precision-0").inner_text()
+    assert len({place for place, _, _ in seen}) == len(seen)
+    assert len({words for _, words, _ in seen}) == len(seen)
+    assert len({typed for _, _, typed in seen}) == len(seen)
+    page.get_by_role("button", name="Back to the chosen point").click()
+    assert reading(page) == seen[0][1]
+
+
+def test_costs_are_shown_and_nonsense_is_refused_beside_them(at_home):
+    page = at_home(PAGE)
+    page.get_by_label("Cost of acting on a wrong row").fill("1")
+    page.get_by_label("Cost of passing over a right one").fill("4")
+    press(page, "Show")
+    page.wait_for_selector("#chart-cost-0 .main-svg")
+    assert "What it costs" in page.locator("main").inner_text()
+    assert faults(page) == []
+    page.get_by_label("Cost of acting on a wrong row").fill("much")
+    with at_home.expecting(PAGE, 422):
+        press(page, "Show")
+    assert page.get_by_label("Cost of acting on a wrong row").input_value() == "much"
+    assert page.get_by_role("alert").inner_text()
+    assert faults(page) == []
+
+
+def test_a_target_that_cannot_be_had_says_why_and_what_is_missing(at_home, local):
+    page = at_home(PAGE)
+    try_target(page, LOST)
+    assert "Not reached" in result(page)
+    assert re.search(r"label", result(page))
+    assert page.get_by_role("button", name="Save this threshold").count() == 0
+    assert faults(page) == []
+    page.reload()  # looks at it again, and tries nothing
+    assert kinds(local).count("target_tried") == 1
+    for wrong in ("precision>>0.9", "beauty>=0.9", "precision>=2"):
+        page.get_by_label("Target for").fill(wrong)
+        with at_home.expecting(TARGET, 422), page.expect_navigation():
+            page.get_by_label("Target for").press("Enter")
+        assert page.get_by_label("Target for").input_value() == wrong
+        assert page.locator("#hold-fault").inner_text()
+    assert kinds(local).count("target_tried") == 1
+    assert faults(page) == []
+
+
+def test_a_certified_threshold_is_saved_serves_and_is_taken_back(abroad, guarded):
+    before, threshold = served(guarded), decided_by(guarded, ACTED[0])
+    page = abroad(PAGE, role="admin")
+    try_target(page, REACHED)
+    assert "Certified" in result(page)
+    assert "Precision is at least 60 %" in result(page)
+    assert served(guarded) == before  # so far nothing has changed
+    assert faults(page) == []
+    page.get_by_label("Reason (optional)").first.fill("we can look at more <b>rows</b>")
+    press(page, "Save this threshold")
+    assert "saved" in page.get_by_role("status").first.inner_text()
+    after = served(guarded)
+    assert after["hash"] != before["hash"]
+    assert decided_by(guarded, ACTED[0]) < threshold
+    assert after["id"] in page.locator(".brand").inner_text()
+    versions = page.locator(".versions").inner_text()
+    assert "admin desk" in versions
+    assert "we can look at more <b>rows</b>" in versions
+    assert faults(page) == []
+    page.get_by_text(f"Go back to version {before['id']}").click()
+    press(page, "Go back to this version")
+    assert served(guarded)["hash"] == before["hash"]
+    assert decided_by(guarded, ACTED[0]) == threshold
+    assert "back" in page.get_by_role("status").first.inner_text()
+    assert kinds(guarded)[:3] == ["version_restored", "point_saved", "target_tried"]
+    assert faults(page) == []
+
+
+def test_a_threshold_is_set_by_hand_without_a_promise(abroad, guarded):
+    before = served(guarded)
+    page = abroad(PAGE, role="admin", width=390)
+    page.get_by_text("Save a threshold without a promise").click()
+    page.locator("#threshold").fill("nonsense")
+    with abroad.expecting(SAVE, 422):
+        press(page, "Save without a promise")
+    assert served(guarded) == before
+    abroad.go(page, PAGE)
+    page.get_by_text("Save a threshold without a promise").click()
+    page.locator("#threshold").fill("0.9")
+    press(page, "Save without a promise")
+    assert decided_by(guarded, ACTED[0]) == pytest.approx(0.9)
+    assert "No promise" in page.locator("main").inner_text()
+    assert faults(page) == []
+
+
+def test_a_page_of_an_earlier_version_saves_nothing(abroad, guarded):
+    page, other = (abroad(PAGE, role="admin") for _ in range(2))
+    for each, threshold in ((other, "0.91"), (page, "0.92")):
+        each.get_by_text("Save a threshold without a promise").click()
+        each.locator("#threshold").fill(threshold)
+    press(other, "Save without a promise")
+    with abroad.expecting(SAVE, 409):
+        press(page, "Save without a promise")
+    assert "nothing was changed" in page.locator("main").inner_text()
+    assert decided_by(guarded, ACTED[0]) == pytest.approx(0.91)
+
+
+@pytest.mark.parametrize("role", ["predict", "label"])
+def test_only_an_admin_saves_or_goes_back(abroad, guarded, role):
+    before = served(guarded)
+    page = abroad(PAGE, role=role)
+    try_target(page, "precision>=0.61")
+    assert "Certified" in result(page)
+    assert "role admin" in result(page)
+    tried = page.url.partition("tried=")[2].partition("#")[0]
+    assert page.get_by_role("button", name=re.compile("Save|Go back")).count() == 0
+    past = guarded.store.events.latest(kinds=["point_saved"])
+    for path, fields in (
+        (SAVE, {"base": before["hash"], "tried": tried}),
+        (SAVE, {"base": before["hash"], "rule": "", "threshold": "0.5"}),
+        (RESTORE, {"base": before["hash"], "version": before["hash"]}),
+    ):
+        with abroad.expecting(path, 403):
+            send(page, path, **fields)
+        assert "nothing was changed" in page.locator("main").inner_text()
+    assert served(guarded) == before
+    assert guarded.store.events.latest(kinds=["point_saved"]) == past
+
+
+def test_a_form_without_its_token_saves_nothing(abroad, guarded):
+    before = served(guarded)
+    page = abroad(PAGE, role="admin")
+    page.get_by_text("Save a threshold without a promise").click()
+    page.locator("#by-hand [name=csrf]").evaluate("(el) => el.remove()")
+    with abroad.expecting(SAVE, 403):
+        press(page, "Save without a promise")
+    assert served(guarded) == before

@@ -19,12 +19,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping
+from datetime import timedelta
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from benchmarks.console_store import Rare, fill, pack_two
+from benchmarks.console_store import CASE, Rare, fill, pack_two
 from benchmarks.harness import Disagreement, Size, agree, cores
 from benchmarks.outcome import Outcome, within
 from benchmarks.serving_process import Server, free_port
@@ -113,7 +114,9 @@ def _asked(visitor: Visitor, rare: Rare) -> dict[str, tuple[str, Mapping[str, st
     def found(**filters: str) -> tuple[str, None]:
         return f"{LIST}?{urlencode(filters)}", None
 
-    day = rare.day.strftime("%Y-%m-%dT%H:%M")
+    day, next_day = (
+        at.strftime("%Y-%m-%dT%H:%M") for at in (rare.day, rare.day + timedelta(days=1))
+    )
     return {
         "overview, 24 hours": ("/console", None),
         "overview, 7 days": ("/console?window=7d", None),
@@ -138,9 +141,16 @@ def _asked(visitor: Visitor, rare: Rare) -> dict[str, tuple[str, Mapping[str, st
         "predictions of a unit": found(unit=rare.unit),
         "predictions of a unit, by its id": found(search=rare.unit),
         "predictions of an id that is not there": found(search="no-such-id"),
-        "predictions of the first day": found(until=day),
-        "predictions acted on, of a class, since long": found(
+        "predictions of the first day": found(since=day, until=next_day),
+        "predictions acted on, most probably of a class that never is": found(
             decision="act", label=rare.label, since=day
+        ),
+        "predictions acted on, of a use case of long ago": found(
+            decision="act", use_case=rare.use_case
+        ),
+        "predictions acted on, of the version before": found(decision="act", bundle=rare.version),
+        "predictions of a use case, of a score that none has": found(
+            use_case=CASE, min_score="0.9999999"
         ),
         "prediction": (f"{LIST}/{rare.oldest}", None),
         "try it": ("/console/try", None),

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["Rare", "fill", "pack_two"]
+__all__ = ["CASE", "Rare", "fill", "pack_two"]
 
 NETWORK = {"embedding": 32, "filters": 48, "width": 3}
 TRAINED = 2_000

@@ -141,7 +141,7 @@ def a_prediction(request="request-1", position=0, **changes):
         "operating_point": 1,
         "out_of_scope": False,
         "latency_ms": 3.5,
-        "asked_point": 2,
+        "asked_point": None,
     }
     return Prediction(**{**made, **changes})
 

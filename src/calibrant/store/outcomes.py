@@ -224,6 +224,7 @@ def _with_acts(connection: Connection, told: Sequence[Label]) -> list[dict[str, 
             table.id.in_(ids[start : start + _PIECE]),
             table.decision == "act",
             table.acted_as.is_not(None),
+            table.asked_point.is_(None),  # another point promises something else
         )
         acts.update({id: act for id, *act in connection.execute(asked)})
     names = ("acted_at", "acted_as", "bundle")

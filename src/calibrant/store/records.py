@@ -211,7 +211,10 @@ class HourCount:
 
 @dataclass(frozen=True, slots=True)
 class ActedCount:
-    """How often a class was acted on, and the sum of its probabilities in those predictions."""
+    """How often a class was acted on, and the sum of its probabilities in those predictions.
+
+    Predictions whose request asked for a point of its own do not count.
+    """
 
     acted_as: str
     n: int
@@ -220,7 +223,10 @@ class ActedCount:
 
 @dataclass(frozen=True, slots=True)
 class AuditedCount:
-    """Of labelled predictions that acted on a class, how many there are and how many were right."""
+    """Of labelled predictions that acted on a class, how many there are and how many were right.
+
+    Predictions whose request asked for a point of its own do not count.
+    """
 
     acted_as: str
     n: int

@@ -33,6 +33,7 @@ __all__ = [
     "Numbers",
     "UtcDateTime",
     "bundles",
+    "ended_visits",
     "erasures",
     "events",
     "keys",
@@ -271,6 +272,15 @@ keys = Table(
     Column("last_used", UtcDateTime),
     Column("revoked", UtcDateTime),
     _one_of("role", ROLES),
+    _short("id"),
+)
+
+# Visits to the console that were ended by hand, until they would have ended by themselves.
+ended_visits = Table(
+    "ended_visits",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("expires", UtcDateTime, nullable=False),
     _short("id"),
 )
 

@@ -17,6 +17,7 @@ from calibrant.store.outcomes import OutcomeLog
 from calibrant.store.predictions import PredictionLog
 from calibrant.store.records import Erased
 from calibrant.store.tallies import TallyLog
+from calibrant.store.visits import VisitLog
 
 __all__ = ["Store"]
 
@@ -34,7 +35,8 @@ class Store:
 
     Attributes
     ----------
-    predictions, tallies, outcomes, bundles, keys, events : what is kept, each with its own verbs
+    predictions, tallies, outcomes, bundles, keys, events, visits : what is kept, each with its
+        own verbs
 
     Examples
     --------
@@ -52,6 +54,7 @@ class Store:
         self.bundles = BundleLog(self._database)
         self.keys = KeyRing(self._database)
         self.events = EventLog(self._database)
+        self.visits = VisitLog(self._database)
 
     @classmethod
     def open(cls, url: str | os.PathLike[str]) -> Store:

@@ -64,6 +64,9 @@ class TallyLog:
     ) -> list[ActedCount]:
         """Return how often each class was acted on, with the sum of its probabilities.
 
+        Where a request asked for a point of its own, what that did is left out: the points that
+        decide otherwise promise nothing about it.
+
         Parameters
         ----------
         since, until, bundle : what is counted

@@ -1,8 +1,8 @@
 """How predictions get into the tallies and out of them, in the transaction that writes or erases.
 
 A prediction is counted under its hour and bundle once for its decision, once for its most probable
-class, once for the bin of its score and, where it acted, once for the class it acted on. Those are
-few rows an hour, however many predictions it has.
+class, once for the bin of its score and, where the bundle's deciding points acted, once for the
+class they acted on. Those are few rows an hour, however many predictions it has.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ BILLION = 1_000_000_000
 
 COUNTED = [
     predictions.c[name]
-    for name in ("at", "bundle", "decision", "label", "acted_as", "score", "probs")
+    for name in ("at", "bundle", "decision", "label", "acted_as", "score", "probs", "asked_point")
 ]
 """What of a prediction is counted."""
 
@@ -144,12 +144,13 @@ def _cells(
 ) -> dict[Cell, list[int]]:
     """Return, for each tally that rows are counted in, how many they are and their billionths."""
     cells: dict[Cell, list[int]] = {}
-    for at, bundle, decision, label, acted_as, score, probs in rows:
+    for at, bundle, decision, label, acted_as, score, probs, asked_point in rows:
         hour = floor_to_hour(at)
         bin = str(score_bin(score))
         for kind, name in ((DECISION, decision or ""), (LABEL, label), (SCORE, bin)):
             cells.setdefault((kind, hour, bundle, name), [0, 0])[0] += 1
-        if acted_as is not None:
+        # A point that a request asked for promises something else than those that decide.
+        if acted_as is not None and asked_point is None:
             cell = cells.setdefault((ACTED, hour, bundle, acted_as), [0, 0])
             cell[0] += 1
             cell[1] += _billionths(acted_as, probs, places.of(connection, bundle))

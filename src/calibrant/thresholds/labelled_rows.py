@@ -17,6 +17,7 @@ from calibrant.thresholds.objective import objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import Question, Threshold, put_question
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target
+from calibrant.thresholds.seen import NOTHING_SEEN, Seen
 from calibrant.thresholds.selection import answer
 
 __all__ = ["LabelledRows", "filled"]
@@ -96,6 +97,7 @@ class LabelledRows:
         confidence: float,
         share: float = 1.0,
         clears: bool = False,
+        seen: Seen = NOTHING_SEEN,
     ) -> OperatingPoint | TargetUnreachable:
         """Choose the threshold that keeps its targets, or say why there is none.
 
@@ -106,13 +108,16 @@ class LabelledRows:
         confidence : of all promises that are made together
         share : of the error that this allows, what may be spent here
         clears : whether rows below the threshold are cleared: then as many as possible are
+        seen : what the ranking has seen of these labels
         """
         least = RATES["coverage"] if clears else None
         objective, sign = objective_of(targets, None, least, one_class=of is not None)
         rates = [*(target.rate for target in targets), objective]
         question = self.question(of, rates, promised=True)
         try:
-            return answer(question, targets, objective, sign, confidence=confidence, share=share)
+            return answer(
+                question, targets, objective, sign, confidence=confidence, seen=seen, share=share
+            )
         except TargetUnreachable as error:
             return error
 

@@ -29,7 +29,7 @@ def recounted(store):
         n["decision", *where, row.decision or ""] += 1
         n["label", *where, row.label] += 1
         n["score", *where, str(place)] += 1
-        if row.acted_as is not None:
+        if row.acted_as is not None and row.asked_point is None:
             chance = row.probs[classes[row.bundle].index(row.acted_as)]
             n["acted", *where, row.acted_as] += 1
             billionths["acted", *where, row.acted_as] += round(chance * 1e9)

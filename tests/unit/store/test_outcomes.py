@@ -244,6 +244,12 @@ def test_an_audit_counts_labelled_acts_and_those_that_were_right(store, acted):
     assert audited(store, START) == [("bad", 3, 2), ("good", 1, 1)]
 
 
+def test_an_audit_leaves_out_points_that_requests_asked_for(store):
+    usual, asked = put(store, row(acted_as="bad"), row(acted_as="bad", asked_point=1))
+    store.outcomes.add([], [label(usual, "bad"), label(asked, "good")])
+    assert audited(store, START) == [("bad", 1, 1)]
+
+
 def test_of_several_labels_an_audit_takes_the_latest(store, acted):
     told = [
         label(acted[0], name, at=hours(when)) for name, when in (("good", 1), ("bad", 3), ("x", 2))

@@ -40,6 +40,7 @@ def a_varied_request(chance, *, units=8):
                 unit=f"customer-{chance.randrange(units)}",
                 label=CLASSES[probs.index(max(probs))], score=max(probs), decision=decision,
                 acted_as=chance.choice(CLASSES) if decision == "act" else None,
+                asked_point=chance.choice([None, None, 1]),
             )
         )  # fmt: skip
     return LoggedRequest(id, "asked", tuple(made))
@@ -89,6 +90,12 @@ def test_a_prediction_is_counted_by_decision_class_score_and_act(store):
         ("label", hours(1), "b1", "good"): (1, 0),
         ("score", hours(1), "b1", "19"): (1, 0),
     }
+
+
+def test_what_a_point_did_that_a_request_asked_for_is_a_decision_but_no_act_of_the_bundle(store):
+    put(store, row(acted_as="bad"), row(acted_as="bad", asked_point=1))
+    assert kept(store)["decision", START, "b1", "act"][0] == 2
+    assert kept(store)["acted", START, "b1", "bad"][0] == 1
 
 
 def test_the_probability_is_that_of_the_class_acted_on_in_the_order_of_its_bundle(store):

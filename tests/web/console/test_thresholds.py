@@ -65,16 +65,16 @@ def test_arrow_keys_move_the_threshold_and_what_is_read(at_home):
 
 def test_costs_are_shown_and_nonsense_is_refused_beside_them(at_home):
     page = at_home(PAGE)
-    page.get_by_label("Cost of acting on a wrong row").fill("1")
-    page.get_by_label("Cost of passing over a right one").fill("4")
+    page.locator("#fp").fill("1")
+    page.locator("#fn").fill("4")
     press(page, "Show")
     page.wait_for_selector("#chart-cost-0 .main-svg")
     assert "What it costs" in page.locator("main").inner_text()
     assert faults(page) == []
-    page.get_by_label("Cost of acting on a wrong row").fill("much")
+    page.locator("#fp").fill("much")
     with at_home.expecting(PAGE, 422):
         press(page, "Show")
-    assert page.get_by_label("Cost of acting on a wrong row").input_value() == "much"
+    assert page.locator("#fp").input_value() == "much"
     assert page.get_by_role("alert").inner_text()
     assert faults(page) == []
 
@@ -144,7 +144,9 @@ def test_a_threshold_is_set_by_hand_without_a_promise(abroad, guarded):
 
 
 def test_a_page_of_an_earlier_version_saves_nothing(abroad, guarded):
-    page, other = (abroad(PAGE, role="admin") for _ in range(2))
+    page = abroad(PAGE, role="admin")
+    other = page.context.new_page()
+    abroad.go(other, PAGE)
     for each, threshold in ((other, "0.91"), (page, "0.92")):
         each.get_by_text("Save a threshold without a promise").click()
         each.locator("#threshold").fill(threshold)

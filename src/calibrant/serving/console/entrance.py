@@ -18,6 +18,7 @@ from calibrant.serving.console.forms import Form
 from calibrant.serving.console.sessions import LIFETIME, Session, Sessions
 from calibrant.serving.problems import Problem
 from calibrant.serving.routes.requests import service_of
+from calibrant.serving.service import Service
 from calibrant.serving.waiting import within
 from calibrant.store import Key
 
@@ -162,7 +163,9 @@ def keep_session(request: Request, response: Response, session: Session | None) 
     It has a name for each port, for browsers do not tell the ports of a host apart.
     """
     options = {"path": "/console", "httponly": True, "samesite": "lax"}
-    secure = request.url.scheme == "https"
+    # A proxy may speak HTTPS for us. Who makes its header up only loses their own cookie.
+    forwarded = request.headers.get("x-forwarded-proto", "").strip().lower()
+    secure = "https" in (request.url.scheme, forwarded)
     name = _cookie_name(request)
     if session is None:
         response.delete_cookie(name, secure=secure, **options)  # type: ignore[arg-type]
@@ -204,26 +207,30 @@ async def _visitor(request: Request) -> Visitor:
             session = request.state.begun = sessions.begin(None)
         return Visitor(None, session, sessions.csrf(session))
     session = _logged_in(request)
-    found = await within(
-        service.settings.timeout, lambda: service.store.keys.get(session.key or "")
-    )
+    found, ended = await within(service.settings.timeout, lambda: _looked_up(service, session))
+    if ended:
+        raise LoginNeeded("you have logged out: log in again.")
     if found is None or found.revoked is not None:
         raise LoginNeeded("your key was revoked: log in with another one.")
     service.access.take(found)
     return Visitor(found, session, sessions.csrf(session))
 
 
+def _looked_up(service: Service, session: Session) -> tuple[Key | None, bool]:
+    """Return the key of a session, and whether its visitor has logged out."""
+    store = service.store
+    return store.keys.get(session.key or ""), store.visits.ended(session.id)
+
+
 def _logged_in(request: Request) -> Session:
     """Return the session of a visitor who showed a key; others are sent to the login page."""
     cookie = request.cookies.get(_cookie_name(request))
-    if cookie is None:
+    session = None if cookie is None else sessions_of(request).opened(cookie)
+    if cookie is not None and session is None:
+        raise LoginNeeded("the cookie of your visit is damaged or was not made here: log in again.")
+    if session is None or session.key is None:
         asks = request.method in ("GET", "HEAD")
         raise LoginNeeded("" if asks else "you are not logged in; nothing was changed.")
-    session = sessions_of(request).opened(cookie)
-    if session is None:
-        raise LoginNeeded("the cookie of your visit is damaged or was not made here: log in again.")
-    if session.key is None:
-        raise LoginNeeded()
     if session.ended(time.time()):
         raise LoginNeeded("your visit has ended, as it does after 8 hours: log in again.")
     return session

@@ -14,11 +14,12 @@ from calibrant.bundle.scores import GivenScores
 from calibrant.errors import TargetUnreachable
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.targets import AskedTarget
-from calibrant.serving.console.thresholds_rules import Choice
+from calibrant.serving.console.thresholds_rules import Choice, candidates_of
 from calibrant.thresholds.curve import OperatingCurve, curve_of
 from calibrant.thresholds.labelled_rows import LabelledRows
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import Question
+from calibrant.thresholds.seen import Seen
 
 __all__ = ["AskedRows", "Remembered"]
 
@@ -132,5 +133,6 @@ class AskedRows:
                 confidence=confidence,
                 share=share,
                 clears=choice.clears,
+                seen=Seen(candidates=candidates_of(self._served.bundle)),
             ),
         )

@@ -17,6 +17,7 @@ from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 __all__ = [
     "Choice",
     "Current",
+    "candidates_of",
     "choices_of",
     "confidence_of",
     "current_of",
@@ -126,6 +127,12 @@ def confidence_of(bundle: Bundle) -> float:
     """Return the confidence with which promises of a bundle are certified, the first one's."""
     rules = (rule.point for each in bundle.points for rule in each.rules)
     return next((p.confidence for p in rules if p.guarantee and p.confidence), _USUAL)
+
+
+def candidates_of(bundle: Bundle) -> int:
+    """Return among how many models the scores were chosen by the labels of the same rows."""
+    rules = (rule.point for each in bundle.points for rule in each.rules)
+    return max((point.candidates for point in rules), default=1)
 
 
 def together_of(bundle: Bundle) -> float | None:

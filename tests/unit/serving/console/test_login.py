@@ -94,7 +94,10 @@ def test_login_leads_nowhere_else(guarded, wanted):
 
 
 def test_every_visit_has_another_session(guarded):
-    cookies = {log_in(guarded, guarded.tokens["admin"]).headers["set-cookie"] for _ in range(2)}
+    cookies = set()
+    for _ in range(2):
+        guarded.cookies.clear()
+        cookies.add(log_in(guarded, guarded.tokens["admin"]).headers["set-cookie"])
     assert len(cookies) == 2
 
 
@@ -143,6 +146,38 @@ def test_logging_out_needs_the_page_s_token_and_takes_the_cookie_back(guarded):
     left = guarded.post("/console/logout", data={"csrf": csrf}, follow_redirects=False)
     assert (left.status_code, left.headers["location"]) == (303, "/console/login")
     assert COOKIE not in guarded.cookies
+
+
+def test_a_copy_of_the_cookie_opens_nothing_after_logging_out(guarded):
+    log_in(guarded, guarded.tokens["admin"])
+    copy, csrf = guarded.cookies[COOKIE], csrf_of(guarded.get("/console"))
+    guarded.post("/console/logout", data={"csrf": csrf}, follow_redirects=False)
+    guarded.cookies.set(COOKIE, copy, path="/console")
+    page = guarded.get("/console", follow_redirects=False)
+    assert page.status_code == 401
+    assert "You have logged out" in page.text
+    refused = guarded.post("/console/logout", data={"csrf": csrf}, follow_redirects=False)
+    assert refused.status_code == 401
+
+
+def test_the_login_page_leaves_a_visit_alone(guarded):
+    log_in(guarded, guarded.tokens["admin"])
+    page = guarded.get("/console/login?next=/console/model", follow_redirects=False)
+    assert (page.status_code, page.headers["location"]) == (303, "/console/model")
+    assert guarded.get("/console", follow_redirects=False).status_code == 200
+
+
+def test_two_windows_may_wait_for_a_login(guarded):
+    first, second = (csrf_of(guarded.get("/console/login")) for _ in range(2))
+    for csrf in (second, first):
+        data = {"key": guarded.tokens["admin"], "csrf": csrf}
+        assert guarded.post("/console/login", data=data, follow_redirects=False).status_code == 303
+    assert guarded.get("/console", follow_redirects=False).status_code == 200
+
+
+def test_behind_a_proxy_that_speaks_https_the_cookie_never_goes_over_plain_http(guarded):
+    page = guarded.get("/console/login", headers={"X-Forwarded-Proto": "https"})
+    assert "Secure" in page.headers["set-cookie"]
 
 
 def test_a_form_without_a_visit_is_refused_and_says_that_nothing_changed(guarded):

@@ -5,7 +5,7 @@ import re
 
 import pytest
 from tests.unit.serving.bundles import table_bundle
-from tests.unit.serving.console.thresholds_bundles import KINDS, bundle, calib_rows
+from tests.unit.serving.console.thresholds_bundles import KINDS, bundle, calib_rows, certified
 from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
 
 from calibrant.bundle import pack
@@ -15,9 +15,8 @@ from calibrant.bundle import pack
 def visit(serving, tmp_path):
     """Visit the page of a bundle of a kind."""
 
-    def begin(kind="points", settings=None, **options):
-        made = bundle(tmp_path / "returns", kind, **options)
-        return Visit(serving(made.path, **(settings or {})))
+    def begin(kind="points", **options):
+        return Visit(serving(bundle(tmp_path / "returns", kind, **options).path))
 
     return begin
 
@@ -101,6 +100,26 @@ def test_many_classes_have_a_page(serving, tmp_path):
     page = there.look(rule="149")
     assert page.status_code == 200
     assert page.text.count("<option value=") >= 151  # and any class, for there is no point
+
+
+HOSTILE = ('<img src=x onerror="alert(1)">', "</script><script>alert(2)</script>", "'{{7*7}}\u202e")
+
+
+def test_names_that_are_markup_are_shown_as_text(serving, tmp_path):
+    rows = calib_rows(names=HOSTILE)
+    points = [certified(rows, HOSTILE[0], names=HOSTILE)]
+    there = Visit(serving(pack(tmp_path / "b", points=points, classes=HOSTILE, calib=rows).path))
+    there.look(rule="0")
+    there.try_target("precision>=0.75")
+    page = there.save(reason=HOSTILE[1])
+    for code in ("0", "1", "2"):
+        page = there.look(rule=code)
+        assert page.status_code == 200
+        assert "<img" not in page.text
+        assert "<script>alert" not in page.text
+        assert "onerror=&#34;alert(1)&#34;" in page.text
+        assert "{{7*7}}" in page.text
+        charts_of(page)
 
 
 def test_without_calibrate_rows_points_and_versions_are_there_and_how_to_get_rows(visit):

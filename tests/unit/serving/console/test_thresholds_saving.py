@@ -1,17 +1,20 @@
 """Targets are tried, saved as a new version, and taken back; whoever may not, changes nothing."""
 
 import re
-import threading
+from dataclasses import replace
 
-import numpy as np
 import pytest
 from tests.unit.serving.console.conftest import log_in
-from tests.unit.serving.console.thresholds_bundles import bundle, calib_rows
+from tests.unit.serving.console.thresholds_bundles import (
+    NAMES,
+    bundle,
+    calib_rows,
+    certified,
+)
 from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
-from calibrant.bundle import load_bundle
+from calibrant.bundle import load_bundle, pack
 from calibrant.bundle.versions import Versions
-from calibrant.errors import StoreUnavailable
 from calibrant.serving.console.targets import share_of
 from calibrant.serving.console.thresholds_rules import choices_of, current_of
 from calibrant.thresholds import precision
@@ -22,9 +25,8 @@ from calibrant.thresholds.labelled_rows import LabelledRows
 def visit(serving, tmp_path):
     """Visit the page of a bundle of a kind."""
 
-    def begin(kind="points", settings=None, **options):
-        made = bundle(tmp_path / "returns", kind, **options)
-        return Visit(serving(made.path, **(settings or {})))
+    def begin(kind="points", **options):
+        return Visit(serving(bundle(tmp_path / "returns", kind, **options).path))
 
     return begin
 
@@ -68,6 +70,17 @@ def test_the_number_of_a_target_is_kept_over_versions(visit):
     there.save()
     there.look(rule="0")
     assert "target number 2 of" in text_of(there.try_target("precision>=0.7"))
+
+
+def test_models_that_were_chosen_by_the_same_rows_share_the_error_too(serving, tmp_path):
+    rows = calib_rows()
+    first = replace(certified(rows, "defect"), candidates=10)
+    made = pack(tmp_path / "returns", points=[first], classes=NAMES, calib=rows)
+    there = Visit(serving(made.path))
+    told = text_of(there.try_target("precision>=0.7"))
+    assert "chosen among 10 models" in told
+    alone = by_hand(rows, "defect", (precision >= 0.7,), share=share_of(1, 1) / 10)
+    assert f"at least {alone.threshold!r}" in told
 
 
 def test_what_cannot_be_had_says_why_and_how_many_labels_are_missing(visit):
@@ -232,77 +245,6 @@ def test_by_hand_log_odds_and_calibrated_scores_are_taken(visit):
     assert entry.result["coverage"].value == pytest.approx(acts.mean())
 
 
-WRONG_HANDS = {
-    "no number": ({"threshold": "high"}, 422),
-    "empty": ({"threshold": ""}, 422),
-    "above 1": ({"threshold": "1.5"}, 422),
-    "below 0": ({"threshold": "-0.1"}, 422),
-    "no unit": ({"threshold": "0.5", "unit": "percent"}, 422),
-    "other scores": ({"threshold": "0.5", "on": "mine"}, 422),
-    "no calibrator": ({"threshold": "0.5", "on": "calibrated"}, 422),
-    "no such class": ({"threshold": "0.5", "rule": "9"}, 404),
-    "long reason": ({"threshold": "0.5", "reason": "x" * 501}, 422),
-    "unknown target": ({"tried": "01a1e445-d501-7185-afb0-f17ff1a2b8d9"}, 404),
-    "old base": ({"threshold": "0.5", "base": "0" * 64}, 409),
-    "no base": ({"threshold": "0.5", "base": None}, 409),
-    "no csrf": ({"threshold": "0.5", "csrf": None}, 403),
-    "wrong csrf": ({"threshold": "0.5", "csrf": "0" * 64}, 403),
-}
-
-
-@pytest.mark.parametrize("case", WRONG_HANDS)
-def test_what_is_wrong_changes_nothing(visit, case):
-    fields, status = WRONG_HANDS[case]
-    there = visit("points")
-    base = there.hash
-    page = there.send("save", **({"rule": "0"} | fields))
-    assert page.status_code == status
-    assert page.headers["content-type"].startswith("text/html")
-    assert there.hash == there.service.slot.current.hash == base
-    assert there.events() == []
-    assert len(Versions(there.folder).all()) == 1
-
-
-@pytest.mark.parametrize(
-    ("fields", "status"),
-    [
-        ({"version": "0" * 64}, 404),
-        ({"version": "../../etc"}, 404),
-        ({}, 404),
-        ({"version": "own"}, 409),
-        ({"version": "0" * 64, "csrf": None}, 403),
-        ({"version": "0" * 64, "base": "1" * 64}, 409),
-    ],
-)
-def test_going_back_to_what_is_not_there_changes_nothing(visit, fields, status):
-    there = visit("points")
-    base = there.hash
-    if fields.get("version") == "own":
-        fields = {"version": base}
-    assert there.send("restore", **fields).status_code == status
-    assert there.hash == base
-    assert there.events() == []
-
-
-@pytest.mark.parametrize("role", ["predict", "label"])
-def test_other_roles_may_try_but_neither_save_nor_go_back(serving, tmp_path, role):
-    client = serving(bundle(tmp_path / "returns").path, need_key=True)
-    key, token = client.service.store.keys.add("Ann", role)
-    log_in(client, token)
-    there = Visit(client)
-    base = there.hash
-    told = text_of(there.try_target("precision>=0.75"))
-    assert "log in with a key of the role admin" in told
-    assert "Save without a promise" not in told
-    (event,) = there.events("target_tried")
-    assert event.key == key.id
-    assert "Ann" in told
-    assert there.send("save", tried=event.id, base=base).status_code == 403
-    assert there.send("restore", version="0" * 64, base=base).status_code == 403
-    assert there.hash == base
-    assert len(there.events()) == 1
-
-
 def test_an_admin_may_and_is_named(serving, tmp_path):
     client = serving(bundle(tmp_path / "returns").path, need_key=True)
     key, token = client.service.store.keys.add("Berta", "admin")
@@ -312,101 +254,3 @@ def test_an_admin_may_and_is_named(serving, tmp_path):
     page = there.save()
     assert there.events("point_saved")[0].key == key.id
     assert re.search("by Berta", text_of(page))
-
-
-def test_somebody_saved_meanwhile(visit):
-    there = visit("points")
-    there.try_target("precision>=0.75")
-    stale = there.page
-    there.save()
-    won = there.hash
-    there.page = stale
-    sent = there.send("save", tried=there.field("tried"))
-    assert sent.status_code == 409
-    assert "changed since you loaded the page" in text_of(sent)
-    assert there.hash == won
-    assert len(there.events("point_saved")) == 1
-
-
-def test_of_two_saves_at_once_one_wins(visit):
-    there = visit("points")
-    there.look(rule="0")
-    gate, answers = threading.Barrier(2), []
-
-    def send(threshold):
-        gate.wait()
-        answers.append(there.send("save", rule="0", threshold=threshold))
-
-    threads = [threading.Thread(target=send, args=(value,)) for value in ("0.8", "0.9")]
-    for each in threads:
-        each.start()
-    for each in threads:
-        each.join()
-    assert sorted(each.status_code for each in answers) == [303, 409]
-    assert len(there.events("point_saved")) == 1
-    assert there.events("point_saved")[0].after == there.hash == there.service.slot.current.hash
-
-
-def test_a_folder_that_cannot_be_written_is_told(visit, monkeypatch):
-    there = visit("points")
-    base = there.hash
-    there.look()
-    monkeypatch.setattr("calibrant.bundle.versions.os.access", lambda *_: False)
-    sent = there.send("save", rule="0", threshold="0.5")
-    assert sent.status_code == 503
-    assert "not writable" in text_of(sent)
-    assert there.hash == base
-    assert there.events() == []
-
-
-def test_without_a_record_nothing_is_changed(visit, monkeypatch):
-    there = visit("points")
-    base = there.hash
-    there.look()
-
-    def away(*_, **__):
-        raise StoreUnavailable("the store is away: try again.")
-
-    monkeypatch.setattr(type(there.service.store.events), "add", away)
-    assert there.send("save", rule="0", threshold="0.5").status_code == 503
-    assert there.hash == there.service.slot.current.hash == base
-    assert len(Versions(there.folder).all()) == 1
-
-
-def test_a_change_that_fails_after_it_was_announced_is_told_in_the_trail(visit, monkeypatch):
-    there = visit("points")
-    base = there.hash
-    there.look()
-
-    def full(*_, **__):
-        raise OSError(28, "No space left on device")
-
-    monkeypatch.setattr("calibrant.bundle.versions.take_place", full)
-    sent = there.send("save", rule="0", threshold="0.5")
-    assert sent.status_code == 503
-    assert "No space left" in text_of(sent)
-    assert there.hash == base
-    assert [each.kind for each in there.events()] == ["change_failed", "point_saved"]
-    assert "Failed. This did not happen" in text_of(there.look())
-
-
-def test_a_thousand_targets_are_enough(visit, monkeypatch):
-    there = visit("one point")
-    monkeypatch.setattr("calibrant.serving.console.thresholds_tried.MOST_TARGETS", 2)
-    for hold in ("precision>=0.75", "precision>=0.7"):
-        there.try_target(hold)
-    sent = there.send("target", hold="precision>=0.6", rule="0")
-    assert sent.status_code == 422
-    assert "hardly any error is left" in text_of(sent)
-    assert len(there.events("target_tried")) == 2
-    there.try_target("precision>=0.75")  # a repeat is
-
-
-def test_weights_that_no_promise_can_rest_on_are_told_and_nothing_is_recorded(visit):
-    rows = calib_rows()
-    light = type(rows)(rows.logits, rows.codes, np.where(rows.codes == 0, 0.5, 1.0))
-    there = visit("no points", rows=light)
-    sent = there.send("target", hold="precision>=0.7", rule="0")
-    assert sent.status_code == 422
-    assert "none can be below 1" in text_of(sent)
-    assert there.events() == []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
 
@@ -13,6 +14,7 @@ from calibrant.serving.console.entrance import (
     asked_address,
     checked_form,
     keep_session,
+    known_visitor,
     ready,
     sent_form,
     session_of,
@@ -23,6 +25,7 @@ from calibrant.serving.console.forms import Form
 from calibrant.serving.console.pages import go_to, page
 from calibrant.serving.problems import Problem
 from calibrant.serving.routes.requests import service_of
+from calibrant.serving.waiting import within
 
 __all__ = ["login_page", "router"]
 
@@ -33,7 +36,7 @@ router = APIRouter(prefix="/console", include_in_schema=False)
 async def login(request: Request) -> Response:
     """Show the form for a key."""
     await ready(request)
-    if not service_of(request).settings.keys_needed:
+    if await known_visitor(request) is not None:
         return go_to(_next(Form.of_query(request)))
     return login_page(request)
 
@@ -42,6 +45,8 @@ async def login(request: Request) -> Response:
 async def log_in(request: Request) -> Response:
     """Begin a visit with a key; the visitor goes on to the page they wanted."""
     await ready(request)
+    if await known_visitor(request) is not None:  # logged in from another window meanwhile
+        return go_to("/console")
     waiting = session_of(request)
     if waiting is None:
         why = "the page waited too long, or your browser keeps no cookies: try again."
@@ -62,8 +67,13 @@ async def log_in(request: Request) -> Response:
 
 @router.post("/logout")
 async def log_out(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
-    """End a visit."""
+    """End a visit for good: a copy of its cookie opens nothing any more."""
     await sent_form(request, seen)
+    service, session = service_of(request), seen.session
+    expires = datetime.fromtimestamp(session.expires, UTC)
+    await within(
+        service.settings.timeout, lambda: service.store.visits.end(session.id, expires=expires)
+    )
     response = go_to("/console/login")
     keep_session(request, response, None)
     return response
@@ -83,7 +93,10 @@ def login_page(
     """
     sessions = sessions_of(request)
     # The form has a session of its own, so that no other page can log somebody in.
-    waiting = sessions.begin(None)
+    # It stays the same as long as its cookie is there, for several windows may wait.
+    waiting = session_of(request)
+    if waiting is None or waiting.key is not None:
+        waiting = sessions.begin(None)
     token = sessions.csrf(waiting)
     request.state.begun = waiting
     asked = form or Form.of_query(request)

@@ -28,10 +28,16 @@ function follow() {
   unit.value = saturated ? "log-odds" : "probability";
 }
 
+// A number that is typed is taken as it is.
+function take(event) {
+  if (!Number.isFinite(event.target.valueAsNumber)) return;
+  field.value = event.target.value;
+  unit.value = document.getElementById("unit-0").textContent === "Threshold" ? "probability" : "log-odds";
+}
+
 if (field) {
   slider.addEventListener("input", follow);
-  for (const id of ["number-0", "back-0"]) {
-    // threshold.js, which came first, has moved the slider by then.
-    document.getElementById(id)?.addEventListener(id === "back-0" ? "click" : "input", follow);
-  }
+  document.getElementById("number-0").addEventListener("input", take);
+  // By then threshold.js, which came first, has moved the slider.
+  document.getElementById("back-0")?.addEventListener("click", follow);
 }

@@ -49,6 +49,12 @@ def upgrade() -> None:
         *(_whole("predictions"), _whole("labels"), _whole("outcomes")),
         _primary_key("erasures", "id"),
     )
+    op.create_table(
+        "ended_visits",
+        *(_text("id"), _moment("expires")),
+        _primary_key("ended_visits", "id"),
+        _short("ended_visits", "id"),
+    )
     op.create_table("settings", _text("name"), _text("value"), _primary_key("settings", "name"))
 
 

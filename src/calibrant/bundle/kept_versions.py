@@ -1,4 +1,4 @@
-"""The versions of a bundle that are kept: their folders, which share big files, and their seals."""
+"""The versions of a bundle that are kept: their folders, which share big files with each other."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ __all__ = [
     "SHORT",
     "Version",
     "copied",
+    "files_alike",
     "is_copy",
     "kept_versions",
     "seal_of",
@@ -99,20 +100,45 @@ def kept_versions(place: Path) -> Iterator[Version]:
             yield found
 
 
-def copied(source: Path, names: Iterable[str], target: Path) -> None:
-    """Put files of a bundle into another folder; big ones are shared where the disk can.
+def copied(
+    source: Path, names: Iterable[str], target: Path, *, same: Mapping[str, Path] | None = None
+) -> None:
+    """Put files of a bundle into another folder; bytes, times and rights are those of the source.
 
-    Bytes, times and rights are those of the source.
+    Parameters
+    ----------
+    source, names, target : which files, and where they go
+    same : for names, files of kept versions with the same bytes, which are shared where the disk
+        can. The folder that serves shares nothing: others may write into its files
     """
     for name in names:
-        if name not in _UNSHARED:
+        if same is not None and name in same:
             with suppress(OSError):  # another disk, or one that cannot share
-                os.link((source / name).resolve(), target / name)  # the file, not a link to it
+                os.link(same[name], target / name)
                 continue
         shutil.copy2(source / name, target / name)
         synced(target / name)
     take_rights(source, target)
     synced(target)
+
+
+def files_alike(place: Path, files: Mapping[str, str]) -> dict[str, Path]:
+    """Find big files in kept versions that are the same, byte for byte.
+
+    Parameters
+    ----------
+    place : the versions folder
+    files : names and hashes
+    """
+    found: dict[str, Path] = {}
+    for version in kept_versions(place):
+        for name, digest in version.manifest["files"].items():
+            if name in _UNSHARED or name in found or files.get(name) != digest:
+                continue
+            with suppress(OSError):
+                if sha256_of(version.path / name) == digest:
+                    found[name] = version.path / name
+    return found
 
 
 def take_rights(source: Path, target: Path) -> None:

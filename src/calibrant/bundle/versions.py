@@ -18,6 +18,7 @@ from calibrant.bundle.kept_versions import (
     SHORT,
     Version,
     copied,
+    files_alike,
     is_copy,
     kept_versions,
     seal_of,
@@ -241,7 +242,8 @@ def _kept(folder: Path, place: Path, base: str) -> Iterator[None]:
     there = is_copy(path, folder, manifest)
     if not there:
         with _draft(place) as draft:
-            copied(folder, [*manifest["files"], MANIFEST], draft)
+            same = files_alike(place, manifest["files"])
+            copied(folder, [*manifest["files"], MANIFEST], draft, same=same)
             shutil.rmtree(path, ignore_errors=True)  # a damaged one
             os.rename(draft, path)
             synced(place)

@@ -60,6 +60,7 @@ def make_app(service: Service) -> FastAPI:
         try:
             yield
         finally:
+            console.close()
             await service.stop()
 
     app = _App(
@@ -70,7 +71,7 @@ def make_app(service: Service) -> FastAPI:
     handle_problems(app)
     for router in ROUTERS:
         app.include_router(router)
-    Console(app, service)
+    console = Console(app, service)
     app.add_api_route(
         "/docs", lambda: HTMLResponse(api_page(app.openapi())), include_in_schema=False
     )

@@ -42,7 +42,7 @@ def test_nothing_that_is_handed_on_tells_where_the_files_of_a_study_lay(images):
     shipped += [path for path in (folder / "run/bundle").iterdir() if path.suffix != ".safetensors"]
     assert {"manifest.json", "card.md", "report.html"} <= {path.name for path in shipped}
     for path in shipped:
-        assert str(folder) not in path.read_text(), path.name
+        assert str(folder).encode() not in path.read_bytes(), path.name
     assert any(note.startswith("logs.npz: classes has 3 names") for note in result.notes)
     assert any("The weights in logs.npz were not used" in note for note in result.notes)
     assert (result.config["data"], result.config["golden"]) == ("logs.npz", "golden.npz")

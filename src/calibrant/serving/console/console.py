@@ -13,6 +13,7 @@ from calibrant.serving.console.pages import page, to_login
 from calibrant.serving.console.routes import ROUTERS
 from calibrant.serving.console.routes.login import login_page
 from calibrant.serving.console.sessions import Sessions
+from calibrant.serving.console.workshop import Workshop
 from calibrant.serving.problems import Problem
 from calibrant.serving.service import Service
 
@@ -32,13 +33,19 @@ class Console:
     Attributes
     ----------
     sessions : makes and reads the cookies of visits
+    workshop : computes pages that take long
     """
 
     def __init__(self, app: FastAPI, service: Service) -> None:
         self.sessions = Sessions(service.store.keyed_hash)
+        self.workshop = Workshop()
         app.state.console = self
         for router in ROUTERS:
             app.include_router(router)
+
+    def close(self) -> None:
+        """Compute no more pages."""
+        self.workshop.close()
 
     def has(self, path: str) -> bool:
         """Tell whether an address is one of the console's."""

@@ -16,6 +16,7 @@ from calibrant.errors import CalibrantError
 from calibrant.serving.bodies import read_body
 from calibrant.serving.console.forms import Form
 from calibrant.serving.console.sessions import LIFETIME, Session, Sessions
+from calibrant.serving.console.workshop import Workshop
 from calibrant.serving.problems import Problem
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.service import Service
@@ -35,6 +36,7 @@ __all__ = [
     "session_of",
     "sessions_of",
     "visitor",
+    "workshop_of",
 ]
 
 LOGIN = "/console/login"
@@ -147,6 +149,12 @@ async def checked_form(request: Request, session: Session) -> Form:
 def sessions_of(request: Request) -> Sessions:
     """Return what makes and reads the sessions of a service."""
     found: Sessions = request.app.state.console.sessions
+    return found
+
+
+def workshop_of(request: Request) -> Workshop:
+    """Return where the long computations of pages are made."""
+    found: Workshop = request.app.state.console.workshop
     return found
 
 

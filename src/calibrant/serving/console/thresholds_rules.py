@@ -60,7 +60,7 @@ class Choice:
         """What lists call it."""
         if self.of is None:
             return "predictions of any class"
-        return f"{self.of} (rows that are cleared)" if self.clears else str(self.of)
+        return f"{self.of} (cleared)" if self.clears else str(self.of)
 
 
 @dataclass(frozen=True)

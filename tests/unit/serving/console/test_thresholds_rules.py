@@ -51,7 +51,7 @@ def test_without_points_any_threshold_could_be_and_of_two_classes_the_second_is_
 def test_a_band_has_two_thresholds(packed):
     made = packed([band()], classes=("no", "yes"))
     assert [(each.code, each.title) for each in choices_of(made)] == [
-        ("1", "yes"), ("1c", "yes (rows that are cleared)"), ("0", "no"),
+        ("1", "yes"), ("1c", "yes (cleared)"), ("0", "no"),
     ]  # fmt: skip
 
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import JSONResponse, Response
 
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.entrance import Visitor, visitor
+from calibrant.serving.console.entrance import Visitor, visitor, workshop_of
 from calibrant.serving.console.forms import Form
 from calibrant.serving.console.overview import (
     MOST_AUDITED,
@@ -39,7 +39,7 @@ async def overview_page(
     name = form.choice("window", WINDOWS) or next(iter(WINDOWS))
     own = form.choice("bundle", ["current", "all"]) != "all"
     served = service.slot.current
-    found = await within(
+    found = await workshop_of(request).do(
         service.settings.timeout, lambda: _gathered(service.store, served, name, own=own)
     )
     send = sending(served, str(request.base_url), needs_key=service.settings.keys_needed)

@@ -142,11 +142,11 @@ class _Month:
 
     def __init__(self, n: int) -> None:
         rng = np.random.default_rng(7)
+        self._begin = datetime.now(UTC) - timedelta(days=DAYS)
         hours = np.arange(24 * DAYS)
-        weights = 1.2 + np.cos((hours % 24 - 14) / 24 * 2 * np.pi)
+        weights = 1.2 + np.cos((self._begin.hour + hours - 14) / 24 * 2 * np.pi)
         per_hour = rng.multinomial(n, weights / weights.sum())
         self._seconds = np.sort(np.repeat(hours * 3600.0, per_hour) + rng.random(n) * 3600)
-        self._begin = datetime.now(UTC) - timedelta(days=DAYS)
         self.n, self.which = n, rng.integers(MESSAGES, size=n)
         self.unit = rng.integers(min(UNITS, n), size=n)
 

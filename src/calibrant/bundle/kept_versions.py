@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import shutil
+import threading
+from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
@@ -13,7 +15,7 @@ from typing import Any, Self
 
 from calibrant.bundle.exchange import synced
 from calibrant.bundle.files import MANIFEST, read_strictly, sha256_of
-from calibrant.bundle.manifest import sealed
+from calibrant.bundle.manifest import read_manifest, sealed
 from calibrant.errors import BundleError
 
 __all__ = [
@@ -45,14 +47,16 @@ class Version:
     created : when it was packed or, where it was made by a change, changed
     path : where it is
     current : whether it is the one in the bundle's folder
-    manifest : everything that its manifest says
+    change : what was told of the change that made it; None where it was packed
+    changes : how many changes led to it
     """
 
     hash: str
     created: datetime
     path: Path
     current: bool
-    manifest: Mapping[str, Any] = field(repr=False, compare=False)
+    change: Mapping[str, Any] | None = field(repr=False, compare=False)
+    changes: int = field(repr=False, compare=False)
 
     @property
     def id(self) -> str:
@@ -60,26 +64,71 @@ class Version:
         return self.hash[:SHORT]
 
     @property
-    def change(self) -> Mapping[str, Any] | None:
-        """What was told of the change that made it; None where it was packed."""
-        found = _changes(self.manifest)
-        return found[-1] if found else None
+    def manifest(self) -> Mapping[str, Any]:
+        """Everything that its manifest says, read anew; `BundleError` where it is damaged."""
+        return read_manifest(self.path)
 
     @classmethod
     def at(cls, path: Path, *, current: bool) -> Self | None:
         """Read the version of a folder; None where there is no manifest with a right seal.
 
-        The other files are not looked at: that is done where they are needed.
+        The other files are not looked at: that is done where they are needed. A manifest that is
+        the same file as before is not read again.
         """
-        manifest = _manifest(path)
-        if manifest is None:
+        found = _KNOWN.at(path)
+        if found is None:
             return None
-        return cls(manifest["sha256"], _created(manifest), path, current, manifest)
+        return cls(found.hash, found.created, path, current, found.change, found.changes)
 
     @property
     def rank(self) -> tuple[datetime, int]:
         """What sorts versions by their age, also within one second."""
-        return self.created, len(_changes(self.manifest))
+        return self.created, self.changes
+
+
+@dataclass(frozen=True)
+class _Told:
+    """The little that lists of versions need of a manifest."""
+
+    hash: str
+    created: datetime
+    change: Mapping[str, Any] | None
+    changes: int
+
+
+class _Known:
+    """What manifests say, by their files: reading all of them for each page would take long."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._told: OrderedDict[Path, tuple[tuple[int, ...], _Told]] = OrderedDict()
+
+    def at(self, folder: Path) -> _Told | None:
+        """Return what the manifest of a folder says; None where its seal is not right."""
+        path = folder / MANIFEST
+        # Looked at before it is read: what is written meanwhile is then read again.
+        is_now = _identity(path)
+        with self._lock:
+            before = self._told.get(path)
+            if before is not None and before[0] == is_now:
+                self._told.move_to_end(path)
+                return before[1]
+        manifest = _manifest(folder)
+        with self._lock:
+            self._told.pop(path, None)
+            if manifest is None or is_now is None:
+                return None
+            changes = _changes(manifest)
+            last = changes[-1] if changes else None
+            told = _Told(manifest["sha256"], _created(manifest), last, len(changes))
+            self._told[path] = (is_now, told)
+            while len(self._told) > self._most:
+                self._told.popitem(last=False)
+        return told
+
+
+_KNOWN = _Known(10_000)
+"""Of this process; one entry takes about a kilobyte."""
 
 
 def seal_of(folder: Path) -> str | None:
@@ -132,7 +181,8 @@ def files_alike(place: Path, files: Mapping[str, str]) -> dict[str, Path]:
     """
     found: dict[str, Path] = {}
     for version in kept_versions(place):
-        for name, digest in version.manifest["files"].items():
+        manifest = _manifest(version.path) or {"files": {}}
+        for name, digest in manifest["files"].items():
             if name in _UNSHARED or name in found or files.get(name) != digest:
                 continue
             with suppress(OSError):
@@ -175,6 +225,17 @@ def version_named(place: Path, digest: str) -> Path:
             "bundle again."
         )
     return path
+
+
+def _identity(path: Path) -> tuple[int, ...] | None:
+    """Return what changes when a file is replaced or written anew; None where there is none."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return (
+        found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size,
+    )  # fmt: skip
 
 
 def _manifest(folder: Path) -> dict[str, Any] | None:

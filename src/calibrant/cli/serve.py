@@ -125,6 +125,7 @@ def _tell(service: Service, address: str, *, json: bool) -> None:
         )
         return
     say(f"Serving bundle {served.id} ({served.name}) on {address}, described at {address}/docs.")
+    say(f"For people: {address}/console")
     say(f"Predictions go on record in {service.store.url}. {_about_keys(service)}")
     say("Ctrl-C stops it.")
 

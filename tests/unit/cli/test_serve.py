@@ -176,6 +176,7 @@ def test_what_it_says_to_people(cli, bundle, tmp_path, monkeypatch):
     assert result.stdout == (
         f"Serving bundle {id} (returns) on http://127.0.0.1:8000, described at "
         "http://127.0.0.1:8000/docs.\n"
+        "For people: http://127.0.0.1:8000/console\n"
         f"Predictions go on record in sqlite:///{tmp_path}/calibrant.db. No key is needed here.\n"
         "Ctrl-C stops it.\n"
     )

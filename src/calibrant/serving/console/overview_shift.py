@@ -27,6 +27,7 @@ __all__ = [
     "Scope",
     "Scores",
     "at_calibration",
+    "is_known",
     "scope_of",
     "shifted",
 ]
@@ -54,6 +55,11 @@ class AtCalibration:
 
 
 _KNOWN: WeakKeyDictionary[Bundle, AtCalibration | None] = WeakKeyDictionary()
+
+
+def is_known(bundle: Bundle) -> bool:
+    """Tell whether the calibrate rows of a bundle were scored already."""
+    return bundle in _KNOWN
 
 
 def at_calibration(bundle: Bundle) -> AtCalibration | None:

@@ -28,6 +28,7 @@ from calibrant.serving.console.thresholds_rules import (
     Current,
     choices_of,
     current_of,
+    positions_told,
     promised,
     together_of,
 )
@@ -149,6 +150,7 @@ def explored(look: Look, rows: AskedRows) -> dict[str, Any] | None:
         "costs": _cost_words(view),
         "tried": None if look.tried is None else _tried_data(look, look.tried, rows),
         "threshold": _typed(view),
+        "positions": positions_told(look.served.bundle, look.choice, look.decides_on),
     }
 
 
@@ -216,6 +218,7 @@ def _tried_data(look: Look, tried: Tried, rows: AskedRows) -> dict[str, Any]:
         "together": None if tried.together is None else _few(tried.together),
         "together_before": None if tried.together_before is None else _few(tried.together_before),
         "lowered": tried.together != tried.together_before and tried.together_before is not None,
+        "positions": positions_told(look.served.bundle, tried.choice, "raw"),
         "compared": _compared(look, tried, rows),
     }
 

@@ -22,6 +22,7 @@ from calibrant.serving.console.thresholds_rules import (
     confidence_of,
     current_of,
     points_after,
+    positions_told,
     promised,
     together_of,
 )
@@ -68,8 +69,15 @@ class Change:
             old = threshold_words(current.rule.point.threshold, current.rule.point.logit)
             moved = f"the threshold for {about} went from {old} to {new}"
         if self.tried is None:
-            return f"{moved}; it was set by hand and carries no promise"
-        return f"{moved}, which keeps {self.tried.asked.text}"
+            moved += "; it was set by hand and carries no promise"
+        else:
+            moved += f", which keeps {self.tried.asked.text}"
+        positions = positions_told(served.bundle, self.choice, self.decides_on)
+        return (
+            f"{moved}; for requests that ask for a point by number, {positions}"
+            if positions
+            else moved
+        )
 
     @property
     def details(self) -> dict[str, Any]:

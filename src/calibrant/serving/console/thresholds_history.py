@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any, Self
 
-from calibrant.bundle.versions import Versions
+from calibrant.bundle.versions import Version, Versions
 from calibrant.errors import CalibrantError, InputError
 from calibrant.reports.threshold_words import class_words
 from calibrant.reports.words import sentence
 from calibrant.serving.console.targets import AskedTarget
 from calibrant.serving.console.thresholds_changes import FAILED, RESTORED, SAVED
+from calibrant.serving.console.thresholds_trail import fates
 from calibrant.serving.service import Service
 from calibrant.store import Event, Store
 
-__all__ = ["Names", "trail_rows", "tried_rows", "version_rows"]
+__all__ = ["History", "Names", "trail_rows", "tried_rows"]
 
 _MOST = 50
 _LOCAL = "local visitor"
@@ -40,30 +43,74 @@ class Names:
         return self._known[key]
 
 
-def version_rows(service: Service) -> tuple[list[dict[str, Any]], str]:
-    """Return every version, newest first, and what is wrong where they cannot be read."""
-    try:
-        found = Versions(service.settings.bundle).all()
-    except (CalibrantError, OSError) as error:
-        return [], sentence(str(error))
-    rows = [
-        {
-            "hash": each.hash,
-            "id": each.id,
-            "at": each.created,
-            "current": each.hash == service.slot.current.hash,
-            "what": _sentence((each.change or {}).get("what") or "packed"),
-            "by": _text((each.change or {}).get("by")),
-            "reason": _text((each.change or {}).get("reason")),
-        }
-        for each in found[:_MOST]
-    ]
-    return rows, "" if found else "There is no bundle in the folder any more."
+@dataclass(frozen=True)
+class History:
+    """The versions of a bundle.
+
+    Parameters
+    ----------
+    found : all of them, newest first
+    fault : what is wrong where they cannot be read
+    """
+
+    found: Sequence[Version]
+    fault: str = ""
+
+    @classmethod
+    def of(cls, service: Service) -> Self:
+        """Read the versions of the bundle of a service."""
+        try:
+            found = Versions(service.settings.bundle).all()
+        except (CalibrantError, OSError) as error:
+            return cls((), sentence(str(error)))
+        return cls(found, "" if found else "There is no bundle in the folder any more.")
+
+    @property
+    def holds(self) -> str | None:
+        """The hash of the bundle in the folder."""
+        return next((each.hash for each in self.found if each.current), None)
+
+    def rows(self, served: str, *, every: bool) -> list[dict[str, Any]]:
+        """Return the versions that the page lists, newest first.
+
+        Those that somebody may want to go back to are always there: the version that serves, the
+        one that was packed last, and the first of all.
+
+        Parameters
+        ----------
+        served : hash of the version that serves
+        every : whether to list all, instead of the newest
+        """
+        packed = next((each.hash for each in self.found if each.change is None), None)
+        always = {served, packed, *(each.hash for each in self.found[-1:])}
+        return [
+            {
+                "hash": each.hash,
+                "id": each.id,
+                "at": each.created,
+                "current": each.hash == served,
+                "what": _sentence((each.change or {}).get("what") or "packed"),
+                "by": _text((each.change or {}).get("by")),
+                "reason": _text((each.change or {}).get("reason")),
+            }
+            for i, each in enumerate(self.found)
+            if every or i < _MOST or each.hash in always
+        ]
 
 
-def trail_rows(store: Store, subject: str, names: Names) -> list[dict[str, Any]]:
-    """Return the latest changes of a bundle, newest first; failed ones too."""
+def trail_rows(store: Store, subject: str, names: Names, history: History) -> list[dict[str, Any]]:
+    """Return the latest changes of a bundle, newest first; those that did not happen too.
+
+    Parameters
+    ----------
+    store : where events are
+    subject : name of the bundle
+    names : of who made them
+    history : its versions, read before
+    """
     found = store.events.latest(kinds=[SAVED, RESTORED, FAILED], subject=subject, limit=_MOST)
+    kept = {each.hash for each in history.found}
+    doubts = fates(found, holds=history.holds, kept=kept, now=datetime.now(UTC))
     return [
         {
             "at": each.at,
@@ -72,7 +119,7 @@ def trail_rows(store: Store, subject: str, names: Names) -> list[dict[str, Any]]
             "reason": _text(each.details.get("reason")),
             "before": (each.before or "")[:12],
             "after": (each.after or "")[:12],
-            "failed": each.kind == FAILED,
+            "mark": "Failed." if each.kind == FAILED else doubts.get(each.id, ""),
         }
         for each in found
     ]

@@ -12,6 +12,8 @@ from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import DecidesOn, Rule
 from calibrant.bundle.scores import GivenScores
 from calibrant.errors import InputError
+from calibrant.reports.threshold_words import class_words
+from calibrant.serving.console.targets import together_after
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 
 __all__ = [
@@ -22,6 +24,7 @@ __all__ = [
     "confidence_of",
     "current_of",
     "points_after",
+    "positions_told",
     "promised",
     "together_of",
 ]
@@ -154,6 +157,9 @@ def points_after(
 ) -> list[BundlePoint]:
     """Return a bundle's points with one threshold changed; the new one decides.
 
+    Requests may ask for a point by its position, so all keep theirs where that can be; see
+    `positions_told`.
+
     Parameters
     ----------
     bundle : as it is now
@@ -163,20 +169,62 @@ def points_after(
     """
     points, made = list(bundle.points), BundlePoint(point, decides_on)
     current = current_of(bundle, choice)
+    place = _place_of(bundle, choice, decides_on)
     if current is None:
-        # Before the first that acts on its class, or it would be an alternative to that one.
-        acting = (i for i, each in enumerate(points) if choice.name in each.acts_on)
-        points.insert(next(acting, len(points)), made)
+        points.insert(place, made)
         return points
     old = points[current.entry]
     if isinstance(old.result, Band):
-        points[current.entry] = BundlePoint(
+        made = BundlePoint(
             _band_after(old.result, point, choice.clears, old.decides_on, decides_on), decides_on
         )
-        return points
-    rest = _without(old, choice.name, bundle)
-    points[current.entry : current.entry + 1] = [made] if rest is None else [rest, made]
+    elif isinstance(old.result, OperatingPoints) and len(old.rules) > 1:
+        if place != current.entry:
+            points[current.entry] = _without(old, old.result, choice.name, bundle)
+            points.insert(place, made)
+            return points
+        made = _with(old, old.result, choice.name, point, bundle)
+    points[current.entry] = made
     return points
+
+
+def positions_told(bundle: Bundle, choice: Choice, decides_on: DecidesOn) -> str:
+    """Say what a change means for requests that ask for a point by its position.
+
+    Parameters
+    ----------
+    bundle : as it is now
+    choice : the threshold that would change
+    decides_on : the scores that the new one would look at
+    """
+    current, last = current_of(bundle, choice), len(bundle.points)
+    place, found = _place_of(bundle, choice, decides_on), []
+    if place == last if current is None else place == current.entry:
+        return ""
+    if current is not None:
+        found.append(f"point {current.entry} does not act on {class_words(choice.of)} any more")
+    found.append(f"the new threshold is point {place}")
+    if place < last:
+        further = ", and so on" if place < last - 1 else ""
+        found.append(f"what was point {place} is point {place + 1}{further}")
+    return "; ".join(found)
+
+
+def _place_of(bundle: Bundle, choice: Choice, decides_on: DecidesOn) -> int:
+    """Return the position where a new threshold goes: that of the old one, or a new one.
+
+    A new one is the last, but comes before every other that acts on its class, or it would be an
+    alternative to that one and decide nothing.
+    """
+    current = current_of(bundle, choice)
+    if current is not None:
+        old = bundle.points[current.entry]
+        alike = old.decides_on == decides_on and _names(old.classes) == _names(bundle.classes)
+        if alike or len(old.rules) == 1 or isinstance(old.result, Band):
+            return current.entry
+    first = 0 if current is None else current.entry + 1
+    acting = (i for i, each in enumerate(bundle.points) if choice.name in each.acts_on)
+    return next((i for i in acting if i >= first), len(bundle.points))
 
 
 def _band_after(
@@ -202,18 +250,40 @@ def _band_after(
     return Band(upper, lower, confidence, decided)
 
 
-def _without(old: BundlePoint, name: str | None, bundle: Bundle) -> BundlePoint | None:
-    """Return what remains of a point without one class; None where nothing does."""
-    if not isinstance(old.result, OperatingPoints):
-        return None
-    whole = old.result
+def _with(
+    old: BundlePoint,
+    whole: OperatingPoints,
+    name: str | None,
+    point: OperatingPoint,
+    bundle: Bundle,
+) -> BundlePoint:
+    """Return a point of several classes with the threshold of one of them changed."""
+    before = {_name(of): each for of, each in whole.points.items()}[name]
+    points = {of: point if _name(of) == name else each for of, each in whole.points.items()}
+    added = before.guarantee is None and point.guarantee is not None
+    promises = promised(bundle.points) + added
+    confidence = whole.confidence
+    if added and point.confidence is not None:
+        confidence = together_after(confidence, point.confidence, promises=promises, added=True)
+    if all(each.guarantee is None for each in points.values()):
+        confidence = None
+    made = replace(old, result=OperatingPoints(points, whole.unreachable, confidence))
+    return _counted(made, bundle)
+
+
+def _without(
+    old: BundlePoint, whole: OperatingPoints, name: str | None, bundle: Bundle
+) -> BundlePoint:
+    """Return what remains of a point of several classes without one of them."""
     points = {of: each for of, each in whole.points.items() if _name(of) != name}
-    if not points:
-        return None
-    failed = {of: each for of, each in whole.unreachable.items() if _name(of) != name}
-    rest = OperatingPoints(points, failed, whole.confidence)
-    twice = _flagged_twice(replace(old, result=rest), bundle)
-    return replace(old, result=replace(rest, flagged_twice=twice))
+    made = replace(old, result=OperatingPoints(points, whole.unreachable, whole.confidence))
+    return _counted(made, bundle)
+
+
+def _counted(point: BundlePoint, bundle: Bundle) -> BundlePoint:
+    """Count anew the labelled rows that more than one class flags."""
+    assert isinstance(point.result, OperatingPoints)
+    return replace(point, result=replace(point.result, flagged_twice=_flagged_twice(point, bundle)))
 
 
 def _flagged_twice(point: BundlePoint, bundle: Bundle) -> int:
@@ -226,6 +296,10 @@ def _flagged_twice(point: BundlePoint, bundle: Bundle) -> int:
     given = GivenScores("logits", bundle.calib.logits)
     said = point.verdicts(given, log_probs, bundle.classes)
     return int((np.sum([acts for acts, _ in said], axis=0) > 1).sum())
+
+
+def _names(classes: Iterable[Any]) -> list[str]:
+    return [str(each) for each in classes]
 
 
 def _name(of: Any) -> str | None:

@@ -19,6 +19,7 @@ from calibrant.serving.console.overview import (
     past_of,
 )
 from calibrant.serving.console.overview_sending import sending
+from calibrant.serving.console.overview_shift import is_known
 from calibrant.serving.console.overview_traffic import WINDOWS, Window
 from calibrant.serving.console.pages import page
 from calibrant.serving.routes.requests import service_of
@@ -39,9 +40,10 @@ async def overview_page(
     name = form.choice("window", WINDOWS) or next(iter(WINDOWS))
     own = form.choice("bundle", ["current", "all"]) != "all"
     served = service.slot.current
-    found = await workshop_of(request).do(
-        service.settings.timeout, lambda: _gathered(service.store, served, name, own=own)
-    )
+    seconds = service.settings.timeout
+    if not is_known(served.bundle):  # its calibrate rows are scored once, which takes a while
+        await workshop_of(request).do(seconds, lambda: past_of(served.bundle))
+    found = await within(seconds, lambda: _gathered(service.store, served, name, own=own))
     send = sending(served, str(request.base_url), needs_key=service.settings.keys_needed)
     return page(
         request, looks, "overview.html.j2", own=own, windows=WINDOWS, send=send,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
 from typing import Annotated, Any
@@ -15,7 +15,7 @@ from starlette.responses import Response
 from calibrant.errors import InputError
 from calibrant.reports.words import sentence
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.entrance import Visitor, sent_form, visitor
+from calibrant.serving.console.entrance import Visitor, sent_form, visitor, workshop_of
 from calibrant.serving.console.forms import Form
 from calibrant.serving.console.pages import go_to, page
 from calibrant.serving.console.targets import AskedTarget, read_target
@@ -29,10 +29,10 @@ from calibrant.serving.console.thresholds import (
 )
 from calibrant.serving.console.thresholds_changes import Change, restore, save
 from calibrant.serving.console.thresholds_history import (
+    History,
     Names,
     trail_rows,
     tried_rows,
-    version_rows,
 )
 from calibrant.serving.console.thresholds_rows import AskedRows
 from calibrant.serving.console.thresholds_rules import Choice, choices_of
@@ -44,7 +44,6 @@ from calibrant.serving.console.thresholds_tried import (
 from calibrant.serving.problems import Problem
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.service import Service
-from calibrant.serving.waiting import within
 from calibrant.thresholds.operating_point import OperatingPoint
 
 __all__ = ["router"]
@@ -53,10 +52,14 @@ router = APIRouter(prefix="/console", include_in_schema=False)
 
 _HOME = "/console/thresholds"
 _LONGEST = 500
+_TRIES = "label"
+"""Who may try targets: each uses up some of what the rows can prove, for everybody."""
+
 _DONE = {
-    "saved": "The new threshold is saved and serves now.",
-    "restored": "The earlier version is back and serves now.",
+    "saved": ("The new threshold is saved and serves now.", "The new threshold is saved"),
+    "restored": ("The earlier version is back and serves now.", "The earlier version is back"),
 }
+"""What was done: where it serves, and where it does not."""
 _STALE = (
     "the bundle was changed since you loaded the page: load it again and look whether your change "
     "still makes sense; nothing was changed."
@@ -75,12 +78,12 @@ class _Typed:
 async def thresholds(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
     """Show a threshold, what every other one would do, and what was tried and changed."""
     service, query = service_of(request), Form.of_query(request)
-    data = await within(service.settings.timeout, lambda: _shown(service, query))
+    data = await workshop_of(request).do(service.settings.timeout, lambda: _shown(service, query))
     return _page(request, seen, data)
 
 
 @router.post("/thresholds/target")
-async def target(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
+async def target(request: Request, seen: Annotated[Visitor, Depends(visitor(_TRIES))]) -> Response:
     """Write down that a target is tried, then lead to what comes of it."""
     service, form = service_of(request), await sent_form(request, seen)
     key = None if seen.key is None else seen.key.id
@@ -97,7 +100,7 @@ async def target(request: Request, seen: Annotated[Visitor, Depends(visitor())])
             typed = _Typed(typed.text, sentence(problem.detail))
         return None, _shown(service, form, typed)
 
-    address, data = await within(service.settings.timeout, tried)
+    address, data = await workshop_of(request).do(service.settings.timeout, tried)
     return _page(request, seen, data) if address is None else go_to(address)
 
 
@@ -135,6 +138,14 @@ async def go_back(
     return go_to(_address(done="restored", version=made[:12]))
 
 
+@router.get("/thresholds/target")
+@router.get("/thresholds/save")
+@router.get("/thresholds/restore")
+async def after_reload() -> Response:
+    """Lead whoever loads the address of a form, as browsers do with old tabs, to the page."""
+    return go_to(_HOME)
+
+
 def _page(request: Request, seen: Visitor, data: Mapping[str, Any]) -> Response:
     wrong = data["typed"].fault or data["look"].costs.fault
     return page(
@@ -143,6 +154,7 @@ def _page(request: Request, seen: Visitor, data: Mapping[str, Any]) -> Response:
         "thresholds.html.j2",
         status=HTTPStatus.UNPROCESSABLE_ENTITY if wrong else HTTPStatus.OK,
         may_save=seen.may("admin"),
+        may_try=seen.may(_TRIES),
         **data,
     )
 
@@ -154,7 +166,10 @@ def _shown(service: Service, form: Form, typed: _Typed | None = None) -> dict[st
     rows, no_rows = rows_of(served)
     look = _look(service, served, rows, form, with_tried=typed is None)
     names = Names(store)
-    versions, versions_fault = version_rows(service)
+    history = History.of(service)  # before the trail, which tells what became of it
+    trail = trail_rows(store, served.name, names, history)
+    every = form.fields.get("versions") == "all"
+    versions = history.rows(served.hash, every=every)
     return {
         "look": look,
         "choices": choices_of(served.bundle),
@@ -163,11 +178,12 @@ def _shown(service: Service, form: Form, typed: _Typed | None = None) -> dict[st
         "explored": None if rows is None else explored(look, rows),
         "points": points_data(look),
         "typed": typed or _Typed("" if look.tried is None else look.tried.asked.text),
-        "done": _DONE.get(form.fields.get("done", "")),
+        "done": _done(service, form, {each.id for each in history.found}),
         "tried_before": [] if rows is None else tried_rows(all_tried(store, rows), names),
         "versions": versions,
-        "versions_fault": versions_fault,
-        "trail": trail_rows(store, served.name, names),
+        "more_versions": len(history.found) - len(versions),
+        "versions_fault": history.fault,
+        "trail": trail,
     }
 
 
@@ -187,6 +203,23 @@ def _catch_up(service: Service, version: str | None) -> None:
     """Look for the version that was just saved: another process may have answered then."""
     if version and version != service.slot.current.id:
         service.slot.look()
+
+
+def _done(service: Service, form: Form, known: Collection[str]) -> str | None:
+    """Say what was done, and whether it serves; nothing of a version that is not there."""
+    version, served = form.fields.get("version", ""), service.slot.current
+    serves, only_saved = _DONE.get(form.fields.get("done", ""), (None, None))
+    if version == served.id:
+        return serves
+    if only_saved is None or version not in known:
+        return None
+    if service.slot.refused is None:
+        return f"{only_saved} as version {version}; version {served.id} serves now."
+    why = service.slot.refused.rstrip(".")
+    return (
+        f"{only_saved} as version {version}, but it does not serve yet, for {why}. Version "
+        f"{served.id} goes on."
+    )
 
 
 def _try_target(service: Service, form: Form, key: str | None) -> str:
@@ -215,8 +248,11 @@ def _asked(form: Form, choice: Choice) -> AskedTarget:
 
 def _unchanged(service: Service, form: Form) -> Served:
     """Return the bundle; refuse a form that was made for another version of it."""
+    base = form.text("base")
+    if base != service.slot.current.hash:
+        service.slot.look()  # another process may have saved what the form is about
     served = service.slot.current
-    if form.text("base") != served.hash:
+    if base != served.hash:
         raise Problem(HTTPStatus.CONFLICT, _STALE)
     return served
 

@@ -28,6 +28,7 @@ __all__ = [
     "Visitor",
     "asked_address",
     "checked_form",
+    "form_of",
     "keep_session",
     "known_visitor",
     "login_address",
@@ -140,10 +141,15 @@ async def checked_form(request: Request, session: Session) -> Form:
     # Browsers say where a request came from, in a header that no page can set.
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Problem(HTTPStatus.FORBIDDEN, _OUTDATED)
-    form = Form.of_body(await read_body(request.headers, request.receive, _LARGEST, _FORM))
+    form = await form_of(request)
     if not sessions_of(request).is_csrf(session, form.fields.get("csrf", "")):
         raise Problem(HTTPStatus.FORBIDDEN, _OUTDATED)
     return form
+
+
+async def form_of(request: Request) -> Form:
+    """Read a form, whoever made it."""
+    return Form.of_body(await read_body(request.headers, request.receive, _LARGEST, _FORM))
 
 
 def sessions_of(request: Request) -> Sessions:

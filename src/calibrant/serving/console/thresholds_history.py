@@ -109,8 +109,12 @@ def trail_rows(store: Store, subject: str, names: Names, history: History) -> li
     history : its versions, read before
     """
     found = store.events.latest(kinds=[SAVED, RESTORED, FAILED], subject=subject, limit=_MOST)
-    kept = {each.hash for each in history.found}
-    doubts = fates(found, holds=history.holds, kept=kept, now=datetime.now(UTC))
+    was_there = {each.hash for each in history.found}
+    now = datetime.now(UTC)
+    doubts = fates(found, holds=history.holds, was_there=was_there, now=now)
+    if doubts:  # a version that decided something was there too, even where it was not kept
+        was_there |= {each.hash for each in store.bundles.all(manifests=False)}
+        doubts = fates(found, holds=history.holds, was_there=was_there, now=now)
     return [
         {
             "at": each.at,

@@ -25,18 +25,18 @@ _GRACE = timedelta(seconds=30)
 
 
 def fates(
-    events: Sequence[Event], *, holds: str | None, kept: Collection[str], now: datetime
+    events: Sequence[Event], *, holds: str | None, was_there: Collection[str], now: datetime
 ) -> Mapping[str, str]:
     """Say of which announced changes it is not certain that they happened; by ids of events.
 
     A change happened where the next one begins with what it made, or the folder holds that, or it
-    was kept as a version. One that failed while the service went on has an event that says so.
+    is known to have been there. One that failed while the service went on has an event that says so.
 
     Parameters
     ----------
     events : changes of one bundle, newest first
     holds : hash of the bundle in the folder, read before the events; None where there is none
-    kept : hashes of the versions that are kept
+    was_there : hashes of versions that were in the folder: they are kept, or decided something
     now : to see whether the newest change may still be under way
     """
     found: dict[str, str] = {}
@@ -51,7 +51,7 @@ def fates(
             continue
         if failures[change]:
             failures[change] -= 1  # that event tells it
-        elif told := _fate(each, following, holds, kept, now):
+        elif told := _fate(each, following, holds, was_there, now):
             found[each.id] = told
         following = each
     return found
@@ -61,11 +61,11 @@ def _fate(
     event: Event,
     following: Event | None,
     holds: str | None,
-    kept: Collection[str],
+    was_there: Collection[str],
     now: datetime,
 ) -> str:
     # Going back leads to a version that was kept before, so that one being there says nothing.
-    if event.kind == SAVED and event.after in {holds, *kept}:
+    if event.kind == SAVED and event.after in {holds, *was_there}:
         return ""
     then = holds if following is None else following.before
     if then in (None, event.after):

@@ -175,6 +175,24 @@ def test_two_windows_may_wait_for_a_login(guarded):
     assert guarded.get("/console", follow_redirects=False).status_code == 200
 
 
+def test_another_key_needs_a_logout_first(guarded):
+    csrf = csrf_of(guarded.get("/console/login"))
+    log_in(guarded, guarded.tokens["label"])
+    data = {"key": guarded.tokens["admin"], "csrf": csrf}
+    page = guarded.post("/console/login", data=data, follow_redirects=False)
+    assert page.status_code == 409
+    assert "log out first" in page.text
+    assert "label key" in guarded.get("/console").text
+
+
+def test_the_login_page_ends_no_visit_of_a_key_whose_rate_is_used_up(guarded):
+    _, token = guarded.service.store.keys.add("slow", "admin", rate=6)
+    log_in(guarded, token)
+    page = guarded.get("/console/login", follow_redirects=False)
+    assert page.status_code == 429
+    assert "set-cookie" not in page.headers
+
+
 def test_behind_a_proxy_that_speaks_https_the_cookie_never_goes_over_plain_http(guarded):
     page = guarded.get("/console/login", headers={"X-Forwarded-Proto": "https"})
     assert "Secure" in page.headers["set-cookie"]

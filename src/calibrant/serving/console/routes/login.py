@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
@@ -10,11 +11,12 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from calibrant.serving.console.entrance import (
+    LoginNeeded,
     Visitor,
     asked_address,
     checked_form,
+    form_of,
     keep_session,
-    known_visitor,
     ready,
     sent_form,
     session_of,
@@ -26,6 +28,7 @@ from calibrant.serving.console.pages import go_to, page
 from calibrant.serving.problems import Problem
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.waiting import within
+from calibrant.store.keys import TOKEN
 
 __all__ = ["login_page", "router"]
 
@@ -36,17 +39,19 @@ router = APIRouter(prefix="/console", include_in_schema=False)
 async def login(request: Request) -> Response:
     """Show the form for a key."""
     await ready(request)
-    if await known_visitor(request) is not None:
-        return go_to(_next(Form.of_query(request)))
-    return login_page(request)
+    try:
+        await visitor()(request)
+    except LoginNeeded:
+        return login_page(request)
+    return go_to(_next(Form.of_query(request)))
 
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
     """Begin a visit with a key; the visitor goes on to the page they wanted."""
     await ready(request)
-    if await known_visitor(request) is not None:  # logged in from another window meanwhile
-        return go_to("/console")
+    with suppress(LoginNeeded):
+        return await _logged_in_already(request, await visitor()(request))
     waiting = session_of(request)
     if waiting is None:
         why = "the page waited too long, or your browser keeps no cookies: try again."
@@ -109,6 +114,19 @@ def login_page(
         why=why[:1].upper() + why[1:],
         next=_next(asked) if on_login else _return_to(request),
         token=token,
+    )
+
+
+async def _logged_in_already(request: Request, seen: Visitor) -> Response:
+    """Answer a login from a second window: with the same key it leads on, and changes nothing."""
+    form = await form_of(request)
+    token = TOKEN.fullmatch(form.raw("key", most=200).strip())
+    if seen.key is None or (token is not None and token[1] == seen.key.id):
+        return go_to(_next(form))
+    raise Problem(
+        HTTPStatus.CONFLICT,
+        f"you are logged in already, with the key {seen.name!r}: log out first, then log in with "
+        "another key.",
     )
 
 

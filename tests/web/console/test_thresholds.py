@@ -157,10 +157,9 @@ def test_a_page_of_an_earlier_version_saves_nothing(abroad, guarded):
     assert decided_by(guarded, ACTED[0]) == pytest.approx(0.91)
 
 
-@pytest.mark.parametrize("role", ["predict", "label"])
-def test_only_an_admin_saves_or_goes_back(abroad, guarded, role):
+def test_only_an_admin_saves_or_goes_back(abroad, guarded):
     before = served(guarded)
-    page = abroad(PAGE, role=role)
+    page = abroad(PAGE, role="label")
     try_target(page, "precision>=0.61")
     assert "Certified" in result(page)
     assert "role admin" in result(page)
@@ -172,11 +171,25 @@ def test_only_an_admin_saves_or_goes_back(abroad, guarded, role):
         (SAVE, {"base": before["hash"], "rule": "", "threshold": "0.5"}),
         (RESTORE, {"base": before["hash"], "version": before["hash"]}),
     ):
-        with abroad.expecting(path, 403):
-            send(page, path, **fields)
-        assert "nothing was changed" in page.locator("main").inner_text()
+        refused(abroad, page, path, **fields)
     assert served(guarded) == before
     assert guarded.store.events.latest(kinds=["point_saved"]) == past
+
+
+def test_a_key_for_predictions_uses_up_no_error(abroad, guarded):
+    page = abroad(PAGE, role="predict")
+    assert page.get_by_label("Target for").count() == 0
+    assert "role label or admin" in page.locator("main").inner_text()
+    before = kinds(guarded)
+    refused(abroad, page, TARGET, hold=REACHED, rows=guarded.slot.current.bundle.calib.hash)
+    assert kinds(guarded) == before
+
+
+def refused(visit, page, path, **fields):
+    """Send what the visitor's key is not for."""
+    with visit.expecting(path, 403):
+        send(page, path, **fields)
+    assert "nothing was changed" in page.locator("main").inner_text()
 
 
 def test_a_form_without_its_token_saves_nothing(abroad, guarded):

@@ -30,7 +30,7 @@ def fates(
     """Say of which announced changes it is not certain that they happened; by ids of events.
 
     A change happened where the next one begins with what it made, or the folder holds that, or it
-    is known to have been there. One that failed while the service went on has an event that says so.
+    is known to have been there. One that failed while the service went on has its own event.
 
     Parameters
     ----------

@@ -74,12 +74,15 @@ def test_going_back_to_what_is_not_there_changes_nothing(visit, fields, status):
     assert there.events() == []
 
 
-@pytest.mark.parametrize("role", ["predict", "label"])
-def test_other_roles_may_try_but_neither_save_nor_go_back(serving, tmp_path, role):
+def logged_in(serving, tmp_path, role):
     client = serving(bundle(tmp_path / "returns").path, need_key=True)
     key, token = client.service.store.keys.add("Ann", role)
     log_in(client, token)
-    there = Visit(client)
+    return Visit(client), key
+
+
+def test_whoever_labels_may_try_but_neither_save_nor_go_back(serving, tmp_path):
+    there, key = logged_in(serving, tmp_path, "label")
     base = there.hash
     told = text_of(there.try_target("precision>=0.75"))
     assert "log in with a key of the role admin" in told
@@ -91,6 +94,22 @@ def test_other_roles_may_try_but_neither_save_nor_go_back(serving, tmp_path, rol
     assert there.send("restore", version="0" * 64, base=base).status_code == 403
     assert there.hash == base
     assert len(there.events()) == 1
+
+
+def test_a_key_of_a_program_uses_up_no_error(serving, tmp_path):
+    there, _ = logged_in(serving, tmp_path, "predict")
+    told = text_of(there.look())
+    assert "To try a target, log in with a key of the role label or admin" in told
+    assert "Try it on these rows" not in told
+    csrf = there.client.get("/console/try")  # which has a form
+    there.page = csrf
+    calib = there.service.slot.current.bundle.calib.hash
+    sent = there.send("target", hold="precision>=0.75", rule="0", rows=calib)
+    assert sent.status_code == 403
+    assert "needs 'label'" in text_of(sent)
+    for what in ("save", "restore"):
+        assert there.send(what, base=there.hash).status_code == 403
+    assert there.events() == []
 
 
 def test_somebody_saved_meanwhile(visit):

@@ -14,6 +14,7 @@ from calibrant.serving.console.thresholds_rules import (
     confidence_of,
     current_of,
     points_after,
+    positions_told,
     promised,
     together_of,
 )
@@ -34,6 +35,10 @@ def packed(tmp_path):
 def acted(points):
     """Return for each point the classes it acts on and its thresholds."""
     return [[(each.point.of, each.point.threshold) for each in entry.rules] for entry in points]
+
+
+def raw(of, threshold):
+    return BundlePoint(point(of, threshold), "raw")
 
 
 def test_thresholds_that_decide_come_first(packed):
@@ -76,16 +81,90 @@ def test_a_new_class_comes_last(packed):
     made = packed([point("defect", 0.7)])
     after = points_after(made, OTHER, point("other", 0.9), "raw")
     assert acted(after) == [[("defect", 0.7)], [("other", 0.9)]]
+    assert positions_told(made, OTHER, "raw") == ""
 
 
-def test_one_of_several_classes_is_taken_out_and_its_new_point_decides(packed):
+def test_one_of_several_classes_changes_inside_its_point(packed):
     several = points_of(point("defect", 0.7), point("parts", 0.6), unreachable=["other"])
     made = packed([several, point("parts", 0.5)])
-    after = points_after(made, PARTS, point("parts", 0.9), "raw")
-    assert acted(after) == [[("defect", 0.7)], [("parts", 0.9)], [("parts", 0.5)]]
+    after = points_after(made, DEFECT, point("defect", 0.9), "raw")
+    assert acted(after) == [[("defect", 0.9), ("parts", 0.6)], [("parts", 0.5)]]
     assert set(after[0].result.unreachable) == {"other"}
+    assert after[0].result.confidence == 0.95
+    assert positions_told(made, DEFECT, "raw") == ""
     new = packed(after, force=True)
+    assert current_of(new, DEFECT).rule.point.threshold == 0.9
+    assert new.is_alternative(1)
+
+
+def test_of_two_classes_that_flag_a_row_the_more_probable_one_decides_as_before(tmp_path):
+    rows = calib_rows()
+    low = [replace(point(of, 0.2), n=len(rows)) for of in NAMES]
+    made = pack(tmp_path / "b", points=[points_of(*low)], classes=NAMES, calib=rows)
+    after = points_after(made, DEFECT, point("defect", 0.25), "raw")
+    new = pack(tmp_path / "c", points=after, classes=NAMES, calib=rows)
+    before, now = (each.decide(logits=rows.logits) for each in (made, new))
+    both = now.acts.sum(axis=1) > 1
+    assert both.sum() > 10
+    assert (now.acted_as[both] == before.acted_as[both]).all()
+    assert (now.acted_as[both] == now.label[both]).all()
+    assert now.rules == before.rules
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "together"),
+    [
+        (without_promise("parts", 0.6), point("parts", 0.9), 0.925),
+        (point("parts", 0.6), point("parts", 0.9), 0.95),
+        (point("parts", 0.6), without_promise("parts", 0.9), 0.95),
+    ],
+)
+def test_what_several_classes_promise_together_counts_a_promise_that_is_added(
+    packed, old, new, together
+):
+    made = packed([points_of(point("defect", 0.7), old)])
+    (after,) = points_after(made, PARTS, new, "raw")
+    assert after.result.confidence == pytest.approx(together)
+
+
+def test_several_classes_without_any_promise_have_no_confidence(packed):
+    made = packed([points_of(without_promise("defect", 0.7), point("parts", 0.6))])
+    (after,) = points_after(made, PARTS, without_promise("parts", 0.9), "raw")
+    assert after.result.confidence is None
+
+
+def test_a_class_that_looks_at_other_scores_is_taken_out_and_comes_last(packed):
+    several = BundlePoint(points_of(point("defect", 0.7), point("parts", 0.6)), "calibrated")
+    made = packed([several, raw("other", 0.5)], calibrator=temperature(2.0))
+    after = points_after(made, PARTS, point("parts", 0.9), "raw")
+    assert acted(after) == [[("defect", 0.7)], [("other", 0.5)], [("parts", 0.9)]]
+    assert [each.decides_on for each in after] == ["calibrated", "raw", "raw"]
+    assert positions_told(made, PARTS, "calibrated") == ""
+    assert positions_told(made, PARTS, "raw") == (
+        "point 0 does not act on class “parts” any more; the new threshold is point 2"
+    )
+
+
+def test_a_class_that_is_taken_out_comes_before_its_alternatives_and_that_is_told(packed):
+    several = BundlePoint(points_of(point("defect", 0.7), point("parts", 0.6)), "calibrated")
+    points = [several, raw("other", 0.5), raw("parts", 0.5), raw("other", 0.4)]
+    made = packed(points, calibrator=temperature(2.0))
+    after = points_after(made, PARTS, point("parts", 0.9), "raw")
+    assert acted(after)[:3] == [[("defect", 0.7)], [("other", 0.5)], [("parts", 0.9)]]
+    assert after[3:] == list(made.points[2:])
+    told = positions_told(made, PARTS, "raw")
+    assert "the new threshold is point 2; what was point 2 is point 3, and so on" in told
+    new = packed(after, calibrator=temperature(2.0), force=True)
     assert current_of(new, PARTS).rule.point.threshold == 0.9
+    assert [new.is_alternative(i) for i in range(5)] == [False, False, False, True, True]
+
+
+def test_classes_in_another_order_are_not_mixed(packed):
+    other = ("parts", "defect", "other")
+    several = points_of(point("defect", 0.7, classes=other), point("parts", 0.6, classes=other))
+    made = packed([several])
+    after = points_after(made, PARTS, point("parts", 0.9), "raw")
+    assert [each.classes for each in after] == [other, NAMES]
 
 
 def test_the_last_of_several_classes_leaves_nothing_behind(packed):
@@ -97,6 +176,8 @@ def test_the_last_of_several_classes_leaves_nothing_behind(packed):
 def test_a_class_that_only_an_alternative_acts_on_gets_a_point_that_decides(packed):
     made = packed([point("defect", 0.7), points_of(point("defect", 0.6), point("parts", 0.6))])
     assert current_of(made, PARTS) is None
+    told = positions_told(made, PARTS, "raw")
+    assert told == "the new threshold is point 1; what was point 1 is point 2"
     new = packed(points_after(made, PARTS, point("parts", 0.9), "raw"), force=True)
     assert current_of(new, PARTS).rule.point.threshold == 0.9
     assert current_of(new, DEFECT).rule.point.threshold == 0.7
@@ -107,9 +188,13 @@ def test_rows_that_several_classes_flag_are_counted_anew(tmp_path):
     made = bundle(tmp_path / "b", "several classes", rows=rows)
     low = [replace(point(of, 0.2), n=len(rows)) for of in NAMES]
     made = pack(tmp_path / "c", points=[points_of(*low)], classes=NAMES, calib=rows)
-    after = points_after(made, OTHER, point("other", 0.9), "raw")
-    acts = [each.act(logits=rows.logits) for each in low[:2]]
-    assert after[0].result.flagged_twice == int((acts[0] & acts[1]).sum()) > 0
+    changed = [*low[:2], replace(point("other", 0.4), n=len(rows))]
+    after = points_after(made, OTHER, changed[2], "raw")
+    acts = sum(each.act(logits=rows.logits).astype(int) for each in changed)
+    assert after[0].result.flagged_twice == int((acts > 1).sum()) > 0
+    apart = points_after(made, OTHER, changed[2], "calibrated")
+    acts = sum(each.act(logits=rows.logits).astype(int) for each in low[:2])
+    assert apart[0].result.flagged_twice == int((acts > 1).sum()) > 0
 
 
 def test_predictions_of_any_class_have_one_threshold(packed):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Request
@@ -65,6 +65,10 @@ _STALE = (
     "still makes sense; nothing was changed."
 )
 
+_WAITED = "another change is being made: try again in a moment; nothing was changed."
+
+Made = TypeVar("Made")
+
 
 @dataclass(frozen=True)
 class _Typed:
@@ -117,7 +121,7 @@ async def save_point(
         change = _asked_change(service, served, form)
         return save(service, seen, change, base=served, reason=reason), change.choice.code
 
-    made, code = await asyncio.to_thread(saved)  # however long: half a change would be worse
+    made, code = await _in_turn(request, saved)
     return go_to(_address(rule=code, done="saved", version=made[:12]))
 
 
@@ -134,7 +138,7 @@ async def go_back(
         served = _unchanged(service, form)
         return restore(service, seen, version, base=served, reason=reason)
 
-    made = await asyncio.to_thread(restored)
+    made = await _in_turn(request, restored)
     return go_to(_address(done="restored", version=made[:12]))
 
 
@@ -144,6 +148,25 @@ async def go_back(
 async def after_reload() -> Response:
     """Lead whoever loads the address of a form, as browsers do with old tabs, to the page."""
     return go_to(_HOME)
+
+
+async def _in_turn(request: Request, change: Callable[[], Made]) -> Made:
+    """Make a change in a thread, however long it takes: half a change would be worse.
+
+    Other changes wait for it here and not in threads of their own, which others need.
+    """
+    state = request.app.state
+    if not hasattr(state, "threshold_changes"):
+        state.threshold_changes = asyncio.Lock()
+    turn: asyncio.Lock = state.threshold_changes
+    try:
+        await asyncio.wait_for(turn.acquire(), service_of(request).settings.timeout)
+    except TimeoutError:
+        raise Problem.busy(_WAITED) from None
+    try:
+        return await asyncio.to_thread(change)
+    finally:
+        turn.release()
 
 
 def _page(request: Request, seen: Visitor, data: Mapping[str, Any]) -> Response:

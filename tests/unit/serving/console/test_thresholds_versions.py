@@ -1,0 +1,200 @@
+"""Versions on the Thresholds page: the way back, whether what was saved serves, and reloads."""
+
+import asyncio
+import re
+
+import pytest
+from tests.unit.serving.console.conftest import log_in
+from tests.unit.serving.console.thresholds_bundles import bundle
+from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
+
+from calibrant.bundle import kept_versions
+from calibrant.bundle.versions import Versions
+from calibrant.serving.problems import Problem
+
+
+@pytest.fixture
+def visit(serving, tmp_path):
+    """Visit the page of a bundle of a kind."""
+
+    def begin(kind="points", **options):
+        return Visit(serving(bundle(tmp_path / "returns", kind, **options).path))
+
+    return begin
+
+
+def saved(there, n):
+    """Save versions from outside; return their hashes."""
+    versions, base, made = Versions(there.folder), there.hash, []
+    points = there.service.slot.current.bundle.points
+    for i in range(n):
+        base = versions.save_points(points, base=base, told={"what": f"{i}"}, begin=lambda _: None)
+        made.append(base)
+    return made
+
+
+def listed(page):
+    return re.findall(r"<p><b>([0-9a-f]{12})</b>", page.text)
+
+
+def test_the_first_version_and_the_one_that_serves_are_always_listed(visit, monkeypatch):
+    monkeypatch.setattr("calibrant.serving.console.thresholds_history._MOST", 3)
+    there = visit("one point")
+    first = there.hash
+    made = saved(there, 6)
+    there.service.reload()
+    page = there.look(rule="0")
+    assert listed(page) == [each[:12] for each in (*made[:-4:-1], first)]
+    assert "3 more versions are not listed here." in text_of(page)
+    assert "/console/thresholds?rule=0&amp;versions=all#versions" in page.text
+    every = there.look(rule="0", versions="all")
+    assert listed(every) == [each[:12] for each in (*made[::-1], first)]
+    assert "not listed here" not in text_of(every)
+    assert there.send("restore", version=made[1]).status_code == 303
+    page = there.look()
+    assert listed(page) == [each[:12] for each in (*made[:-4:-1], made[1], first)]
+    assert f"{made[1][:12]} serves now" in text_of(page)
+
+
+def test_manifests_of_versions_are_read_once(visit, monkeypatch):
+    there = visit("one point")
+    made = saved(there, 4)
+    there.service.reload()
+    there.look()
+    read = []
+    strictly = "calibrant.bundle.kept_versions.read_strictly"
+    from calibrant.bundle.files import read_strictly
+
+    monkeypatch.setattr(strictly, lambda path: read.append(path) or read_strictly(path))
+    assert len(listed(there.look())) == 5
+    assert read == []
+    (there.folder.parent / "returns.versions" / made[0][:12] / "manifest.json").write_text("{}")
+    assert made[0][:12] not in listed(there.look())
+    assert len(read) == 1
+
+
+def test_few_manifests_are_remembered_where_there_are_many(visit, monkeypatch):
+    known = kept_versions._Known(2)
+    monkeypatch.setattr(kept_versions, "_KNOWN", known)
+    there = visit("one point")
+    saved(there, 4)
+    for _ in range(2):
+        assert len(listed(there.look())) == 5
+        assert len(known._told) == 2
+
+
+def test_what_was_saved_is_said_to_serve_only_where_it_does(visit):
+    there = visit("points")
+    first = there.hash
+    there.look(rule="0")
+    there.save(rule="0", threshold="0.6", tried=None)
+    new, words = there.hash, "The new threshold is saved and serves now."
+    assert words in text_of(there.page)
+    assert words not in text_of(there.look(done="saved"))
+    assert "is saved" not in text_of(there.look(done="saved", version="<b>x"))
+    assert 'role="status"><p>' not in there.look(done="other", version=new[:12]).text
+    there.look()
+    assert there.send("restore", version=first).status_code == 303
+    told = text_of(there.look(done="saved", version=new[:12]))
+    assert words not in told
+    assert f"saved as version {new[:12]}; version {first[:12]} serves now." in told
+
+
+def test_what_was_saved_and_is_refused_says_why(visit, monkeypatch):
+    there = visit("points")
+    first = there.hash
+    there.look(rule="0")
+
+    def too_big(bundle):
+        raise MemoryError("no room")
+
+    monkeypatch.setattr("calibrant.serving.bundle_slot._try_out", too_big)
+    told = text_of(there.save(rule="0", threshold="0.6", tried=None))
+    assert there.service.slot.current.hash == first != there.hash
+    assert "serves now." not in told.partition("Which threshold?")[0]
+    assert f"saved as version {there.hash[:12]}, but it does not serve yet, for the bundle" in told
+    assert f"(MemoryError: no room). Version {first[:12]} goes on." in told
+
+
+def test_a_form_about_what_another_process_saved_is_taken(visit):
+    there = visit("points")
+    there.look(rule="0")
+    (made,) = saved(there, 1)
+    assert there.service.slot.current.hash != made
+    there.save(rule="0", threshold="0.6", tried=None, base=made)
+    assert there.events("point_saved")[0].before == made
+
+
+@pytest.mark.parametrize("what", ["target", "save", "restore"])
+def test_the_address_of_a_form_leads_to_the_page(visit, what):
+    sent = visit().client.get(f"{HOME}/{what}", follow_redirects=False)
+    assert (sent.status_code, sent.headers["location"]) == (303, HOME)
+
+
+def test_the_page_and_targets_are_computed_where_nobody_else_waits(visit, monkeypatch):
+    there = visit("points")
+    there.look()
+
+    async def full(*_):
+        raise Problem.busy("the workshop is full.")
+
+    workshop = there.client.app.state.console.workshop
+    monkeypatch.setattr(workshop, "do", full)
+    assert there.send("target", hold="precision>=0.75", rule="0").status_code == 503
+    assert there.events() == []
+    assert there.client.get(HOME).status_code == 503
+    assert there.send("save", rule="0", threshold="0.6").status_code == 303
+
+
+def test_a_change_waits_for_another_one_without_a_thread(visit, monkeypatch):
+    there = visit("points")
+    there.look()
+    base = there.hash
+
+    async def busy():
+        there.client.app.state.threshold_changes = asyncio.Lock()
+        await there.client.app.state.threshold_changes.acquire()
+
+    there.client.portal.call(busy)
+    object.__setattr__(there.service.settings, "timeout", 0.2)
+    sent = there.send("save", rule="0", threshold="0.6")
+    assert sent.status_code == 503
+    assert "Another change is being made" in text_of(sent)
+    assert there.hash == base
+    there.client.app.state.threshold_changes.release()
+    object.__setattr__(there.service.settings, "timeout", 30.0)
+    for threshold in ("0.6", "0.7"):
+        there.look()
+        assert there.send("save", rule="0", threshold=threshold).status_code == 303
+
+
+def test_positions_that_must_change_are_told_before_saving_and_in_the_event(serving, tmp_path):
+    from tests.unit.serving.console.thresholds_bundles import NAMES, calib_rows, certified
+
+    from calibrant.bundle import pack
+    from calibrant.thresholds import OperatingPoints
+
+    rows = calib_rows()
+    defect, parts = (certified(rows, of, share=0.5) for of in NAMES[:2])
+    both = OperatingPoints({"defect": defect, "parts": parts}, {}, 0.95)
+    made = pack(tmp_path / "returns", points=[defect, both], classes=NAMES, calib=rows)
+    there = Visit(serving(made.path))
+    page = text_of(there.look(rule="1"))
+    words = "the new threshold is point 1; what was point 1 is point 2"
+    assert page.count(words) == 1
+    assert text_of(there.try_target("precision>=0.75", "1")).count(words) == 2
+    assert words not in text_of(there.look(rule="0"))
+    there.look(rule="1")
+    there.save(rule="1", threshold="0.6", tried=None)
+    (event,) = there.events("point_saved")
+    assert event.details["what"].endswith(f"for requests that ask for a point by number, {words}")
+
+
+def test_other_visitors_see_no_way_back(serving, tmp_path):
+    client = serving(bundle(tmp_path / "returns").path, need_key=True)
+    log_in(client, client.service.store.keys.add("Ann", "label")[1])
+    there = Visit(client)
+    saved(there, 1)
+    page = there.look()
+    assert len(listed(page)) == 2
+    assert "Go back to" not in page.text

@@ -268,10 +268,11 @@ def _stored(connection: Connection, ids: list[str]) -> dict[str, LoggedRequest]:
 
 
 def _leading(asked: dict[str, str]) -> str | None:
-    """Choose the condition whose index is walked; None where it is the one of all columns."""
-    if "unit" in asked:
-        return "unit"
-    return next(iter(asked)) if len(asked) == 1 else None
+    """Choose the condition whose index is walked; None where it is the one of all rows.
+
+    The others are then told by the same index. Most often classes are the rarest of the three.
+    """
+    return next((name for name in ("unit", "label", "decision", "use_case") if name in asked), None)
 
 
 def _unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:

@@ -170,9 +170,9 @@ predictions = Table(
     # are left out cost a look into the index only, however many they are.
     Index(None, "at", "score", "label", "decision", "use_case"),
     Index(None, "unit", "at"),
-    Index(None, "use_case", "at", "score"),
-    Index(None, "label", "at", "score"),
-    Index(None, "decision", "at", "score"),
+    Index(None, "use_case", "at", "score", "label", "decision"),
+    Index(None, "label", "at", "score", "decision", "use_case"),
+    Index(None, "decision", "at", "score", "label", "use_case"),
 )
 
 

@@ -24,7 +24,8 @@ def rows_of(file):
 
 
 def test_a_prediction_comes_out_with_all_that_is_known_of_it(store, tmp_path):
-    (one,) = put(store, row(at=hours(1), unit="customer-17", key="abc123abc123", branch=None))
+    given = {"unit": "customer-17", "key": "abc123abc123", "branch": None, "asked_point": 2}
+    (one,) = put(store, row(at=hours(1), **given))
     told = [outcome(one, at=hours(3), text="accepted"), outcome(one, "call", at=hours(2))]
     store.outcomes.add(told, [label(one, at=hours(9)), label(one, "bad", at=hours(4))])
     assert store.export(tmp_path / "out.parquet") == 1

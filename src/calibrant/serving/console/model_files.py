@@ -15,7 +15,7 @@ REPORT = "report.html"
 """The report of the study that made a bundle."""
 
 _LACKING: Mapping[str, str] = {
-    REPORT: "calibrant study and calibrant demo write bundles with one, where plotly is installed",
+    REPORT: "calibrant train and calibrant demo write bundles with one, where plotly is installed",
 }
 
 

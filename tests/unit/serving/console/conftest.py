@@ -13,7 +13,8 @@ def csrf_of(page):
 
 
 def log_in(client, token, **fields):
-    """Log a client in by the form, as a browser would."""
+    """Log a client in by the form, as a new browser would."""
+    client.cookies.clear()
     csrf = csrf_of(client.get("/console/login"))
     data = {"key": token, "csrf": csrf, **fields}
     return client.post("/console/login", data=data, follow_redirects=False)

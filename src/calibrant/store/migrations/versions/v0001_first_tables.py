@@ -81,9 +81,9 @@ def _create_predictions() -> None:
     for columns in (
         ["at", "score", "label", "decision", "use_case"],
         ["unit", "at"],
-        ["use_case", "at", "score"],
-        ["label", "at", "score"],
-        ["decision", "at", "score"],
+        ["use_case", "at", "score", "label", "decision"],
+        ["label", "at", "score", "decision", "use_case"],
+        ["decision", "at", "score", "label", "use_case"],
     ):
         op.create_index(f"ix_predictions_{'_'.join(columns)}", "predictions", columns)
 

@@ -10,13 +10,12 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.sql.expression import UnaryExpression
-from sqlalchemy.sql.operators import custom_op
 
 from calibrant.errors import InputError, StoreError, UnknownBundle
 from calibrant.store.database import Database
 from calibrant.store.guarding import lacks_its_parent
 from calibrant.store.inserting import insert_first, insert_rest
+from calibrant.store.leading import leading, unindexed
 from calibrant.store.records import Logged, LoggedRequest, Prediction
 from calibrant.store.schema import predictions
 from calibrant.store.spans import span
@@ -174,35 +173,33 @@ class PredictionLog:
         """
         if not 1 <= limit <= _MOST:
             raise InputError(f"limit must be between 1 and {_MOST:,}, got {limit}.")
-        table, sqlite = predictions.c, self._database.dialect == "sqlite"
-        bounds = [
-            None if min_score is None else table.score >= min_score,
-            None if max_score is None else table.score <= max_score,
-            None if since is None else table.at >= since,
-            None if until is None else table.at < until,
-        ]
+        table = predictions.c
         equal = {
             "unit": unit, "use_case": use_case, "label": label, "decision": decision,
             "bundle": bundle, "branch": branch, "key": key,
         }  # fmt: skip
         asked = {name: value for name, value in equal.items() if value is not None}
-        led = _leading(asked)
-        for name, value in asked.items():
-            column = table[name] if name == led or not sqlite else _unindexed(table[name])
-            bounds.append(column == value)
-        query = select(*_FIELDS).where(*(bound for bound in bounds if bound is not None))
+        within = _bounds(table.score, min_score, max_score)
         with self._database.read() as connection:
-            if before is not None:
-                query = query.where(_after(connection, before))
-            if unit is None and (asked or (min_score, max_score) != (None, None)):
+            hours = None
+            if unit is None and (asked or within):
                 hours = span(
                     connection, bundle=bundle, label=label, decision=decision,
                     scores=(min_score, max_score),
                 )  # fmt: skip
                 if hours is None:
                     return []
-                query = query.where(table.at >= hours[0], table.at < hours[1])
-            newest = query.order_by(table.at.desc(), table.id.desc()).limit(limit)
+            led, free = None, self._database.dialect == "postgresql"
+            if not free:
+                led = leading(connection, asked, within)
+            at = table.at if free or led != "score" else unindexed(table.at)
+            query = select(*_FIELDS).where(*within, *_times(at, (since, until), hours))
+            for name, value in asked.items():
+                column = table[name] if free or name == led else unindexed(table[name])
+                query = query.where(column == value)
+            if before is not None:
+                query = query.where(_after(connection, before, at))
+            newest = query.order_by(at.desc(), table.id.desc()).limit(limit)
             return [Prediction(*row) for row in connection.execute(newest)]
 
 
@@ -267,27 +264,31 @@ def _stored(connection: Connection, ids: list[str]) -> dict[str, LoggedRequest]:
     return {id: LoggedRequest(id, hashes[id], tuple(rows)) for id, rows in found.items()}
 
 
-def _leading(asked: dict[str, str]) -> str | None:
-    """Choose the condition whose index is walked; None where it is the one of all rows.
-
-    The others are then told by the same index. Most often classes are the rarest of the three.
-    """
-    return next((name for name in ("unit", "label", "decision", "use_case") if name in asked), None)
-
-
-def _unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Keep SQLite from choosing a column's index: it has no figures to choose by."""
-    return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
+def _bounds(
+    column: ColumnElement[Any], low: float | None, high: float | None
+) -> list[ColumnElement[bool]]:
+    """Return the conditions that a column lies between two values, both of which it may be."""
+    found = [None if low is None else column >= low, None if high is None else column <= high]
+    return [each for each in found if each is not None]
 
 
-def _after(connection: Connection, id: str) -> ColumnElement[bool]:
+def _times(
+    at: ColumnElement[Any], *spans: tuple[datetime | None, datetime | None] | None
+) -> list[ColumnElement[bool]]:
+    """Return the conditions that a moment lies in each span, from its first moment to its last."""
+    known = [each for each in spans if each is not None]
+    since = [at >= first for first, _ in known if first is not None]
+    return since + [at < last for _, last in known if last is not None]
+
+
+def _after(connection: Connection, id: str, at: ColumnElement[Any]) -> ColumnElement[bool]:
     """Return what rows further down than the prediction `id` have in common."""
     table = predictions.c
-    at = connection.execute(select(table.at).where(table.id == id)).scalar_one_or_none()
-    if at is None:
+    seen = connection.execute(select(table.at).where(table.id == id)).scalar_one_or_none()
+    if seen is None:
         raise InputError(
             f"before={id!r} is not the id of a prediction; it may have been erased: begin again "
             "with the newest."
         )
     # In two parts, for an index has `at` and not `id`.
-    return and_(table.at <= at, or_(table.at < at, table.id < id))
+    return and_(at <= seen, or_(at < seen, table.id < id))

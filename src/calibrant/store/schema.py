@@ -173,6 +173,7 @@ predictions = Table(
     Index(None, "use_case", "at", "score", "label", "decision"),
     Index(None, "label", "at", "score", "decision", "use_case"),
     Index(None, "decision", "at", "score", "label", "use_case"),
+    Index(None, "score"),
 )
 
 

@@ -486,11 +486,26 @@ def test_the_length_of_a_page_has_bounds(store, limit):
         ({"label": "late", "decision": "act"}, "label_at_score"),
         ({"use_case": "returns", "decision": "act"}, "decision_at_score"),
         ({"label": "late", "min_score": 0.1}, "label_at_score"),
-        ({"max_score": 0.1, "since": START}, "at_score"),
+        ({"max_score": 0.1, "since": START}, "score"),
         ({"unit": "a", "label": "late", "min_score": 0.1}, "unit_at"),
     ],
 )
 def test_sqlite_walks_the_index_that_answers_soonest(tmp_path, asked, index):
+    check_index(tmp_path, asked, index)
+
+
+@pytest.mark.parametrize(
+    ("asked", "index"),
+    [({"max_score": 0.1}, "at_score"), ({"use_case": "returns", "max_score": 0.1}, "use_case_at")],
+)
+def test_where_many_rows_meet_all_conditions_the_newest_come_first(
+    tmp_path, monkeypatch, asked, index
+):
+    monkeypatch.setattr("calibrant.store.leading._FEW", 1)
+    check_index(tmp_path, asked, index)
+
+
+def check_index(tmp_path, asked, index):
     with new_store("sqlite", tmp_path) as url, Store(url) as store:
         found = a_request(unit="a", label="late", use_case="returns", score=0.1)
         record_bundle(store).predictions.add([found])

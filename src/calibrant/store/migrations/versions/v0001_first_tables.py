@@ -84,6 +84,7 @@ def _create_predictions() -> None:
         ["use_case", "at", "score", "label", "decision"],
         ["label", "at", "score", "decision", "use_case"],
         ["decision", "at", "score", "label", "use_case"],
+        ["score"],
     ):
         op.create_index(f"ix_predictions_{'_'.join(columns)}", "predictions", columns)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -15,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.bundle import Bundle, load_bundle
-from calibrant.bundle.files import MANIFEST
+from calibrant.bundle.files import manifest_identity
 from calibrant.errors import BundleError, CalibrantError
 from calibrant.store.schema import LONGEST_NAME
 
@@ -108,7 +107,7 @@ class BundleSlot:
     def look(self) -> bool:
         """Swap the bundle where the folder changed; tell whether it did."""
         with self._lock:
-            seen = self._identity()
+            seen = manifest_identity(self._folder)
             if seen == self._seen and time.monotonic() < self._next_try:
                 return False
             before = self._current
@@ -119,7 +118,7 @@ class BundleSlot:
             return self._current is not before
 
     def _load(self) -> Served:
-        seen = self._identity()
+        seen = manifest_identity(self._folder)
         if self._current is not None and seen is None:
             raise BundleError(f"the bundle {self._folder} is not there any more.")
         bundle = load_bundle(self._folder, device=self._device)
@@ -149,17 +148,9 @@ class BundleSlot:
             _log.warning(
                 "a newer bundle is refused, the old one goes on: %s", told, exc_info=details
             )
-        self.refused, self._seen = str(told), self._identity()
+        self.refused, self._seen = str(told), manifest_identity(self._folder)
         self._next_try = time.monotonic() + _PAUSE
         return told
-
-    def _identity(self) -> tuple[int, ...] | None:
-        """Return what changes when the manifest is replaced or written anew."""
-        try:
-            found = os.stat(self._folder / MANIFEST)
-        except OSError:
-            return None
-        return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _check_names(classes: tuple[str, ...], folder: Path) -> None:

@@ -32,7 +32,6 @@ __all__ = [
     "keep_session",
     "known_visitor",
     "login_address",
-    "ready",
     "sent_form",
     "session_of",
     "sessions_of",
@@ -176,17 +175,13 @@ def keep_session(request: Request, response: Response, session: Session | None) 
 
     It has a name for each port, for browsers do not tell the ports of a host apart.
     """
-    options = {"path": "/console", "httponly": True, "samesite": "lax"}
     # A proxy may speak HTTPS for us. Who makes its header up only loses their own cookie.
     forwarded = request.headers.get("x-forwarded-proto", "").strip().lower()
     secure = "https" in (request.url.scheme, forwarded)
-    name = _cookie_name(request)
-    if session is None:
-        response.delete_cookie(name, secure=secure, **options)  # type: ignore[arg-type]
-        return
+    cookie = "" if session is None else sessions_of(request).sealed(session)
     response.set_cookie(
-        name, sessions_of(request).sealed(session), max_age=LIFETIME, secure=secure,
-        **options,  # type: ignore[arg-type]
+        _cookie_name(request), cookie, max_age=LIFETIME if cookie else 0, path="/console",
+        secure=secure, httponly=True, samesite="lax",
     )  # fmt: skip
 
 
@@ -201,7 +196,7 @@ def asked_address(request: Request) -> str:
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
-async def ready(request: Request) -> None:
+async def _ready(request: Request) -> None:
     """Make sure that cookies can be signed: the secret may have to be read from the store."""
     service = service_of(request)
     await within(service.settings.timeout, lambda: service.store.keyed_hash(b""))
@@ -213,7 +208,7 @@ def _cookie_name(request: Request) -> str:
 
 
 async def _visitor(request: Request) -> Visitor:
-    await ready(request)
+    await _ready(request)
     service, sessions = service_of(request), sessions_of(request)
     if not service.settings.keys_needed:
         session = session_of(request)

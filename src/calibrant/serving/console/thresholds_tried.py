@@ -28,7 +28,7 @@ from calibrant.serving.problems import Problem
 from calibrant.store import Event, Store
 from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["TRIED", "Tried", "all_tried", "record_target", "tried_by_event"]
+__all__ = ["TRIED", "Tried", "all_tried", "record_target", "tried_by_event", "why_not_saved"]
 
 TRIED = "target_tried"
 """The kind of event that says that somebody tried a target on some rows."""

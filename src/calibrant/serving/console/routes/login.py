@@ -17,7 +17,6 @@ from calibrant.serving.console.entrance import (
     checked_form,
     form_of,
     keep_session,
-    ready,
     sent_form,
     session_of,
     sessions_of,
@@ -38,7 +37,6 @@ router = APIRouter(prefix="/console", include_in_schema=False)
 @router.get("/login")
 async def login(request: Request) -> Response:
     """Show the form for a key."""
-    await ready(request)
     try:
         await visitor()(request)
     except LoginNeeded:
@@ -49,7 +47,6 @@ async def login(request: Request) -> Response:
 @router.post("/login")
 async def log_in(request: Request) -> Response:
     """Begin a visit with a key; the visitor goes on to the page they wanted."""
-    await ready(request)
     with suppress(LoginNeeded):
         return await _logged_in_already(request, await visitor()(request))
     waiting = session_of(request)

@@ -61,8 +61,9 @@ _READING = """## How to read the tables
 - **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
   temperature on the steer rows, then the automatic choice. The test rows have no say in it. Steer
   rows flatter a loss that follows them, such as AdaFocal: larger experiments keep half of them, the
-  choice rows, for the comparison alone. Where calibration rows, cross-validated, would choose
-  otherwise, a sentence says what and how that fares.
+  choice rows, for the comparison alone. Images choose on the calibration rows, cross-validated:
+  cut in three, each part of the papers' validation images would be small. Elsewhere, where these
+  rows would choose otherwise, a sentence says what and how that fares.
 - **Seed**: another beginning of the same training. Figures are means over seeds.
 - Methods are called as in the papers: CE is cross-entropy, FL-3 focal loss with gamma 3, LS label
   smoothing. [Losses](../losses.md) explains them.
@@ -89,7 +90,7 @@ _SPLITS = """## Four parts, where the papers have three
 Train rows are learned from. **Steer** rows are followed during training: they choose the epoch, the
 recipe and the gammas of AdaFocal. Where a page speaks of **choice** rows, these are a random half
 of the steer rows that training never sees, and they alone choose the recipe. **Calibration** rows
-fit the calibrators and thresholds. **Test** rows are only reported on. The papers use one
+fit the calibrators and thresholds, and choose the recipe where a page says so. **Test** rows are only reported on. The papers use one
 validation part for the middle two jobs: rows that shaped the network then also say how far its
 confidence must be corrected.
 

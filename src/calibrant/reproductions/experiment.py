@@ -18,6 +18,7 @@ Size = Literal["full", "small", "toy"]
 """As in the paper; minutes on two cores; seconds."""
 
 Kind = Literal["text", "image", "table"]
+ChooseOn = Literal["steer", "calib"]
 
 
 @dataclass(frozen=True)
@@ -63,6 +64,9 @@ class Experiment:
     once : names of what is computed once for all runs; see `calibrant.reproductions.extras`
     own_choice : whether half of the steer rows are kept for comparing methods, so that nothing
         which training follows has a say in it; see `Parts.with_choice`
+    choose_on : "steer", or the choice rows where they are kept; "calib" where held-back rows are
+        too few to be cut in three, so that calibrators and the choice share theirs; see
+        `choose_recipe`
     published : figures of the paper in percent, by method: `ece_em`, `ece_em_scaled`, ...
     published_rows : test rows of the paper, where they are not as many as ours
     reach : figures to reach, such as `ece_em`, in percent
@@ -94,6 +98,7 @@ class Experiment:
     extras: tuple[str, ...] = ()
     once: tuple[str, ...] = ()
     own_choice: bool = False
+    choose_on: ChooseOn = "steer"
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     published_rows: int | None = None
     reach: Mapping[str, float] = field(default_factory=dict)

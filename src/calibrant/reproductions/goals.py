@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
 from calibrant.reports.words import counted
-from calibrant.reproductions.experiment import Experiment
+from calibrant.reproductions.experiment import ChooseOn, Experiment
 from calibrant.reproductions.paired_loss import SURE, PairedLoss
 from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure, Spread, paper_error
 from calibrant.reproductions.summary_words import (
@@ -99,9 +99,7 @@ class Goal:
         return self.sentence
 
 
-def choose_recipe(
-    methods: Sequence[MethodSummary], by: Literal["steer", "calib"] = "steer"
-) -> Recipe | None:
+def choose_recipe(methods: Sequence[MethodSummary], by: ChooseOn = "steer") -> Recipe | None:
     """Return the method with the least mean log loss, by rows that are not reported on.
 
     On the steer rows it is the log loss after temperature scaling: the rule of a study. It flatters
@@ -133,7 +131,7 @@ def choose_recipe(
 
 
 def beside_words(methods: Sequence[MethodSummary], recipe: Recipe | None) -> str | None:
-    """Say what the calib rows would have chosen, where that is another method."""
+    """Say what the calib rows would have chosen, where they did not and it is another method."""
     other = choose_recipe(methods, "calib")
     if other is None or recipe is None or other.method == recipe.method:
         return None

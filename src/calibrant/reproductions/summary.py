@@ -149,7 +149,7 @@ def summarise(
         if (own := [each for each in runs if each["method"] == method.name])
     )
     first, size = runs[0], str(runs[0]["size"])
-    recipe = choose_recipe(methods)
+    recipe = choose_recipe(methods, experiment.choose_on)
     whole = not own_options(first.get("given"))
     faithful = whole and _is_faithful(experiment, runs)
     test = int(first["rows"]["test"])

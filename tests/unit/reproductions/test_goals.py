@@ -64,6 +64,18 @@ def test_of_equal_refinements_the_first_method_is_taken():
     assert made_summary(runs[::-1]).recipe.method == "ce"
 
 
+def test_calib_rows_choose_where_the_experiment_says_so():
+    """Steer rows, which AdaFocal follows, have no say then, and no second choice is told."""
+    runs = [{**each, "calib": {"nll": 0.5 + (each["method"] == "focal")}} for each in made_runs()]
+    told = made_summary(runs, choose_on="calib")
+    assert (told.recipe.method, told.recipe.rows) == ("ce", "calib")
+    assert told.recipe.why.startswith("On the calib rows CE has the least log loss after the auto")
+    assert not any("That is no goal" in each for each in told.sentences)
+    by_steer = made_summary(runs)
+    assert by_steer.recipe.method == "focal"
+    assert any("That is no goal" in each for each in by_steer.sentences)
+
+
 def test_the_recipe_tells_the_calibrators_of_each_seed():
     runs = made_runs()
     runs[3]["chosen"] = "temperature"

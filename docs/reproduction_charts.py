@@ -29,7 +29,7 @@ WIDTH = 6.4  # inches: letters can still be read where a telephone makes the pic
 PIXELS = 140  # for each inch
 FEW = ("ce", "fl3", "flsd53", "adafocal_paper", "mode-paper", "adafocal", "default")
 """Methods of charts in which all lines would be a knot."""
-MANY = 12
+MANY = 9
 
 _LETTERS = 100  # of a legend's line, with what stands before a label
 _SOFT = {"alpha": 0.18, "linewidth": 0}
@@ -127,10 +127,12 @@ def percent_scale(ax: Axes) -> None:
 
 def over_epochs(found: Found) -> Figure | None:
     """Draw error and calibration error of the test rows after each epoch."""
+    few = [name for name in FEW if name in found.methods]
+    drawn = few if len(found.methods) > MANY and len(few) > 2 else list(found.methods)
     followed: dict[str, list[Run]] = {}
-    for name, runs in found.methods.items():
-        known = [run for run in runs if len(run.get("test_history") or ()) > 1]
-        if known and (len(found.methods) <= MANY or name in FEW):
+    for name in drawn:
+        known = [run for run in found.methods[name] if len(run.get("test_history") or ()) > 1]
+        if known:
             followed[name] = known
     followed = _unlike(followed)
     if not followed:
@@ -276,7 +278,8 @@ CHARTS = (
     Chart(
         "epochs", "Error and calibration error, epoch by epoch",
         "On the test rows, before any calibrator; mean over seeds, with one standard deviation. "
-        "Nothing was chosen by these lines. Methods that only keep another epoch share a line.",
+        "Nothing was chosen by these lines. Methods that only keep another epoch share a line; of "
+        "more than nine methods the best known are shown.",
         over_epochs,
     ),
     Chart(

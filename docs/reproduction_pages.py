@@ -90,9 +90,9 @@ _SPLITS = """## Four parts, where the papers have three
 Train rows are learned from. **Steer** rows are followed during training: they choose the epoch, the
 recipe and the gammas of AdaFocal. Where a page speaks of **choice** rows, these are a random half
 of the steer rows that training never sees, and they alone choose the recipe. **Calibration** rows
-fit the calibrators and thresholds, and choose the recipe where a page says so. **Test** rows are only reported on. The papers use one
-validation part for the middle two jobs: rows that shaped the network then also say how far its
-confidence must be corrected.
+fit the calibrators and thresholds, and choose the recipe where a page says so. **Test** rows are
+only reported on. The papers use one validation part for the middle two jobs: rows that shaped the
+network then also say how far its confidence must be corrected.
 
 """
 

@@ -36,6 +36,8 @@ class _Found:
         self.runs, self.summary, self.there = runs, summary, there
         self.metric = paper_error(summary.methods)
         self.adafocal = there.get("adafocal")
+        claimed = "promise" in experiment.extras
+        self.tells = claimed and self.plain is not None and len(self.focal) > 1
 
     def ece(self, method: MethodSummary, way: str) -> float:
         value = method.mean(way, self.metric)
@@ -50,7 +52,8 @@ class _Found:
 def focal_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple[str, ...]:
     """Return what the runs say of the paper's claims, as sentences.
 
-    Without cross-entropy and at least two focal losses there is nothing to tell.
+    These are claims of the paper whose thresholds are checked: other experiments, and those
+    without cross-entropy and at least two focal losses, have nothing to tell.
 
     Parameters
     ----------
@@ -59,7 +62,7 @@ def focal_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple[s
     runs : records by method
     """
     found = _Found(experiment, summary, runs)
-    if found.plain is None or len(found.focal) < 2:
+    if not found.tells:
         return ()
     return tuple(_sentences(found))
 
@@ -67,8 +70,9 @@ def focal_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple[s
 def focal_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
     """Return the shortest answer: who is best as trained, and what is left after calibration."""
     found = _Found(experiment, summary, runs)
-    if found.plain is None or len(found.focal) < 2:
+    if not found.tells:
         return ""
+    assert found.plain is not None
     best = min(found.focal, key=lambda each: found.ece(each, "raw"))
     ends = [
         [f"{100 * found.ece(each, way):.1f}" for each in (found.plain, best)]

@@ -50,9 +50,11 @@ def runs_of(raw=RAW, scaled=SCALED, extras=None):
     return runs
 
 
-def told_of(runs, losses=None, published=None):
+def told_of(runs, losses=None, published=None, told_extras=("promise",)):
     experiment = made_experiment(
-        methods=METHODS, published=published or {"ce": {"ece": 16.8, "error": 16.4}}
+        methods=METHODS,
+        published=published or {"ce": {"ece": 16.8, "error": 16.4}},
+        extras=told_extras,
     )
     summary = summarise(experiment, runs, losses)
     by_method = {name: [run for run in runs if run["method"] == name] for name in LOSSES}
@@ -153,8 +155,13 @@ def test_thresholds_are_counted_over_runs_and_sets():
     )
 
 
+def test_another_paper_did_not_claim_it():
+    assert told_of(runs_of())[1]
+    assert told_of(runs_of(), told_extras=("ood",)) == ("", ())
+
+
 def test_without_two_focal_losses_there_is_nothing_to_tell():
-    experiment = made_experiment()
+    experiment = made_experiment(extras=("promise",))
     runs = [made_record(name, seed) for name in ("ce", "focal") for seed in range(3)]
     summary = summarise(experiment, runs)
     by_method = {name: [run for run in runs if run["method"] == name] for name in ("ce", "focal")}

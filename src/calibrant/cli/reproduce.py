@@ -54,6 +54,9 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Run again what is already there.")
     ] = False,
+    jobs: Annotated[
+        int, typer.Option("--jobs", metavar="N", min=1, help="Runs at a time, on one GPU too.")
+    ] = 1,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
@@ -78,6 +81,7 @@ def reproduce(
         seeds=None if seeds is None else _seeds(seeds),
         given={option: value for option, value in given.items() if value is not None},
         again=again,
+        jobs=jobs,
     )
     with telling(out) as tell:
         run(experiment, out, asked, progress=tell)

@@ -11,6 +11,7 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.reproductions.experiment import Experiment, Method, Size
 from calibrant.reproductions.parts import Parts
+from calibrant.reproductions.runs import Run, run_all
 from calibrant.reproductions.setting import differences, own_options, setting_of
 
 __all__ = ["Asked", "reproduce"]
@@ -27,6 +28,7 @@ class Asked:
     seeds : None for those of the experiment
     given : arguments of the classifier over those of the experiment, such as `device`
     again : whether to run again what is already there
+    jobs : runs at a time, each in a process of its own; on one GPU they share it
 
     Examples
     --------
@@ -39,6 +41,7 @@ class Asked:
     seeds: Sequence[int] | None = None
     given: Mapping[str, Any] | None = None
     again: bool = False
+    jobs: int = 1
 
 
 def reproduce(
@@ -77,16 +80,14 @@ def reproduce(
     from calibrant.reproductions.record import file_of
 
     runs = [
-        (file_of(place, wanted, method, seed), method, seed)
+        Run(file_of(place, wanted, method, seed), method, seed)
         for seed in (wanted.seeds if asked.seeds is None else asked.seeds)
         for method in wanted.chosen(asked.methods)
     ]
     missing = [
-        (path, method, seed)
-        for path, method, seed in runs
-        if asked.again or not _is_done(path, wanted, method, asked)
+        each for each in runs if asked.again or not _is_done(each.path, wanted, each.method, asked)
     ]
-    _check_neighbours(place, wanted, {path for path, _, _ in missing}, asked)
+    _check_neighbours(place, wanted, {each.path for each in missing}, asked)
     if missing:
         from calibrant.reproductions.loaders import load
 
@@ -94,30 +95,8 @@ def reproduce(
         parts = load(wanted)  # where data is missing, no empty folder stays behind
         _make_folder(place, wanted)
         _write_notes(place / wanted.name / "notes.json", wanted, parts, asked)
-        for number, (path, method, seed) in enumerate(missing, 1):
-            tell(f"{wanted.name}: {method.label}, seed {seed} ({number} of {len(missing)})")
-            _run(path, wanted, method, seed, parts, asked)
-    return [path for path, _, _ in runs]
-
-
-def _run(
-    path: Path, experiment: Experiment, method: Method, seed: int, parts: Parts, asked: Asked
-) -> None:
-    from calibrant.reproductions.extras import extra_figures
-    from calibrant.reproductions.figures import run_figures
-    from calibrant.reproductions.fitting import fit
-    from calibrant.reproductions.record import record_of, write_record
-
-    fitted = fit(experiment, method, seed, parts, given=asked.given)
-    figures = run_figures(
-        (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
-    )
-    record = record_of(fitted, figures, asked.size, extra_figures(fitted))
-    made = {
-        "given": dict(asked.given or {}),
-        "setting": setting_of(experiment, method, asked.given),
-    }
-    write_record(path, {**record, **made}, figures.losses)
+        run_all(wanted, missing, parts, asked.given, jobs=asked.jobs, tell=tell)
+    return [each.path for each in runs]
 
 
 def _is_done(path: Path, experiment: Experiment, method: Method, asked: Asked) -> bool:

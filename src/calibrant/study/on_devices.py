@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InputError
 from calibrant.study.candidate import Candidate
 from calibrant.study.config import StudyConfig
+from calibrant.study.processes import Progress, passed_on
 from calibrant.study.rows import StudyRows
 from calibrant.study.trained import train_candidate
 
-__all__ = ["passed_on", "refuse_torchrun", "train_on_devices"]
-
-Progress = Callable[[str], None]
+__all__ = ["refuse_torchrun", "train_on_devices"]
 
 
 def refuse_torchrun() -> None:
@@ -42,25 +37,6 @@ def train_on_devices(
 
     with passed_on(progress) as (_, messages):
         run_on_ranks(_on_rank, (rows, config, candidate, folder, messages), config.devices)
-
-
-@contextmanager
-def passed_on(progress: Progress) -> Iterator[tuple[Any, Any]]:
-    """Lend a way to start processes, and a queue whose messages go to `progress`."""
-    context = get_context("spawn")  # torch's threads do not survive a fork
-    messages = context.Queue()
-    teller = threading.Thread(target=_tell, args=(messages, progress), daemon=True)
-    teller.start()
-    try:
-        yield context, messages
-    finally:
-        messages.put(None)
-        teller.join(timeout=5)
-
-
-def _tell(messages: Any, progress: Progress) -> None:
-    while (message := messages.get()) is not None:
-        progress(message)
 
 
 def _on_rank(

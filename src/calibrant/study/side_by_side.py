@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections.abc import Callable, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor, as_completed
-from concurrent.futures.process import BrokenProcessPool
+from collections.abc import Sequence
+from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +12,13 @@ from calibrant.errors import CalibrantError, MissingExtra, TrainingError
 from calibrant.study.candidate import Candidate
 from calibrant.study.combined import ensemble_of, load_thinned, score_thinned
 from calibrant.study.config import StudyConfig
-from calibrant.study.on_devices import passed_on, train_on_devices
+from calibrant.study.on_devices import train_on_devices
+from calibrant.study.processes import Progress, working_side_by_side
 from calibrant.study.rows import StudyRows
 from calibrant.study.trained import TrainedCandidate, load_trained, train_candidate
 
 __all__ = ["Outcome", "train_all"]
 
-Progress = Callable[[str], None]
 Outcome = TrainedCandidate | str
 """A trained candidate, or one sentence about why it could not be trained."""
 
@@ -132,46 +130,23 @@ def _in_processes(
     found: dict[Candidate, Outcome],
 ) -> None:
     """Train in processes of their own, as many at a time as there are jobs."""
-    with passed_on(progress) as (context, messages):
-        pool = ProcessPoolExecutor(
-            jobs, context, _start, (rows, config, jobs, messages, os.getpid())
-        )
-        try:
-            running: dict[Future[str | None], Candidate] = {
-                pool.submit(_work, candidate, places[candidate]): candidate for candidate in missing
-            }
-            for done in as_completed(running):
-                candidate = running[done]
-                why = done.result()
-                kept = _loaded(places[candidate], candidate, rows)
-                found[candidate] = why or kept or "what it left behind cannot be read again"
-        except BrokenProcessPool:
-            raise TrainingError(
-                "a training process was killed, probably for want of memory: run it again with "
-                "--jobs 1; candidates that are finished are kept."
-            ) from None
-        finally:
-            for process in list((pool._processes or {}).values()):  # they would train to the end
-                process.terminate()
-            pool.shutdown(wait=True, cancel_futures=True)
+    kept = "candidates that are finished"
+    with working_side_by_side(jobs, progress, _start, (rows, config), kept) as pool:
+        running: dict[Future[str | None], Candidate] = {
+            pool.submit(_work, candidate, places[candidate]): candidate for candidate in missing
+        }
+        for done in as_completed(running):
+            candidate = running[done]
+            why = done.result()
+            there = _loaded(places[candidate], candidate, rows)
+            found[candidate] = why or there or "what it left behind cannot be read again"
 
 
-def _start(rows: StudyRows, config: StudyConfig, jobs: int, messages: Any, parent: int) -> None:
-    """Set a worker up: its rows, its share of the cores, and its end when the parent is gone."""
-    import signal
-
-    from calibrant.models.cores import use_threads
-    from calibrant.training.ranks import leave_with
-
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    use_threads(max(1, len(os.sched_getaffinity(0)) // jobs))
-    _worker.update(rows=rows, config=config, messages=messages)
-    threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
+def _start(tell: Progress, rows: StudyRows, config: StudyConfig) -> None:
+    _worker.update(rows=rows, config=config, tell=tell)
 
 
 def _work(candidate: Candidate, folder: Path) -> str | None:
     """Train in a worker; return why it failed, or None."""
-    tell = _worker["messages"].put
-    outcome = _made(_worker["rows"], _worker["config"], candidate, folder, tell)
+    outcome = _made(_worker["rows"], _worker["config"], candidate, folder, _worker["tell"])
     return outcome if isinstance(outcome, str) else None

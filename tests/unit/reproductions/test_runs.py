@@ -1,0 +1,68 @@
+"""Runs at a time: the same figures, nothing half done, and no process that stays behind."""
+
+import json
+import multiprocessing
+import os
+import signal
+import threading
+import time
+
+import pytest
+import torch
+
+from calibrant.errors import InputError, TrainingError
+from calibrant.models.cores import use_threads
+from calibrant.reproductions import Asked, experiment_named, reproduce
+
+ONE = experiment_named("long-tail-mammography")
+ASKED = {"size": "toy", "seeds": [0, 1], "methods": [ONE.at("toy").methods[-1].name]}
+CHANGING = ("seconds", "seconds_of_an_epoch", "date", "history")
+
+
+@pytest.fixture(autouse=True)
+def half_of_the_cores():
+    """Each of two processes has half of the cores, and sums depend on how many there are."""
+    before = torch.get_num_threads()
+    use_threads(max(1, len(os.sched_getaffinity(0)) // 2))
+    yield
+    use_threads(before)
+
+
+def figures_of(paths):
+    read = [json.loads(path.read_text()) for path in paths]
+    return [{name: value for name, value in one.items() if name not in CHANGING} for one in read]
+
+
+def test_two_at_a_time_have_the_figures_of_one_after_the_other(tmp_path):
+    told = []
+    together = reproduce(ONE, tmp_path / "together", Asked(**ASKED, jobs=3), progress=told.append)
+    alone = reproduce(ONE, tmp_path / "alone", Asked(**{**ASKED, "seeds": [1]}))
+    assert figures_of(together[1:]) == figures_of(alone)
+    assert [path.name for path in together[1:]] == [path.name for path in alone]
+    assert told[1] == "long-tail-mammography: 2 of 2 runs at a time"
+    assert sum("is done" in each for each in told) == 2
+    assert told[-1].endswith("is done (2 of 2)")
+    assert multiprocessing.active_children() == []
+
+
+def test_the_sentence_of_a_run_that_fails_is_raised(tmp_path):
+    asked = Asked(**ASKED, jobs=2, given={"device": "nowhere"})
+    with pytest.raises(InputError, match="nowhere"):
+        reproduce(ONE, tmp_path, asked)
+    assert multiprocessing.active_children() == []
+
+
+def test_a_process_that_is_killed_is_told_of(tmp_path):
+    """As the system does where memory runs out."""
+
+    def kill_one():
+        while not (found := multiprocessing.active_children()):
+            time.sleep(0.05)
+        os.kill(found[0].pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill_one, daemon=True)
+    killer.start()
+    with pytest.raises(TrainingError, match="--jobs 1; runs that are finished are kept"):
+        reproduce(ONE, tmp_path, Asked(**ASKED, jobs=2))
+    killer.join()
+    assert multiprocessing.active_children() == []

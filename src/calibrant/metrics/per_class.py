@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.classification import f1_of
 from calibrant.metrics.summary import Confusion, Summary
 from calibrant.metrics.tally import Tally
 from calibrant.stats import clopper_pearson, wilson
@@ -16,14 +15,15 @@ __all__ = ["class_row"]
 
 def class_row(summary: Summary, k: int, tally: Tally, confidence: float) -> dict[str, Any]:
     """Return the row of class k: rows, precision and recall with intervals, F1, mean score."""
-    f1 = f1_of(summary.confusion.weight)[k]
+    weight = summary.confusion.weight
+    either = float(weight[:, k].sum() + weight[k].sum())  # of one class: a matrix takes K times it
     return {
         "class": summary.classes[k],
         "rows": round(float(tally.count[:, 1].sum())),
         "predicted": round(float(summary.confusion.count[:, k].sum())),
         "precision": _rate(summary.confusion, k, 0, confidence),
         "recall": _rate(summary.confusion, k, 1, confidence),
-        "f1": None if np.isnan(f1) else float(f1),
+        "f1": float(2 * weight[k, k]) / either if either else None,
         "mean_score": tally.mean_score,
         "event_rate": tally.event_rate,
     }

@@ -87,7 +87,7 @@ Time = Annotated[
 ]
 Shares = Annotated[
     str | None,
-    _one("--shares", "A:B:C", "Of DATA: to train, to steer, held out.", _DATA,
+    _one("--shares", "A:B:C", "Of DATA: to train, to steer and choose, held out.", _DATA,
          show_default="8:1:1, without --golden 7:1:2"),
 ]  # fmt: skip
 Rows = Annotated[int | None, _one("--rows", "N", "At most so many rows of DATA, at random.", _DATA)]

@@ -61,11 +61,12 @@ class Splits:
     Parameters
     ----------
     train : rows of the gradients; of the logs
-    steer : rows that stop the training and choose among candidates; of the logs
+    steer : rows that stop the training; of the logs. Without `choice` they may choose too
     calibrate : rows of calibrators and thresholds
     test : rows of reported figures
     log_test : held-out rows of the logs beside a golden set; may be empty
     out_of_scope : rows that belong to no class; may be empty
+    choice : rows that choose among candidates and do nothing else; of the logs; may be empty
 
     Examples
     --------
@@ -92,12 +93,13 @@ class Splits:
     test: Part
     log_test: Part = field(default_factory=Part)
     out_of_scope: Part = field(default_factory=Part)
+    choice: Part = field(default_factory=Part)
 
     def __post_init__(self) -> None:
         for name in ("train", "steer", "calibrate", "test"):
             if not len(getattr(self, name)):
                 raise SplitMisuse(f"the split {name} is empty: give it at least one row.")
-        for name in ("train", "steer", "log_test"):
+        for name in ("train", "steer", "log_test", "choice"):
             if getattr(self, name).source != "logs":
                 raise SplitMisuse(
                     f"the split {name} must be rows of the logs, got rows of the golden set: those "

@@ -14,7 +14,7 @@ from calibrant.data.group_deal import deal_groups, shared_out
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["split_rows"]
+__all__ = ["group_codes", "split_rows"]
 
 
 def split_rows(
@@ -73,7 +73,7 @@ def split_rows(
     if not isinstance(seed, int | np.integer) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"seed must be a whole number >= 0, got {seed!r}.")
     codes, names = (None, []) if labels is None else _label_codes(labels)
-    kept = None if groups is None else _group_codes(groups)
+    kept = None if groups is None else group_codes(groups)
     moments = None if times is None else _moments(times)
     rows = _length(codes, kept, moments, n)
     if rows < len(weights):
@@ -163,7 +163,8 @@ def _label_codes(labels: Any) -> tuple[IntArray, list[Any]]:
     return codes.astype(np.int64), found.dictionary.to_pylist()
 
 
-def _group_codes(groups: Any) -> IntArray:
+def group_codes(groups: Any) -> IntArray:
+    """Number the groups of rows; a row whose group is missing is a group of its own."""
     found = _encoded(groups, "groups")
     codes = found.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
     alone = np.flatnonzero(codes < 0)

@@ -17,6 +17,7 @@ from calibrant.reports.study_words import (
 from calibrant.reports.threshold_words import aim_words, aims_of, class_words, threshold_words
 from calibrant.reports.words import floor_words, number, percent, sentence
 from calibrant.thresholds import OperatingPoint, Transfer
+from calibrant.thresholds.largest_weight import provided
 
 __all__ = [
     "VERDICTS",
@@ -264,7 +265,8 @@ def _promise_short(point: PointResult) -> str:
     if found.guarantee is None or found.confidence is None:
         return f"{at} on the calibrate rows; nothing is promised."
     does = f"{_does(found)}{_outcome(point)}"
-    return f"{at}, with {100 * found.confidence:g} % confidence: {does}."
+    sure = f"with {100 * found.confidence:g} % confidence{provided(found.condition)}"
+    return f"{at}, {sure}: {does}."
 
 
 def _does(point: OperatingPoint) -> str:

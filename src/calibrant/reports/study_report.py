@@ -11,14 +11,15 @@ from calibrant.reports.html_report import rendered, write_page
 from calibrant.reports.page_data import scheme_words, script_json
 from calibrant.reports.study_averages import way_sentences
 from calibrant.reports.study_charts import chart_numbers, has_gammas, has_records
+from calibrant.reports.study_choice import choice_data
 from calibrant.reports.study_headline import headline_data, promise_data, several_words
 from calibrant.reports.study_result import PointResult, StudyResult
 from calibrant.reports.study_story import story
 from calibrant.reports.study_tables import (
     COLUMNS,
     bundle_rows,
+    calibrator_rows,
     candidate_rows,
-    choice_rows,
     config_rows,
     definition_rows,
     scope_data,
@@ -105,7 +106,8 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "shift": shift_rows(result),
         "best_name": candidate_name(result.best),
         "method": method_name(result.method),
-        "choice": choice_rows(result),
+        "calibrators": calibrator_rows(result),
+        "choice": choice_data(result.splits, _n_candidates(result)),
         "level": f"{100 * result.calibrated.confidence:g} %",
         "schemes": scheme_words(result.calibrated),
         "judged": judged(result.calibrated),
@@ -122,6 +124,11 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "definitions": list(definition_rows(result)),
         "notes": [sentence(note) for note in result.notes],
     }
+
+
+def _n_candidates(result: StudyResult) -> int:
+    """Return how many there were to choose among, those that failed too."""
+    return sum(not one.reference for one in result.candidates)
 
 
 def _size(result: StudyResult) -> str:

@@ -24,7 +24,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """One candidate, judged on rows that it was neither trained nor steered on.
+    """One candidate, judged on rows that it was neither trained nor steered by.
 
     Parameters
     ----------
@@ -32,8 +32,8 @@ class CandidateResult:
     seed : of its training; of an ensemble the first member's
     failed : why it could not be trained, one sentence; None where it could, and the rest is there
     reference : whether it only stands beside the candidates and cannot be chosen
-    refinement : log loss of the steer rows after temperature scaling on them; the smallest is
-        chosen
+    refinement : log loss of the choice rows after temperature scaling on them; the smallest is
+        chosen. Of a single candidate that of the steer rows, and None of a reference beside it
     test : its own probabilities on the test rows (of the golden set, where there is one)
     scaled : the same after temperature scaling on the calibrate rows
     log_test : its own probabilities on the held-out rows of the logs; None without a golden set
@@ -203,8 +203,8 @@ class StudyResult:
     focus : the class that histograms and curves are drawn of: that of the first promise
     splits : for each split its source ("logs" or "golden") and its rows per class (class names as
         text): {"train": {"source": "logs", "rows": 800, "classes": {"a": 700, "b": 100}}, ...};
-        splits are train, steer, log_test (with a golden set only), calibrate, test, out_of_scope
-        (where there are such rows)
+        splits are train, steer, choice (with several candidates only), log_test (with a golden set
+        only), calibrate, test, out_of_scope (where there are such rows)
     candidates : in the order in which they were asked for; references last
     chosen : position among `candidates`
     why : why that one, one sentence

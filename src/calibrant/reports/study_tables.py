@@ -30,8 +30,8 @@ __all__ = [
     "COLUMNS",
     "best_values",
     "bundle_rows",
+    "calibrator_rows",
     "candidate_rows",
-    "choice_rows",
     "config_rows",
     "definition_rows",
     "scope_data",
@@ -56,12 +56,16 @@ _MOST_CLASSES = 30  # of the table of splits
 _SOURCES = {"logs": "the logs", "golden": "the golden set"}
 _USES = {
     "train": "the networks learn from them",
-    "steer": "they stop training and choose the candidate",
+    "steer": "they choose the epoch that is kept, and AdaFocal follows them",
+    "choice": "they choose the candidate; nobody was trained or steered by them",
     "log_test": "they show how the logs differ from the golden set",
     "calibrate": "they fit the calibrator and choose the thresholds",
     "test": "they judge; nothing is chosen by them",
     "out_of_scope": "they belong to no class and test the out-of-scope rule",
 }
+_STEER_ALONE = "they choose the epoch that is kept; of several candidates, that one too"
+"""Without choice rows: a single candidate, or a study of an earlier version."""
+
 _SCORES = {
     "energy": "energy (how little all scores together speak for any class)",
     "entropy": "entropy (how evenly the probability is spread over the classes)",
@@ -205,12 +209,13 @@ def split_data(result: StudyResult) -> dict[str, Any]:
 
 def split_rows(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
     """Yield where the rows of each split come from, how many they are, and what they are for."""
+    uses = _USES if "choice" in parts else {**_USES, "steer": _STEER_ALONE}
     for name, part in parts.items():
         yield {
             "name": name.replace("_", " "),
             "source": _SOURCES.get(str(part.get("source")), str(part.get("source", ""))),
             "rows": f"{part['rows']:,}",
-            "use": _USES.get(name, ""),
+            "use": uses.get(name, ""),
         }
 
 
@@ -219,7 +224,7 @@ def _share(part: Mapping[str, Any], name: str) -> tuple[str, str]:
     return f"{rows:,}", percent(rows / part["rows"]) if part["rows"] else ""
 
 
-def choice_rows(result: StudyResult) -> list[dict[str, str]]:
+def calibrator_rows(result: StudyResult) -> list[dict[str, str]]:
     """Return what the choice of the calibrator looked at."""
     if result.choice is None:
         return []

@@ -16,7 +16,7 @@ from calibrant.study.config import StudyConfig
 from calibrant.study.rows import OUTSIDE
 from calibrant.study.source import Source
 
-__all__ = ["absent_classes", "coded"]
+__all__ = ["absent_classes", "coded", "uncompared_classes"]
 
 
 def coded(
@@ -61,8 +61,27 @@ def absent_classes(
     lacking = [str(name) for k, name in enumerate(classes) if not (codes["golden"] == k).any()]
     if not lacking:
         return []
-    shown = ", ".join(f"'{name}'" for name in lacking[:5]) + (" ..." if len(lacking) > 5 else "")
-    return [f"The golden set has no row of {shown}: nothing on this page is about that."]
+    return [f"The golden set has no row of {_shown(lacking)}: nothing on this page is about that."]
+
+
+def uncompared_classes(classes: Sequence[Any], codes: IntArray, splits: Splits) -> list[str]:
+    """Say which classes no choice row is of, where there are choice rows.
+
+    Parameters
+    ----------
+    classes : their names, by code
+    codes : of all rows of the logs
+    splits : which rows have which job
+    """
+    there = set(codes[splits.choice.ids].tolist())
+    lacking = [str(name) for k, name in enumerate(classes) if k not in there]
+    if not there or not lacking:
+        return []
+    return [f"No choice row is of {_shown(lacking)}: the candidates were not compared on that."]
+
+
+def _shown(names: Sequence[str]) -> str:
+    return ", ".join(f"'{name}'" for name in names[:5]) + (" ..." if len(names) > 5 else "")
 
 
 def _whole(labels: Sequence[Any]) -> list[Any]:

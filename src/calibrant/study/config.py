@@ -67,7 +67,8 @@ class StudyConfig:
     cut : whether the label is a number to be cut into "low" and "high" at the train median
     group : column whose rows stay in one split together, or None
     time : column by which the logs are split into earlier and later rows, or None
-    shares : how the logs are split into train, steer and held-out rows; also text like "8:1:1"
+    shares : how the logs are split into train, steer and held-out rows; also text like "8:1:1".
+        With several candidates half of the steer share is kept to choose among them
     rows : at most so many rows of the logs, drawn at random; None for all
     redact : whether e-mail addresses, phone, order and card numbers are taken out of texts
     overlap : what happens to log rows that stand in the golden set too: "refuse" or "drop"
@@ -176,6 +177,11 @@ class StudyConfig:
     def network(self) -> str:
         """Name of the network that is trained."""
         return self.model or NETWORKS[self.kind]
+
+    @property
+    def compares(self) -> bool:
+        """Whether there are several candidates, so that one has to be chosen."""
+        return len(self.candidates) * len(self.seeds) > 1 or self.mc_dropout > 0
 
     @property
     def promises(self) -> tuple[tuple[str | None, tuple[Target, ...]], ...]:

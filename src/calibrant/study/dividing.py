@@ -1,4 +1,4 @@
-"""Divide the rows: logs to train, steer and hold out, trusted rows to calibrate and test."""
+"""Divide the rows: logs to train, steer, choose and hold out, others to calibrate and test."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from calibrant.data.splits import Part, Splits
 from calibrant.data.splitting import split_rows
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
+from calibrant.study.choice_split import FEWEST, halve_steer
 from calibrant.study.config import StudyConfig
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["divide"]
 
 WITH_GOLDEN = (8.0, 1.0, 1.0)
-"""Shares of the logs that train, steer and are held out, where a golden set does the rest."""
+"""Shares of the logs that train, steer (or choose) and are held out, beside a golden set."""
 
 ALONE = (7.0, 1.0, 2.0)
 """Without a golden set; of the held-out rows one half calibrates, the other tests."""
@@ -38,7 +39,8 @@ def divide(
     """Give every row one job.
 
     Rows of no class are spread like a class of their own, so that the trusted rows hold as many of
-    them as the traffic; of the others, nobody learns from them.
+    them as the traffic; of the others, nobody learns from them. Where there are several candidates,
+    half of the steer rows are kept for the choice.
 
     Parameters
     ----------
@@ -55,10 +57,12 @@ def divide(
     else:
         calibrate, test = (Part("golden", half) for half in _halves(golden, config))
     off = outside["logs"]
+    steered, choice = _with_choice(logs, steer[~off[steer]], config, columns)
     idle = np.concatenate([part[off[part]] for part in (train, steer, held)])
     return Splits(
         train=Part("logs", train[~off[train]]),
-        steer=Part("logs", steer[~off[steer]]),
+        steer=Part("logs", steered),
+        choice=Part("logs", choice),
         log_test=Part("logs", held[~off[held]]),
         calibrate=calibrate,
         test=test,
@@ -70,22 +74,57 @@ def _split(
     logs: Source, shares: tuple[float, ...], config: StudyConfig, columns: list[str]
 ) -> tuple[IntArray, ...]:
     """Split the logs; what was learned by heart must not stand among the rows that judge."""
-    labels = None if config.cut else [str(label) for label in logs.labels.to_pylist()]
-    here: dict[str, Any] = {}
-    if config.time is not None:
-        here["times"] = logs.column(config.time)
-    elif config.group is not None:
-        here["groups"] = logs.column(config.group)
-    elif config.kind != "table":  # equal rows of a table are chance, equal texts were learned
-        here["groups"] = content_groups(logs.table, columns)
-    else:
-        here["n"] = len(logs)
     try:
-        return split_rows(labels, shares, seed=config.seed, **here)
+        return split_rows(
+            _labels(logs, config), shares, seed=config.seed, **_together(logs, config, columns)
+        )
     except InputError as error:
         alike = config.kind != "table" and config.group is None
         why = f"equal {config.kind}s stay in one split, and " if alike else ""
         raise InputError(f"{logs.file}: {why}{error}") from None
+
+
+def _with_choice(
+    logs: Source, steer: IntArray, config: StudyConfig, columns: list[str]
+) -> tuple[IntArray, IntArray]:
+    """Halve the steer rows into those that steer and those that choose the candidate.
+
+    Of a single candidate all of them steer: nothing has to be chosen.
+    """
+    if not config.compares:
+        return steer, steer[:0]
+    part = logs.take(steer)
+    try:
+        own, kept = halve_steer(
+            _labels(part, config), seed=config.seed, **_together(part, config, columns)
+        )
+    except InputError:  # one row, or one moment
+        own, kept = steer, steer[:0]
+    if min(len(own), len(kept)) < FEWEST:
+        raise InputError(
+            f"{logs.file}: the {len(steer)} {logs.unit}s of the steer share cannot be halved into "
+            f"those that steer the training and those that choose the candidate (each half needs "
+            f"{FEWEST}, and a class two {logs.unit}s or groups to be in both): give more "
+            f"{logs.unit}s, a larger second share like --shares 6:3:1, or train a single candidate "
+            "(--candidates ce with one seed)."
+        )
+    return steer[own], steer[kept]
+
+
+def _labels(source: Source, config: StudyConfig) -> list[str] | None:
+    """Return the labels as texts; None where they are cut into classes later."""
+    return None if config.cut else [str(label) for label in source.labels.to_pylist()]
+
+
+def _together(logs: Source, config: StudyConfig, columns: list[str]) -> dict[str, Any]:
+    """Return what keeps rows of the logs in one split: time, groups, or equal content."""
+    if config.time is not None:
+        return {"times": logs.column(config.time)}
+    if config.group is not None:
+        return {"groups": logs.column(config.group)}
+    if config.kind != "table":  # equal rows of a table are chance, equal texts were learned
+        return {"groups": content_groups(logs.table, columns)}
+    return {"n": len(logs)}
 
 
 def _halves(source: Source, config: StudyConfig) -> tuple[IntArray, ...]:

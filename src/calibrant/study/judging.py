@@ -34,19 +34,23 @@ def judge(
 
 
 def choose(results: Sequence[CandidateResult]) -> tuple[int, str]:
-    """Return the candidate with the least refinement on the steer rows, and why that one.
+    """Return the candidate with the least refinement on the choice rows, and why that one.
 
-    No trusted label has a say in it, so promises certified on those rows need not pay for it.
+    Nobody was trained or steered by those rows, so that no candidate is flattered. No trusted label
+    has a say in it either, so promises certified on trusted rows need not pay for it.
     """
     able = [i for i, each in enumerate(results) if each.failed is None and not each.reference]
     best = min(able, key=lambda i: (results[i].refinement, i))
     others = [i for i in able if i != best]
-    shown = f"On the steer rows {results[best].name} has the least log loss after temperature "
-    shown += f"scaling, {results[best].refinement:.4f}"
-    if others:
-        second = min(others, key=lambda i: (results[i].refinement, i))
-        shown += f" (next is {results[second].name}, {results[second].refinement:.4f})"
-    return best, f"{shown}."
+    if not others:
+        which = "" if len(results) == 1 else " that could be trained"
+        return best, f"{results[best].name} is the only candidate{which}."
+    second = min(others, key=lambda i: (results[i].refinement, i))
+    return best, (
+        f"On the choice rows {results[best].name} has the least log loss after temperature "
+        f"scaling, {results[best].refinement:.4f} (next is {results[second].name}, "
+        f"{results[second].refinement:.4f})."
+    )
 
 
 def judged_logits(

@@ -20,9 +20,11 @@ def packed_figures(result: StudyResult) -> dict[str, Any]:
     """Return what the test rows say of the bundle, of its points, and of every candidate.
 
     `candidates` has one entry for each: `name`, `loss`, `seed` and `way`, whether it was `chosen`,
-    `refinement` (log loss of the steer rows after temperature scaling, which chose), `weights`, and
-    the figures of its own probabilities on the test rows. `points` has one entry for each promise
-    that was asked for: what the test rows, which chose nothing, say about it under `check`.
+    `refinement` (log loss of the choice rows after temperature scaling, which chose; of a single
+    candidate that of the steer rows), `weights`, and the figures of its own probabilities on the
+    test rows. `points` has one entry for each promise that was asked for: what the test rows, which
+    chose nothing, say about it under `check`. `splits` tells by "choice" which rows chose: bundles
+    of earlier versions lack it, and their steer rows chose.
     """
     return {
         "n": result.calibrated.n,

@@ -87,10 +87,10 @@ def certify(
 ) -> tuple[PointResult, ...]:
     """Certify each promise on the calibrate rows and check it on the test rows.
 
-    The ranking is that of the model's own logits, which no trusted label has seen: candidates were
-    chosen on steer rows, the rule was fitted on them, and calibrators are not asked. Each of m
-    promises gets 1/m of the allowed error, so that all hold together. Rows that the rule flags are
-    never acted on; rows of no class are wrong to act on.
+    The ranking is that of the model's own logits, which no trusted label has seen: the candidate
+    was chosen on choice rows, the rule was fitted on those and on steer rows, and calibrators are
+    not asked. Each of m promises gets 1/m of the allowed error, so that all hold together. Rows
+    that the rule flags are never acted on; rows of no class are wrong to act on.
     """
     found: list[PointResult] = []
     taken: set[Any] = set()

@@ -13,7 +13,7 @@ from calibrant.bundle.files import sha256_of
 from calibrant.data import read_rows, redact
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.study.class_codes import absent_classes, coded
+from calibrant.study.class_codes import absent_classes, coded, uncompared_classes
 from calibrant.study.config import StudyConfig
 from calibrant.study.dividing import divide
 from calibrant.study.image_reading import IMAGE, WEIGHT, check_same_size, image_source
@@ -63,6 +63,7 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
         if s is not None
     }
     notes += absent_classes(classes, codes, config)
+    notes += uncompared_classes(classes, codes["logs"], splits)
     files = {"data": sha256_of(Path(config.data))}
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
     found = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)

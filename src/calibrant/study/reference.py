@@ -6,7 +6,6 @@ import time
 
 import numpy as np
 
-from calibrant.calibrators import TemperatureScaling
 from calibrant.calibrators.rows import two_columns
 from calibrant.data import TableEncoder
 from calibrant.inputs import FloatArray
@@ -14,12 +13,17 @@ from calibrant.reports.study_result import CandidateResult
 from calibrant.study.config import StudyConfig
 from calibrant.study.judging import fitted_temperature, judged_logits, log_test_of
 from calibrant.study.rows import StudyRows
+from calibrant.study.trained import refinement_of
 
 __all__ = ["gradient_boosting"]
 
 
 def gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
-    """Train scikit-learn's gradient boosting on the same rows, to stand beside the candidates."""
+    """Train scikit-learn's gradient boosting on the same rows, to stand beside the candidates.
+
+    Its refinement is that of the choice rows. Where there are none it has none: a single candidate
+    was steered by the steer rows, and gradient boosting was not.
+    """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     started = time.perf_counter()
@@ -31,16 +35,14 @@ def gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
         found = model.decision_function(encoder.transform(rows[split].inputs))
         return two_columns(found) if found.ndim == 1 else np.asarray(found, dtype=np.float64)
 
-    splits = [name for name in ("steer", "log_test", "calibrate", "test") if len(rows[name].codes)]
+    splits = [name for name in ("choice", "log_test", "calibrate", "test") if len(rows[name].codes)]
     logits = {name: scored(name) for name in splits}
     temperature = fitted_temperature(rows, logits)
-    steer = TemperatureScaling().fit(logits["steer"], rows["steer"].codes)
-    refined = judged_logits(rows, "steer", logits["steer"], float(steer.temperature_))
     return CandidateResult(
         loss="HistGradientBoosting",
         seed=0,
         reference=True,
-        refinement=refined["nll"].value,
+        refinement=refinement_of(rows, logits) if "choice" in logits else None,
         test=judged_logits(rows, "test", logits["test"]),
         scaled=judged_logits(rows, "test", logits["test"], temperature),
         log_test=log_test_of(rows, logits),

@@ -21,6 +21,9 @@ Inputs: TypeAlias = list[str] | pa.Table | NDArray[np.uint8]
 OUTSIDE = -1
 """Code of a row that belongs to no class."""
 
+_ORDER = ("train", "steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
+"""Splits as they are told: in the order in which a study needs them."""
+
 
 @dataclass(frozen=True)
 class SplitRows:
@@ -85,6 +88,11 @@ class StudyRows:
             self._taken[name] = taken(self.sources[part.source], part.ids)
         return self._taken[name]
 
+    @property
+    def compared_on(self) -> str:
+        """The split that candidates are compared on: choice; steer where there is only one."""
+        return "choice" if len(self.splits.choice) else "steer"
+
     def in_files(self) -> Splits:
         """Return the splits as positions in the files, from 0, rows that were left out counted."""
 
@@ -101,7 +109,7 @@ class StudyRows:
     def sizes(self) -> dict[str, dict[str, Any]]:
         """Count the rows of every split that has some, by class."""
         found: dict[str, dict[str, Any]] = {}
-        for name in ("train", "steer", "log_test", "calibrate", "test", "out_of_scope"):
+        for name in _ORDER:
             part = getattr(self.splits, name)
             if not len(part.ids):
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from calibrant.inputs import FloatArray
@@ -13,10 +15,19 @@ __all__ = ["describe_rule", "fit_rule"]
 
 
 def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
-    """Fit the rule on the steer rows: no trusted row has a say in whom it stops."""
+    """Fit the rule on the steer and the choice rows: no trusted row has a say in whom it stops.
+
+    Its thresholds are quantiles of rows that belong to a class and that no weight was learned from.
+    Both splits are such rows, and a quantile for each predicted class needs all of them. That one
+    picked the epoch and the other the candidate hardly moves the scores of single rows.
+    """
     if score == "none":
         return None
-    return OodRule.fit(logits["steer"], score=score, by_class=True)
+    return OodRule.fit(_in_scope(logits), score=score, by_class=True)
+
+
+def _in_scope(logits: Mapping[str, FloatArray]) -> FloatArray:
+    return np.concatenate([logits[name] for name in ("steer", "choice") if name in logits])
 
 
 def describe_rule(
@@ -32,7 +43,7 @@ def describe_rule(
     scores = {}
     if len(strange):
         for name, score in SCORES.items():
-            own = OodRule.fit(logits["steer"], score=name, quantile=rule.quantile, by_class=True)
+            own = OodRule.fit(_in_scope(logits), score=name, quantile=rule.quantile, by_class=True)
             apart = separation(score(logits["test"][inside]), score(strange))
             caught = float(own.flags(strange).mean())
             scores[name] = {"auroc": apart.auroc, "fpr95": apart.fpr95, "caught": caught}

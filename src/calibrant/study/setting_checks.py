@@ -118,8 +118,8 @@ def shares_of(value: Any, *, name: str = "shares") -> tuple[float, float, float]
         found = ()
     if len(found) != 3 or not all(0 < part < math.inf for part in found):
         raise InputError(
-            f"{name} must be three positive numbers like 8:1:1 (train, steer, held out), "
-            f"got {value!r}."
+            f"{name} must be three positive numbers like 8:1:1 (train, steer and choice, held "
+            f"out), got {value!r}."
         )
     return found[0], found[1], found[2]
 

@@ -57,10 +57,11 @@ def run_study(
     """Run a study and leave in `out` its bundle, its report and all that led to them.
 
     Rows are read and divided; every candidate is trained on the train rows and steered by the steer
-    rows, which also choose one (log loss after temperature scaling); averages of networks that were
-    asked for (ensembles, MC dropout) are candidates too; all are compared on the test rows and on
-    held-out logs; a calibrator is chosen and the promises are certified on the calibrate rows; the
-    promises are checked on the test rows; the bundle is packed.
+    rows; averages of networks that were asked for (ensembles, MC dropout) are candidates too; the
+    choice rows, which nobody followed, choose one of them (log loss after temperature scaling); all
+    are shown on the test rows and on held-out logs; a calibrator is chosen and the promises are
+    certified on the calibrate rows; the promises are checked on the test rows; the bundle is
+    packed.
 
     Candidates that were trained before with the same settings and files are taken as they are, so a
     study that was killed goes on where it was, and one that only asks for another promise takes

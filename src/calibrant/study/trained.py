@@ -38,7 +38,7 @@ __all__ = [
 
 Progress = Callable[[str], None]
 
-SCORED = ("steer", "log_test", "calibrate", "test", "out_of_scope")
+SCORED = ("steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
 """Splits that every candidate scores once it is trained."""
 
 _DONE, _LOGITS, _CHECKPOINTS = "done.json", "logits.npz", "checkpoints"
@@ -69,7 +69,7 @@ class TrainedCandidate:
 
     @property
     def refinement(self) -> float:
-        """Log loss of the steer rows after temperature scaling on them."""
+        """Log loss of the choice rows after temperature scaling on them; see `refinement_of`."""
         return float(self.facts["refinement"])
 
     def scorer(self) -> Scorer:
@@ -143,14 +143,16 @@ def load_trained(folder: Path, candidate: Candidate, rows: StudyRows) -> Trained
 
 
 def refinement_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
-    """Return the log loss of the steer rows after temperature scaling on them.
+    """Return the log loss of the choice rows after temperature scaling on them.
 
-    It is taken from the logits that are kept, for networks and averages alike: a record of the
-    training may have been made in fewer digits.
+    A single candidate has no choice rows, as nothing is to be chosen: then it is that of the steer
+    rows. It is taken from the logits that are kept, for networks and averages alike: a record of
+    the training may have been made in fewer digits.
     """
     from calibrant.training.steering import steer_figures
 
-    return steer_figures(logits["steer"], rows["steer"].codes).refinement
+    split = rows.compared_on
+    return steer_figures(logits[split], rows[split].codes).refinement
 
 
 def keep(

@@ -18,6 +18,7 @@ def splits(**changed):
         "calibrate": Part("golden", [0, 1]),
         "test": Part("golden", [2, 3]),
         "out_of_scope": Part("golden", [4]),
+        "choice": Part("logs", [6]),
     }
     return Splits(**{**parts, **changed})
 
@@ -31,8 +32,14 @@ def test_splits_survive_json():
     assert after != splits(train=Part("logs", [0]))
 
 
+def test_splits_that_were_saved_before_there_were_choice_rows_are_read():
+    saved = splits(choice=Part()).to_dict()
+    del saved["splits"]["choice"]
+    assert Splits.from_dict(saved) == splits(choice=Part())
+
+
 def test_sizes_name_every_split_and_the_text_those_with_rows():
-    made = splits(log_test=Part(), out_of_scope=Part())
+    made = splits(log_test=Part(), out_of_scope=Part(), choice=Part())
     assert made.sizes() == {
         "train": 4,
         "steer": 1,
@@ -40,6 +47,7 @@ def test_sizes_name_every_split_and_the_text_those_with_rows():
         "test": 2,
         "log_test": 0,
         "out_of_scope": 0,
+        "choice": 0,
     }
     assert str(made).startswith("train 4 rows of logs, steer 1 row of logs")
     assert "log_test" not in str(made)
@@ -52,6 +60,8 @@ def test_sizes_name_every_split_and_the_text_those_with_rows():
         ({"test": Part("golden", [0, 1, 2])}, r"calibrate and test share 2 rows .*\(rows 0, 1\)"),
         ({"test": Part("logs", [5])}, r"test and log_test share 1 row of logs"),
         ({"out_of_scope": Part("golden", [1])}, r"calibrate and out_of_scope share"),
+        ({"choice": Part("logs", [6, 4])}, r"steer and choice share 1 row of logs \(row 4\)"),
+        ({"choice": Part("golden", [9])}, "choice must be rows of the logs"),
         ({"train": Part("logs", [0, 7, 7])}, "train has row 7 of logs twice"),
         ({"train": Part("logs", [])}, "the split train is empty"),
         ({"train": Part("golden", [9])}, "train must be rows of the logs"),

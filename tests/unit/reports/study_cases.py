@@ -166,10 +166,10 @@ def a_study(names=REASONS, *, n=700, golden=True, losses=(*FACTORS, "adafocal"))
     asked.append(("recall>=0.9", names[0], False))
     return StudyResult(
         title="Return reasons", kind="text", classes=tuple(names), focus=names[0],
-        splits=splits_of(parts, names, golden),
+        splits=splits_of([*parts[:2], ("choice", rows_of(n, 7, even)), *parts[2:]], names, golden),
         candidates=(*(one for one, _ in made), failed, beside[0]),
         chosen=len(made) - 1,
-        why="adafocal has the lowest log loss of the steer rows after temperature scaling, 0.534",
+        why="adafocal has the lowest log loss of the choice rows after temperature scaling, 0.534",
         method=method.chosen_.method, choice=method.comparison_,
         calibrated=judge(named, shown, names),
         points=tuple(

@@ -144,6 +144,33 @@ def test_failed_candidates_show_their_reason_and_the_reference_cannot_be_chosen(
     assert not any(cell["best"] for cell in rows["HistGradientBoosting"]["cells"])
 
 
+def test_the_page_says_which_rows_chose_the_candidate(page):
+    shown = words(page)
+    assert "The candidate was chosen on other rows (choice), the calibrator and thresholds" in shown
+    assert "ECE after temperatureChoice log lossdecides" in shown
+    assert "The choice log loss, after temperature scaling on the choice rows, is what" in shown
+    assert "they choose the candidate; nobody was trained or steered by them" in shown
+    assert "steer log loss" not in shown.lower()
+
+
+def test_one_candidate_is_not_said_to_be_chosen_on_any_rows():
+    whole = a_study()
+    splits = {name: part for name, part in whole.splits.items() if name != "choice"}
+    reference = replace(whole.candidates[-1], refinement=None)
+    one = replace(whole, splits=splits, candidates=(whole.best, reference), chosen=0)
+    shown = words(study_html(one))
+    assert "The calibrator and thresholds were chosen on other rows (calibrate)" in shown
+    assert "one candidate leaves nothing to choose" in shown
+    assert "Steer log loss" in shown
+    assert "decides" not in candidate_head(one)
+    assert candidate_rows(one)[1]["refinement"] == "–"
+
+
+def candidate_head(result):
+    """The head of the table of candidates."""
+    return re.search(r'aria-label="Table of candidates">.*?</thead>', study_html(result), re.S)[0]
+
+
 def test_the_best_of_each_column_is_marked_by_its_own_direction():
     best = best_values(a_study())
     own = [one.test for one in a_study().candidates if one.test and not one.reference]

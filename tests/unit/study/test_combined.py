@@ -103,9 +103,9 @@ def test_an_ensemble_gives_the_mean_of_its_members_probabilities_on_every_split(
 
 def test_one_figure_chooses_among_networks_and_averages(made):
     rows, found, _ = made
-    codes = rows["steer"].codes
+    codes = rows["choice"].codes
     for one in found:
-        logits = one.logits["steer"]
+        logits = one.logits["choice"]
         fitted = TemperatureScaling(smooth=True).fit(logits, codes, classes=range(2))
         expected = nll(codes, fitted.predict_proba(logits))
         assert one.refinement == pytest.approx(expected, rel=1e-9), one.candidate.name

@@ -55,7 +55,7 @@ def settings(data, **changes):
 def test_images_of_an_archive_keep_their_labels_in_every_split(tmp_path):
     rows = read(archive(tmp_path, n=200))
     sizes = {name: part["rows"] for name, part in rows.sizes().items()}
-    assert sizes == {"train": 140, "steer": 20, "calibrate": 20, "test": 20}
+    assert sizes == {"train": 140, "steer": 10, "choice": 10, "calibrate": 20, "test": 20}
     assert (rows.kind, rows.classes) == ("image", (0, 1))
     for name in sizes:
         part = rows[name]
@@ -89,9 +89,12 @@ def test_grey_images_have_one_channel(tmp_path):
 def test_equal_images_stay_in_one_split(tmp_path):
     images, labels = pictures(80)
     rows = read(archive(tmp_path, images=images.repeat(2, axis=0), labels=labels.repeat(2)))
-    train, steer = (set(content_hashes(rows[name].inputs)) for name in ("train", "steer"))
+    names = ("train", "steer", "choice")
+    train, steer, choice = (set(content_hashes(rows[name].inputs)) for name in names)
     held = {name for part in ("calibrate", "test") for name in content_hashes(rows[part].inputs)}
-    assert len(train) + len(steer) + len(held) == len(train | steer | held) == 80
+    assert len(choice) == 4
+    each = (train, steer, choice, held)
+    assert sum(map(len, each)) == len(set().union(*each)) == 80
 
 
 def test_a_class_of_one_image_repeated_names_the_reason(tmp_path):
@@ -119,8 +122,8 @@ def test_a_golden_set_calibrates_and_tests_whatever_its_kind(tmp_path):
     rows = read(data, golden=golden)
     sizes = {name: (part["source"], part["rows"]) for name, part in rows.sizes().items()}
     assert sizes == {
-        "train": ("logs", 80), "steer": ("logs", 10), "log_test": ("logs", 10),
-        "calibrate": ("golden", 30), "test": ("golden", 30),
+        "train": ("logs", 80), "steer": ("logs", 5), "choice": ("logs", 5),
+        "log_test": ("logs", 10), "calibrate": ("golden", 30), "test": ("golden", 30),
     }  # fmt: skip
 
 

@@ -104,6 +104,14 @@ def test_flagged_rows_are_never_counted_as_acted_on():
     assert found.check.checks[0].value == pytest.approx(right[acts].mean())
 
 
+def test_the_rule_is_fitted_on_steer_and_choice_rows():
+    _, logits = world(1000, 2)
+    alone = fit_rule(logits, "energy")
+    halved = {"steer": logits["steer"][:400], "choice": logits["steer"][400:]}
+    assert fit_rule(halved, "energy").to_dict() == alone.to_dict()
+    assert fit_rule({"steer": halved["steer"]}, "energy").n == 400
+
+
 def test_the_rule_is_measured_against_rows_of_no_class_only_where_there_are_some():
     rows, logits = world(1000, 2, outside=0.1)
     told = describe_rule(fit_rule(logits, "energy"), rows, logits)

@@ -33,13 +33,15 @@ def test_logs_split_eight_to_one_to_one_beside_a_golden_set(tmp_path):
     sizes = {name: part["rows"] for name, part in rows.sizes().items()}
     assert sizes["train"] == pytest.approx(480, abs=6)
     assert sizes["log_test"] == pytest.approx(60, abs=4)
+    assert sizes["steer"] + sizes["choice"] == pytest.approx(60, abs=4)
+    assert abs(sizes["steer"] - sizes["choice"]) <= 3
     assert abs(sizes["calibrate"] - sizes["test"]) <= 3
 
 
 def test_without_a_golden_set_held_out_rows_calibrate_and_test(tmp_path):
     rows = read_study_rows(config(written(tmp_path, many(200))))
     sizes = {name: part["rows"] for name, part in rows.sizes().items()}
-    assert sizes == {"train": 140, "steer": 20, "calibrate": 20, "test": 20}
+    assert sizes == {"train": 140, "steer": 10, "choice": 10, "calibrate": 20, "test": 20}
 
 
 def test_rows_without_a_text_or_a_label_are_left_out_and_told(tmp_path):
@@ -55,9 +57,11 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_told(tmp_path):
 def test_a_text_that_trains_does_not_judge(tmp_path):
     twice = [row for row in many(80) for _ in range(2)]
     rows = read_study_rows(config(written(tmp_path, twice)))
-    train, steer = (set(rows[name].inputs) for name in ("train", "steer"))
+    train, steer, choice = (set(rows[name].inputs) for name in ("train", "steer", "choice"))
     held = {*rows["calibrate"].inputs, *rows["test"].inputs}
-    assert len(train) + len(steer) + len(held) == len(train | steer | held) == 80
+    assert len(choice) == 4
+    each = (train, steer, choice, held)
+    assert sum(map(len, each)) == len(set().union(*each)) == 80
 
 
 def test_texts_are_redacted_unless_that_is_switched_off(tmp_path):
@@ -103,8 +107,9 @@ def test_groups_stay_together_and_time_goes_forward(tmp_path):
     table_file(tmp_path)
     grouped = read_study_rows(table_config(tmp_path, group="customer", drop=("day",)))
     assert "customer" not in grouped["train"].inputs.column_names
-    later = read_study_rows(table_config(tmp_path, time="day", drop=("customer",)))
-    order = [later.splits.parts()[name].ids for name in ("train", "steer", "calibrate", "test")]
+    later = read_study_rows(table_config(tmp_path, time="day", drop=("customer",), seeds=(0, 1)))
+    names = ("train", "steer", "choice", "calibrate", "test")
+    order = [later.splits.parts()[name].ids for name in names]
     assert all(a.max() < b.min() for a, b in pairwise(order))
 
 

@@ -61,8 +61,40 @@ def test_the_least_refinement_is_chosen_and_cross_entropy_is_there(study):
     _, _, result = study
     able = [c.refinement for c in result.candidates if not c.reference]
     assert result.best.refinement == min(able)
+    assert result.why.startswith(f"On the choice rows {result.best.name} has the least log loss")
+    assert f"{min(able):.4f} (next is " in result.why
     assert result.candidates[0].loss == "ce"
     assert result.candidates[0].failed is None
+
+
+def test_candidates_are_compared_on_rows_that_nobody_followed(study):
+    config, folder, result = study
+    rows, found = trained(config, folder)
+    codes = rows["choice"].codes
+    for one, judged in zip(found, result.candidates, strict=True):
+        logits = one.logits["choice"]
+        scaling = TemperatureScaling(smooth=True).fit(logits, codes, classes=range(5))
+        expected = nll(codes, scaling.predict_proba(logits), classes=range(5))
+        assert judged.refinement == pytest.approx(expected, rel=1e-9)
+        kept = judged.records[judged.best_epoch]["refinement"]  # that of the steer rows
+        assert judged.refinement != pytest.approx(kept, rel=1e-6)
+
+
+def test_one_candidate_has_nothing_to_choose_and_a_second_one_trains_both(tmp_path):
+    config = text_config(tmp_path, candidates=("ce",))
+    told = []
+    alone = run_study(config, tmp_path / "run", progress=told.append)
+    assert alone.why == "ce is the only candidate."
+    assert "choice" not in alone.splits
+    kept = alone.best.records[alone.best.best_epoch]["refinement"]
+    assert alone.best.refinement == pytest.approx(kept, rel=1e-4)
+    assert sum("epoch" in message for message in told) == 2
+    both = replace(config, candidates=("ce", "focal:gamma=3"))
+    told.clear()
+    result = run_study(both, tmp_path / "run", progress=told.append)
+    assert result.splits["choice"]["rows"] > 20
+    assert not any("trained before" in message for message in told)
+    assert sum("epoch" in message for message in told) == 4
 
 
 def test_the_log_loss_is_plain_for_every_loss(study):
@@ -154,7 +186,8 @@ def test_rows_have_one_job_each(study):
     assert len(np.unique(logs)) == len(logs)
     assert len(np.unique(golden)) == len(golden) == 400
     sizes = rows.sizes()
-    assert sizes["train"]["rows"] == pytest.approx(8 * sizes["steer"]["rows"], rel=0.05)
+    both = sizes["steer"]["rows"] + sizes["choice"]["rows"]
+    assert sizes["train"]["rows"] == pytest.approx(8 * both, rel=0.05)
     assert sizes["test"]["out_of_scope"] == pytest.approx(sizes["calibrate"]["out_of_scope"], abs=1)
 
 
@@ -203,6 +236,7 @@ def test_a_candidate_that_fails_is_reported_and_does_not_stop_the_others(tmp_pat
     assert "diverged" in failed.failed
     assert failed.test is None
     assert result.chosen == 0
+    assert result.why == "ce is the only candidate that could be trained."
     assert result.to_dict()["candidates"][1]["failed"] == failed.failed
 
 
@@ -340,7 +374,8 @@ def test_a_table_is_judged_beside_gradient_boosting(tmp_path):
     assert reference.loss == "HistGradientBoosting"
     assert result.chosen == 0
     assert result.focus == "yes"
-    assert "log_test" not in result.splits
+    assert not {"log_test", "choice"} & set(result.splits)
+    assert reference.refinement is None  # the steer rows steered only the other
     bundle = calibrant.load_bundle(tmp_path / "run" / "bundle")
     rows = read_study_rows(table_config(tmp_path))
     assert len(bundle.decide(rows["test"].inputs)) == len(rows["test"])

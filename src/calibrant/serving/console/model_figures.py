@@ -8,6 +8,7 @@ from itertools import islice
 from typing import Any
 
 from calibrant.reports.page_data import STATES, figure_cards, figure_row
+from calibrant.reports.study_choice import choice_data
 from calibrant.reports.study_tables import config_rows
 from calibrant.reports.study_words import loss_name, shown_name
 from calibrant.reports.words import counted, number, sentence, title_of
@@ -58,9 +59,11 @@ def candidate_data(metrics: Mapping[str, Any]) -> dict[str, Any]:
     entries = entries_of(metrics, "candidates")
     columns = list(dict.fromkeys(name for each in entries for name in table_of(each, "test")))
     why = metrics.get("why")
+    able = sum(not each.get("reference") for each in entries)
     return {
         "columns": [title_of(str(name)) for name in columns],
         "rows": [_candidate(each, columns) for each in entries[:_MOST]],
+        "choice": choice_data(table_of(metrics, "splits"), able),
         "why": sentence(why) if isinstance(why, str) and why.strip() else "",
     }
 

@@ -8,7 +8,13 @@ import pytest
 from tests.unit.bundle.parts import point, temperature
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
-from tests.unit.serving.console.study_bundle import FIGURES, REPORT, check, study_bundle
+from tests.unit.serving.console.study_bundle import (
+    CANDIDATES,
+    FIGURES,
+    REPORT,
+    check,
+    study_bundle,
+)
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.versions import Versions
@@ -20,6 +26,7 @@ SANDBOX = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data:"
 )
+MODEL = "/console/model"
 HOSTILE = "</title><script>alert(1)</script><img src=x onerror=alert(1)>"
 
 
@@ -95,6 +102,22 @@ def test_candidates_are_compared_and_the_chosen_one_is_marked(studied):
     assert "Cross-entropy 0.7123 0.781 240,901" in seen
     assert "AdaFocal Could not be trained: The loss became NaN in epoch 2." in seen
     assert page.text.count('<tr class="chosen">') == 1
+
+
+def test_the_rows_that_chose_are_named_also_of_bundles_before_choice_rows(tmp_path, serving):
+    def seen(name, splits, entries=CANDIDATES):
+        metrics = {"candidates": entries, "splits": splits}
+        return text_of(serving(study_bundle(tmp_path / name, metrics=metrics).path).get(MODEL))
+
+    now = seen("now", {"train": 80, "steer": 5, "choice": 5})
+    assert "Candidate Choice log loss decides Accuracy" in now
+    assert "was chosen by. Nobody was trained or steered by these rows." in now
+    before = seen("before", {"train": 80, "steer": 10})
+    assert "Candidate Steer log loss decides Accuracy" in before
+    assert "These rows also steered the training" in before
+    one = seen("one", {"train": 80, "steer": 10}, CANDIDATES[1:2])
+    assert "Candidate Steer log loss Accuracy" in one
+    assert "one candidate leaves nothing to choose" in one
 
 
 def test_provenance_and_files_with_their_hashes(studied):

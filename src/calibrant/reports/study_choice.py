@@ -1,0 +1,50 @@
+"""Which rows chose among the candidates of a study, and how that is said."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+__all__ = ["choice_data"]
+
+
+def choice_data(splits: Collection[str], candidates: int) -> dict[str, str]:
+    """Say what the column of log losses after temperature scaling is of, and what it decided.
+
+    Studies before there were choice rows chose on the steer rows; their bundles are still shown.
+
+    Parameters
+    ----------
+    splits : names of the splits that have rows
+    candidates : how many there were to choose among
+
+    Returns
+    -------
+    "rows" that were looked at, "title" of the column, "decides" below it, and "words" about it
+
+    Examples
+    --------
+    >>> choice_data(("train", "steer", "choice"), 5)["title"]
+    'Choice log loss'
+    >>> choice_data(("train", "steer"), 1)["decides"]
+    ''
+    """
+    rows = "choice" if "choice" in splits else "steer"
+    what = f"The {rows} log loss, after temperature scaling on the {rows} rows, is"
+    if candidates < 2:
+        words = f"{what} that of the epoch that they kept: one candidate leaves nothing to choose."
+    elif rows == "steer":
+        words = (
+            f"{what} what the candidate was chosen by. These rows also steered the training, so it "
+            "is too good for a candidate that followed them closely."
+        )
+    else:
+        words = (
+            f"{what} what the candidate was chosen by. Nobody was trained or steered by these rows."
+        )
+    decides = "decides" if candidates > 1 else ""
+    return {
+        "rows": rows,
+        "title": f"{rows.capitalize()} log loss",
+        "decides": decides,
+        "words": words,
+    }

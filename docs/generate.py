@@ -136,8 +136,8 @@ def guarantees_page(found: Mapping[str, Any] | None) -> str:
     if found is None:
         return head + (
             "The table has not been made on this copy. `make guarantees` runs all cells and writes "
-            "`docs/guarantees.json`; `make docs` then fills this page. A smaller version with 200 "
-            "repetitions runs with every `make test` (`tests/guarantees`).\n"
+            "`docs/guarantees.json`; `make docs` then fills this page. A smaller version with 100 "
+            "repetitions or more runs with every `make test` (`tests/guarantees`).\n"
         )
     cells, tests = found.get("cells", []), found.get("tests", [])
     parts = [head, f"{_measured(found)}\n"]

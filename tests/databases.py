@@ -65,7 +65,7 @@ def new_store(kind, folder, *, migrated=True):
     if kind == "sqlite":
         path = Path(folder) / f"calibrant-{next(_numbers)}.db"
         if migrated:
-            shutil.copy(_migrated_file(), path)
+            copy_store(path)
         yield f"sqlite:///{path}"
         return
     name = _spare.pop() if migrated and _spare else _new_database(migrated)
@@ -74,6 +74,11 @@ def new_store(kind, folder, *, migrated=True):
     finally:
         if not (migrated and _emptied(name)):
             run_postgresql(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def copy_store(path):
+    """Put a new store without any row there: a copy takes far less time than its tables."""
+    shutil.copy(_migrated_file(), path)
 
 
 @cache

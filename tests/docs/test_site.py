@@ -12,7 +12,7 @@ from docs.formulas import _described, drawn, with_tokens
 from docs.generate import benchmarks_page, guarantees_page, verb_page, verbs
 from docs.warm import Warm, cold
 
-from docs import blocks
+from docs import blocks, made_from
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GENERATED = {
@@ -109,6 +109,8 @@ def test_the_code_of_a_page_runs_and_prints_what_the_page_shows(
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
+    if made_from.is_up_to_date():  # `make docs` has just built it, by the same commands
+        return made_from.SITE
     folder = tmp_path_factory.mktemp("site")
     root = DOCS.parent
     command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-d", str(folder)]
@@ -126,6 +128,30 @@ def test_the_site_builds_without_a_warning_and_loads_nothing_from_elsewhere(site
         loaded = re.findall(r'<(?:script|img|iframe)[^>]+src="(https?:[^"]+)', text)
         loaded += re.findall(r'<link[^>]+href="(https?:[^"]+)', text)
         assert not loaded, page.name
+
+
+def test_a_site_is_built_again_when_anything_it_is_made_from_has_changed(tmp_path):
+    site, page = tmp_path / "site", tmp_path / "docs/a.md"
+    for folder in (site, page.parent):
+        folder.mkdir()
+    page.write_text("one")
+    assert not made_from.is_up_to_date(site, tmp_path)
+    made_from.remember(site, tmp_path)
+    assert made_from.is_up_to_date(site, tmp_path)
+    page.write_text("two")
+    assert not made_from.is_up_to_date(site, tmp_path)
+    page.write_text("one")
+    assert made_from.is_up_to_date(site, tmp_path)
+    page.rename(page.with_name("b.md"))
+    assert not made_from.is_up_to_date(site, tmp_path)
+
+
+def test_make_docs_builds_the_site_as_the_tests_do():
+    makefile = (DOCS.parent / "Makefile").read_text(encoding="utf-8")
+    recipe = re.search(r"^docs:.*\n((?:\t.*\n)+)", makefile, re.MULTILINE)[1]
+    steps = [line.strip().removeprefix("$(BIN)/") for line in recipe.splitlines()]
+    built = ["python docs/generate.py", "mkdocs build --strict --quiet"]
+    assert steps == [*built, "python docs/made_from.py"]
 
 
 def test_every_formula_is_drawn(site):

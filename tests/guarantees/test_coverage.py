@@ -13,17 +13,21 @@ from tests.guarantees.coverage import (
 
 REPETITIONS = 200
 
+# Sixteen cells of six errors each need fewer: the best of the intervals that were not taken covers
+# 79 % where it is worst, and passes a cell of 100 in 1 of 300 cases (a cell of 85 %, in 1 of 10).
+IN_EACH_CELL = 100
+
 
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("gap", GAPS)
 def test_calibration_errors_are_covered_at_every_true_error(gap, n):
-    found = coverage("even", gap, n, REPETITIONS, seed=0)
+    found = coverage("even", gap, n, IN_EACH_CELL, seed=0)
     assert min(found.values()) >= 0.90, found
 
 
 @pytest.mark.parametrize(("gap", "n"), [(0.0, 1000), (0.01, 5000), (0.03, 1000), (0.08, 300)])
 def test_calibration_errors_are_covered_on_skewed_scores(gap, n):
-    found = coverage("skewed", gap, n, REPETITIONS, seed=0)
+    found = coverage("skewed", gap, n, IN_EACH_CELL, seed=0)
     assert min(found.values()) >= 0.90, found
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -31,6 +32,8 @@ FILL_RATIO = 1.07
 """Filling starts lie this factor apart: no long stretch of good precision begins unseen."""
 
 _FIRST_LOOK = 256
+
+_FEW = 20_000  # of so many rows all bounds are taken at once: each of many starts looks at some
 
 
 def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
@@ -66,6 +69,9 @@ def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
     levels[np.searchsorted(starts, main)] = shares
     levels[np.searchsorted(starts, filling)] += share
     return starts, levels
+
+
+_known_plan = lru_cache(maxsize=256)(plan)  # simulations ask for the same one thousands of times
 
 
 def _main(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
@@ -127,7 +133,7 @@ def walk(n: int, target: float, delta: float, passes: Passes) -> list[tuple[int,
     >>> walk(80, 0.8, 0.05, binomial_passes(hits, 0.8))
     [(18, 43)]
     """
-    starts, shares = plan(n, target, delta)
+    starts, shares = _known_plan(n, target, delta)
     found: list[tuple[int, int]] = []
     alive = 0.0
     for start, stop, share in zip(starts, np.append(starts, n + 1)[1:], shares, strict=True):
@@ -153,20 +159,31 @@ def binomial_passes(hits: NDArray[Any], target: float) -> Passes:
     hits : positives among the first 1, 2, ... rows
     target : the share tau
     """
+    kept = _bounds(hits, np.arange(1, len(hits) + 1), target) if len(hits) <= _FEW else None
 
     def passes(positions: IntArray, level: float) -> NDArray[np.bool_]:
-        k = positions.astype(np.float64)
-        h = hits[positions - 1].astype(np.float64)
-        exponent = _chernoff(h, k, target)
-        sure = exponent >= -math.log(level)
-        # P >= exp(-exponent) / sqrt(8 h (1 - h/k)), and at least exp(-exponent) where h = k.
-        slack = 0.5 * np.log(np.maximum(8.0 * h * (1.0 - h / k), 1.0))
-        unsure = ~sure & (exponent + slack >= -math.log(level)) & (h > target * k)
+        if kept is None:
+            low, high = _bounds(hits[positions - 1], positions, target)
+        else:
+            low, high = kept[0][positions - 1], kept[1][positions - 1]
+        needed = -math.log(level)
+        sure = np.asarray(low >= needed)
+        unsure = ~sure & (high >= needed)
         if unsure.any():
-            sure[unsure] = _upper_tail(h[unsure], k[unsure], target) <= level
+            k = positions[unsure]
+            sure[unsure] = _upper_tail(hits[k - 1], k, target) <= level
         return sure
 
     return passes
+
+
+def _bounds(hits: NDArray[Any], positions: IntArray, target: float) -> tuple[FloatArray, ...]:
+    """Return what -log P is at least and at most; no more hits than expected never pass."""
+    k, h = positions.astype(np.float64), hits.astype(np.float64)
+    exponent = _chernoff(h, k, target)
+    # P >= exp(-exponent) / sqrt(8 h (1 - h/k)), and at least exp(-exponent) where h = k.
+    slack = 0.5 * np.log(np.maximum(8.0 * h * (1.0 - h / k), 1.0))
+    return exponent, np.where(h > target * k, exponent + slack, -np.inf)
 
 
 def _last_passing(start: int, stop: int, level: float, passes: Passes) -> int:
@@ -190,7 +207,7 @@ def _chernoff(h: FloatArray, k: FloatArray, target: float) -> FloatArray:
     return np.where(share > target, k * distance, 0.0)
 
 
-def _upper_tail(h: FloatArray, k: FloatArray, target: float) -> FloatArray:
+def _upper_tail(hits: NDArray[Any], k: IntArray, target: float) -> FloatArray:
     from scipy.special import betainc
 
-    return np.asarray(betainc(h, k - h + 1.0, target))
+    return np.asarray(betainc(hits.astype(np.float64), k - hits + 1.0, target))

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.few_draws import few_draws
+from tests.forks import fork
 from typer.testing import CliRunner
 
 from calibrant.cli.main import app
@@ -34,12 +35,23 @@ def spawn():
 
     def start(*words, code=None, **extra):
         head = [sys.executable, "-m", "calibrant"] if code is None else [sys.executable, "-c", code]
-        env = {k: v for k, v in os.environ.items() if not k.startswith("CALIBRANT_")}
-        env |= {"PYTHONPATH": str(SOURCE), **extra.pop("env", {})}
+        env = {**without_settings(), **extra.pop("env", {})}
         pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
         return subprocess.Popen([*head, *map(str, words)], env=env, **{**pipes, **extra})
 
     return start
+
+
+@pytest.fixture
+def forked():
+    """Start code as a process of its own that need not import everything anew."""
+    return lambda *words, **extra: fork(*words, env=without_settings(), **extra)
+
+
+def without_settings():
+    """Return the environment of processes."""
+    env = {k: v for k, v in os.environ.items() if not k.startswith("CALIBRANT_")}
+    return {**env, "PYTHONPATH": str(SOURCE)}
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 """`calibrant calibrate --apply`: the same rows with new probabilities, whatever the format."""
 
 import json
-import resource
 import signal
 import sys
 
@@ -9,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.forks import COMMAND
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.data import read_scores, write_example
@@ -167,10 +167,10 @@ run()
 @pytest.mark.parametrize(
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")]
 )
-def test_an_interruption_leaves_nothing(spawn, scores, tmp_path, ending, sign, code, says):
+def test_an_interruption_leaves_nothing(forked, scores, tmp_path, ending, sign, code, says):
     calibrator, new = saved(tmp_path, ["0", "1"]), tmp_path / f"new.{ending}"
     new.write_text("old")
-    process = spawn("calibrate", "--apply", calibrator, scores, "-o", new, code=SLOW)
+    process = forked("calibrate", "--apply", calibrator, scores, "-o", new, code=SLOW)
     assert process.stderr.readline() == "one batch\n"
     process.send_signal(sign)
     out, err = process.communicate(timeout=30)
@@ -179,24 +179,27 @@ def test_an_interruption_leaves_nothing(spawn, scores, tmp_path, ending, sign, c
     assert sorted(p.name for p in tmp_path.iterdir()) == ["c.json", "in", new.name]
 
 
-def test_a_process_that_is_shot_leaves_the_old_file(spawn, scores, tmp_path):
+def test_a_process_that_is_shot_leaves_the_old_file(forked, scores, tmp_path):
     calibrator, new = saved(tmp_path, ["0", "1"]), tmp_path / "new.csv"
     new.write_text("old")
-    process = spawn("calibrate", "--apply", calibrator, scores, "-o", new, code=SLOW)
+    process = forked("calibrate", "--apply", calibrator, scores, "-o", new, code=SLOW)
     process.stderr.readline()
     process.kill()
     process.communicate(timeout=30)
     assert new.read_text() == "old"
 
 
-def small_disk():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+SMALL_DISK = f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+{COMMAND}
+"""
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("ending", ["parquet", "csv", "jsonl"])
-def test_a_disk_that_fills_up_leaves_the_old_file(spawn, tmp_path, ending):
+def test_a_disk_that_fills_up_leaves_the_old_file(forked, tmp_path, ending):
     rng = np.random.default_rng(0)
     folder = tmp_path / "in"
     folder.mkdir()
@@ -205,7 +208,7 @@ def test_a_disk_that_fills_up_leaves_the_old_file(spawn, tmp_path, ending):
     calibrator, new = saved(tmp_path, ["0", "1"]), tmp_path / f"new.{ending}"
     new.write_text("old")
     words = ("calibrate", "--apply", calibrator, file, "-o", new)
-    process = spawn(*words, preexec_fn=small_disk, env={"PYTHONDONTWRITEBYTECODE": "1"})
+    process = forked(*words, code=SMALL_DISK)
     out, err = process.communicate(timeout=60)
     assert process.returncode == 2, err
     assert out == ""

@@ -1,7 +1,6 @@
 """`calibrant decide`: the same decisions as when the point was chosen, for any file."""
 
 import json
-import resource
 import signal
 import sys
 
@@ -10,6 +9,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from tests.forks import COMMAND
 
 from calibrant.cli.point_file import read_point
 from calibrant.data import read_scores, score_tables, write_example
@@ -232,6 +232,23 @@ def test_a_check_on_later_rows(cli, point, later, tmp_path):
     assert json.loads(result.stdout)["check"]["verdict"] == "broken"
 
 
+def test_a_check_with_weights_says_what_it_rests_on(cli, point, later, tmp_path):
+    path, file = point(*HOLD), tmp_path / "weighed.csv"
+    table = pacsv.read_csv(later)
+    weights = pa.array(np.where(np.arange(len(table)) % 2, 2.0, 1.0))
+    pacsv.write_csv(table.append_column("weight", weights), file)
+    words = ("decide", file, "--point", path, "--check")
+    seen = " ".join(cli(*words).stdout.split())
+    assert "if no row could weigh more than 2, the largest seen)" in seen
+    known = " ".join(cli(*words, "--largest-weight", "5").stdout.split())
+    assert "if no row could weigh more than 5)" in known
+    wrong = cli(*words, "--largest-weight", "1.5")
+    assert wrong.exit_code == 2
+    assert "--largest-weight must be finite and no smaller than any weight" in wrong.stderr
+    alone = cli("decide", file, "--point", path, "--largest-weight", "5")
+    assert (alone.exit_code, "give --check too" in alone.stderr) == (2, True)
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -284,10 +301,10 @@ run()
 @pytest.mark.parametrize(
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")]
 )
-def test_an_interruption_leaves_nothing(spawn, point, later, tmp_path, sign, code, says):
+def test_an_interruption_leaves_nothing(forked, point, later, tmp_path, sign, code, says):
     path, new = point(*HOLD), tmp_path / "new.parquet"
     new.write_text("old")
-    process = spawn("decide", later, "--point", path, "-o", new, code=SLOW)
+    process = forked("decide", later, "--point", path, "-o", new, code=SLOW)
     assert process.stderr.readline() == "one batch\n"
     process.send_signal(sign)
     out, err = process.communicate(timeout=30)
@@ -296,9 +313,12 @@ def test_an_interruption_leaves_nothing(spawn, point, later, tmp_path, sign, cod
     assert sorted(p.name for p in tmp_path.iterdir()) == ["new.parquet", "point.json"]
 
 
-def small_disk():
-    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+SMALL_DISK = f"""
+import resource, signal
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, 20_000))
+{COMMAND}
+"""
 
 
 @pytest.fixture
@@ -311,13 +331,13 @@ def lone(cli, scores, tmp_path):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs a limit on the size of files")
 @pytest.mark.parametrize("ending", ["parquet", "csv"])
-def test_a_disk_that_fills_up_leaves_the_old_file(spawn, lone, tmp_path, ending):
+def test_a_disk_that_fills_up_leaves_the_old_file(forked, lone, tmp_path, ending):
     rng = np.random.default_rng(0)
     file, new = tmp_path / "in" / "s.parquet", tmp_path / f"new.{ending}"
     pq.write_table(pa.table({"logit": rng.normal(size=20_000)}), file)
     new.write_text("old")
     words = ("decide", file, "--point", lone, "-o", new)
-    process = spawn(*words, preexec_fn=small_disk, env={"PYTHONDONTWRITEBYTECODE": "1"})
+    process = forked(*words, code=SMALL_DISK)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err.count("\n")) == (2, "", 1)
     assert "cannot be written" in err

@@ -51,8 +51,8 @@ run()
 @pytest.mark.parametrize(
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")]
 )
-def test_an_interruption_leaves_nothing_half_written(spawn, scores, tmp_path, sign, code, says):
-    process = spawn("evaluate", scores, "--html", tmp_path / "report.html", code=SLOW)
+def test_an_interruption_leaves_nothing_half_written(forked, scores, tmp_path, sign, code, says):
+    process = forked("evaluate", scores, "--html", tmp_path / "report.html", code=SLOW)
     assert process.stderr.readline() == "writing\n"
     process.send_signal(sign)
     out, err = process.communicate(timeout=30)
@@ -76,8 +76,8 @@ run()
 """
 
 
-def test_an_interruption_that_a_library_swallows_still_counts(spawn, scores, tmp_path):
-    process = spawn("evaluate", scores, "--html", tmp_path / "report.html", code=SWALLOWED)
+def test_an_interruption_that_a_library_swallows_still_counts(forked, scores, tmp_path):
+    process = forked("evaluate", scores, "--html", tmp_path / "report.html", code=SWALLOWED)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "interrupted\n")
     assert not (tmp_path / "report.html").exists()

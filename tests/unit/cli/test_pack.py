@@ -334,8 +334,8 @@ run()
 
 
 @pytest.mark.parametrize(("sign", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_an_interruption_leaves_nothing(spawn, files, tmp_path, sign, code):
-    process = spawn("pack", "--point", files / "raw.json", "-o", tmp_path / "b", code=SLOW)
+def test_an_interruption_leaves_nothing(forked, files, tmp_path, sign, code):
+    process = forked("pack", "--point", files / "raw.json", "-o", tmp_path / "b", code=SLOW)
     assert process.stderr.readline() == "writing\n"
     assert len(list(tmp_path.iterdir())) == 2
     process.send_signal(sign)

@@ -458,10 +458,10 @@ run()
 @pytest.mark.parametrize(
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")]
 )
-def test_an_interruption_leaves_nothing(spawn, texts, tmp_path, sign, code, says):
+def test_an_interruption_leaves_nothing(forked, texts, tmp_path, sign, code, says):
     file, new = written(tmp_path / "in.csv", {"message": messages()}), tmp_path / "new.parquet"
     new.write_text("old")
-    process = spawn("predict", texts.path, file, "-o", new, code=SLOW)
+    process = forked("predict", texts.path, file, "-o", new, code=SLOW)
     assert process.stderr.readline() == "one batch\n"
     process.send_signal(sign)
     out, err = process.communicate(timeout=60)

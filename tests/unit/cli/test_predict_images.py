@@ -231,8 +231,9 @@ def large_network(folder, size=8):
     """Pack a network that every process knows."""
     torch.manual_seed(0)
     some = np.random.default_rng(0).integers(0, 256, (9, size, size, 3), dtype=np.uint8)
-    scorer = Scorer(ImageEncoder().fit(some), ResNet50(3, 3, width=1), classes=CLASSES)
-    return pack(folder, scorer=scorer)
+    stem = "cifar" if size < 32 else "imagenet"  # which looks at fewer dots of large images
+    network = ResNet50(3, 3, width=1, stem=stem)
+    return pack(folder, scorer=Scorer(ImageEncoder().fit(some), network, classes=CLASSES))
 
 
 SLOW = """
@@ -256,11 +257,11 @@ run()
 @pytest.mark.parametrize(
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")]
 )
-def test_an_interruption_leaves_nothing(spawn, tmp_path, sign, code, says):
+def test_an_interruption_leaves_nothing(forked, tmp_path, sign, code, says):
     bundle, new = large_network(tmp_path / "bundle"), tmp_path / "new.parquet"
     photos = files(tmp_path / "photos", np.zeros((200, 8, 8, 3), dtype=np.uint8))
     new.write_text("old")
-    process = spawn("predict", bundle.path, photos, "-o", new, code=SLOW)
+    process = forked("predict", bundle.path, photos, "-o", new, code=SLOW)
     assert process.stderr.readline() == "one batch\n"
     process.send_signal(sign)
     out, err = process.communicate(timeout=60)

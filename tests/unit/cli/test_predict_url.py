@@ -370,7 +370,7 @@ def test_the_size_of_batches_makes_no_difference(cli, service, tmp_path, monkeyp
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted"), (signal.SIGTERM, 143, "")]
 )
 def test_an_interruption_ends_at_once_and_leaves_nothing(
-    spawn, service, tmp_path, sign, code, says
+    forked, service, tmp_path, sign, code, says
 ):
     """The service hangs: nothing waits for its answers."""
     hanging = threading.Event()
@@ -382,7 +382,7 @@ def test_an_interruption_ends_at_once_and_leaves_nothing(
     service.faults = [None, *[hang] * 10]
     file, out = written(tmp_path / "in.csv", {"message": messages(1500)}), tmp_path / "out.csv"
     out.write_text("old")
-    process = spawn("predict", service.url, file, "-o", out)
+    process = forked("predict", service.url, file, "-o", out)
     assert hanging.wait(60)
     process.send_signal(sign)
     printed, err = process.communicate(timeout=20)

@@ -4,6 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 from fastapi.testclient import TestClient
+from tests.databases import copy_store
 from tests.unit.serving.bundles import logits_bundle, table_bundle, text_bundle
 
 
@@ -33,7 +34,10 @@ def serving(tmp_path):
     with ExitStack() as stack:
 
         def start(bundle, base_url="http://127.0.0.1", **settings):
-            chosen = {"db": f"sqlite:///{tmp_path}/calibrant.db", "max_wait": 0.0, **settings}
+            file = tmp_path / "calibrant.db"
+            if "db" not in settings and not file.exists():
+                copy_store(file)
+            chosen = {"db": f"sqlite:///{file}", "max_wait": 0.0, **settings}
             service = Service(Settings(bundle, device="cpu", **chosen))
             service.prepare()
             client = TestClient(make_app(service), base_url=base_url, raise_server_exceptions=False)

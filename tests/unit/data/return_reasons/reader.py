@@ -39,14 +39,20 @@ def without_tail(text):
 def read(text):
     """Return the set of all readings, each a tuple of the seven facts."""
     tokens = tuple(_undone().get(word, word) for word in _words(without_tail(text)))
-    # From the end: all readings of the words from a place on, as sets of (slot, value) pairs.
-    rest = [set() for _ in tokens] + [{frozenset()}]
-    for start in range(len(tokens) - 1, -1, -1):
+
+    @cache
+    def rest(start):
+        """Return all readings of the words from a place on, as sets of (slot, value) pairs."""
+        if start == len(tokens):
+            return {frozenset()}
+        readings = set()
         for slot, pieces, value in _candidates(tokens[start]):
             for end, found in _ends(tokens, start, pieces):
                 said = frozenset(found | (frozenset() if slot is None else {(slot, value)}))
-                rest[start] |= {said | more for more in rest[end] if _fit(said, more)}
-    return {_facts(reading) for reading in rest[0]} - {None}
+                readings |= {said | more for more in rest(end) if _fit(said, more)}
+        return readings
+
+    return {_facts(reading) for reading in rest(0)} - {None}
 
 
 def as_facts(readings):

@@ -53,7 +53,8 @@ def log_odds_from_logits(logits: FloatArray) -> FloatArray:
 
     Two classes have one number, the log-odds of the second: (n,) stays, (n, 2) becomes (n,), and
     (n, K) stays (n, K). Nothing is lost where a probability rounds to 1: the sum over the other
-    classes is formed without the largest.
+    classes is formed without the largest. The order of the classes does not matter, to the last
+    digit.
 
     Examples
     --------
@@ -66,16 +67,25 @@ def log_odds_from_logits(logits: FloatArray) -> FloatArray:
         return logits
     if logits.shape[1] == 2:
         return np.asarray(logits[:, 1] - logits[:, 0])
-    log_probs = log_probs_from_logits(logits)
-    rows, top = np.arange(len(logits)), logits.argmax(axis=1)
-    out: FloatArray = log_probs.copy()
-    log_probs[rows, top] = -np.inf
+    below = logits - logits.max(axis=1, keepdims=True)
+    others = below.copy()
+    others[np.arange(len(logits)), logits.argmax(axis=1)] = -np.inf
+    second = others.max(axis=1)
+    rest = second + np.log(_sum_in_any_order(np.exp(others - second[:, None])))
+    log_probs = below - np.logaddexp(rest, 0.0)[:, None]
+    top = below == 0
     # All but the top class have p <= 1/2, where log(1 - p) is accurate.
-    out -= np.log1p(-np.exp(log_probs))
-    others = log_probs.max(axis=1)
-    rest = others + np.log(np.exp(log_probs - others[:, None]).sum(axis=1))
-    out[rows, top] -= rest
-    return out
+    odds = log_probs - np.log1p(-np.exp(np.where(top, -np.inf, log_probs)))
+    return np.asarray(np.where(top, -rest[:, None], odds))
+
+
+def _sum_in_any_order(parts: FloatArray) -> FloatArray:
+    """Add numbers from 0 to 1 as whole numbers, whose sum does not depend on their order.
+
+    Floats would differ in the last digit, and rows, or classes, that are alike would not tie.
+    """
+    scale = 2.0 ** min(52, 62 - parts.shape[1].bit_length())
+    return np.asarray(np.rint(parts * scale).astype(np.int64).sum(axis=1) / scale)
 
 
 def logits_from_probs(probs: FloatArray, *, floor: float = 0.0) -> FloatArray:

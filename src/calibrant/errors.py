@@ -151,7 +151,7 @@ def _unreachable(state: dict[str, Any]) -> TargetUnreachable:
 
 
 class SplitMisuse(CalibrantError):
-    """Rows meant for one job (train, steer, calibrate, test) were used for another."""
+    """Rows meant for one job (train, steer, choice, calibrate, test) were used for another."""
 
     kind = "split_misuse"
 

@@ -10,11 +10,25 @@ from typing import Any, Literal, cast, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.arrays import (
+    as_array,
+    as_float,
+    as_objects,
+    first_place,
+    listed,
+    plain,
+    told_gap,
+    told_place,
+)
+from calibrant.class_columns import column_names, in_class_order
 from calibrant.errors import InputError
+from calibrant.value_names import name_of
 
 __all__ = [
+    "LARGEST_LOGIT",
     "SUM_TOLERANCE",
     "Scored",
+    "as_groups",
     "as_labels",
     "as_logits",
     "as_probs",
@@ -35,6 +49,9 @@ SUM_TOLERANCE = 1e-3
 Wide enough for float16 and for files rounded to four digits, narrow enough to catch logits,
 percentages and a missing column.
 """
+
+LARGEST_LOGIT = 1e100
+"""Beyond this, squares of logits are no numbers in float64."""
 
 LARGEST_WEIGHT = 1e12
 """Beyond this, sums of squared weights lose their meaning in float64."""
@@ -94,9 +111,11 @@ def as_scored(
     Parameters
     ----------
     labels : n labels. Whole numbers 0..K-1 or booleans need no `classes`.
-    probs : (n,) P(positive), or (n, K) with rows that sum to 1
+    probs : (n,) P(positive), or (n, K) with rows that sum to 1; the columns of a table that are
+        called after the classes may come in any order
     weights : n inverse inclusion probabilities, or None
-    classes : the names behind the columns, in their order; needed when labels are names
+    classes : the names behind the columns, in their order; needed when labels are names and no
+        columns name them
 
     Examples
     --------
@@ -105,9 +124,9 @@ def as_scored(
     >>> as_scored(["no", "yes"], [0.2, 0.9], classes=["no", "yes"]).labels
     array([0, 1])
     """
-    checked = as_probs(probs)
+    checked, found = in_class_order(as_probs(probs), probs, labels=labels, classes=classes)
     n_classes = 2 if checked.ndim == 1 else checked.shape[1]
-    codes, names = as_labels(labels, n_classes=n_classes, classes=classes)
+    codes, names = as_labels(labels, n_classes=n_classes, classes=found)
     if len(codes) != len(checked):
         raise InputError(
             f"labels and probs must have the same length, got {len(codes)} labels and "
@@ -126,7 +145,7 @@ def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:
     made from them later is taken in float64.
     """
     _refuse_named(probs, "logit", name)
-    array = _as_float(probs, name)
+    array = as_float(probs, name)
     if array.ndim not in (1, 2):
         raise InputError(
             f"{name} must have shape (n,) or (n, K), got {array.shape}: "
@@ -160,15 +179,20 @@ def as_logits(logits: Any, *, name: str = "logits") -> NDArray[np.floating[Any]]
     The dtype is kept. Columns called `prob...` are refused by name; values are never guessed from.
     """
     _refuse_named(logits, "prob", name)
-    array = _as_float(logits, name)
+    array = as_float(logits, name)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
         raise InputError(f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
-    if not (float(array.min()) > -1e100 and float(array.max()) < 1e100):  # squares must be numbers
-        where = _first(~(np.abs(array.astype(np.float64)) < 1e100))
-        found = f"{array[where]} in {_place(where)}"
-        raise InputError(f"{name} must be finite, got {found}: drop or repair that row.")
+    if not (float(array.min()) > -LARGEST_LOGIT and float(array.max()) < LARGEST_LOGIT):
+        where = first_place(~(np.abs(array.astype(np.float64)) < LARGEST_LOGIT))
+        rule = (
+            f"lie between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}"
+            if np.isfinite(array[where])
+            else "be finite"
+        )
+        found = f"{array[where]} in {told_place(where)}"
+        raise InputError(f"{name} must {rule}, got {found}: drop or repair that row.")
     return array
 
 
@@ -176,7 +200,7 @@ def as_labels(
     labels: Any, *, n_classes: int, classes: Sequence[Any] | None = None, name: str = "labels"
 ) -> tuple[IntArray, tuple[Any, ...]]:
     """Turn labels into positions 0..K-1 and the class names behind them."""
-    array = _as_array(labels, name)
+    array = as_array(labels, name)
     if array.ndim != 1:
         raise InputError(
             f"{name} must have shape (n,), got {array.shape}: give one class for each row, "
@@ -184,11 +208,13 @@ def as_labels(
         )
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
+    if array.dtype.kind == "f" and np.isnan(array).any():
+        raise told_gap(name, np.isnan(array))
     if classes is not None:
-        return _look_up(array, tuple(_plain(c) for c in classes), n_classes, name)
+        return _look_up(array, tuple(plain(c) for c in classes), n_classes, name)
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"{name} are names (first: {_plain(array[0])!r}): pass classes=[...] to say which "
+            f"{name} are names (first: {plain(array[0])!r}): pass classes=[...] to say which "
             "column of the probabilities belongs to which name; for binary P(positive) the second "
             "name is the positive class."
         )
@@ -199,7 +225,7 @@ def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | N
     """Check weights: n finite numbers, none negative, not all zero."""
     if weights is None:
         return None
-    array = _as_float(weights, name).astype(np.float64, copy=False)
+    array = as_float(weights, name).astype(np.float64, copy=False)
     if array.shape != (n,):
         raise InputError(f"{name} must have shape ({n},), got {array.shape}.")
     bad = ~((array >= 0) & (array <= LARGEST_WEIGHT))
@@ -212,6 +238,23 @@ def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | N
     if not array.any():
         raise InputError(f"{name} are all zero: at least one row must count.")
     return array
+
+
+def as_groups(groups: Any, n: int, *, name: str = "groups") -> NDArray[np.str_]:
+    """Turn n values of any type into names, as a score file's group column is read.
+
+    Examples
+    --------
+    >>> as_groups([1.0, None, 2.0], 3)
+    array(['1', '(missing)', '2'], dtype='<U9')
+    """
+    array = as_objects(groups)
+    if array.shape != (n,):
+        raise InputError(f"{name} must have shape ({n},), got {array.shape}: one name per row.")
+    if array.dtype.kind == "O":
+        return np.array([name_of(value) for value in array])
+    values, inverse = np.unique(array, return_inverse=True)
+    return np.array([name_of(value) for value in values])[inverse.reshape(-1)]
 
 
 def check_two_classes(rows: IntArray | FloatArray, classes: tuple[Any, ...]) -> None:
@@ -253,8 +296,7 @@ def one_target(target: str | None, n_classes: int) -> Target:
 
 def _refuse_named(values: Any, kind: str, name: str) -> None:
     """Refuse a column or table that says by its own names that it holds something else."""
-    names = getattr(values, "columns", [getattr(values, "name", None)])
-    names = getattr(values, "column_names", names)  # Arrow's word
+    names = column_names(values) or (getattr(values, "name", None),)
     found = [c for c in names if isinstance(c, str) and re.match(f"{kind}s?(_|$)", c)]
     if found:
         remedy = {"prob": "logits_from_probs", "logit": "probs_from_logits"}[kind]
@@ -262,65 +304,6 @@ def _refuse_named(values: Any, kind: str, name: str) -> None:
             f"{name} has a column {found[0]!r}, which holds {kind}s by its name: "
             f"take calibrant.convert.{remedy} of it first."
         )
-
-
-def _as_array(values: Any, name: str) -> NDArray[Any]:
-    """Accept lists, numpy, pandas, polars, Arrow and CPU tensors."""
-    if hasattr(values, "detach"):  # a torch tensor, without importing torch
-        values = values.detach()
-        if str(getattr(values, "dtype", "")) == "torch.bfloat16":  # numpy has no bfloat16
-            values = values.float()
-        if getattr(getattr(values, "device", None), "type", "cpu") != "cpu":
-            raise InputError(f"{name} is a tensor on {values.device}: call .cpu() on it first.")
-    if hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
-        values = _table_to_numpy(values)
-    try:
-        array = np.asarray(values)
-    except (ValueError, TypeError) as error:
-        raise InputError(f"{name} cannot be read as an array: {error}.") from None
-    if array.dtype.kind == "O":
-        array = _from_objects(array, name)
-    return array
-
-
-def _table_to_numpy(values: Any) -> Any:
-    """Turn a pandas, polars or Arrow column or table into numpy."""
-    if hasattr(values, "column_names"):  # an Arrow table or record batch
-        return np.column_stack([column.to_numpy() for column in values.columns])
-    try:
-        return values.to_numpy(zero_copy_only=False)  # an Arrow array with nulls or booleans
-    except TypeError:
-        return values.to_numpy()
-
-
-def _from_objects(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Give an object array its real type; a missing value or a mixture is an error."""
-    flat = array.ravel()
-    missing = np.fromiter((v is None or v != v for v in flat), bool, len(flat))
-    if missing.any():
-        where = _first(missing.reshape(array.shape))
-        raise InputError(f"{name} has a missing value in {_place(where)}: drop or fill that row.")
-    kinds = {type(v).__name__ for v in flat}
-    if kinds <= {"str"}:
-        return array.astype(str)
-    if kinds <= {"bool", "int", "float", "int64", "float64", "bool_", "Decimal"}:
-        return array.astype(np.float64)
-    raise InputError(
-        f"{name} mixes {' and '.join(sorted(kinds))}: give numbers, or names of one type."
-    )
-
-
-def _as_float(values: Any, name: str) -> NDArray[np.floating[Any]]:
-    array = _as_array(values, name)
-    if array.dtype.kind in "biu":
-        return array.astype(np.float64)
-    if array.dtype.kind != "f":
-        raise InputError(f"{name} must be numbers, got {array.dtype}: first value {_show(array)}.")
-    if array.dtype == np.float16:
-        return array.astype(np.float32)
-    if array.dtype in (np.float32, np.float64) and array.dtype.isnative:
-        return array
-    return array.astype(np.float64)  # long doubles, and numbers in another machine's byte order
 
 
 def _look_up(
@@ -336,12 +319,12 @@ def _look_up(
         )
     position = {c: i for i, c in enumerate(classes)}
     values, inverse = np.unique(array, return_inverse=True)
-    codes = np.array([position.get(_plain(v), -1) for v in values], dtype=np.int64)[inverse]
+    codes = np.array([position.get(plain(v), -1) for v in values], dtype=np.int64)[inverse]
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
         raise InputError(
-            f"{name} row {row} is {_plain(array[row])!r}, which is not among the classes "
-            f"{_listed(classes)}: correct the label or add its column."
+            f"{name} row {row} is {plain(array[row])!r}, which is not among the classes "
+            f"{listed(classes)}: correct the label or add its column."
         )
     return codes.reshape(-1), classes
 
@@ -367,34 +350,11 @@ def _whole_numbers(array: NDArray[Any], n_classes: int, name: str) -> IntArray:
 
 def _blame_value(array: NDArray[Any], name: str) -> None:
     """Name the first entry that is not a probability."""
-    where = _first(~((array >= 0.0) & (array <= 1.0)))
+    where = first_place(~((array >= 0.0) & (array <= 1.0)))
     value = float(array[where])
     remedy = (
         "drop or repair that row"
         if not np.isfinite(value)
         else "turn logits or percentages into probabilities first"
     )
-    raise InputError(f"{name} must lie in [0, 1], got {value:g} in {_place(where)}: {remedy}.")
-
-
-def _first(mask: NDArray[Any]) -> tuple[int, ...]:
-    return tuple(int(i) for i in np.unravel_index(int(np.argmax(mask)), mask.shape))
-
-
-def _place(where: tuple[int, ...]) -> str:
-    row = f"row {where[0]}"
-    return row if len(where) == 1 else f"{row}, column {where[1]}"
-
-
-def _show(array: NDArray[Any]) -> str:
-    return repr(_plain(array.ravel()[0])) if array.size else "none"
-
-
-def _plain(value: Any) -> Any:
-    """Turn a numpy scalar into the Python value that users compare with."""
-    return value.item() if isinstance(value, np.generic) else value
-
-
-def _listed(names: Sequence[Any], most: int = 8) -> str:
-    shown = ", ".join(repr(n) for n in names[:most])
-    return f"{shown} and {len(names) - most} more" if len(names) > most else shown
+    raise InputError(f"{name} must lie in [0, 1], got {value:g} in {told_place(where)}: {remedy}.")

@@ -1,10 +1,11 @@
 """Every public metric keeps the contract of calibrant.testing.check_metric."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from calibrant import metrics
-from calibrant.testing import check_metric
+from calibrant.testing import WORLDS, check_metric
 
 WITH_WEIGHTS = [
     "accuracy", "ace", "auprc", "auroc", "brier", "confusion_matrix", "ece",
@@ -30,6 +31,23 @@ def test_metric_keeps_the_contract(name):
 @pytest.mark.parametrize("name", WITHOUT_REPETITION)
 def test_metric_without_repetition_keeps_the_rest_of_the_contract(name):
     check_metric(getattr(metrics, name), weights=False)
+
+
+def test_the_decomposition_keeps_the_contract():
+    def parts(labels, probs, **options):
+        return list(vars(metrics.decompose(labels, probs, **options)).values())
+
+    check_metric(parts)
+
+
+@pytest.mark.parametrize("name", [*WITH_WEIGHTS, *WITHOUT_REPETITION, "decompose", "measure"])
+def test_columns_called_after_the_classes_may_come_in_any_order(name):
+    draw = WORLDS["multiclass"].draw(200, 0)
+    labels = np.array(list("abcde"))[draw.labels]
+    table = pa.table({name: draw.probs[:, k] for k, name in enumerate("abcde")})
+    metric = getattr(metrics, name)
+    turned = metric(labels, table.select(list("dbeac")), classes=list("abcde"))
+    assert str(turned) == str(metric(draw.labels, draw.probs))
 
 
 def test_a_metric_that_depends_on_row_order_is_caught():

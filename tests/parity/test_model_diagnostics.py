@@ -6,9 +6,7 @@ from model_diagnostics.scoring import LogLoss, SquaredError
 from model_diagnostics.scoring import decompose as peer_decompose
 from tests.parity.peer_rows import EVERY, drawn, one_problem
 
-from calibrant.inputs import as_scored
 from calibrant.metrics import brier, decompose, nll
-from calibrant.metrics.problem import one_tally
 
 SCORES = {"brier": SquaredError(), "nll": LogLoss()}
 NAMES = {
@@ -21,7 +19,7 @@ NAMES = {
 
 def both(labels, probs, score, weights=None):
     events, scores = one_problem(labels, probs)
-    found = decompose(one_tally(as_scored(labels, probs, weights=weights), None), score)
+    found = decompose(labels, probs, score=score, weights=weights)
     table = peer_decompose(
         events, scores.astype(np.float64), weights, scoring_function=SCORES[score]
     )

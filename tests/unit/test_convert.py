@@ -109,3 +109,14 @@ def test_members_that_do_not_fit_together_are_named():
     ]:
         with pytest.raises(InputError, match=sentence):
             ensemble_logits(members)
+
+
+@pytest.mark.parametrize("k", [3, 5, 3000])
+def test_log_odds_do_not_depend_on_the_order_of_classes(k):
+    logits = np.random.default_rng(0).normal(0, 3, (50, k))
+    logits[:10, 1] = logits[:10].max(axis=1)  # ties at the top
+    turned = np.random.default_rng(1).permutation(k)
+    found = log_odds_from_logits(logits)
+    assert np.array_equal(log_odds_from_logits(logits[:, turned]), found[:, turned])
+    tied = found[:10].max(axis=1)
+    assert np.array_equal(found[:10, 1], tied)

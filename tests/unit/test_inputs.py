@@ -1,8 +1,11 @@
 import decimal
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pyarrow as pa
 import pytest
+import scipy.sparse
 import torch
 
 from calibrant.errors import InputError
@@ -39,7 +42,8 @@ def test_bad_probabilities_get_one_sentence(probs, message):
         ([0, 2], {"n_classes": 2}, "labels row 1 is 2, but labels must be whole numbers 0..1"),
         ([0, -1], {"n_classes": 2}, "labels row 1 is -1"),
         ([0.5, 1.0], {"n_classes": 2}, "labels row 0 is 0.5"),
-        ([0, np.nan], {"n_classes": 2}, "labels row 1 is nan"),
+        ([0, np.nan], {"n_classes": 2}, "labels has a missing value in row 1"),
+        ([7, np.nan], {"n_classes": 2, "classes": [5, 7]}, "labels has a missing value in row 1"),
         (["no", "yes"], {"n_classes": 2}, r"labels are names \(first: 'no'\): pass classes"),
         (["no", "maybe"], {"n_classes": 2, "classes": ["no", "yes"]}, "row 1 is 'maybe'"),
         (["a"], {"n_classes": 3, "classes": ["a", "b"]}, "each of the 3 columns, got 2"),
@@ -51,6 +55,51 @@ def test_bad_probabilities_get_one_sentence(probs, message):
 def test_bad_labels_get_one_sentence(labels, options, message):
     with pytest.raises(InputError, match=message):
         as_labels(labels, **options)
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [
+        pd.Series([0, None, 1], dtype="Int64"),
+        pd.Series(["a", None, "b"], dtype="string"),
+        pd.Series(["a", None, "b"], dtype="category"),
+        ["a", pd.NA, "b"],
+        ["a", pd.NaT, "b"],
+        ["a", decimal.Decimal("nan"), "b"],
+        pl.Series(["a", None, "b"]),
+        pl.Series([0, None, 1]),
+        pa.array(["a", None, "b"]),
+        pa.array([0, None, 1]),
+        np.ma.masked_array([0, 1, 1], mask=[False, True, False]),
+        np.ma.masked_array(["a", "b", "b"], mask=[False, True, False]),
+    ],
+)
+@pytest.mark.parametrize("classes", [None, ["a", "b"]])
+def test_a_missing_label_is_called_missing(labels, classes):
+    with pytest.raises(InputError, match=r"labels has a missing value in row 1: drop or fill"):
+        as_labels(labels, n_classes=2, classes=classes)
+
+
+def test_masked_numbers_are_missing_and_a_mask_that_hides_nothing_is_none():
+    rows = np.ma.masked_array([[0.5, 0.5], [0.2, 0.8]], mask=[[0, 0], [0, 1]])
+    with pytest.raises(InputError, match="probs has a missing value in row 1, column 1"):
+        as_probs(rows)
+    with pytest.raises(InputError, match="weights has a missing value in row 0"):
+        as_weights(np.ma.masked_array([1.0, 2.0], mask=[1, 0]), 2)
+    assert as_probs(np.ma.masked_array([0.5, 0.2])).tolist() == [0.5, 0.2]
+
+
+def test_a_cell_that_holds_an_array_is_no_label():
+    cells = np.empty(2, dtype=object)
+    cells[:] = [np.array([0, 1]), np.array([1, 0])]
+    with pytest.raises(InputError, match="labels mixes ndarray"):
+        as_labels(cells, n_classes=2)
+
+
+@pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
+def test_a_sparse_matrix_is_refused_with_the_remedy(make):
+    with pytest.raises(InputError, match=r"probs is a sparse matrix: give probs.toarray\(\)"):
+        as_probs(make(np.eye(3)))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +118,12 @@ def test_bad_weights_get_one_sentence(weights, message):
 
 @pytest.mark.parametrize(
     ("logits", "message"),
-    [([0.0, np.inf], "row 1"), ([[1.0]], "K >= 2"), ([], "empty")],
+    [
+        ([0.0, np.inf], "logits must be finite, got inf in row 1"),
+        ([0.0, 1e300], r"logits must lie between -1e\+100 and 1e\+100, got 1e\+300 in row 1"),
+        ([[1.0]], "K >= 2"),
+        ([], "empty"),
+    ],
 )
 def test_bad_logits_get_one_sentence(logits, message):
     with pytest.raises(InputError, match=message):

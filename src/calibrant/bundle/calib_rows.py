@@ -18,14 +18,15 @@ from numpy.typing import NDArray
 from calibrant.calibrators.rows import two_columns
 from calibrant.errors import BundleError, InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits, as_weights
+from calibrant.thresholds.largest_weight import check_largest
 
 __all__ = ["FILE", "CalibRows"]
 
 FILE = "calib.npz"
 """Name of the file in a bundle's folder."""
 
-_ARRAYS: Mapping[str, str] = {"logits": "f", "codes": "i", "weights": "f"}
-"""The arrays of the file, with the kind of number in each; the last may be lacking."""
+_ARRAYS: Mapping[str, str] = {"logits": "f", "codes": "i", "weights": "f", "largest_weight": "f"}
+"""The arrays of the file, with the kind of number in each; the last two may be lacking."""
 
 _AGAIN = "pack it again, or get a fresh copy"
 _DAMAGE = (
@@ -47,6 +48,7 @@ class CalibRows:
         (n,) of the second will do
     codes : (n,) position of the true class; -1 where a row belongs to none
     weights : (n,) inverse inclusion probabilities, or None
+    largest_weight : the most that any row could weigh by the design, or None where nobody has said
 
     Examples
     --------
@@ -58,6 +60,7 @@ class CalibRows:
     logits: FloatArray
     codes: IntArray
     weights: FloatArray | None = None
+    largest_weight: float | None = None
 
     def __post_init__(self) -> None:
         logits = as_logits(self.logits, name="the calibrate rows' logits").astype(np.float64)
@@ -68,6 +71,7 @@ class CalibRows:
         object.__setattr__(self, "logits", _fixed(logits))
         object.__setattr__(self, "codes", _fixed(codes))
         object.__setattr__(self, "weights", None if weights is None else _fixed(weights))
+        check_largest(self.largest_weight, weights, name="the calibrate rows' largest_weight")
 
     def __len__(self) -> int:
         return len(self.codes)
@@ -140,6 +144,8 @@ class CalibRows:
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
         found = {"logits": self.logits, "codes": self.codes, "weights": self.weights}
+        if self.largest_weight is not None:
+            found["largest_weight"] = np.array([self.largest_weight], dtype=np.float64)
         return {name: array for name, array in found.items() if array is not None}
 
 
@@ -173,12 +179,14 @@ def _short(name: str, array: NDArray[Any]) -> NDArray[Any]:
     return short if np.array_equal(short, whole) else whole
 
 
-def _read(data: bytes) -> dict[str, NDArray[Any]]:
+def _read(data: bytes) -> dict[str, Any]:
     with np.load(io.BytesIO(data), allow_pickle=False) as folder:
-        found = {name: folder[name] for name in folder.files}
+        found: dict[str, Any] = {name: folder[name] for name in folder.files}
     if not {"logits", "codes"} <= set(found) <= set(_ARRAYS):
         raise ValueError(f"arrays {sorted(found)}")
     for name, array in found.items():
         if array.dtype.kind != _ARRAYS[name]:
             raise TypeError(f"{name} is {array.dtype}")
+    if "largest_weight" in found:
+        (found["largest_weight"],) = found["largest_weight"].tolist()
     return found

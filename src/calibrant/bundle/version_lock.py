@@ -8,12 +8,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from calibrant.data.file_lock import LOCK, taken
 from calibrant.errors import BundleError, VersionConflict
 
-__all__ = ["LOCK", "alone"]
-
-LOCK = ".lock"
-"""The file in a versions folder that is locked; a process that ends, however, lets go of it."""
+__all__ = ["alone"]
 
 _PAUSE = 0.05
 
@@ -50,7 +48,7 @@ def alone(place: Path, *, mode: int = 0o777, patience: float = 10.0) -> Iterator
 def _taken(place: Path, mode: int) -> int | None:
     """Return the handle of the lock, or None where another has it or has just removed it."""
     try:
-        import fcntl
+        import fcntl  # noqa: F401  (what takes the lock)
     except ImportError:
         raise BundleError(
             "versions of a bundle cannot be changed on this system, which has no locks of files: "
@@ -58,18 +56,4 @@ def _taken(place: Path, mode: int) -> int | None:
         ) from None
     with suppress(FileExistsError):
         os.mkdir(place, mode)
-    try:
-        handle = os.open(place / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except FileNotFoundError:  # the one before us took its folder away
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), os.stat(place / LOCK)):
-            return handle
-    except (BlockingIOError, FileNotFoundError):
-        pass
-    except BaseException:
-        os.close(handle)
-        raise
-    os.close(handle)
-    return None
+    return taken(place)

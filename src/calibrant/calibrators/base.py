@@ -14,7 +14,8 @@ from sklearn.exceptions import NotFittedError
 
 from calibrant.calibrators.blas import one_blas_thread
 from calibrant.calibrators.registry import method_named
-from calibrant.calibrators.rows import Array, Rows, calibration_rows, logit_columns
+from calibrant.calibrators.rows import Array, Rows, calibration_rows
+from calibrant.class_columns import in_class_order
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray, as_logits
 
@@ -251,19 +252,8 @@ class Calibrator(BaseEstimator, ABC):
                 f"this {type(self).__name__} was fitted on {len(self.classes_)} classes, but the "
                 f"logits of shape {array.shape} have {k}: give the scores of the same classes."
             )
-        return array[:, self._column_order(logits)] if array.ndim == 2 else array
-
-    def _column_order(self, logits: Any) -> slice | list[int]:
-        """Return where the classes stand in a table with columns called after them."""
-        columns, names = logit_columns(logits), [str(c) for c in self.classes_.tolist()]
-        if columns is None or columns == names or not isinstance(self.classes_[0], str):
-            return slice(None)
-        if sorted(columns) != sorted(names):
-            raise InputError(
-                f"this {type(self).__name__} was fitted on the classes {names[:8]}, but the "
-                f"columns are of {columns[:8]}: give the scores of the same classes."
-            )
-        return [columns.index(name) for name in names]
+        names = self.classes_.tolist()
+        return in_class_order(array, logits, classes=names, kind="logit", name="logits")[0]
 
     def _block_log_probs(self, logits: FloatArray) -> FloatArray:
         """Return log-probabilities in the shape that came in."""

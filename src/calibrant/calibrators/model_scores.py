@@ -90,6 +90,8 @@ def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
     """Return the rows of X at these positions, whether it is a table, an array or a list."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
+    if type(X).__module__.partition(".")[0] == "pyarrow":  # in brackets it takes names of columns
+        return X.take(rows)
     if hasattr(X, "shape"):
         return X[rows]
     return [X[i] for i in rows]

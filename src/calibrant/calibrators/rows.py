@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.class_columns import in_class_order
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weights
 
-__all__ = ["Array", "Rows", "calibration_rows", "class_names", "logit_columns", "two_columns"]
+__all__ = ["Array", "Rows", "calibration_rows", "class_names", "two_columns"]
 
 Array = NDArray[np.floating[Any]]
 
@@ -88,9 +89,11 @@ def calibration_rows(
     logits: Any, labels: Any, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> Rows:
     """Check logits, labels and weights together; rows of weight 0 are rows that are not there."""
-    checked = as_logits(logits)
+    checked, named = in_class_order(
+        as_logits(logits), logits, labels=labels, classes=classes, kind="logit", name="logits"
+    )
     k = 2 if checked.ndim == 1 else checked.shape[1]
-    named = class_names(labels, k, classes, logit_columns(logits))
+    named = class_names(labels, k, named)
     codes, names = as_labels(labels, n_classes=k, classes=named)
     if len(codes) != len(checked):
         raise InputError(
@@ -103,28 +106,14 @@ def calibration_rows(
     return rows
 
 
-def logit_columns(logits: Any) -> list[str] | None:
-    """Return the classes that a table's columns are called after: `logit_<class>`, all of them."""
-    names = getattr(logits, "column_names", getattr(logits, "columns", ()))
-    found = [n[6:] for n in names if isinstance(n, str) and n.startswith("logit_")]
-    return found if found and len(found) == len(names) else None
+def class_names(labels: Any, k: int, classes: Sequence[Any] | None) -> Sequence[Any] | None:
+    """Return the names of the columns, where `classes` are known or the labels name them all.
 
-
-def class_names(
-    labels: Any, k: int, classes: Sequence[Any] | None, columns: list[str] | None = None
-) -> Sequence[Any] | None:
-    """Return the names of the columns, from `classes` or from a table's own columns.
-
-    Without them names follow scikit-learn's rule: columns stand in sorted order of the class
+    Without `classes` names follow scikit-learn's rule: columns stand in sorted order of the class
     names. It holds only if all K names occur; otherwise nothing says which column is missing, and
     `as_labels` asks.
     """
     if classes is not None:
-        if columns is not None and [str(c) for c in classes] != columns:
-            raise InputError(
-                f"classes {list(classes)[:8]} contradict the names of the columns, {columns[:8]}: "
-                "put both into the same order."
-            )
         return classes
     try:
         array = np.asarray(labels.to_pylist() if hasattr(labels, "to_pylist") else labels)
@@ -132,8 +121,6 @@ def class_names(
         return None  # `as_labels` says what is wrong
     if array.dtype.kind not in "OUT" or array.ndim != 1:
         return None
-    if columns is not None:
-        return columns
     found = {str(v) for v in array.tolist() if isinstance(v, str)}
     return sorted(found) if len(found) == k else None
 

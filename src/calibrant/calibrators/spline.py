@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -9,7 +11,13 @@ from calibrant.calibrators.base import Calibrator
 from calibrant.calibrators.isotonic import check_points
 from calibrant.calibrators.registry import register
 from calibrant.calibrators.rows import Rows
-from calibrant.convert import log_odds_of, log_probs_from_logits, log_sigmoid, probs_from_logits
+from calibrant.convert import (
+    log_odds_from_logits,
+    log_odds_of,
+    log_probs_from_logits,
+    log_sigmoid,
+    probs_from_logits,
+)
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
@@ -41,8 +49,9 @@ class SplineCalibration(Calibrator):
     With two classes s is P(positive) and y the label. With more, s is the probability of the
     predicted class and y whether it was right; the other classes share 1 - s' as they shared 1 - s,
     but none gets more than s': what is above it goes to those below in proportion. s' itself stays
-    at or above 1/K, so with more than two classes no prediction changes. The map need not rise, so
-    with two classes ranks and predictions can change, and with more the order of rows by
+    at or above 1/K, so with more than two classes no prediction changes. Of m classes that tie at
+    the top each counts as predicted, its hit as 1/m, and they get their mean. The map need not
+    rise, so with two classes ranks and predictions can change, and with more the order of rows by
     confidence can.
 
     It calibrates the predicted class only: what it does to each single class is not controlled.
@@ -92,7 +101,9 @@ class SplineCalibration(Calibrator):
         logits = rows.canonical
         scores, events = probs_from_logits(logits), rows.labels == 1
         if rows.k > 2:
-            scores, events = scores.max(axis=1), logits.argmax(axis=1) == rows.labels
+            tied = _tied_at_top(logits)
+            right = tied[np.arange(len(logits)), rows.labels]
+            scores, events = _top_scores(logits), right / tied.sum(axis=1)
         distinct, width, residual = _pieces(scores, events, rows.mass)
         values = distinct + _mean_slopes(width, residual, int(self.n_knots))
         end = 0.5 / (1.0 + rows.total)
@@ -106,9 +117,8 @@ class SplineCalibration(Calibrator):
         if logits.ndim == 1:
             odds = self._new_odds(probs_from_logits(logits))
             return np.column_stack([log_sigmoid(-odds), log_sigmoid(odds)])
-        log_probs = log_probs_from_logits(logits)
         rows, top = np.arange(len(logits)), logits.argmax(axis=1)
-        odds = self._new_odds(np.exp(log_probs[rows, top]))
+        odds = self._new_odds(_top_scores(logits))
         others = logits.copy()
         others[rows, top] = -np.inf
         others = log_probs_from_logits(others)
@@ -116,10 +126,30 @@ class SplineCalibration(Calibrator):
         others += log_sigmoid(-odds)[:, None]
         others = _levelled(others, log_sigmoid(odds) - _LEAD)
         others[rows, top] = log_sigmoid(odds)
-        return others
+        return _shared(others, _tied_at_top(logits))
 
     def _new_odds(self, scores: FloatArray) -> FloatArray:
         return log_odds_of(np.interp(scores, self.scores_, self.values_))
+
+
+def _top_scores(logits: FloatArray) -> FloatArray:
+    """Return the probability of each row's likeliest class, the same for any order of classes."""
+    return np.exp(log_sigmoid(log_odds_from_logits(logits).max(axis=1)))
+
+
+def _tied_at_top(logits: FloatArray) -> NDArray[np.bool_]:
+    """Say which classes of each row are as likely as its likeliest."""
+    return np.asarray(logits == logits.max(axis=1, keepdims=True))
+
+
+def _shared(log_probs: FloatArray, tied: NDArray[np.bool_]) -> FloatArray:
+    """Give classes that tie at the top what they have on average: none of them comes first."""
+    many = tied.sum(axis=1)
+    several = np.flatnonzero(many > 1)
+    logs, tied = log_probs[several], tied[several]
+    mean = np.where(tied, np.exp(logs), 0.0).sum(axis=1) / many[several]
+    log_probs[several] = np.where(tied, np.log(mean)[:, None], logs)
+    return log_probs
 
 
 def _levelled(log_probs: FloatArray, most: FloatArray) -> FloatArray:
@@ -144,7 +174,7 @@ def _levelled(log_probs: FloatArray, most: FloatArray) -> FloatArray:
 
 
 def _pieces(
-    scores: FloatArray, events: NDArray[np.bool_], mass: FloatArray
+    scores: FloatArray, events: NDArray[Any], mass: FloatArray
 ) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return the distinct scores, the share of rows at each, and event rate less score."""
     distinct, place = np.unique(scores, return_inverse=True)

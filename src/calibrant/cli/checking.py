@@ -10,6 +10,7 @@ from calibrant.cli.point_file import PointFile
 from calibrant.cli.point_rows import columns_of, in_classes_of, rows_of_scores
 from calibrant.errors import SplitMisuse
 from calibrant.thresholds import Band
+from calibrant.thresholds.largest_weight import check_largest
 from calibrant.thresholds.transfer import Transfer, check_transfer
 
 __all__ = ["Checked", "check_rows"]
@@ -47,10 +48,23 @@ class Checked:
         return {"verdict": self.verdict, "points": points}
 
 
-def check_rows(loaded: PointFile, files: list[Path], columns: dict[str, Any]) -> Checked:
+def check_rows(
+    loaded: PointFile,
+    files: list[Path],
+    columns: dict[str, Any],
+    *,
+    largest_weight: float | None = None,
+) -> Checked:
     """Judge every promise by labelled rows, which are read whole.
 
     Rows that chose the point are refused: on those it holds by construction.
+
+    Parameters
+    ----------
+    loaded : the points
+    files : labelled score files
+    columns : what is known of their columns
+    largest_weight : the most that a row could weigh, or None
     """
     layout = columns_of(files, label=columns["label"])
     read = rows_of_scores(files, columns, kind=layout.kind, calibration=loaded.calibration)
@@ -63,8 +77,10 @@ def check_rows(loaded: PointFile, files: list[Path], columns: dict[str, Any]) ->
     points = loaded.points
     level = 1 - (1 - CONFIDENCE) / len(points)
     sides = ("act", "clear") if isinstance(loaded.result, Band) else [str(p.of) for p in points]
+    check_largest(largest_weight, rows.weights, name="--largest-weight")
+    heavy: dict[str, Any] = {"weights": rows.weights, "largest_weight": largest_weight}
     found = (
-        check_transfer(point, rows.labels, weights=rows.weights, confidence=level, **rows.scores)
+        check_transfer(point, rows.labels, confidence=level, **heavy, **rows.scores)
         for point in points
     )
     return Checked(tuple(zip(sides, found, strict=True)))

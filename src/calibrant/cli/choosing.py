@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,15 @@ from calibrant.thresholds import (
     select_band,
     select_each,
 )
+from calibrant.thresholds.largest_weight import check_largest, naming
+from calibrant.thresholds.rates import Cost, Rate
 
-__all__ = ["Choice", "Found", "choose"]
+__all__ = ["LARGEST", "Choice", "Found", "choose"]
+
+LARGEST = "--largest-weight"
+"""What the command line calls `largest_weight`."""
+
+Result = OperatingPoint | OperatingPoints | Band
 
 
 @dataclass(frozen=True)
@@ -69,7 +76,7 @@ class Found:
     positive : the class that a lone column was said to be of, or None
     """
 
-    result: OperatingPoint | OperatingPoints | Band | TargetUnreachable
+    result: Result | TargetUnreachable
     rows: PointRows
     asked: Asked
     calibrator: dict[str, Any] | None = None
@@ -105,9 +112,11 @@ def choose(choice: Choice) -> Found:
         rows = rows_of_scores(choice.files, columns, kind=layout.kind, calibration=calibration)
         for name in choice.asked.named:
             _check_class(name, rows.classes, choice.files[0], flag=f"--hold '{name}: ...'")
+        check_largest(choice.largest_weight, rows.weights, name=LARGEST)
         interruption.check()
+        result: Result | TargetUnreachable
         try:
-            result = _selected(choice, rows, of, calibration)
+            result = _in_flags(_selected(choice, rows, of, calibration))
         except TargetUnreachable as error:
             result = error
     lone = choice.positive if layout.lone else None
@@ -116,7 +125,7 @@ def choose(choice: Choice) -> Found:
 
 def _selected(
     choice: Choice, rows: PointRows, of: str | None, calibration: Calibration | None
-) -> OperatingPoint | OperatingPoints | Band | TargetUnreachable:
+) -> Result:
     asked = choice.asked
     fitted = calibration.calibrator if choice.fitted_here and calibration is not None else None
     options: dict[str, Any] = {
@@ -137,6 +146,18 @@ def _selected(
     return select(rows.labels, hold=asked.targets, positive=of, **options)
 
 
+def _in_flags(result: Result) -> Result:
+    """Return the result with notes that name flags."""
+    if isinstance(result, OperatingPoints):
+        named = {of: naming(point, LARGEST) for of, point in result.points.items()}
+        return replace(result, points=named)
+    if isinstance(result, Band):
+        return replace(
+            result, upper=naming(result.upper, LARGEST), lower=naming(result.lower, LARGEST)
+        )
+    return naming(result, LARGEST)
+
+
 def _classes_asked(choice: Choice, layout: Layout) -> tuple[str | None, str | None]:
     """Return the class to act on (None: the library's default), and `positive` for the reader."""
     named, positive = choice.asked.named, choice.positive
@@ -148,7 +169,8 @@ def _classes_asked(choice: Choice, layout: Layout) -> tuple[str | None, str | No
     if len(named) > 1:
         return None, None
     if len(layout.classes) == 2:
-        return only, only or positive
+        both = None if _judges_any_class(choice.asked) else positive
+        return only or both, only or positive
     of = only or positive
     if of is None and not _any_class(choice.asked):
         raise _no_class(choice, layout)
@@ -179,11 +201,22 @@ def _check_any_class(asked: Asked) -> None:
         )
 
 
+def _judges_any_class(asked: Asked) -> bool:
+    """Whether a rate is that of predictions of any class, such as accuracy."""
+    return any(getattr(rate, "of", "") == "top-label" for rate in _rates(asked))
+
+
 def _any_class(asked: Asked) -> bool:
     """Whether the rates are about predictions of any class."""
-    rates = [target.rate for target in asked.targets]
-    rates += [rate for rate in (asked.maximise, asked.minimise) if rate is not None]
-    return all(getattr(rate, "of", "class") != "class" for rate in rates)
+    return all(getattr(rate, "of", "class") != "class" for rate in _rates(asked))
+
+
+def _rates(asked: Asked) -> list[Rate | Cost]:
+    aims = (asked.maximise, asked.minimise)
+    return [
+        *(target.rate for target in asked.targets),
+        *(rate for rate in aims if rate is not None),
+    ]
 
 
 def _no_class(choice: Choice, layout: Layout) -> InputError:

@@ -40,6 +40,15 @@ def decide(
     check: Annotated[
         bool, typer.Option("--check", help="Judge the promise by the labels in SCORES.")
     ] = False,
+    largest_weight: Annotated[
+        float | None,
+        typer.Option(
+            "--largest-weight",
+            metavar="W",
+            help="With --check: the most a row could weigh by the sampling design.",
+            show_default="the largest weight in SCORES",
+        ),
+    ] = None,
     json: Json = False,
     positive: LonePositive = None,
     label: Label = "label",
@@ -53,6 +62,8 @@ def decide(
     """
     if point is None:
         raise InputError("--point is missing: name a file that calibrant threshold wrote.")
+    if largest_weight is not None and not check:
+        raise InputError("--largest-weight is about checking a promise: give --check too.")
     from calibrant.cli.checking import check_rows
     from calibrant.cli.deciding import decide_file, zero_as
     from calibrant.cli.point_file import read_point
@@ -66,7 +77,9 @@ def decide(
     table = ScoreTable(scores, zero_as=zero_as(loaded), **columns)
     if out is not None and out.resolve() in {file.resolve() for file in (point, *table.files)}:
         raise InputError(f"-o {out} is a file that is read: choose another name.")
-    found = check_rows(loaded, table.files, columns) if check else None
+    found = None
+    if check:
+        found = check_rows(loaded, table.files, columns, largest_weight=largest_weight)
     _tell(decide_file(loaded, table, out), loaded, found, out, json=json)
     if found is not None and found.verdict == "broken":
         raise typer.Exit(1)

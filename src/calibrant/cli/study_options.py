@@ -10,9 +10,10 @@ import typer
 __all__ = [
     "Action", "BatchSize", "Calibrator", "Candidates", "Category", "Config", "Cut", "Data",
     "Devices", "Drop", "Ensemble", "Epochs", "Golden", "Group", "Hold", "ImageSize", "Images",
-    "Jobs", "LabelColumn", "LearningRate", "McDropout", "Model", "ModelOption", "Ood", "Out",
-    "OutOfScope", "Overlap", "Patience", "PromiseConfidence", "Redact", "Resample", "Rows",
-    "Seeds", "Shares", "SplitSeed", "Tabular", "Text", "Time", "Title", "Training", "Weight",
+    "Jobs", "LabelColumn", "LargestWeight", "LearningRate", "McDropout", "Model", "ModelOption",
+    "Ood", "Out", "OutOfScope", "Overlap", "Patience", "PromiseConfidence", "Redact", "Resample",
+    "Rows", "Seeds", "Shares", "SplitSeed", "Tabular", "Text", "Time", "Title", "Training",
+    "Weight",
 ]  # fmt: skip
 
 _DATA, _TRAINING, _PROMISES = "Data", "Candidates and training", "Promises"
@@ -64,6 +65,11 @@ Weight = Annotated[
     str | None,
     _one("--weight", _COLUMN, "How many rows each golden row stands for.", _DATA),
 ]
+LargestWeight = Annotated[
+    float | None,
+    _one("--largest-weight", "W", "The most a row could weigh by the sampling design.", _DATA,
+         show_default="the largest weight seen"),
+]  # fmt: skip
 OutOfScope = Annotated[
     str | None, _one("--out-of-scope", "NAME", "Label of rows that belong to no class.", _DATA)
 ]

@@ -36,6 +36,7 @@ def train(
     label: flags.LabelColumn = None,
     golden: flags.Golden = None,
     weight: flags.Weight = None,
+    largest_weight: flags.LargestWeight = None,
     out_of_scope: flags.OutOfScope = None,
     drop: flags.Drop = None,
     category: flags.Category = None,
@@ -102,7 +103,7 @@ def train(
         "training": loop, "resample": resample, "jobs": jobs, "calibrator": calibrator,
         "hold": hold, "confidence": confidence, "ood": ood, "actions": actions_of(action or []),
         "title": title, "images": images, "image_size": image_size, "ensemble": ensemble,
-        "mc_dropout": mc_dropout, "devices": devices,
+        "mc_dropout": mc_dropout, "devices": devices, "largest_weight": largest_weight,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
 

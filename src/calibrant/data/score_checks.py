@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from calibrant.convert import logits_from_probs, probs_from_logits
 from calibrant.data.score_columns import Layout, Place
 from calibrant.errors import InputError
-from calibrant.inputs import SUM_TOLERANCE, FloatArray, as_logits, as_probs
+from calibrant.inputs import LARGEST_LOGIT, SUM_TOLERANCE, FloatArray, as_logits, as_probs
 
 __all__ = [
     "FLOOR",
@@ -143,9 +143,10 @@ def _blame(
 ) -> InputError:
     """Say again what `calibrant.inputs` found, in the words of the file."""
     matrix = values.reshape(len(values), -1)
-    good = np.isfinite(matrix)
     if layout.kind == "prob":
-        good &= (matrix >= 0) & (matrix <= 1)
+        good = (matrix >= 0) & (matrix <= 1)
+    else:
+        good = np.abs(matrix.astype(np.float64)) < LARGEST_LOGIT
     if not good.all():
         row, column = divmod(int(np.argmin(good)), matrix.shape[1])
         value = float(matrix[row, column])
@@ -154,6 +155,11 @@ def _blame(
             return InputError(
                 f"{where}: a {layout.kind} must be a finite number, got {value:g}: "
                 "repair or drop that row."
+            )
+        if layout.kind == "logit":
+            return InputError(
+                f"{where}: a logit must lie between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}, got "
+                f"{value:g}: repair or drop that row."
             )
         return InputError(
             f"{where}: a probability must lie in [0, 1], got {value:g}: rename the columns to "

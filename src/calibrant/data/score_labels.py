@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from calibrant.data.score_columns import Ask, Layout, Place, Source
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
+from calibrant.value_names import MISSING, is_gap, name_of, spellings
 
 __all__ = ["TRUTH", "class_codes", "names_of", "settle_classes"]
 
@@ -56,10 +56,10 @@ def _with_positive(layout: Layout, sources: Iterable[Source], positive: str) -> 
     others: list[str] = []
     seen = False
     for value in _values(sources, layout.label):
-        if positive in _spellings(value):
+        if positive in spellings(value):
             seen = True
-        elif not _missing(value) and _name(value) not in others:
-            others.append(_name(value))
+        elif not is_gap(value) and name_of(value) not in others:
+            others.append(name_of(value))
         if len(others) + seen > 1:
             break
     found = replace(
@@ -96,12 +96,17 @@ def class_codes(column: pa.Array, layout: Layout, place: Place) -> IntArray:
     return _look_up(column, layout, place)
 
 
-def names_of(column: pa.Array) -> NDArray[np.str_]:
-    """Turn a column of any type into text; a missing value is the name '(missing)'."""
+def names_of(column: pa.Array, name: str, place: Place) -> NDArray[np.str_]:
+    """Turn a column of single values into text; a missing value is the name '(missing)'."""
+    if pa.types.is_nested(column.type):
+        raise InputError(
+            f"{place.file}: {place.column(name)} has type {column.type}, which holds several "
+            "values in one row: name a column of single values."
+        )
     encoded = _plain(column).dictionary_encode()
-    names = ["(missing)" if _missing(v) else _name(v) for v in encoded.dictionary.to_pylist()]
+    names = [name_of(value) for value in encoded.dictionary.to_pylist()]
     places = pc.fill_null(encoded.indices, len(names)).to_numpy(zero_copy_only=False)
-    found: NDArray[np.str_] = np.array([*names, "(missing)"])[places]
+    found: NDArray[np.str_] = np.array([*names, MISSING])[places]
     return found
 
 
@@ -123,7 +128,7 @@ def _look_up(column: pa.Array, layout: Layout, place: Place) -> IntArray:
 
 
 def _position(value: Any, position: Mapping[str, int], *, truth: bool) -> int | None:
-    for spelling in _spellings(value):
+    for spelling in spellings(value):
         if spelling in position:
             return position[spelling]
         if truth and spelling.lower() in TRUTH:
@@ -141,32 +146,11 @@ def _values(sources: Iterable[Source], label: str) -> Iterator[Any]:
             yield from pc.unique(column).to_pylist()
 
 
-def _spellings(value: Any) -> tuple[str, ...]:
-    """Return the class names that a label may mean, the likeliest first."""
-    if isinstance(value, bool):
-        return (str(value), str(value).lower(), str(int(value)))
-    if isinstance(value, bytes):
-        value = value.decode("utf-8", "replace")
-    text = str(value).strip()
-    # A column of whole numbers that once had a gap is often saved as 3.0.
-    return (text.split(".")[0], text) if re.fullmatch(r"-?\d+\.0*", text) else (text,)
-
-
-def _name(value: Any) -> str:
-    return _spellings(value)[0]
-
-
-def _missing(value: Any) -> bool:
-    if isinstance(value, str):
-        return value.strip().lower() in ("", "nan")
-    return value is None or bool(value != value)
-
-
 def _unknown_label(value: Any, layout: Layout, place: Place, row: int) -> InputError:
     where = place.column(layout.label)
-    if _missing(value) or _name(value).lower() in _GAPS:
+    if is_gap(value) or name_of(value).lower() in _GAPS:
         return _missing_label(place, row, where)
-    shown = f"{place.row(row)}, {where}: label {_name(value)!r}"
+    shown = f"{place.row(row)}, {where}: label {name_of(value)!r}"
     if layout.lone and not layout.named_by:
         return InputError(
             f"{shown} is not 0, 1, true or false: name the class that '{layout.values[0]}' is the "
@@ -191,7 +175,10 @@ def _missing_label(place: Place, row: int, where: str) -> InputError:
 
 
 def _plain(column: pa.Array) -> pa.Array:
-    """Turn views of text, which Arrow's functions treat unevenly, into plain text."""
+    """Turn what Arrow's functions treat unevenly into plain text: views of it, and UUIDs."""
+    if isinstance(column.type, pa.BaseExtensionType):
+        words = [None if value is None else str(value) for value in column.to_pylist()]
+        return pa.array(words, pa.string())
     kind = str(column.type)  # the types are younger than the oldest pyarrow that is supported
     return column.cast(pa.string()) if kind == "string_view" else column
 

@@ -211,7 +211,7 @@ def _scores(batch: pa.RecordBatch, layout: Layout, place: Place, *, logits: bool
     found, floored = as_finite_logits(values, layout) if logits else (None, 0)
 
     def words(name: str | None) -> NDArray[np.str_] | None:
-        return None if name is None else names_of(batch.column(name))
+        return None if name is None else names_of(batch.column(name), name, place)
 
     return Scores(
         labels=class_codes(batch.column(layout.label), layout, place),

@@ -14,9 +14,20 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["HAIR", "Scheme", "bin_index", "check_bins", "mass_bins", "mass_edges", "width_edges"]
+__all__ = [
+    "HAIR",
+    "MOST_BINS",
+    "Scheme",
+    "bin_index",
+    "check_bins",
+    "mass_bins",
+    "mass_edges",
+    "width_edges",
+]
 
 Scheme = Literal["width", "mass"]
+MOST_BINS = 10_000
+"""Every bin is redrawn two thousand times: many more would fill the memory."""
 HAIR = 1e-9
 """Of a bin's mass: less than any single row has, more than rounding makes."""
 
@@ -99,8 +110,11 @@ def bin_index(scores: NDArray[np.floating[Any]], edges: FloatArray) -> IntArray:
 
 def check_bins(n_bins: int, scheme: str, norm: float) -> None:
     """Refuse a number of bins, a scheme or a norm that does not exist."""
-    if not isinstance(n_bins, int | np.integer) or n_bins < 1:
+    whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
+    if not whole or n_bins < 1:
         raise InputError(f"n_bins must be a whole number of at least 1, got {n_bins!r}.")
+    if n_bins > MOST_BINS:
+        raise InputError(f"n_bins must be at most {MOST_BINS:,}, got {n_bins:,}: take fewer bins.")
     if scheme not in ("width", "mass"):
         raise InputError(f"scheme must be 'width' or 'mass', got {scheme!r}.")
     if norm not in (1, 2, np.inf):

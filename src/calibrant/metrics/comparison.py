@@ -69,6 +69,8 @@ def compare(
     """
     a = as_scored(labels, probs_a, weights=weights, classes=classes)
     b = as_scored(labels, probs_b, weights=weights, classes=classes)
+    if b.classes != a.classes:  # two tables that name their columns, each in its own order
+        b = as_scored(labels, probs_b, weights=weights, classes=a.classes)
     if a.n < 2:
         raise InputError("a comparison needs at least two rows.")
     what = one_target(target, len(a.classes))

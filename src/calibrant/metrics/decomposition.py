@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
-from calibrant.inputs import FloatArray
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, Target, as_scored
+from calibrant.metrics.problem import one_tally
 from calibrant.metrics.tally import Tally
 
-__all__ = ["Decomposition", "decompose"]
+__all__ = ["Decomposition", "decompose", "tally_decomposition"]
 
 Score = Literal["brier", "nll"]
 
@@ -30,7 +33,15 @@ class Decomposition:
         return {k: v if np.isfinite(v) else None for k, v in vars(self).items()}
 
 
-def decompose(tally: Tally, score: Score = "brier") -> Decomposition:
+def decompose(
+    labels: Any,
+    probs: Any,
+    *,
+    score: Score = "brier",
+    target: Target | None = None,
+    weights: Any = None,
+    classes: Sequence[Any] | None = None,
+) -> Decomposition:
     r"""Split a proper score of one binary problem with the best monotone recalibration.
 
     With :math:`S` the mean score, :math:`S_c` that of the isotonic fit on the same rows and
@@ -39,11 +50,21 @@ def decompose(tally: Tally, score: Score = "brier") -> Decomposition:
     :math:`S_u`. The fit sees the rows it is judged on, so calibration is optimistic (too large)
     at small n.
 
+    For two classes the score is `brier` or `nll`. For more classes it is not: these judge all
+    probabilities of a row, this one the largest against "its class is the label".
+
+    Parameters
+    ----------
+    labels : (n,) labels
+    probs : (n,) P(positive) or (n, K)
+    score : "brier", or "nll" for log loss
+    target : "positive" (default for two classes) or "top-label" (default for more)
+    weights : inverse inclusion probabilities
+    classes : names behind the columns, when labels are names
+
     Examples
     --------
-    >>> from calibrant.metrics.tally import tally_rows
-    >>> tally = tally_rows(np.array([0.2, 0.2, 0.6, 0.6]), np.array([0, 0, 1, 1]) == 1)
-    >>> found = decompose(tally)
+    >>> found = decompose([0, 0, 1, 1], [0.2, 0.2, 0.6, 0.6])
     >>> round(found.score, 4), round(found.calibration, 4), found.refinement, found.uncertainty
     (0.1, 0.1, 0.0, 0.25)
 
@@ -51,6 +72,14 @@ def decompose(tally: Tally, score: Score = "brier") -> Decomposition:
     ----------
     Dimitriadis, Gneiting & Jordan (2021), PNAS 118(8).
     """
+    if score not in get_args(Score):
+        raise InputError(f"score must be 'brier' or 'nll', got {score!r}.")
+    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    return tally_decomposition(one_tally(scored, target), score)
+
+
+def tally_decomposition(tally: Tally, score: Score) -> Decomposition:
+    """Split the score of a tally; see `decompose`."""
     fitted = isotonic_rate(tally)
     constant = np.full_like(fitted, tally.event_rate)
     found, best, worst = (_mean_score(tally, p, score) for p in (tally.score, fitted, constant))

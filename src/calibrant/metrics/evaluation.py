@@ -8,8 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.errors import InputError
-from calibrant.inputs import Scored, Target, as_scored, check_two_classes, one_target
+from calibrant.inputs import (
+    Scored,
+    Target,
+    as_groups,
+    as_scored,
+    check_two_classes,
+    one_target,
+)
 from calibrant.metrics.binning import Scheme
 from calibrant.metrics.calibration_figures import (
     Estimate,
@@ -24,7 +30,7 @@ from calibrant.metrics.calibration_figures import (
 from calibrant.metrics.catalogue import CATALOGUE, NAMES
 from calibrant.metrics.class_walk import walk_classes
 from calibrant.metrics.curves import reliability_bins, smooth_curve
-from calibrant.metrics.decomposition import decompose
+from calibrant.metrics.decomposition import tally_decomposition
 from calibrant.metrics.influence_figures import (
     ClassRanks,
     aurc_estimate,
@@ -65,12 +71,13 @@ def evaluate(
     ----------
     labels : (n,) labels
     probs : (n,) P(positive) or (n, K)
-    classes : names behind the columns, when labels are names
+    classes : names behind the columns, when labels are names and the columns of a table do not say
     target : "positive" (default for two classes) or "top-label" (default for more)
     weights : inverse inclusion probabilities
-    groups : (n,) names; each group gets its own figures and a Holm-adjusted verdict
+    groups : (n,) names; each group gets its own figures and a Holm-adjusted verdict, and rows
+        whose name is missing are the group "(missing)"
     rng : seed of the resampling
-    n_bins : bins of the binned errors
+    n_bins : bins of the binned errors, at most 10,000
     confidence : nominal coverage of the intervals
 
     Examples
@@ -86,7 +93,7 @@ def evaluate(
     scored = as_scored(labels, probs, weights=weights, classes=classes)
     what = one_target(target, len(scored.classes))
     check_two_classes(np.bincount(scored.labels), scored.classes)
-    names = _group_names(groups, len(labels))
+    names = None if groups is None else as_groups(groups, len(labels))
     if names is not None and weights is not None:
         names = names[np.asarray(weights) > 0]  # as_scored has left out rows of weight 0
     generator = np.random.default_rng(rng)
@@ -149,8 +156,8 @@ def evaluation_of(
         per_class=walk.table,
         confusion=summary.confusion.weight,
         decomposition={
-            "brier": decompose(sample.tally, "brier").to_dict(),
-            "nll": decompose(sample.tally, "nll").to_dict(),
+            "brier": tally_decomposition(sample.tally, "brier").to_dict(),
+            "nll": tally_decomposition(sample.tally, "nll").to_dict(),
         },
         confidence=options.confidence,
         weighted=summary.weighted,
@@ -200,15 +207,6 @@ def _why_missing(name: str) -> str:
     if name in ("auroc", "auprc"):
         return "ranking needs rows of at least two classes, and only one occurs"
     return "this error chooses its bins by every single score, which a stream does not keep"
-
-
-def _group_names(groups: Any, n: int) -> Any:
-    if groups is None:
-        return None
-    names = np.asarray(groups).astype(str)
-    if names.shape != (n,):
-        raise InputError(f"groups must have shape ({n},), got {names.shape}: one name per row.")
-    return names
 
 
 def _adjusted(

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.arrays import listed
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.bounds import bounded_figures
@@ -91,6 +92,11 @@ class StreamingEvaluation:
             raise InputError(
                 f"probs have {len(scored.classes)} classes, but this stream has "
                 f"{len(self.classes)}."
+            )
+        if scored.classes != self.classes:  # named by the columns of this batch alone
+            raise InputError(
+                f"the batch is about the classes {listed(scored.classes)}, but this stream about "
+                f"{listed(self.classes)}: make the stream with the names of the classes."
             )
         for part in _in_shares(self._add_rows, scored):
             self.merge(part)

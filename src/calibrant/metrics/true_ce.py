@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.class_columns import column_names, in_class_order
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_probs
 from calibrant.metrics.binning import bin_index, check_bins, mass_edges
@@ -52,6 +53,9 @@ def true_ce(posterior: Any, probs: Any, *, n_bins: int = 100) -> float:
     """
     truth = as_probs(posterior, name="posterior")
     given = as_probs(probs)
+    names = column_names(posterior)
+    if names is not None and set(names) == set(column_names(probs) or ()):
+        given, _ = in_class_order(given, probs, classes=names)
     if truth.shape != given.shape:
         raise InputError(
             f"posterior and probs must have the same shape, got {truth.shape} and {given.shape}: "

@@ -12,6 +12,8 @@ __all__ = ["LEVEL", "verdict"]
 
 LEVEL = 0.05
 _FEW_ROWS, _FEW_EVENTS = 30, 5
+_LEAST_VARIANCE = 1e-12
+"""Of a score of exactly 0 or 1: small against any other, yet errors can be measured by it."""
 
 
 def verdict(
@@ -20,15 +22,14 @@ def verdict(
     """Say what the calibration test found; `p_value` replaces the test's own (Holm-adjusted)."""
     p = test.p_value if p_value is None else p_value
     assert p is not None  # the Monte-Carlo test always gives one
-    rows = tally.count.sum(axis=0)
     scores, rate = tally.mean_score, tally.event_rate
-    if p >= LEVEL and (tally.n < _FEW_ROWS or rows.min() < _FEW_EVENTS):
+    if p >= LEVEL and _too_few(tally):
         text = f"too little data to judge calibration: {_data(tally, target)}"
         return Verdict(text, None, p, scores, rate)
     if p >= LEVEL:
         text = (
             f"no miscalibration detectable at n={tally.n:,} (p = {p:.2f}); a constant error of "
-            f"about {_points(3.1 * _chance_of_mean(tally))} would probably have been found"
+            f"about {_points(_findable(tally))} would probably have been found"
         )
         return Verdict(text, False, p, scores, rate)
     bound = f"p < {0.001:g}" if p < 0.001 else f"p = {p:.3f}"
@@ -39,9 +40,7 @@ def _describe(tally: Tally, target: str) -> str:
     """Tell the kind of error: shifted on average, too extreme, too timid, or only in places."""
     gap = tally.mean_score - tally.event_rate
     average = gap / _chance_of_mean(tally)
-    centred = tally.score - tally.mean_score
-    spread = np.sqrt((tally.spread * _variance(tally) * centred**2).sum())
-    tilt = float((tally.residual * tally.total) @ centred / spread) if spread > 0 else 0.0
+    tilt = _tilt(tally)
     typical = _points(float(np.abs(_halves(tally)).sum()))
     if target == "top-label" and abs(average) > 1.96:
         word = "over-confident" if gap > 0 else "under-confident"
@@ -62,6 +61,34 @@ def _describe(tally: Tally, target: str) -> str:
     return "miscalibrated in places, though about right on average: see the reliability diagram"
 
 
+def _tilt(tally: Tally) -> float:
+    """Return how far events follow the scores too steeply (+) or not enough (-), in errors."""
+    centred = tally.score - tally.mean_score
+    spread = np.sqrt((tally.spread * _variance(tally) * centred**2).sum())
+    if len(tally.score) == 1 or spread == 0:
+        return 0.0  # what rounding leaves of (score - mean score) must not count
+    return float((tally.residual * tally.total) @ centred / spread)
+
+
+def _too_few(tally: Tally) -> bool:
+    """Whether an error could hide because few rows, or few of one kind, were seen.
+
+    Scores of exactly 0 and 1 leave it no place: a single wrong row refutes them.
+    """
+    certain = bool(((tally.score == 0) | (tally.score == 1)).all())
+    rare = not certain and tally.count.sum(axis=0).min() < _FEW_EVENTS
+    return tally.n < _FEW_ROWS or rare
+
+
+def _findable(tally: Tally) -> float:
+    """Return the constant error that the test would find about nine times in ten.
+
+    It is never below the share of wrong rows of which n rows would probably show none.
+    """
+    rows = tally.total**2 / float(tally.spread.sum())
+    return max(3.1 * _chance_of_mean(tally), 3.0 / rows)
+
+
 def _halves(tally: Tally) -> FloatArray:
     """Residual below and above the mean score."""
     below = tally.score < tally.mean_score
@@ -69,13 +96,13 @@ def _halves(tally: Tally) -> FloatArray:
 
 
 def _variance(tally: Tally) -> FloatArray:
-    return np.asarray(tally.score * (1.0 - tally.score))
+    return np.maximum(tally.score * (1.0 - tally.score), _LEAST_VARIANCE)
 
 
 def _chance_of_mean(tally: Tally) -> float:
     """Return the standard error of (mean score - event rate) if the scores were right."""
     spread = float((tally.spread * _variance(tally)).sum())
-    return max(float(np.sqrt(spread)) / tally.total, 1e-12)
+    return float(np.sqrt(spread)) / tally.total
 
 
 def _points(value: float) -> str:

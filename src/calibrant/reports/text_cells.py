@@ -14,6 +14,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Words", "broken", "shortened"]
 
+# A part ends after a space or a mark, but not inside a number such as 7.2, -0.5 or 1e-05.
+_DOT = r"\.(?!\d)|(?<=[^\W\d_])\."
+_DASH = r"-(?!\d)|(?<!\de)(?<=\w)-"
+_MARK = rf"(?:[\s_/]|{_DOT}|{_DASH})"
+_PARTS = re.compile(rf"(?:(?!{_MARK}).)*{_MARK}+|(?:(?!{_MARK}).)+", re.DOTALL)
+
 
 @dataclass(frozen=True)
 class Words:
@@ -43,13 +49,15 @@ def broken(text: str, width: int) -> list[str]:
     --------
     >>> broken("quality_not_adequate", 14)
     ['quality_not_', 'adequate']
+    >>> broken("an error of about 7.2 points", 21)
+    ['an error of about 7.2', 'points']
     >>> broken("antidisestablishment", 14)
     ['antidis…shment']
     """
     from rich.cells import cell_len
 
     lines = [""]
-    for part in re.findall(r"[^\s_\-/.]*[\s_\-/.]+|[^\s_\-/.]+", text):
+    for part in _PARTS.findall(text):
         if lines[-1] and cell_len((lines[-1] + part).rstrip()) > width:
             lines.append("")
         lines[-1] += part

@@ -18,6 +18,7 @@ from calibrant.reports.threshold_words import (
 from calibrant.reports.words import counted, number, percent, quoted, sentence
 from calibrant.thresholds.band import Band
 from calibrant.thresholds.classes import OperatingPoints
+from calibrant.thresholds.largest_weight import provided
 from calibrant.thresholds.operating_point import OperatingPoint
 
 __all__ = ["lead_data", "section_data"]
@@ -85,7 +86,8 @@ def _lead_of_classes(whole: OperatingPoints) -> dict[str, Any]:
     if len(promised) == 1:
         many = "One promise can be made: it holds"
     level = f"with {100 * whole.confidence:g} % confidence"
-    head = f"{many}, {level}, on new rows drawn like these {promised[0].n:,}."
+    drawn = f"on new rows drawn like these {promised[0].n:,}{provided(promised[0].condition)}"
+    head = f"{many}, {level}, {drawn}."
     state = "bad" if whole.unreachable else "good"
     badge = "Some targets not reached" if whole.unreachable else "Promise"
     return _said(state, badge, head, more)

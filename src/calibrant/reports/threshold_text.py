@@ -10,6 +10,7 @@ from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.reports.threshold_words import rate_interval, rate_value, threshold_words
 from calibrant.reports.words import counted, percent, printable, quoted, sentence
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
+from calibrant.thresholds.largest_weight import provided
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -165,7 +166,8 @@ def _each_parts(found: OperatingPoints, notes: Sequence[str]) -> Iterator[Render
         if len(promised) == 1:
             many = "The promise below holds"
         level = f"with {100 * found.confidence:g} % confidence"
-        told = f"{many} {level}, on new rows drawn like these {made[0].n:,}."
+        drawn = f"on new rows drawn like these {made[0].n:,}{provided(promised[0].condition)}"
+        told = f"{many} {level}, {drawn}."
         yield Text(told, style="bold green")
     elif made:
         yield _headline(made[0])

@@ -21,7 +21,7 @@ __all__ = ["Candidate", "candidates_of"]
 
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
-    "ensemble", "mc_dropout", "devices", "data", "golden",
+    "ensemble", "mc_dropout", "devices", "data", "golden", "largest_weight",
 }  # fmt: skip
 """Settings that say nothing about how a network is trained; of files the content counts."""
 

@@ -61,6 +61,8 @@ class StudyConfig:
     text : the text column; None for tables and images
     golden : file like `data` whose labels can be trusted; None to hold rows of `data` out
     weight : column of the golden set with inverse inclusion probabilities, or None
+    largest_weight : the most that any row could weigh by the design of the golden set; by default
+        the largest weight seen, and promises say so
     out_of_scope : label of rows that belong to no class; None where there are none
     drop : columns of a table that are left out
     categories : columns of a table that are categories although they hold numbers
@@ -145,6 +147,7 @@ class StudyConfig:
     ensemble: bool = False
     mc_dropout: int = 0
     devices: int = 1
+    largest_weight: float | None = None
 
     def __post_init__(self) -> None:
         checked = {**self._checked_texts(), **self._checked_lists(), **self._checked_values()}
@@ -157,6 +160,8 @@ class StudyConfig:
                 f"weight names the column {self.weight!r} of a golden set, but there is none: add "
                 "golden, or leave weight out."
             )
+        weighed = self.golden is not None and (self.weight is not None or self.images)
+        checks.check_weighted(self.largest_weight, weighed=weighed)
         for text in self.hold:
             parse_hold(text, flag="--hold")
         _check_calibrator(self.calibrator)

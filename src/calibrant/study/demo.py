@@ -10,7 +10,9 @@ from typing import Any
 from calibrant.data import return_reasons
 from calibrant.reports.study_result import StudyResult
 from calibrant.study.config import CANDIDATES, StudyConfig
-from calibrant.study.study import run_study
+from calibrant.study.on_devices import refuse_torchrun
+from calibrant.study.study import study_in
+from calibrant.study.study_lock import alone_in
 
 __all__ = ["DEMO", "DemoSize", "run_demo"]
 
@@ -66,7 +68,14 @@ def run_demo(
     size : how large it is; None for `DEMO`
     progress : gets one-line messages
     """
-    place, size = Path(out), DEMO if size is None else size
+    refuse_torchrun()
+    with alone_in(Path(out)):
+        return _demo(Path(out), seed, DEMO if size is None else size, progress)
+
+
+def _demo(
+    place: Path, seed: int, size: DemoSize, progress: Callable[[str], None] | None
+) -> StudyResult:
     parts: dict[str, Any] = {"out_of_scope": 0.03}
     logs = return_reasons.draw(size.logs, source="logs", seed=seed)
     golden = return_reasons.draw(size.golden, source="golden", seed=seed, **parts)
@@ -93,4 +102,4 @@ def run_demo(
         seed=seed,
         title="Why do customers send things back?",
     )
-    return run_study(config, place, progress=progress, fresh=fresh)
+    return study_in(place, config, progress=progress, fresh=fresh)

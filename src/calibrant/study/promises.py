@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from calibrant.bundle import BundlePoint
@@ -16,6 +16,7 @@ from calibrant.study.rows import StudyRows
 from calibrant.thresholds import OperatingPoint, Transfer, check_transfer
 from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.labelled_rows import LabelledRows, filled
+from calibrant.thresholds.largest_weight import naming
 from calibrant.thresholds.rates import Rate, Target
 
 __all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point"]
@@ -84,22 +85,27 @@ def certify(
     rule: OodRule | None,
     *,
     confidence: float,
+    largest_weight: float | None = None,
 ) -> tuple[PointResult, ...]:
     """Certify each promise on the calibrate rows and check it on the test rows.
 
     The ranking is that of the model's own logits, which no trusted label has seen: the candidate
     was chosen on choice rows, the rule was fitted on those and on steer rows, and calibrators are
     not asked. Each of m promises gets 1/m of the allowed error, so that all hold together. Rows
-    that the rule flags are never acted on; rows of no class are wrong to act on.
+    that the rule flags are never acted on; rows of no class are wrong to act on. No row weighs more
+    than `largest_weight`; where that is None, promises name the largest weight seen as a condition.
     """
     found: list[PointResult] = []
     taken: set[Any] = set()
     part = rows["calibrate"]
     labelled = _labelled(rows, part.codes, logits["calibrate"], rule, part.weights)
+    labelled = replace(labelled, largest_weight=largest_weight)
     for each in asked:
         result = labelled.certified(
             each.of, each.targets, confidence=confidence, share=1 / len(asked)
         )
+        if isinstance(result, OperatingPoint):
+            result = naming(result, "--largest-weight")
         view = point_view(
             result,
             labels=filled(labelled.codes),
@@ -114,7 +120,8 @@ def certify(
             part = rows["test"]
             check = check_point(
                 result, rows, part.codes, logits["test"], rule,
-                weights=part.weights, confidence=1 - (1 - confidence) / len(asked),
+                weights=part.weights, largest_weight=largest_weight,
+                confidence=1 - (1 - confidence) / len(asked),
             )  # fmt: skip
         decides = each.of not in taken
         if isinstance(result, OperatingPoint):
@@ -131,6 +138,7 @@ def check_point(
     rule: OodRule | None,
     *,
     weights: FloatArray | None = None,
+    largest_weight: float | None = None,
     confidence: float = 0.95,
 ) -> Transfer:
     """Judge a point by rows that chose nothing."""
@@ -139,6 +147,7 @@ def check_point(
         rows.labels(filled(codes)),
         logits=logits,
         weights=weights,
+        largest_weight=largest_weight,
         confidence=confidence,
         **_labelled(rows, codes, logits, rule, weights).masks,
     )

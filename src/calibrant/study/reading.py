@@ -22,6 +22,7 @@ from calibrant.study.overlap import without_overlap
 from calibrant.study.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.source import Source, column_of, filled, is_text, left_out
 from calibrant.study.table_checks import check_table
+from calibrant.thresholds.largest_weight import check_largest
 
 __all__ = ["read_study_rows"]
 
@@ -137,6 +138,7 @@ def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
     own = WEIGHT if WEIGHT in golden.table.column_names and config.images else None
     name = config.weight or own
     if name is None:
+        check_largest(config.largest_weight, None)
         return None
     from calibrant.inputs import as_weights
 
@@ -147,6 +149,7 @@ def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
             "weights are inverse inclusion probabilities."
         )
     weights = as_weights(np.asarray(values, dtype=np.float64), len(golden))
+    check_largest(config.largest_weight, weights)
     if config.hold and weights is not None and weights.min() < 1:
         raise InputError(
             f"{golden.file}: weights must be inverse inclusion probabilities, so for a promise "

@@ -15,6 +15,7 @@ __all__ = [
     "averages_of",
     "check_choice",
     "check_text",
+    "check_weighted",
     "confidence_of",
     "flag_of",
     "nearest",
@@ -73,6 +74,33 @@ def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
             f"{name} must be one of {', '.join(choices)}, got {value!r}{nearest(value, choices)}."
         )
     return value
+
+
+def check_weighted(largest: Any, *, weighed: bool) -> None:
+    """Refuse a largest weight that is none, or that nothing is weighed by.
+
+    Examples
+    --------
+    >>> check_weighted(20, weighed=True)
+    >>> check_weighted(20, weighed=False)
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: largest_weight is about the weights of a golden set, but there are
+    none: give --golden and --weight too.
+    """
+    if largest is None:
+        return
+    number = isinstance(largest, Real) and not isinstance(largest, bool)
+    if not number or not 1 <= largest < math.inf:
+        raise InputError(
+            f"largest_weight must be a finite number of at least 1, got {largest!r}: it is one "
+            "over the smallest chance to be drawn."
+        )
+    if not weighed:
+        raise InputError(
+            "largest_weight is about the weights of a golden set, but there are none: give "
+            "--golden and --weight too."
+        )
 
 
 def texts_of(name: str, value: Any, *, like: str) -> tuple[str, ...]:

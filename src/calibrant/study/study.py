@@ -35,13 +35,14 @@ from calibrant.study.reference import gradient_boosting
 from calibrant.study.rows import StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.study.side_by_side import Outcome, train_all
+from calibrant.study.study_lock import alone_in
 from calibrant.study.trained import TrainedCandidate
 from calibrant.thresholds import OperatingPoint
 
 if TYPE_CHECKING:
     from calibrant.study.truth import Fresh
 
-__all__ = ["run_study"]
+__all__ = ["run_study", "study_in"]
 
 _DRAWN_WITH = ("plotly", "jinja2")
 """Packages that only the report needs."""
@@ -65,8 +66,9 @@ def run_study(
 
     Candidates that were trained before with the same settings and files are taken as they are, so a
     study that was killed goes on where it was, and one that only asks for another promise takes
-    seconds. What an earlier study left in `out` stays until the new one is complete. Where a
-    package is missing that the report is drawn with, a note says so, and all else is there.
+    seconds. What an earlier study left in `out` stays until the new one is complete. While a run is
+    at work in `out`, a second one is refused. Where a package is missing that the report is drawn
+    with, a note says so, and all else is there.
 
     Parameters
     ----------
@@ -90,12 +92,25 @@ def run_study(
     >>> sorted(p.name for p in (place / "run").iterdir())
     ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']
     """
-    tell, started = progress or (lambda message: None), time.perf_counter()
     refuse_torchrun()
+    folder = Path(out)
+    with alone_in(folder):
+        return study_in(folder, config, progress=progress, fresh=fresh)
+
+
+def study_in(
+    folder: Path,
+    config: StudyConfig,
+    *,
+    progress: Callable[[str], None] | None = None,
+    fresh: Fresh | None = None,
+) -> StudyResult:
+    """Run a study in a folder that is held (see `alone_in`); the parameters are `run_study`'s."""
+    tell, started = progress or (lambda message: None), time.perf_counter()
     rows = read_study_rows(config)
     asked = asked_of(config.hold, rows.classes)
     _check_actions(config, rows)
-    folder = _made(Path(out))
+    _make_room(folder)
     write_config(config, folder / "study.toml")
     _write_json(rows.in_files().to_dict(), folder / "splits.json")
 
@@ -114,7 +129,10 @@ def run_study(
     logits = dict(best.logits)
     calibrator = _fitted_calibrator(config, rows, logits["calibrate"])
     rule = fit_rule(logits, config.ood)
-    points = certify(rows, asked, logits, rule, confidence=config.confidence)
+    points = certify(
+        rows, asked, logits, rule,
+        confidence=config.confidence, largest_weight=config.largest_weight,
+    )  # fmt: skip
     fitted = calibrator.chosen_ if isinstance(calibrator, AutoCalibrator) else calibrator
     result = StudyResult(
         title=config.title,
@@ -154,7 +172,8 @@ def _put(
     best = outcomes[result.chosen]
     assert isinstance(best, TrainedCandidate)
     scorer, part = best.scorer(), rows["calibrate"]
-    calib = CalibRows(best.logits["calibrate"], part.codes, part.weights)
+    largest = result.config.get("largest_weight")
+    calib = CalibRows(best.logits["calibrate"], part.codes, part.weights, largest)
 
     def packed(place: Path, files: dict[str, Path]) -> Bundle:
         return pack(
@@ -205,15 +224,13 @@ def _reported(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, P
     return replace(result, notes=(*result.notes, note)), {}
 
 
-def _made(folder: Path) -> Path:
+def _make_room(folder: Path) -> None:
     try:
-        folder.mkdir(parents=True, exist_ok=True)
         (folder / "candidates").mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
             f"--out {folder} cannot be made ({error.strerror or error}): choose another folder."
         ) from None
-    return folder
 
 
 def _check_actions(config: StudyConfig, rows: StudyRows) -> None:

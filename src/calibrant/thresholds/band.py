@@ -17,6 +17,7 @@ from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import Chosen
 from calibrant.thresholds.keeping import kept_candidates
+from calibrant.thresholds.largest_weight import provided
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import Question, put_question
 from calibrant.thresholds.rates import Cost, Target
@@ -55,7 +56,7 @@ class Band:
         return (
             f"Above the band {above}, and below it {below}, both together with "
             f"{(self.confidence or 0) * 100:.6g} % confidence{among}, on new rows drawn like these "
-            f"{self.upper.n:,}."
+            f"{self.upper.n:,}{provided(self.upper.condition)}."
         )
 
     @property

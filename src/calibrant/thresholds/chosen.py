@@ -9,6 +9,7 @@ import numpy as np
 
 from calibrant.thresholds.candidates import Candidates
 from calibrant.thresholds.expected_cost import cost_bound, cost_value
+from calibrant.thresholds.largest_weight import provided
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import Question
@@ -54,6 +55,9 @@ class Chosen:
         if why is None and not hold:
             why = "so few rows prove no limit below the largest cost"
         threshold = self.found.threshold(question, self.place)
+        promise = None
+        if why is None and confidence is not None:
+            promise = self._promise(hold, confidence, seen)
         return OperatingPoint(
             threshold=threshold.prob,
             logit=threshold.logit,
@@ -63,7 +67,7 @@ class Chosen:
             hold=hold,
             objective=self.objective,
             confidence=confidence if why is None else None,
-            guarantee=None if why or confidence is None else self._promise(hold, confidence, seen),
+            guarantee=promise,
             why=why,
             rates=self._rates(confidence or USUAL),
             n=question.rows.n,
@@ -74,7 +78,8 @@ class Chosen:
             cost=self.cost,
             baseline=self._baseline(),
             both_kinds=threshold.both_kinds,
-            notes=self._notes(),
+            condition=None if promise is None else self._condition,
+            notes=() if promise is None else question.notes,
         )
 
     def _rates(self, confidence: float) -> dict[str, RateValue]:
@@ -97,13 +102,14 @@ class Chosen:
         held = " and ".join(target.words for target in hold)
         about = "" if self.question.top_label else f" for class {str(self.question.of)!r}"
         among = f", chosen among {seen.candidates} models" if seen.candidates > 1 else ""
-        rows = self.question.rows
-        light = (
-            "" if rows.weight is None else f", if no row weighs more than {rows.largest_weight:.6g}"
-        )
-        sentence = f"{held}{about}, with {confidence * 100:.6g} % confidence{among}{light}"
-        drawn = f"on new rows drawn like these {rows.n:,}"
+        sentence = f"{held}{about}, with {confidence * 100:.6g} % confidence{among}"
+        drawn = f"on new rows drawn like these {self.question.rows.n:,}{provided(self._condition)}"
         return f"{sentence[0].upper()}{sentence[1:]}, {drawn}."
+
+    @property
+    def _condition(self) -> str | None:
+        largest = self.question.largest
+        return None if largest is None else largest.condition
 
     def _why_no_promise(self, confidence: float | None, seen: Seen) -> str | None:
         if confidence is None:
@@ -119,16 +125,6 @@ class Chosen:
                 "probabilities that must be known beforehand: fit it on other rows"
             )
         return why
-
-    def _notes(self) -> tuple[str, ...]:
-        rows = self.question.rows
-        if rows.weight is None or rows.largest_weight > rows.weight.max():
-            return self.question.notes
-        return (
-            f"The largest weight among these rows, {rows.largest_weight:.6g}, is taken for the "
-            "largest that the sampling design allows; give largest_weight where a row could weigh "
-            "more.",
-        )
 
     def _method(self, confidence: float | None) -> str:
         if confidence is None:

@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError, TargetUnreachable
-from calibrant.inputs import as_labels
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.objective import as_targets, objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import put_question
 from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.saved_point import FORMAT
-from calibrant.thresholds.scores import as_scores
+from calibrant.thresholds.scores import labelled_scores
 from calibrant.thresholds.seen import NOTHING_SEEN, Seen
 from calibrant.thresholds.selection import answer
 
@@ -128,9 +127,7 @@ def select_each(
     """
     if confidence is not None:
         check_confidence(confidence, hint=EMPIRICAL)
-    array, on = as_scores(probs, logits)
-    k = 2 if array.ndim == 1 else array.shape[1]
-    names = as_labels(labels, n_classes=k, classes=classes)[1]
+    array, on, _, names = labelled_scores(labels, probs, logits, classes)
     wanted = _for_each(hold, names)
     points: dict[Any, OperatingPoint] = {}
     failed: dict[Any, TargetUnreachable] = {}

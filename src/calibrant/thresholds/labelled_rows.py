@@ -39,6 +39,8 @@ class LabelledRows:
     classes : names of all classes, in the order of the columns
     weights : (n,) inverse inclusion probabilities, or None
     withheld : (n,) rows that are never acted on, or None
+    largest_weight : the most that any row could weigh by the design; by default the largest weight
+        given, and promises say so
 
     Examples
     --------
@@ -55,6 +57,7 @@ class LabelledRows:
     classes: tuple[Any, ...]
     weights: FloatArray | None = None
     withheld: NDArray[np.bool_] | None = None
+    largest_weight: float | None = None
 
     @property
     def masks(self) -> dict[str, Any]:
@@ -80,6 +83,7 @@ class LabelledRows:
             self.logits,
             asked,
             weights=self.weights,
+            largest_weight=self.largest_weight,
             positive=None if of is None else self.classes.index(of),
             promised=promised,
             needs_both=False,
@@ -158,7 +162,6 @@ class LabelledRows:
             method="estimates alone",
             weighted=question.rows.weight is not None,
             both_kinds=threshold.both_kinds,
-            notes=question.notes,
         )
 
 

@@ -50,6 +50,8 @@ class OperatingPoint:
     baseline : of a cost: the threshold of the calibrated rule, and the cost there
     both_kinds : whether probabilities and logits decide alike; they do unless the scores on both
         sides of the threshold differ in their last digits only
+    condition : what the promise needs beside rows drawn alike, like "no row could weigh more than
+        20, the largest seen"; None where it needs nothing, or where there is no promise
     notes : what else should be known
     """
 
@@ -72,6 +74,7 @@ class OperatingPoint:
     cost: Cost | None = None
     baseline: Mapping[str, float] | None = None
     both_kinds: bool = True
+    condition: str | None = None
     notes: tuple[str, ...] = ()
 
     def __getitem__(self, name: str) -> RateValue:
@@ -98,7 +101,7 @@ class OperatingPoint:
         >>> point.act([0.2, 0.9])
         array([False,  True])
         """
-        array, given = as_scores(probs, logits)
+        array, given, _ = as_scores(probs, logits, self.classes)
         if given != self.on and not self.both_kinds:
             raise InputError(
                 f"the threshold was chosen on {self.on} and lies between scores that are almost "
@@ -135,6 +138,7 @@ class OperatingPoint:
             "candidates": self.candidates,
             "baseline": None if self.baseline is None else dict(self.baseline),
             "both_kinds": self.both_kinds,
+            "condition": self.condition,
             "notes": list(self.notes),
         }
 

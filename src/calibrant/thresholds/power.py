@@ -107,7 +107,8 @@ def labels_needed(
     found = _smallest(enough, rows.n)
     if found is None:
         return Needed(None, None, f"more than {MOST_ROWS:,} labelled rows would be needed")
-    positives = _rounded(found * curves.positive_share)
+    # As often as they came so far: what curves allow low ranks adds up where positives are rare.
+    positives = _rounded(found * rows.positives / rows.n)
     return Needed(
         found, positives, f"if {held} can be met, as by {reach.mean():.0%} of the fitting curves"
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from numbers import Real
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -13,19 +12,14 @@ from numpy.typing import NDArray
 
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, as_labels, as_weights
+from calibrant.inputs import as_weights
 from calibrant.thresholds.gap import clear_of_rounding, number_between
+from calibrant.thresholds.largest_weight import LargestWeight, check_largest, largest_of
 from calibrant.thresholds.ranked import Ranked, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
-from calibrant.thresholds.scores import On, as_scores, predicted, row_scores
+from calibrant.thresholds.scores import On, labelled_scores, predicted, row_scores
 
 __all__ = ["Question", "Threshold", "put_question"]
-
-
-_ALIKE = (
-    "All weights are alike, so the rows count as drawn with equal chances; give largest_weight "
-    "where a row could weigh more."
-)
 
 
 class Threshold(NamedTuple):
@@ -46,14 +40,20 @@ class Question:
     on : whether the scores are probabilities or log-odds
     of : the class that is acted on; None: predictions of any class are accepted
     classes : names of all classes
-    notes : what was done to the rows that a user should know
+    largest : the most that a row could weigh; None where none has a weight
     """
 
     rows: Ranked
     on: On
     of: Any
     classes: tuple[Any, ...]
-    notes: tuple[str, ...] = ()
+    largest: LargestWeight | None = None
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a user should know of the rows."""
+        note = None if self.largest is None else self.largest.note
+        return () if note is None else (note,)
 
     @property
     def top_label(self) -> bool:
@@ -128,9 +128,7 @@ def put_question(
     never acted on, whatever their score, and count as passed over. Rows `outside` belong to no
     class, whatever label stands in their place: acting on them is wrong.
     """
-    array, on = as_scores(probs, logits)
-    n_classes = 2 if array.ndim == 1 else array.shape[1]
-    codes, names = as_labels(labels, n_classes=n_classes, classes=classes)
+    array, on, codes, names = labelled_scores(labels, probs, logits, classes)
     if len(codes) != len(array):
         raise InputError(
             f"labels and {on} must have the same length, got {len(codes)} and {len(array)}."
@@ -143,19 +141,19 @@ def put_question(
     if withheld is not None:
         scores = np.where(withheld, -np.inf, scores)
     heavy = as_weights(weights, len(codes))
-    _check_largest(largest_weight, heavy)
+    check_largest(largest_weight, heavy)
     if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
         there = heavy > 0
         scores, event, heavy = scores[there], event[there], heavy[there]
-    notes: tuple[str, ...] = ()
-    if heavy is not None and largest_weight is None and heavy.min() == heavy.max():
-        heavy, notes = None, (_ALIKE,)
+    largest = largest_of(heavy, largest_weight)
+    if largest is not None and largest.seen and largest.alike:
+        heavy = None
     rows = rank_rows(scores, event, heavy, largest_weight=largest_weight, rng=rng)
     if promised:
         _check_design(rows)
     if needs_both and of is not None:
         _check_labels(rows, of)
-    return Question(rows, on, of, names, notes)
+    return Question(rows, on, of, names, largest)
 
 
 def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) -> Any:
@@ -178,18 +176,6 @@ def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) 
     if positive is not None and positive not in names:
         raise InputError(f"positive is {positive!r}, which is not among the classes {names}.")
     return names[1] if positive is None else names[names.index(positive)]
-
-
-def _check_largest(largest: Any, weights: FloatArray | None) -> None:
-    if largest is None:
-        return
-    if weights is None:
-        raise InputError("largest_weight is given without weights: give both, or neither.")
-    if not isinstance(largest, Real) or not float(weights.max()) <= float(largest) < math.inf:
-        raise InputError(
-            f"largest_weight must be finite and no smaller than any weight, got {largest!r} where "
-            f"a row weighs {float(weights.max()):.6g}."
-        )
 
 
 def _check_labels(rows: Ranked, of: Any) -> None:

@@ -51,11 +51,6 @@ class RankCurves:
     largest_weight: float | None
     tied: NDArray[np.bool_]
 
-    @property
-    def positive_share(self) -> float:
-        """Share of rows that are positive, averaged over the versions."""
-        return float((self.mass * self.rates).sum(axis=(1, 2)).mean())
-
     def running(self) -> tuple[FloatArray, FloatArray]:
         """Return (C,) and (R, C): weight of all rows, and of positives, up to each cell's end."""
         heavy = self.mass * self.weights

@@ -66,6 +66,7 @@ def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
         "cost": None if costs is None else Cost(*costs),
         "baseline": saved["baseline"],
         "both_kinds": bool(saved.get("both_kinds", True)),
+        "condition": saved.get("condition"),  # lacking before promises told it apart
         "notes": tuple(saved["notes"]),
     }
 

@@ -8,21 +8,48 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.class_columns import Kind, in_class_order
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
-from calibrant.inputs import IntArray, as_logits, as_probs
+from calibrant.inputs import IntArray, as_labels, as_logits, as_probs
 
-__all__ = ["On", "as_scores", "predicted", "row_scores"]
+__all__ = ["On", "as_scores", "labelled_scores", "predicted", "row_scores"]
 
 On = Literal["probs", "logits"]
 Scores = NDArray[np.floating[Any]]
 
 
-def as_scores(probs: Any, logits: Any) -> tuple[Scores, On]:
-    """Check the one of the two that is given, and say which it is."""
+def as_scores(
+    probs: Any, logits: Any, classes: Sequence[Any] | None = None, *, labels: Any = None
+) -> tuple[Scores, On, Sequence[Any] | None]:
+    """Check the one of the two that is given, and say which it is.
+
+    The columns of a table that are called after the classes come into the order of `classes`; where
+    that is None, `labels` and the columns may name the classes, which is the last thing returned.
+    """
     if (probs is None) == (logits is None):
         raise InputError("give either probs or logits (logits where they are at hand).")
-    return (as_probs(probs), "probs") if logits is None else (as_logits(logits), "logits")
+    on: On = "probs" if logits is None else "logits"
+    kind: Kind = "prob" if logits is None else "logit"
+    array = as_probs(probs) if on == "probs" else as_logits(logits)
+    found, named = in_class_order(
+        array,
+        probs if logits is None else logits,
+        labels=labels,
+        classes=classes,
+        kind=kind,
+        name=on,
+    )
+    return found, on, named
+
+
+def labelled_scores(
+    labels: Any, probs: Any, logits: Any, classes: Sequence[Any] | None
+) -> tuple[Scores, On, IntArray, tuple[Any, ...]]:
+    """Check scores and labels together; return the scores, their kind, codes and class names."""
+    array, on, named = as_scores(probs, logits, classes, labels=labels)
+    k = 2 if array.ndim == 1 else array.shape[1]
+    return array, on, *as_labels(labels, n_classes=k, classes=named)
 
 
 def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Scores:

@@ -66,10 +66,12 @@ def select(
     confidence : of the promise; None for the plain empirical choice, which promises nothing
     weights : inverse inclusion probabilities of the rows, at least 1
     largest_weight : the most that any row could weigh by the design; by default the largest weight
-        given, which is right where rows of the rarest kind are among these
+        given, which is right where rows of the rarest kind are among these: the promise then says
+        that it needs this
     logits : instead of probs; rows whose probability has rounded to 1 stay apart
     classes : names behind the columns, when labels are names
-    positive : the class that is acted on; by default the second of two
+    positive : the class that is acted on; by default the second of two, and predictions of any
+        class are accepted where accuracy is held, or coverage or abstention alone
     seen : what the ranking has seen of these labels
     rng : seed of the random order of tied rows
 

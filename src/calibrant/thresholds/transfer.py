@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_labels, as_weights
 from calibrant.thresholds.checks import check_confidence
+from calibrant.thresholds.largest_weight import check_largest, largest_of, provided
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import Cost, Rate, Target, parse_target
 from calibrant.thresholds.scores import as_scores, predicted
@@ -41,18 +42,25 @@ class Transfer:
     checks : one for each target
     confidence : of all verdicts together
     n : later labelled rows
+    condition : what the verdicts need beside rows drawn alike, like "no row could weigh more than
+        20, the largest seen"; None where rows have no weights
     """
 
     verdict: TransferVerdict
     checks: tuple[TargetCheck, ...]
     confidence: float
     n: int
+    condition: str | None = None
 
     @property
     def text(self) -> str:
         """The outcome as one sentence."""
-        head = f"{self.verdict.capitalize()} (confidence {self.confidence * 100:.4g} %): "
-        return head + "; ".join(check.text for check in self.checks) + "."
+        sure = f"confidence {self.confidence * 100:.4g} %{provided(self.condition)}"
+        return (
+            f"{self.verdict.capitalize()} ({sure}): "
+            + "; ".join(check.text for check in self.checks)
+            + "."
+        )
 
     def __str__(self) -> str:
         return self.text
@@ -67,6 +75,7 @@ class Transfer:
             "text": self.text,
             "confidence": self.confidence,
             "n": self.n,
+            "condition": self.condition,
             "checks": [check.to_dict() for check in self.checks],
         }
 
@@ -102,7 +111,8 @@ def check_transfer(
     labels : later labels, named as the point's classes
     probs, logits : scores of the same rows, one of the two
     weights : inverse inclusion probabilities, or None
-    largest_weight : the most that any row could weigh; by default the largest weight given
+    largest_weight : the most that any row could weigh by the design; by default the largest weight
+        given, and the outcome says so
     confidence : that all verdicts are right
     withheld : rows that something else, such as an out-of-scope rule, keeps from being acted on
     outside : rows that belong to no class, whatever label stands in their place
@@ -129,16 +139,14 @@ def check_transfer(
     acted = acted if withheld is None else acted & ~withheld
     positive = positive if outside is None else positive & ~outside
     heavy = as_weights(weights, len(codes))
+    check_largest(largest_weight, heavy)
     if heavy is not None:  # a row of weight 0 is a row that is not there
         positive, acted, heavy = positive[heavy > 0], acted[heavy > 0], heavy[heavy > 0]
-    largest = 1.0 if heavy is None else largest_weight or float(heavy.max())
-    if heavy is not None and not float(heavy.max()) <= largest < np.inf:
-        raise InputError(
-            f"largest_weight must be finite and no smaller than any weight, got {largest:.6g} "
-            f"where a row weighs {heavy.max():.6g}."
-        )
+    limit = largest_of(heavy, largest_weight)
+    largest = 1.0 if limit is None else limit.value
     checks = tuple(_check(target, positive, acted, heavy, largest, level) for target in point.hold)
-    return Transfer(_overall(checks), checks, confidence, len(acted))
+    condition = None if limit is None else limit.condition
+    return Transfer(_overall(checks), checks, confidence, len(acted), condition)
 
 
 def check_counts(target: Target | str, hits: int, n: int, *, confidence: float = 0.95) -> Transfer:
@@ -180,7 +188,8 @@ def _positive(point: OperatingPoint, codes: NDArray[np.int64], probs: Any, logit
     """Say which rows are of the class acted on, or, without one, are predicted rightly."""
     if point.of is not None:
         return np.asarray(codes == list(point.classes).index(point.of))
-    return np.asarray(predicted(*as_scores(probs, logits)) == codes)
+    array, on, _ = as_scores(probs, logits, point.classes)
+    return np.asarray(predicted(array, on) == codes)
 
 
 def _overall(checks: tuple[TargetCheck, ...]) -> TransferVerdict:

@@ -57,6 +57,19 @@ def test_what_was_packed_is_read_again_exactly(tmp_path, dtype, weights):
     assert len(found) == 40
 
 
+def test_the_largest_weight_of_the_design_goes_along(tmp_path):
+    weights = np.linspace(1.0, 3.0, 40)
+    rows = CalibRows(LOGITS, CODES, weights, 20.0)
+    packed(tmp_path / "b", calib=rows)
+    found = load_bundle(tmp_path / "b").calib
+    assert found.largest_weight == 20.0
+    assert found.hash == rows.hash != some(weights).hash
+    assert CalibRows.from_bytes(some(weights).to_bytes()).largest_weight is None
+    damaged = archive(logits=LOGITS, codes=CODES, weights=weights, largest_weight=np.ones(2))
+    with pytest.raises(InputError, match="not a file of calibrate rows"):
+        CalibRows.from_bytes(damaged)
+
+
 def test_the_same_rows_give_the_same_bytes(monkeypatch):
     first = some().to_bytes()
     monkeypatch.setattr("time.time", lambda: 4e9)
@@ -111,6 +124,8 @@ def test_nobody_writes_into_the_rows():
         ((LOGITS, CODES - 1), "got -2 to 1"),
         ((LOGITS, CODES, np.ones(39)), "weights must have shape"),
         ((LOGITS, CODES, -np.ones(40)), "must lie between 0 and"),
+        ((LOGITS, CODES, np.full(40, 3.0), 2.0), "largest_weight must be finite and no smaller"),
+        ((LOGITS, CODES, None, 2.0), "largest_weight is given without weights"),
     ],
 )
 def test_rows_that_are_none_are_refused(parts, said):

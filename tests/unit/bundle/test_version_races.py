@@ -11,7 +11,8 @@ import pytest
 from tests.unit.bundle.parts import point, rows
 
 from calibrant.bundle import BundlePoint, CalibRows, Versions, exchange, load_bundle, pack
-from calibrant.bundle.version_lock import LOCK, alone
+from calibrant.bundle.version_lock import alone
+from calibrant.data.file_lock import LOCK
 from calibrant.errors import BundleError, VersionConflict
 from calibrant.serving.bundle_slot import BundleSlot
 

@@ -1,7 +1,11 @@
 """CalibratedModel with cross_fit: folds by hand, honesty, weights, seeds."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from scipy.sparse import csr_array
 from sklearn.base import clone
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
@@ -13,6 +17,8 @@ from calibrant.calibrators.folds import random_folds
 from calibrant.calibrators.model import CalibratedModel
 from calibrant.errors import InputError
 from calibrant.metrics import nll
+
+NAMES = list("abcdefghijkl")
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -48,6 +54,27 @@ def test_cross_fit_is_honest_where_training_rows_are_not():
     seen.fit(X[:400], y[:400])
     fresh, labels = X[400:], y[400:]
     assert nll(labels, honest.predict_proba(fresh)) < nll(labels, seen.predict_proba(fresh))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        lambda X: pa.table(dict(zip(NAMES, X.T, strict=True))),
+        lambda X: pa.record_batch(dict(zip(NAMES, X.T, strict=True))),
+        lambda X: pl.DataFrame(X, schema=NAMES),
+        lambda X: pd.DataFrame(X, columns=NAMES),
+        lambda X: X.tolist(),
+        csr_array,
+    ],
+    ids=["pyarrow", "pyarrow batch", "polars", "pandas", "list", "sparse"],
+)
+def test_tables_of_every_kind_are_divided_as_arrays_are(table):
+    X, y = rows(n=200)
+    weights = np.r_[np.ones(180), np.zeros(20)]
+    model = CalibratedModel(LogisticRegression(), TemperatureScaling(), cross_fit=3)
+    expected = clone(model).fit(X, y, weights).predict_proba(X)
+    found = clone(model).fit(table(X), y, weights).predict_proba(table(X))
+    assert found == pytest.approx(expected, abs=1e-6)
 
 
 def test_weights_reach_only_estimators_that_take_them():

@@ -133,9 +133,11 @@ def test_the_columns_of_a_table_name_the_classes():
     assert 0.5 < calibrator.temperature_ < 2
     turned = calibrator.predict_proba(table[["logit_no", "logit_yes"]])
     assert turned == pytest.approx(calibrator.predict_proba(table))
-    with pytest.raises(InputError, match="contradict the names of the columns"):
-        TemperatureScaling().fit(table, y, classes=["no", "yes"])
-    with pytest.raises(InputError, match="the columns are of"):
+    same = TemperatureScaling().fit(table, y, classes=["no", "yes"])
+    assert same.predict_proba(table)[:, ::-1] == pytest.approx(calibrator.predict_proba(table))
+    bare = table.rename(columns=lambda name: name.removeprefix("logit_"))
+    assert TemperatureScaling().fit(bare, y).classes_.tolist() == ["yes", "no"]
+    with pytest.raises(InputError, match="'logit_maybe', but the classes are yes, no"):
         calibrator.predict_proba(table.rename(columns={"logit_no": "logit_maybe"}))
 
 

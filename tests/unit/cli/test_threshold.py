@@ -226,6 +226,16 @@ def test_saturated_logits_are_told_as_log_odds(cli, tmp_path):
     assert "log-odds 6" in cli("threshold", tmp_path / "s.parquet", *words).stdout
 
 
+def test_coverage_alone_is_of_predictions_of_any_class_unless_one_is_named(run, two):
+    assert run(two, "--hold", "coverage>=0.4")["class"] is None
+    named = run(two, "--hold", "ham: coverage>=0.4")
+    assert named["class"] == "ham"
+    told = run(two, "--hold", "coverage>=0.4", "--positive", "ham")
+    assert (told["class"], told["threshold"]) == ("ham", named["threshold"])
+    assert run(two, "--hold", "accuracy>=0.7", "--positive", "ham")["class"] is None
+    assert run(two, "--hold", "coverage>=0.4", "--hold", "precision>=0.5")["class"] == "spam"
+
+
 def test_weights_count(run, two, tmp_path):
     table = pq.read_table(two)
     heavy = np.where(np.arange(1500) % 2, 4.0, 1.0)
@@ -233,6 +243,27 @@ def test_weights_count(run, two, tmp_path):
     found = run(two, "--hold", "precision>=0.8")
     assert found["weighted"] is True
     assert found["method"] == "bets on weighted rows"
+    assert found["guarantee"].endswith("if no row could weigh more than 4, the largest seen.")
+    assert "give --largest-weight where" in found["notes"][0]
+    known = run(two, "--hold", "precision>=0.8", "--largest-weight", "6")
+    assert known["guarantee"].endswith("if no row could weigh more than 6.")
+    assert not any("largest" in note for note in known["notes"])
+    assert known["threshold"] != found["threshold"]
+
+
+def test_notes_of_bands_and_of_several_classes_name_the_flag(run, two, example):
+    table = pq.read_table(two)
+    heavy = pa.array(np.where(np.arange(1500) % 2, 4.0, 1.0))
+    pq.write_table(table.append_column("weight", heavy), two)
+    band = run(two, "--act", "precision>=0.7", "--clear", "npv>=0.6")
+    assert band["guarantee"].endswith("if no row could weigh more than 4, the largest seen.")
+    assert all("give --largest-weight" in band[side]["notes"][0] for side in ("upper", "lower"))
+    named = pacsv.read_csv(example)
+    heavy = pa.array(np.where(np.arange(len(named)) % 2, 2.0, 1.0))
+    pq.write_table(named.append_column("weight", heavy), two)
+    found = run(two, *HOLD, "--hold", "others: precision>=0.8")
+    assert found["points"]
+    assert all("give --largest-weight" in point["notes"][0] for point in found["points"])
 
 
 def test_several_classes_are_held_together(cli, run, example, tmp_path):

@@ -7,6 +7,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.few_draws import few_draws
+from typer.testing import CliRunner
+
+from calibrant.cli.main import app
 
 ROWS = "1,0.9\n0,0.2\n1,0.8\n0,0.3\n1,0.7\n0,0.6\n" * 50
 TWO = f"label,prob\n{ROWS}"
@@ -24,8 +28,19 @@ def assert_one_sentence(result):
     assert "Warning" not in result.output
 
 
+@pytest.fixture(scope="module")
+def point_of_two(tmp_path_factory):
+    """Choose a point once, for all tests."""
+    folder = tmp_path_factory.mktemp("two")
+    (folder / "two.csv").write_text(TWO)
+    words = ["threshold", str(folder / "two.csv"), *HOLD, "-o", str(folder / "p.json")]
+    with few_draws():
+        assert CliRunner().invoke(app, words).exit_code == 0
+    return (folder / "p.json").read_text()
+
+
 @pytest.fixture
-def files(cli, tmp_path):
+def files(point_of_two, tmp_path):
     """Score files, a calibrator and a point in a folder of their own."""
     folder = tmp_path / "in"
     folder.mkdir()
@@ -37,7 +52,7 @@ def files(cli, tmp_path):
                   "params": {"temperature": 2.0}}  # fmt: skip
     (folder / "c.json").write_text(json.dumps(calibrator))
     (folder / "abc.json").write_text(json.dumps({**calibrator, "classes": ["a", "b", "z"]}))
-    assert cli("threshold", folder / "two.csv", *HOLD, "-o", folder / "p.json").exit_code == 0
+    (folder / "p.json").write_text(point_of_two)
     return folder
 
 
@@ -171,6 +186,22 @@ def test_bad_score_files(cli, tmp_path, case, words):
     assert_one_sentence(result)
     assert said in result.stderr
     assert [p.name for p in tmp_path.iterdir()] == ["s.csv"]
+
+
+@pytest.mark.parametrize(
+    ("rows", "limit", "said"),
+    [
+        ("label,prob\n" + "1,0.9\n0,0.1\n" * 30, "3", "is given without weights"),
+        ("label,prob,weight\n" + "1,0.9,5\n0,0.1,1\n" * 30, "3", "where a row weighs 5"),
+    ],
+)
+def test_a_largest_weight_that_cannot_be_is_refused_by_its_flag(cli, tmp_path, rows, limit, said):
+    (tmp_path / "s.csv").write_text(rows)
+    words = (*HOLD, "--largest-weight", limit, "-o", tmp_path / "p.json")
+    result = cli("threshold", tmp_path / "s.csv", *words)
+    assert_one_sentence(result)
+    assert "--largest-weight" in result.stderr
+    assert said in result.stderr
 
 
 def test_too_few_rows_is_an_answer(cli, tmp_path):
@@ -324,8 +355,8 @@ run()
 @pytest.mark.parametrize(
     ("sign", "code", "says"), [(signal.SIGINT, 130, "interrupted\n"), (signal.SIGTERM, 143, "")]
 )
-def test_an_interruption_leaves_nothing_half_written(spawn, files, tmp_path, sign, code, says):
-    process = spawn("threshold", files / "two.csv", *HOLD, "-o", tmp_path / "p.json", code=SLOW)
+def test_an_interruption_leaves_nothing_half_written(forked, files, tmp_path, sign, code, says):
+    process = forked("threshold", files / "two.csv", *HOLD, "-o", tmp_path / "p.json", code=SLOW)
     assert process.stderr.readline() == "writing\n"
     process.send_signal(sign)
     out, err = process.communicate(timeout=30)

@@ -45,6 +45,7 @@ def point(*, reached=True, verdict="kept", guarantee="it holds"):
 def test_every_flag_reaches_its_setting(cli, study):
     words = (
         *DATA, "--golden", "golden.csv", "--weight", "w", "--out-of-scope", "other",
+        "--largest-weight", 20,
         "--group", "customer", "--time", "day", "--shares", "7:1:2", "--rows", 500, "--no-redact",
         "--overlap", "drop", "--candidates", "ce,focal:gamma=1", "--candidates", "adafocal",
         "--seeds", "0,1", "--model", "text_cnn", "--model-option", "embedding=8", "--epochs", 3,
@@ -68,7 +69,7 @@ def test_every_flag_reaches_its_setting(cli, study):
         },
         resample="over", calibrator="temperature", confidence=0.9, ood="entropy",
         hold=("a: precision>=0.8", "b: recall>=0.2"), actions={"a": "refund"}, seed=7, jobs=1,
-        title="Tickets",
+        title="Tickets", largest_weight=20.0,
     )  # fmt: skip
     assert study.config == expected
 
@@ -295,8 +296,8 @@ run()
 """
 
 
-def test_an_interruption_says_how_to_go_on(spawn, tmp_path):
-    process = spawn("train", *DATA, "--out", "here", code=STUDY, cwd=tmp_path)
+def test_an_interruption_says_how_to_go_on(forked, tmp_path):
+    process = forked("train", *DATA, "--out", "here", code=STUDY, cwd=tmp_path)
     assert process.stderr.readline() == "training\n"
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)

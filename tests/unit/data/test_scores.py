@@ -2,6 +2,8 @@
 
 import gzip
 import json
+import uuid
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -9,6 +11,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.data import count_rows, read_scores, scan_scores
+from calibrant.data.score_columns import Place
+from calibrant.data.score_labels import names_of
 from calibrant.errors import InputError
 
 CLASSES = ("cat", "dog", "elk")
@@ -286,4 +290,55 @@ def test_whole_numbers_in_an_npz_are_positions_in_its_class_names(tmp_path):
     assert found.labels.tolist() == [0, 1, 1]
     np.savez(file, labels=[0, 2], probs=[0.2, 0.9], classes=["stay", "churn"])
     with pytest.raises(InputError, match="data row 2, labels: label 2 is no position in classes"):
+        read_scores(file)
+
+
+@pytest.mark.parametrize("cells", [[{"a": 1}, {"a": 2}], [[1], [2]]])
+@pytest.mark.parametrize("part", ["group", "ids"])
+def test_a_nested_column_cannot_name_rows_or_groups(tmp_path, cells, part):
+    file = tmp_path / "nested.parquet"
+    pq.write_table(pa.table({"label": [0, 1], "prob": [0.2, 0.7], "s": cells}), file)
+    with pytest.raises(InputError, match=r"nested.parquet: column 's' has type .*single values"):
+        read_scores(file, **{part: "s"})
+
+
+class UUIDs(pa.ExtensionType):
+    """What newer versions of pyarrow read a UUID column of a Parquet file as."""
+
+    def __init__(self):
+        super().__init__(pa.binary(16), "tests.uuid")
+
+    def __arrow_ext_serialize__(self):
+        return b""
+
+    def __arrow_ext_scalar_class__(self):
+        return UUIDScalar
+
+
+class UUIDScalar(pa.ExtensionScalar):
+    def as_py(self, **options):
+        return None if self.value is None else uuid.UUID(bytes=self.value.as_py())
+
+
+def test_uuids_name_rows():
+    names = [uuid.UUID(int=7), None, uuid.UUID(int=8)]
+    stored = pa.array([name and name.bytes for name in names], pa.binary(16))
+    column = pa.ExtensionArray.from_storage(UUIDs(), stored)
+    found = names_of(column, "id", Place(Path("rows.parquet")))
+    assert found.tolist() == [str(names[0]), "(missing)", str(names[2])]
+
+
+@pytest.mark.parametrize(
+    ("head", "row", "message"),
+    [
+        ("label,logit", "0,1e300", "column 'logit': a logit must lie between -1e.100 and 1e.100"),
+        ("label,logit_0,logit_1", "0,1,-1e100", "column 'logit_1': a logit must lie between"),
+        ("label,logit", "0,inf", "column 'logit': a logit must be a finite number, got inf"),
+    ],
+)
+def test_logits_without_a_square_are_told_with_row_and_column(tmp_path, head, row, message):
+    file = tmp_path / "huge.csv"
+    good = "1" + ",2" * head.count("logit")
+    file.write_text(f"{head}\n{good}\n{row}\n", encoding="utf-8")
+    with pytest.raises(InputError, match=rf"huge.csv, data row 2, {message}"):
         read_scores(file)

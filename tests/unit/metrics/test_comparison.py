@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from calibrant import metrics
@@ -74,6 +75,18 @@ def test_an_infinite_log_loss_hands_the_verdict_to_brier():
     assert "infinite" in found["nll"].why
     assert "Brier" in found.verdict
     json.dumps(found.to_dict(), allow_nan=False)
+
+
+def test_two_tables_may_name_their_columns_in_different_orders():
+    draw = WORLDS["multiclass"].draw(300, 0)
+    labels, names = np.array(list("abcde"))[draw.labels], list("abcde")
+    a, b = (pa.table(dict(zip(names, p.T, strict=True))) for p in (draw.probs, draw.posterior))
+    plain = compare(draw.labels, draw.probs, draw.posterior)
+    found = compare(labels, a, b.select(list("dbeac")))
+    assert found["nll"].value == pytest.approx(plain["nll"].value, rel=1e-12)
+    assert found["ece_debiased"].value == plain["ece_debiased"].value
+    with pytest.raises(InputError, match="'e', which is not among the classes"):
+        compare(labels, a, b.rename_columns(["a", "b", "c", "d", "x"]))
 
 
 def test_one_class_alone_cannot_be_compared():

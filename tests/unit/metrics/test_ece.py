@@ -155,6 +155,8 @@ def test_float16_scores_are_summed_in_float64():
     [
         ({"n_bins": 0}, "n_bins must be a whole number of at least 1, got 0"),
         ({"n_bins": 2.5}, "n_bins must be a whole number"),
+        ({"n_bins": True}, "n_bins must be a whole number of at least 1, got True"),
+        ({"n_bins": 10_001}, "n_bins must be at most 10,000, got 10,001: take fewer bins"),
         ({"scheme": "equal"}, "scheme must be 'width' or 'mass', got 'equal'"),
         ({"norm": 3}, "norm must be 1, 2 or inf, got 3"),
         ({"target": "all"}, "target must be 'positive', 'top-label' or 'classwise', got 'all'"),

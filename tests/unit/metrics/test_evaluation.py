@@ -1,7 +1,11 @@
 import json
 
 import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
+from tests.few_draws import few_draws
 
 from calibrant import metrics
 from calibrant.errors import InputError
@@ -184,6 +188,29 @@ def test_groups_get_their_own_figures_and_adjusted_verdicts():
     assert "groups" in found.to_dict()
 
 
+@pytest.mark.parametrize(
+    ("groups", "names"),
+    [
+        (["x", None, "y", "nan", ""], {"x", "y", "(missing)"}),
+        (np.array(["x", None, "y", "y", "x"], dtype=object), {"x", "y", "(missing)"}),
+        ([1.0, 2.0, np.nan, 1.0, 2.0], {"1", "2", "(missing)"}),
+        (np.array([1.0, 2.0, np.nan, 1.0, 2.5]), {"1", "2", "2.5", "(missing)"}),
+        (np.array([3, 4, 3, 4, 3]), {"3", "4"}),
+        (pd.Series([1, 2, None, 1, 2], dtype="Int64"), {"1", "2", "(missing)"}),
+        (pd.Series(["x", None, "y", "x", "y"], dtype="category"), {"x", "y", "(missing)"}),
+        (pd.Series(["x", None, "y", "x", "y"], dtype="string"), {"x", "y", "(missing)"}),
+        (pl.Series(["x", None, "y", "x", "y"]), {"x", "y", "(missing)"}),
+        (pa.array(["x", None, "y", "x", "y"]), {"x", "y", "(missing)"}),
+        (np.ma.masked_array([1, 2, 1, 2, 1], mask=[0, 0, 0, 0, 1]), {"1", "2", "(missing)"}),
+    ],
+)
+def test_groups_are_named_as_in_a_score_file(groups, names):
+    with few_draws():
+        found = evaluate([0, 1, 0, 1, 0], [0.2, 0.7, 0.4, 0.6, 0.1], groups=groups)
+    assert set(found.groups) == names
+    assert sum(group.n for group in found.groups.values()) == 5
+
+
 def test_an_infinite_log_loss_is_null_with_a_reason():
     found = evaluate([1, 0, 1, 0], [0.0, 0.1, 0.9, 0.4])
     assert found["nll"].value is None
@@ -313,6 +340,7 @@ def test_rows_of_weight_zero_are_not_there():
         ({"target": "classwise"}, "names of their own"),
         ({"classes": ["no", "no"]}, "got 'no' twice"),
         ({"n_bins": 0}, "n_bins must be a whole number of at least 1, got 0"),
+        ({"n_bins": 10**6}, "n_bins must be at most 10,000, got 1,000,000"),
         ({"confidence": 95}, "confidence must lie between 0.5 and 0.99, got 95"),
         ({"weights": [1, 1e300]}, "between 0 and 1e.12, got 1e.300 in row 1"),
     ],

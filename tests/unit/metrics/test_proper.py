@@ -5,7 +5,6 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.metrics import brier, decompose, ece_debiased, nll, spiegelhalter
-from calibrant.metrics.tally import tally_rows
 from calibrant.testing import WORLDS, shifted
 
 
@@ -32,7 +31,7 @@ def test_the_true_posterior_is_the_best_forecast(score):
 @pytest.mark.parametrize("name", ["brier", "nll"])
 def test_the_parts_of_a_decomposition_add_up_and_none_is_negative(name):
     draw = WORLDS["binary"].draw(2000, 0)
-    found = decompose(tally_rows(draw.probs, draw.labels == 1), name)
+    found = decompose(draw.labels, draw.probs, score=name)
     assert found.score == pytest.approx(found.calibration + found.refinement)
     assert found.refinement == pytest.approx(found.uncertainty - found.discrimination)
     assert min(found.calibration, found.discrimination, found.refinement) >= 0
@@ -41,17 +40,33 @@ def test_the_parts_of_a_decomposition_add_up_and_none_is_negative(name):
 
 
 def test_a_constant_forecast_at_the_base_rate_is_calibrated_and_does_not_discriminate():
-    found = decompose(tally_rows(np.full(4, 0.25), np.array([1, 0, 0, 0]) == 1))
+    found = decompose([1, 0, 0, 0], np.full(4, 0.25))
     assert found.calibration == pytest.approx(0)
     assert found.discrimination == pytest.approx(0)
 
 
 def test_recalibrating_removes_calibration_and_keeps_refinement():
     draw = WORLDS["binary"].draw(20_000, 0)
-    raw = decompose(tally_rows(draw.probs, draw.labels == 1))
-    true = decompose(tally_rows(draw.posterior, draw.labels == 1))
+    raw = decompose(draw.labels, draw.probs)
+    true = decompose(draw.labels, draw.posterior)
     assert true.calibration < raw.calibration / 3
     assert true.refinement == pytest.approx(raw.refinement, rel=1e-6)  # same order, same fit
+
+
+def test_a_decomposition_of_more_classes_is_that_of_the_top_label():
+    draw = WORLDS["multiclass"].draw(500, 0)
+    right = (draw.probs.argmax(axis=1) == draw.labels).astype(int)
+    assert decompose(draw.labels, draw.probs) == decompose(right, draw.probs.max(axis=1))
+    assert decompose(draw.labels, draw.probs) == decompose(
+        draw.labels, draw.probs, target="top-label"
+    )
+
+
+def test_a_decomposition_refuses_what_it_cannot_split():
+    with pytest.raises(InputError, match="score must be 'brier' or 'nll', got 'logloss'"):
+        decompose([0, 1], [0.2, 0.7], score="logloss")
+    with pytest.raises(InputError, match="class-wise"):
+        decompose([0, 1], [0.2, 0.7], target="classwise")
 
 
 def test_debiasing_takes_off_what_chance_adds():

@@ -1,6 +1,7 @@
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from tests.few_draws import few_draws
 
@@ -268,3 +269,21 @@ def test_cells_rise_with_the_score_and_edges_stand_alone():
         near = np.array([np.nextafter(exact, 0), exact, np.nextafter(exact, 1)])
         inside = np.unique(near[near <= 1])
         assert len(set(cells.index(inside, log_odds(inside)).tolist())) == len(inside)
+
+
+def test_batches_of_tables_are_read_by_the_names_of_their_columns():
+    draw = WORLDS["multiclass"].draw(400, 0)
+    labels = np.array(list("abcde"))[draw.labels]
+    table = pa.table({name: draw.probs[:, k] for k, name in enumerate("abcde")})
+    named = StreamingEvaluation(list("abcde"))
+    named.update(labels[:200], table.slice(0, 200).select(list("dbeac")))
+    named.update(labels[200:], table.slice(200))
+    plain = streamed(draw, 200)
+    assert np.array_equal(named.confusion, plain.confusion)
+    assert named.losses == pytest.approx(plain.losses)
+
+
+def test_a_batch_cannot_name_the_classes_of_a_stream():
+    table = pa.table({"a": [0.2, 0.7], "b": [0.8, 0.3]})
+    with pytest.raises(InputError, match="about the classes 'a', 'b', but this stream about 0, 1"):
+        StreamingEvaluation(2).update(["a", "b"], table)

@@ -1,6 +1,7 @@
 """True calibration error: by hand, of constant models, and against worlds whose truth is known."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from calibrant import testing
@@ -14,6 +15,13 @@ def test_by_hand_with_two_bins():
     # confidences 0.5, 0.6 | 0.8, 0.9 with posteriors 0.5, 0.6 | 0.9, 0.8
     assert true_ce(posterior, probs, n_bins=2) == pytest.approx(0.0)
     assert true_ce(posterior, probs, n_bins=4) == pytest.approx((0.1 + 0.1) / 4)
+
+
+def test_tables_with_the_same_columns_may_have_them_in_any_order():
+    rng = np.random.default_rng(0)
+    posterior, probs = rng.dirichlet(np.ones(3), 300), rng.dirichlet(np.ones(3), 300)
+    truth, given = (pa.table(dict(zip("abc", p.T, strict=True))) for p in (posterior, probs))
+    assert true_ce(truth, given.select(["c", "a", "b"])) == true_ce(posterior, probs)
 
 
 def test_a_calibrated_constant_model_has_no_error():

@@ -7,6 +7,7 @@ import pytest
 
 from calibrant.metrics import evaluate
 from calibrant.reports import render_comparison, render_text
+from calibrant.reports.text_cells import broken
 from calibrant.results import Comparison, Difference, Figure, Interval
 from calibrant.testing import WORLDS
 
@@ -151,3 +152,20 @@ def test_long_model_names_leave_room_for_the_table():
     assert text.splitlines()[-1].split()[0] == "Accuracy"
     assert text.splitlines()[-1].endswith(" B")
     assert "vit_huge_14_laion" in render_comparison(both, width=140).splitlines()[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "lines"),
+    [
+        (
+            "an error of about 7.2 percentage points",
+            20,
+            ["an error of about", "7.2 percentage", "points"],
+        ),
+        ("from -0.5 to 1e-05", 6, ["from", "-0.5", "to", "1e-05"]),
+        ("release-2024-11.old.2", 9, ["release-", "2024-11.", "old.2"]),
+        ("not_adequate/x", 5, ["not_", "ad…e/", "x"]),
+    ],
+)
+def test_cells_break_after_marks_but_not_inside_numbers(text, width, lines):
+    assert broken(text, width) == lines

@@ -132,6 +132,9 @@ WRONG = {
     "passes below 0": ({"mc_dropout": -1}, "mc_dropout must be a whole number of at least 0"),
     "half a pass": ({"mc_dropout": 2.5}, "mc_dropout must be a whole number"),
     "no device": ({"devices": 0}, "devices must be a whole number of at least 1, got 0"),
+    "largest weight of none": ({"largest_weight": 9}, "give --golden and --weight too"),
+    "largest weight": ({"largest_weight": 0.5}, "a finite number of at least 1, got 0.5"),
+    "largest weight as text": ({"largest_weight": "9"}, "largest_weight must be a finite number"),
     "devices as a word": ({"devices": "all"}, "devices must be a whole number"),
     "training as list": ({"training": ["epochs"]}, "training must map names to values"),
 }  # fmt: skip

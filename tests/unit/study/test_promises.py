@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -74,6 +76,26 @@ def test_the_first_promise_of_a_class_decides_and_others_are_alternatives():
     assert [each.decides for each in found] == [True, False, True]
     packed = bundle_points(found)
     assert [each.result.of for each in packed] == ["a", "b", "a"]
+
+
+def weighed(rows, most=3.0):
+    """Return the same rows, every other of them heavy."""
+    (logs,) = rows.sources.values()
+    weights = np.where(np.arange(len(logs)) % 2, 1.0, most)
+    return replace(rows, sources={"logs": replace(logs, weights=weights)})
+
+
+def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh():
+    rows, logits = world(2000, 0)
+    rows, asked = weighed(rows), asked_of(["a: precision>=0.8"], CLASSES)
+    (seen,) = certify(rows, asked, logits, None, confidence=0.95)
+    assert seen.result.guarantee.endswith("if no row could weigh more than 3, the largest seen.")
+    assert "give --largest-weight where a row could weigh more" in seen.result.notes[0]
+    assert "3, the largest seen" in seen.check.text
+    (known,) = certify(rows, asked, logits, None, confidence=0.95, largest_weight=5.0)
+    assert known.result.guarantee.endswith("if no row could weigh more than 5.")
+    assert known.result.threshold > seen.result.threshold
+    assert known.check.condition == known.result.condition
 
 
 def test_a_promise_that_cannot_be_made_leaves_the_decision_to_the_next():

@@ -10,6 +10,8 @@ import time
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
 import pytest
 from tests.unit.study.runs import table_config, text_config
 
@@ -95,6 +97,28 @@ def test_one_candidate_has_nothing_to_choose_and_a_second_one_trains_both(tmp_pa
     assert result.splits["choice"]["rows"] > 20
     assert not any("trained before" in message for message in told)
     assert sum("epoch" in message for message in told) == 4
+
+
+def test_the_largest_weight_goes_with_the_promise_and_into_the_bundle(tmp_path):
+    config = text_config(tmp_path, candidates=("ce",), training={"epochs": 1, "max_length": 32})
+    golden = pacsv.read_csv(config.golden)
+    weights = pa.array(np.where(np.arange(len(golden)) % 2, 1.0, 1.5))
+    pacsv.write_csv(golden.append_column("w", weights), config.golden)
+    weighed = replace(config, weight="w", largest_weight=2.0, hold=("others: recall>=0.1",))
+    result = run_study(weighed, tmp_path / "run")
+    assert "if no row could weigh more than 2." in result.points[0].result.guarantee
+    bundle = calibrant.load_bundle(tmp_path / "run/bundle")
+    assert bundle.calib.largest_weight == 2.0
+    assert "if no row could weigh more than 2." in (bundle.path / "card.md").read_text("utf-8")
+    page = (tmp_path / "run/report.html").read_text("utf-8")
+    assert "if no row could weigh more than 2" in page
+    told = []
+    with pytest.raises(
+        InputError, match=r"no smaller than any weight, got 1\.2 where a row weighs"
+    ):
+        run_study(replace(weighed, largest_weight=1.2), tmp_path / "run", progress=told.append)
+    run_study(replace(weighed, largest_weight=3.0), tmp_path / "run", progress=told.append)
+    assert told[0] == "ce: trained before, taken as it is"
 
 
 def test_the_log_loss_is_plain_for_every_loss(study):

@@ -69,7 +69,14 @@ def test_a_newer_format_and_a_foreign_file_are_refused(rows):
 
 def test_damage_anywhere_is_refused_in_one_sentence(rows):
     saved = select(*rows, hold=precision >= 0.85).to_dict()
-    needed = set(saved) - {"format", "reached", "costs", "interval_confidence", "both_kinds"}
+    needed = set(saved) - {
+        "format",
+        "reached",
+        "costs",
+        "interval_confidence",
+        "both_kinds",
+        "condition",
+    }
     for name in needed - {"threshold"}:
         broken = {key: value for key, value in saved.items() if key != name}
         with pytest.raises(InputError, match="damaged"):

@@ -118,6 +118,16 @@ def test_targets_that_no_curve_meets_together():
     assert labels_needed(rows, [precision >= 0.8, recall >= 0.95], 0.05).rows is None
 
 
+def test_positives_come_as_often_as_they_came():
+    """Of a class of 8 rows in 1,923: curves alone would let a fair share of all rows be of it."""
+    draw = np.random.default_rng(0)
+    positive = np.arange(1923) < 8
+    scores = np.where(positive, draw.normal(3.2, 0.6, 1923), draw.normal(0, 1, 1923))
+    needed = labels_needed(rank_rows(scores, positive), [precision >= 0.8], 0.05)
+    assert needed.rows is not None
+    assert needed.positives / needed.rows == pytest.approx(8 / 1923, rel=0.1)
+
+
 def test_more_is_needed_for_more():
     rows = draw(falling, 500, np.random.default_rng(3))
     easy = labels_needed(rows, [precision >= 0.86], 0.05)

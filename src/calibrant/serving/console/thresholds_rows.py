@@ -17,6 +17,7 @@ from calibrant.serving.console.targets import AskedTarget
 from calibrant.serving.console.thresholds_rules import Choice, candidates_of
 from calibrant.thresholds.curve import OperatingCurve, curve_of
 from calibrant.thresholds.labelled_rows import LabelledRows
+from calibrant.thresholds.largest_weight import naming
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.question import Question
 from calibrant.thresholds.seen import Seen
@@ -90,7 +91,8 @@ class AskedRows:
             if decides_on == "calibrated" and bundle.calibration is not None:
                 own = bundle.calibration.log_probs(own)
             codes, weights = self.calib.codes, self.calib.weights
-            return LabelledRows(own, codes, bundle.classes, weights, withheld)
+            largest = self.calib.largest_weight
+            return LabelledRows(own, codes, bundle.classes, weights, withheld, largest)
 
         return _REMEMBERED.get("rows", (self._served.hash, decides_on), made)
 
@@ -124,15 +126,17 @@ class AskedRows:
         It is one of the model's own scores, which no label of these rows has shaped.
         """
         key = (self._served.hash, choice.code, asked.text, confidence, share)
-        return _REMEMBERED.get(
-            "result",
-            key,
-            lambda: self.labelled("raw").certified(
+
+        def made() -> OperatingPoint | TargetUnreachable:
+            found = self.labelled("raw").certified(
                 choice.of,
                 asked.targets,
                 confidence=confidence,
                 share=share,
                 clears=choice.clears,
                 seen=Seen(candidates=candidates_of(self._served.bundle)),
-            ),
-        )
+            )
+            # The page has no setting of the largest weight: the rows know it, or nobody does.
+            return naming(found, None) if isinstance(found, OperatingPoint) else found
+
+        return _REMEMBERED.get("result", key, made)

@@ -14,6 +14,7 @@ from tests.unit.serving.console.thresholds_bundles import (
 from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
 from calibrant.bundle import load_bundle, pack
+from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.versions import Versions
 from calibrant.serving.console.targets import share_of
 from calibrant.serving.console.thresholds_rules import choices_of, current_of
@@ -52,6 +53,28 @@ def test_a_target_is_recorded_then_certified_with_its_share(visit):
     assert "may spend 30.4 % of the allowed error" in told  # 6 / pi^2, halved
     assert "safeguard and no proof" in told
     point = by_hand(calib_rows(), "defect", (precision >= 0.75,), share=share_of(1, 2))
+    assert f"at least {point.threshold!r}" in told
+
+
+def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh(visit):
+    rows = calib_rows(3000, weights=True)
+    there = visit("one point", rows=rows)
+    told = text_of(there.try_target("precision>=0.75"))
+    assert "drawn like these 3,000, if no row could weigh more than 2, the largest seen." in told
+    assert "is taken for the largest that the sampling design allows." in told
+    assert "largest_weight" not in told  # nothing on the page sets it
+
+
+def test_rows_bring_the_largest_weight_of_their_design(visit):
+    rows = calib_rows(3000, weights=True)
+    known = CalibRows(rows.logits, rows.codes, rows.weights, 3.0)
+    there = visit("one point", rows=known)
+    told = text_of(there.try_target("precision>=0.75"))
+    assert "drawn like these 3,000, if no row could weigh more than 3." in told
+    labelled = LabelledRows(rows.logits, rows.codes, NAMES, rows.weights, largest_weight=3.0)
+    point = labelled.certified(
+        "defect", (precision >= 0.75,), confidence=0.95, share=share_of(1, 1)
+    )
     assert f"at least {point.threshold!r}" in told
 
 

@@ -101,26 +101,31 @@ def environment() -> dict[str, str]:
     return {**kept, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
 
 
-def matches(shown: str, output: str, *, to_the_digit: bool = False) -> bool:
+def matches(shown: str, output: str) -> bool:
     """Whether the page shows what came: the same words, and numbers up to a few percent.
 
-    So much may differ from machine to machine. A page that is written anew shows every digit as it
-    came: else it drifts, by less than that each time.
+    So much may differ from machine to machine.
+    """
+    return renewed(shown, output) is not None
+
+
+def renewed(shown: str, output: str) -> str | None:
+    """Return what the page shows with every digit as it came; None where it shows something else.
+
+    A page that keeps the digits of an older run drifts, by less than a few percent each time.
     """
     tokens, at = _tokens(output), 0
-    same = list.__eq__ if to_the_digit else _same
-    parts = re.split(r"^\s*\.\.\.$", shown, flags=re.MULTILINE)
-    for i, part in enumerate(parts):
-        wanted = _tokens(part)
-        last = i == len(parts) - 1
+    parts = re.split(r"(^\s*\.\.\.$)", shown, flags=re.MULTILINE)  # every other one is the dots
+    for i in range(0, len(parts), 2):
+        wanted = _tokens(parts[i])
         starts = [at] if i == 0 else range(at, len(tokens) - len(wanted) + 1)
-        found = next((s for s in starts if same(wanted, tokens[s : s + len(wanted)])), None)
+        found = next((s for s in starts if _same(wanted, tokens[s : s + len(wanted)])), None)
         if found is None:
-            return False
+            return None
         at = found + len(wanted)
-        if last and len(parts) == 1 and at != len(tokens):
-            return False
-    return True
+        came = iter(tokens[found:at])
+        parts[i] = _TOKEN.sub(lambda one: _came(one[0], came), parts[i])  # noqa: B023
+    return None if len(parts) == 1 and at != len(tokens) else "".join(parts)
 
 
 def _shows(text: str, fence: re.Match[str], following: re.Match[str]) -> bool:
@@ -148,7 +153,15 @@ def _run_shell(block: Block, folder: Path, start: Start) -> Outcome:
 
 
 def _tokens(text: str) -> list[str]:
-    return [token for token in _TOKEN.findall(text) if not set(token) <= set("─╭╮╰╯│")]
+    return [token for token in _TOKEN.findall(text) if not _is_line(token)]
+
+
+def _came(token: str, came: Iterator[str]) -> str:
+    return token if _is_line(token) else next(came)
+
+
+def _is_line(token: str) -> bool:
+    return set(token) <= set("─╭╮╰╯│")
 
 
 def _same(wanted: list[str], found: list[str]) -> bool:

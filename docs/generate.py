@@ -22,13 +22,10 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import textwrap
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
-
-_LONG = 100  # letters of a line that a page still shows
 
 DOCS = Path(__file__).resolve().parent
 ROOT = DOCS.parent
@@ -262,23 +259,17 @@ def _refreshed(text: str, outcome: blocks.Outcome, page: str) -> str:
     where = f"{page}, line {block.line}"
     if outcome.exit_code != block.exit_code:
         print(f"{where}: exit code {outcome.exit_code}\n{output}")
-    elif block.place is None or blocks.matches(block.shown or "", output, to_the_digit=True):
-        return text
-    elif re.search(r"^\s*\.\.\.$", block.shown or "", flags=re.MULTILINE):
-        print(f"{where}: the shortened output is out of date\n{output}")
-    else:
-        start, end = block.place
-        print(f"{where}: output replaced")
-        return text[:start] + _broken_as(block.shown or "", output) + text[end:]
+    elif block.place is not None:
+        shown, (start, end) = block.shown or "", block.place
+        new = blocks.renewed(shown, output)
+        if new is None and "\n...\n" in f"\n{shown}":
+            print(f"{where}: the shortened output is out of date")
+            return text
+        new = output if new is None else new
+        if new != shown:
+            print(f"{where}: output replaced")
+        return text[:start] + new + text[end:]
     return text
-
-
-def _broken_as(shown: str, output: str) -> str:
-    """Break long lines of an output where the page had broken those of the one before."""
-    most = max((len(line) for line in shown.splitlines()), default=0)
-    if most > _LONG or all(len(line) <= _LONG for line in output.splitlines()):
-        return output
-    return "".join(f"{textwrap.fill(line, max(most, 76))}\n" for line in output.splitlines())
 
 
 def _read(path: Path) -> Mapping[str, Any] | None:

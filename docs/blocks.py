@@ -123,8 +123,7 @@ def renewed(shown: str, output: str) -> str | None:
         if found is None:
             return None
         at = found + len(wanted)
-        came = iter(tokens[found:at])
-        parts[i] = _TOKEN.sub(lambda one: _came(one[0], came), parts[i])  # noqa: B023
+        parts[i] = _with_tokens(parts[i], tokens[found:at])
     return None if len(parts) == 1 and at != len(tokens) else "".join(parts)
 
 
@@ -156,8 +155,10 @@ def _tokens(text: str) -> list[str]:
     return [token for token in _TOKEN.findall(text) if not _is_line(token)]
 
 
-def _came(token: str, came: Iterator[str]) -> str:
-    return token if _is_line(token) else next(came)
+def _with_tokens(text: str, tokens: list[str]) -> str:
+    """Put tokens in the places of those of a text, whose breaks and drawn lines stay."""
+    came = iter(tokens)
+    return _TOKEN.sub(lambda one: one[0] if _is_line(one[0]) else next(came), text)
 
 
 def _is_line(token: str) -> bool:

@@ -203,6 +203,15 @@ def test_a_wrong_exit_code_a_wrong_word_and_a_wrong_number_are_found(tmp_path):
     assert blocks.matches("value 0.5001", "value  0.5000")
 
 
+def test_a_page_that_is_refreshed_has_every_digit_and_its_own_line_breaks():
+    shown = "value 0.5001\n  of 1,000 ──── rows\n...\nend 7\n"
+    came = "value 0.5000 of 1,010 rows, and more, end 7"
+    assert blocks.renewed(shown, came) is None  # "rows," is another word
+    came = "value 0.5000 of 1,010 rows ─── and more, end 7"
+    assert blocks.renewed(shown, came) == "value 0.5000\n  of 1,010 ──── rows\n...\nend 7\n"
+    assert blocks.renewed(came, came) == came
+
+
 def test_a_warm_start_is_a_process_like_a_cold_one(tmp_path, warm):
     here = {**blocks.environment(), "CALIBRANT_JSON": "1"}
     for words in (["evaluate", "--help"], ["evaluate", "nowhere.csv"], ["compare"]):

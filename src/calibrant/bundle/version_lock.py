@@ -48,12 +48,9 @@ def alone(place: Path, *, mode: int = 0o777, patience: float = 10.0) -> Iterator
 def _taken(place: Path, mode: int) -> int | None:
     """Return the handle of the lock, or None where another has it or has just removed it."""
     try:
-        import fcntl  # noqa: F401  (what takes the lock)
+        return taken(place, mode)
     except ImportError:
         raise BundleError(
             "versions of a bundle cannot be changed on this system, which has no locks of files: "
             "pack the bundle again instead."
         ) from None
-    with suppress(FileExistsError):
-        os.mkdir(place, mode)
-    return taken(place)

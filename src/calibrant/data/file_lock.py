@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from pathlib import Path
 
 __all__ = ["LOCK", "taken"]
@@ -11,7 +12,7 @@ LOCK = ".lock"
 """What the file is called in the folder that it guards."""
 
 
-def taken(folder: Path) -> int | None:
+def taken(folder: Path, mode: int | None = None) -> int | None:
     """Take the lock of a folder; closing the handle that is returned lets go of it.
 
     Returns None where another holds it, or has just taken the folder or the file away; and raises
@@ -20,9 +21,13 @@ def taken(folder: Path) -> int | None:
     Parameters
     ----------
     folder : the folder
+    mode : that it is made with where it is not there; None where it is
     """
     import fcntl
 
+    if mode is not None:
+        with suppress(FileExistsError):
+            os.mkdir(folder, mode)
     path = folder / LOCK
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)

@@ -7,7 +7,7 @@ import os
 import shutil
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from calibrant.inputs import FloatArray
 from calibrant.study.candidate import Candidate
 from calibrant.study.classifier import classifier_of
 from calibrant.study.config import StudyConfig
+from calibrant.study.processes import Progress
 from calibrant.study.rows import StudyRows
 
 if TYPE_CHECKING:
@@ -35,8 +36,6 @@ __all__ = [
     "refinement_of",
     "train_candidate",
 ]
-
-Progress = Callable[[str], None]
 
 SCORED = ("steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
 """Splits that every candidate scores once it is trained."""

@@ -77,9 +77,9 @@ def test_a_run_that_is_just_ending_is_waited_for(tmp_path, monkeypatch):
 
 def test_a_place_that_is_no_folder_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(InputError, match=r"--out .*file cannot be made \(File exists\)"):  # noqa: SIM117
-        with alone_in(tmp_path / "file"):
-            raise AssertionError
+    told = r"--out .*file cannot be made \(File exists\)"
+    with pytest.raises(InputError, match=told), alone_in(tmp_path / "file"):
+        raise AssertionError
 
 
 def test_without_locks_of_files_nothing_is_guarded(tmp_path, monkeypatch):

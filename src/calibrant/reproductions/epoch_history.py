@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping
 from typing import Any, cast
 
 import numpy as np
@@ -29,23 +30,36 @@ class EpochHistory(Hook):
     ----------
     model : the classifier that is going to be fitted
     parts : the rows
+    every : epochs from one look to the next; the first and the last are looked at in any case
 
     Attributes
     ----------
-    epochs : one dict for each epoch
-    seconds : that looking took, which are not the run's
+    epochs : one dict for each epoch that was looked at
+    first : epochs that an interrupted run had made before this one went on
+    seconds : that looking took since, which are not the run's
     """
 
-    def __init__(self, model: Estimator, parts: Parts) -> None:
+    def __init__(self, model: Estimator, parts: Parts, *, every: int = 1) -> None:
         self.epochs: list[dict[str, float]] = []
+        self.first = 0
         self.seconds = 0.0
+        self._every = every
         self._model, self._parts = model, parts
         self._rows: Any = None
         self._shift: Any = 0.0
 
+    def state_dict(self) -> dict[str, Any]:
+        """Return the epochs so far."""
+        return {"epochs": self.epochs}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after the epochs of a checkpoint."""
+        self.epochs = list(state["epochs"])
+
     def on_train_start(self, run: Run) -> None:
         """Encode the test rows once, as the classifier encodes them."""
         started = time.perf_counter()
+        self.first = run.epoch
         # An encoder depends on the train rows alone, so this one is that of the classifier.
         encoder = self._model._new_encoder()
         encoder.fit(self._model._read(self._parts.train.inputs, "X", encoder))
@@ -63,6 +77,9 @@ class EpochHistory(Hook):
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
         """Score and measure the test rows."""
+        last = self._model._options().epochs - 1
+        if record.epoch % self._every and record.epoch != last:
+            return
         started = time.perf_counter()
         labels = self._parts.test.labels
         # The network itself, not its wrapper: that would be compiled anew for these batches.

@@ -67,6 +67,7 @@ class Experiment:
     choose_on : "steer", or the choice rows where they are kept; "calib" where held-back rows are
         too few to be cut in three, so that calibrators and the choice share theirs; see
         `choose_recipe`
+    look_every : epochs from one look at the test rows to the next, for the chart over epochs
     published : figures of the paper in percent, by method: `ece_em`, `ece_em_scaled`, ...
     published_rows : test rows of the paper, where they are not as many as ours
     reach : figures to reach, such as `ece_em`, in percent
@@ -99,6 +100,7 @@ class Experiment:
     once: tuple[str, ...] = ()
     own_choice: bool = False
     choose_on: ChooseOn = "steer"
+    look_every: int = 1
     published: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     published_rows: int | None = None
     reach: Mapping[str, float] = field(default_factory=dict)

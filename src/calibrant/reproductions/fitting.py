@@ -5,11 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.inputs import FloatArray
 from calibrant.reproductions.experiment import Experiment, Method
 from calibrant.reproductions.parts import Parts
+from calibrant.study.processes import Progress
 
 if TYPE_CHECKING:
     from calibrant.reports.bin_history import BinHistory
@@ -51,6 +53,8 @@ def fit(
     parts: Parts,
     *,
     given: Mapping[str, Any] | None = None,
+    folder: Path | None = None,
+    tell: Progress | None = None,
 ) -> Fitted:
     """Train one method with one seed and score every part.
 
@@ -64,18 +68,27 @@ def fit(
     seed : at least 0
     parts : the rows
     given : arguments of the classifier that are asked for on the command line, over all others
+    folder : where checkpoints go, to go on after an interruption; None to keep none
+    tell : gets a line after each epoch
     """
     from calibrant.reproductions.epoch_history import EpochHistory
+    from calibrant.study.epoch_messages import EpochMessages
     from calibrant.training.bin_trace import BinTrace
+    from calibrant.training.hooks import Hook
 
     model = classifier_of(experiment, method, seed, parts, given=given)
-    watch, trace = EpochHistory(model, parts), BinTrace()
-    model.set_params(hooks=(watch, trace))
+    watch, trace = EpochHistory(model, parts, every=experiment.look_every), BinTrace()
+    hooks: list[Hook] = [watch, trace]
+    if tell is not None:
+        name = f"{experiment.name}: {method.label}, seed {seed}"
+        hooks.append(EpochMessages(name, model._options().epochs, tell))
+    model.set_params(hooks=hooks, folder=folder)
     started = time.perf_counter()
     model.fit(
         parts.train.inputs, parts.train.labels, steer=(parts.steer.inputs, parts.steer.labels)
     )
-    seconds = time.perf_counter() - started - watch.seconds
+    before = sum(epoch.seconds for epoch in model.records_[: watch.first])
+    seconds = before + time.perf_counter() - started - watch.seconds
     scored = {name: part.inputs for name, part in parts.named().items() if name != "train"}
     logits = {
         name: model.predict_logits(rows) for name, rows in {**scored, **parts.outside}.items()

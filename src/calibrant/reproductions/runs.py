@@ -11,6 +11,7 @@ from typing import Any
 from calibrant.reproductions.experiment import Experiment, Method
 from calibrant.reproductions.parts import Parts
 from calibrant.reproductions.setting import setting_of
+from calibrant.reproductions.unfinished import unfinished
 from calibrant.study.processes import Progress, working_side_by_side
 
 __all__ = ["Run", "run_all"]
@@ -41,6 +42,8 @@ def run_all(
 ) -> None:
     """Train every run and write its record; what is finished stays if a later one fails.
 
+    A run that is interrupted goes on from its last checkpoint when it is asked for again.
+
     Parameters
     ----------
     experiment : at the size that is wanted
@@ -54,7 +57,7 @@ def run_all(
     if jobs < 2:
         for number, run in enumerate(runs, 1):
             tell(f"{experiment.name}: {run} ({number} of {len(runs)})")
-            _run(experiment, run, parts, given)
+            _run(experiment, run, parts, given, tell)
         return
     tell(f"{experiment.name}: {jobs} of {len(runs)} runs at a time")
     args = (experiment, parts, given)
@@ -65,19 +68,23 @@ def run_all(
             tell(f"{experiment.name}: {running[done]} is done ({number} of {len(runs)})")
 
 
-def _run(experiment: Experiment, run: Run, parts: Parts, given: Mapping[str, Any] | None) -> None:
+def _run(
+    experiment: Experiment, run: Run, parts: Parts, given: Mapping[str, Any] | None, tell: Progress
+) -> None:
     from calibrant.reproductions.extras import extra_figures
     from calibrant.reproductions.figures import run_figures
     from calibrant.reproductions.fitting import fit
     from calibrant.reproductions.record import record_of, write_record
 
-    fitted = fit(experiment, run.method, run.seed, parts, given=given)
-    figures = run_figures(
-        (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
-    )
-    record = record_of(fitted, figures, experiment.size, extra_figures(fitted))
-    made = {"given": dict(given or {}), "setting": setting_of(experiment, run.method, given)}
-    write_record(run.path, {**record, **made}, figures.losses)
+    setting = setting_of(experiment, run.method, given)
+    with unfinished(run.path, setting) as folder:
+        fitted = fit(experiment, run.method, run.seed, parts, given=given, folder=folder, tell=tell)
+        figures = run_figures(
+            (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
+        )
+        record = record_of(fitted, figures, experiment.size, extra_figures(fitted))
+        made = {"given": dict(given or {}), "setting": setting}
+        write_record(run.path, {**record, **made}, figures.losses)
 
 
 def _start(
@@ -90,4 +97,4 @@ def _work(run: Run) -> None:
     """Train one run in a process that trained others before: nothing is read or compiled again."""
     experiment: Experiment = _worker["experiment"]
     _worker["tell"](f"{experiment.name}: {run}")
-    _run(experiment, run, _worker["parts"], _worker["given"])
+    _run(experiment, run, _worker["parts"], _worker["given"], _worker["tell"])

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -30,8 +33,8 @@ class BinTrace(Hook):
     each by the weights of its own step. Steer rows are seen in eval mode at the end of the epoch.
     The hook changes nothing about the run, and waits for the device once an epoch.
 
-    In a run of several processes each process records its own rows. A resumed run goes on with the
-    number of its epoch; earlier epochs are there only if this very object saw them.
+    In a run of several processes each process records its own rows. A resumed run has the epochs
+    before, of the first process.
 
     Parameters
     ----------
@@ -67,6 +70,14 @@ class BinTrace(Hook):
     def on_train_start(self, run: Run) -> None:
         """Forget the epochs that this run is going to make (again)."""
         self.history = self.history.before(run.epoch)
+
+    def state_dict(self) -> dict[str, Any]:
+        """Return the epochs so far."""
+        return self.history.to_dict()
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on after the epochs of a checkpoint."""
+        self.history = BinHistory.from_dict(state)
 
     def on_epoch_start(self, run: Run) -> None:
         """Begin to gather the rows of an epoch."""

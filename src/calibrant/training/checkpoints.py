@@ -1,11 +1,12 @@
-"""Checkpoints of a run: one after every epoch, so that a killed run goes on to the same bit."""
+"""Checkpoints of a run, written after epochs, so that a killed run goes on to the same bit."""
 
 from __future__ import annotations
 
 import re
+import time
 import warnings
 import zlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,8 @@ _KEPT = 2  # the newest, and the one before in case the newest is damaged
 _FREE = ("device", "devices", "accumulate", "compile")
 """Options that may change from one start to the next: a step stays the same step."""
 _START = "first weights"
+_BRIEF = 0.25  # seconds: what is written faster is written after every epoch
+_SHARE = 0.05  # of the time, at most, may go into writing what takes longer
 
 
 class Checkpoints:
@@ -33,6 +36,9 @@ class Checkpoints:
     before the checkpoint that names it, and goes after the last one that named it, so a run that is
     killed at any moment finds both.
 
+    Where writing takes long beside an epoch, some epochs are left out, so that writing takes at
+    most a twentieth of the time; a run that is killed then repeats the epochs since.
+
     Parameters
     ----------
     folder : made if it is not there; None to keep nothing
@@ -42,24 +48,32 @@ class Checkpoints:
     def __init__(self, folder: str | Path | None, fingerprint: Mapping[str, Any]) -> None:
         self.folder = None if folder is None else _made(Path(folder))
         self.fingerprint = dict(fingerprint)
+        self._best: int | None = None  # the best epoch that the newest checkpoint names
+        self._took, self._wrote = 0.0, 0.0  # seconds that it took to write, and when that was
 
-    def save(self, epoch: int, state: Mapping[str, Any], best: Iterable[int]) -> None:
+    @property
+    def due(self) -> bool:
+        """Whether it is time for another one."""
+        passed = time.monotonic() - self._wrote
+        return self._took < _BRIEF or self._took < _SHARE * passed
+
+    def save(
+        self, epoch: int, state: Mapping[str, Any], best: int, weights: Mapping[str, Any]
+    ) -> None:
         """Save the state after an epoch, and let go of what is older.
 
-        `best` are the best epochs that this checkpoint and the one before name.
+        `best` is the best epoch so far, and `weights` are its weights.
         """
-        if self.folder is None:
-            return
+        started = time.monotonic()
+        if best != self._best:
+            write_state(self._path("best", best), dict(weights))
         write_state(self._path("epoch", epoch), {"fingerprint": self.fingerprint, **state})
         for old in self._saved("epoch")[:-_KEPT]:
             self._path("epoch", old).unlink(missing_ok=True)
-        for old in set(self._saved("best")) - set(best):
+        for old in set(self._saved("best")) - {self._best, best}:
             self._path("best", old).unlink(missing_ok=True)
-
-    def save_best(self, epoch: int, weights: Mapping[str, Any]) -> None:
-        """Save the weights of a best epoch."""
-        if self.folder is not None:
-            write_state(self._path("best", epoch), dict(weights))
+        self._best, self._wrote = best, time.monotonic()
+        self._took = self._wrote - started
 
     def newest(self) -> dict[str, Any] | None:
         """Return the newest state, or None where the run begins; refuse that of another run."""
@@ -76,6 +90,7 @@ class Checkpoints:
         """Return the weights of the best epoch."""
         remedy = "the run cannot be gone on with, so delete the folder to begin anew"
         weights: dict[str, Any] = read_state(self._path("best", epoch), remedy)
+        self._best = epoch
         return weights
 
     def _compare(self, there: Mapping[str, Any]) -> None:

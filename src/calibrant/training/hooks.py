@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -38,7 +39,7 @@ class Hook:
     """Override what you need; everything here does nothing.
 
     Tensors are handed over detached. In a run on several processes each process calls its own
-    hooks with its own rows. A hook is not part of a checkpoint: one that counts begins anew.
+    hooks with its own rows. A hook that counts says in `state_dict` what a checkpoint must hold.
 
     Examples
     --------
@@ -61,10 +62,20 @@ class Hook:
         """Called with this process's part of the steer split, each time it is scored."""
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
-        """Called after the steer split was measured and the epoch was saved."""
+        """Called after the steer split was measured, and before the epoch is saved."""
 
     def on_train_end(self, run: Run) -> None:
         """Called once, after the chosen weights were restored."""
 
     def close(self) -> None:
         """Called at the very end, also after an error or an interruption."""
+
+    def state_dict(self) -> Mapping[str, Any]:
+        """Return the plain values and tensors that a resumed run needs.
+
+        Of several processes it is the first whose hooks are asked.
+        """
+        return {}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take up what `state_dict` gave; called before `on_train_start` of a resumed run."""

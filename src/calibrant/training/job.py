@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -14,7 +15,7 @@ from calibrant.errors import InputError
 from calibrant.training.batches import Rows
 from calibrant.training.checkpoints import Checkpoints
 from calibrant.training.devices import make_fabric, planned_world
-from calibrant.training.hooks import Run
+from calibrant.training.hooks import Hook, Run
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
@@ -25,7 +26,7 @@ from calibrant.training.split_checks import check_batches, learns_from_batches
 from calibrant.training.stopping import Stopping
 from calibrant.training.weighing import Weighing, weighing_of
 
-__all__ = ["Job", "go_on", "keep", "set_up", "trained"]
+__all__ = ["Job", "go_on", "keep", "save", "set_up", "trained"]
 
 
 @dataclass
@@ -124,18 +125,20 @@ def _wrapper_is_idle(fabric: Any, options: TrainingOptions) -> bool:
     return fabric.world_size == 1 and options.precision == "32-true" and not options.compile
 
 
-def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:
-    """Note the epoch, keep its weights if they are the best, and save what is needed to go on."""
-    run, stopping = job.run, job.stopping
-    run.records.append(record)
-    first, before = run.fabric.is_global_zero, stopping.best_epoch
-    if stopping.note(record):
+def keep(job: Job, record: EpochRecord) -> None:
+    """Note the epoch, and keep its weights if they are the best."""
+    job.run.records.append(record)
+    if job.stopping.note(record):
         state = job.module.state_dict()
-        stopping.best_weights = {name: _copied(value) for name, value in state.items()}
-        if first:
-            checkpoints.save_best(record.epoch, stopping.best_weights)
-    now = stopping.best_epoch
-    if first and checkpoints.folder is not None:
+        job.stopping.best_weights = {name: _copied(value) for name, value in state.items()}
+
+
+def save(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
+    """Save what is needed to go on after the epoch; the last one is saved in any case."""
+    run, stopping = job.run, job.stopping
+    wanted = checkpoints.folder is not None and (checkpoints.due or _is_over(job))
+    if wanted and run.fabric.is_global_zero:
+        assert stopping.best_epoch is not None
         state = {
             "epoch": run.epoch,
             "step": run.step,
@@ -145,9 +148,14 @@ def keep(job: Job, record: EpochRecord, checkpoints: Checkpoints) -> None:
             "precision": run.fabric.strategy.precision.state_dict(),
             "stopping": stopping.state(),
             "records": [one.to_dict() for one in run.records],
+            "hooks": {name: dict(hook.state_dict()) for name, hook in _by_name(hooks).items()},
         }
-        checkpoints.save(run.epoch, state, {best for best in (before, now) if best is not None})
+        checkpoints.save(run.epoch, state, stopping.best_epoch, stopping.best_weights)
     run.fabric.barrier()
+
+
+def _is_over(job: Job) -> bool:
+    return job.run.stop or job.stopping.enough or job.run.epoch + 1 == job.options.epochs
 
 
 def _copied(value: Any) -> Any:
@@ -155,8 +163,11 @@ def _copied(value: Any) -> Any:
     return value.detach().cpu().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
 
 
-def go_on(job: Job, checkpoints: Checkpoints) -> None:
-    """Take up a run where its newest checkpoint left it."""
+def go_on(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
+    """Take up a run where its newest checkpoint left it.
+
+    Hooks need not be those of the last start: each takes up what one of its kind left.
+    """
     state = checkpoints.newest()
     if state is None:
         return
@@ -171,6 +182,19 @@ def go_on(job: Job, checkpoints: Checkpoints) -> None:
     run.fabric.strategy.precision.load_state_dict(state["precision"])
     run.records = [EpochRecord.from_dict(one) for one in state["records"]]
     run.epoch, run.step = state["epoch"] + 1, state["step"]
+    kept = state.get("hooks", {})
+    for name, hook in _by_name(hooks).items():
+        if name in kept:
+            hook.load_state_dict(kept[name])
+
+
+def _by_name(hooks: Sequence[Hook]) -> dict[str, Hook]:
+    """Return hooks by their class, and by their number among those of one class."""
+    found: dict[str, Hook] = {}
+    for hook in hooks:
+        kind = type(hook).__qualname__
+        found[f"{kind} {sum(type(one) is type(hook) for one in found.values())}"] = hook
+    return found
 
 
 def trained(job: Job) -> Trained:

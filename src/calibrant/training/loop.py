@@ -21,7 +21,7 @@ from calibrant.losses.names import LossLike
 from calibrant.training.batches import Rows
 from calibrant.training.checkpoints import Checkpoints, fingerprint_of
 from calibrant.training.hooks import Hook
-from calibrant.training.job import Job, go_on, keep, set_up, trained
+from calibrant.training.job import Job, go_on, keep, save, set_up, trained
 from calibrant.training.memory import naming_out_of_memory
 from calibrant.training.optimisers import learning_rate_at, set_learning_rate
 from calibrant.training.options import TrainingOptions
@@ -58,10 +58,10 @@ def train(
     the epoch that is kept and end the run, and a steered loss (AdaFocal) learns from it. So steer
     rows are spent: fit calibrators and thresholds on others.
 
-    With a folder, everything needed to go on is saved after every epoch; calling again with the
-    same folder goes on there, and on a CPU ends with the same weights to the bit, however the run
-    was stopped. Torch's random numbers are seeded for that; a model that draws from NumPy has to
-    see to itself.
+    With a folder, everything needed to go on is saved after every epoch, or less often where saving
+    takes longer than a twentieth of the time; calling again with the same folder goes on there, and
+    on a CPU ends with the same weights to the bit, however the run was stopped. Torch's random
+    numbers are seeded for that; a model that draws from NumPy has to see to itself.
 
     Parameters
     ----------
@@ -124,7 +124,7 @@ def train(
 def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> Trained:
     """Run all epochs, then restore the best."""
     run = job.run
-    go_on(job, checkpoints)
+    go_on(job, hooks, checkpoints)
     for hook in hooks:
         hook.on_train_start(run)
     while run.epoch < job.options.epochs and not job.stopping.enough and not run.stop:
@@ -134,9 +134,10 @@ def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> Trained:
             hook.on_epoch_start(run)
         mean_loss = _train_epoch(job, hooks)
         record = _steer_epoch(job, hooks, mean_loss, started)
-        keep(job, record, checkpoints)
+        keep(job, record)
         for hook in hooks:
             hook.on_epoch_end(run, record)
+        save(job, hooks, checkpoints)
         run.epoch += 1
     job.module.load_state_dict(job.stopping.best_weights)
     for hook in hooks:

@@ -326,10 +326,14 @@ def test_without_torch_the_extra_is_named(spawn, tmp_path):
     assert err.count("\n") == 1
 
 
-def test_messages_are_shown_as_they_are_and_only_to_somebody_who_watches(capsys, monkeypatch):
+def test_messages_are_shown_as_they_are_and_in_a_log_now_and_then(capsys, monkeypatch):
+    clock = iter([0.0, 29.0, 31.0, 31.0, 40.0, 61.0, 61.0])
+    monkeypatch.setattr("calibrant.cli.progress.time.monotonic", lambda: next(clock))
     with status("reading") as tell:
-        tell("nobody reads this")
-    assert capsys.readouterr() == ("", "")
+        for line in ("epoch 1", "epoch 2", "epoch 3", "epoch 4"):
+            tell(line)
+    assert capsys.readouterr() == ("", "epoch 2\nepoch 4\n")
+    monkeypatch.undo()
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("TERM", "xterm")
     with status("reading") as tell:

@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,9 +14,11 @@ import torch
 from calibrant.errors import InputError, TrainingError
 from calibrant.models.cores import use_threads
 from calibrant.reproductions import Asked, experiment_named, reproduce
+from calibrant.training.hooks import Hook
 
 ONE = experiment_named("long-tail-mammography")
 ASKED = {"size": "toy", "seeds": [0, 1], "methods": [ONE.at("toy").methods[-1].name]}
+LONGER = {**ASKED, "seeds": [0], "given": {"epochs": 4}}
 CHANGING = ("seconds", "seconds_of_an_epoch", "date", "history")
 
 
@@ -66,3 +69,47 @@ def test_a_process_that_is_killed_is_told_of(tmp_path):
         reproduce(ONE, tmp_path, Asked(**ASKED, jobs=2))
     killer.join()
     assert multiprocessing.active_children() == []
+
+
+class Cut(Hook):
+    """Ends a run after so many epochs, as Ctrl-C would."""
+
+    def __init__(self, *asked, **named):
+        super().__init__()
+
+    def on_epoch_end(self, run, record):
+        if run.epoch == 2:
+            raise KeyboardInterrupt
+
+
+def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    whole = reproduce(ONE, tmp_path / "whole", Asked(**LONGER))
+    with monkeypatch.context() as cut:
+        cut.setattr("calibrant.study.epoch_messages.EpochMessages", Cut)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(ONE, tmp_path / "cut", Asked(**LONGER), progress=print)
+    left = next((tmp_path / "cut" / ONE.name).glob(".*"))
+    assert sorted(path.name for path in left.glob("epoch-*"))[-1] == "epoch-0001.safetensors"
+    told = []
+    again = reproduce(ONE, tmp_path / "cut", Asked(**LONGER), progress=told.append)
+    assert [line.split("epoch ")[1][:6] for line in told if "epoch" in line] == ["3 of 4", "4 of 4"]
+    assert figures_of(again) == figures_of(whole)
+    assert len(figures_of(again)[0]["test_history"]) == 4
+    assert not left.exists()
+
+
+def test_what_a_run_of_another_setting_left_is_not_gone_on_with(tmp_path, monkeypatch):
+    with monkeypatch.context() as cut:
+        cut.setattr("calibrant.study.epoch_messages.EpochMessages", Cut)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(ONE, tmp_path, Asked(**LONGER), progress=print)
+    told = []
+    reproduce(ONE, tmp_path, Asked(**{**LONGER, "given": {"epochs": 3}}), progress=told.append)
+    assert sum("epoch" in line for line in told) == 3
+
+
+def test_test_rows_are_looked_at_every_few_epochs_and_at_the_end(tmp_path):
+    some = replace(ONE, look_every=3)
+    [path] = reproduce(some, tmp_path, Asked(**{**LONGER, "given": {"epochs": 6}}))
+    found = json.loads(path.read_text())["test_history"]
+    assert [each["epoch"] for each in found] == [0, 3, 5]

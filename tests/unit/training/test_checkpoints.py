@@ -51,6 +51,63 @@ def test_a_run_killed_at_any_step_ends_with_the_same_weights_to_the_bit(killed, 
     assert kept == [replace(record, seconds=0.0) for record in unbroken.records]
 
 
+class Count(Hook):
+    """Counts the epochs of a run, those before a power cut too."""
+
+    def __init__(self, until=None):
+        self.epochs, self.until = 0, until
+
+    def on_epoch_start(self, run):
+        if run.epoch == self.until:
+            raise RuntimeError("power cut")
+
+    def on_epoch_end(self, run, record):
+        self.epochs += 1
+
+    def state_dict(self):
+        return {"epochs": self.epochs, "last": torch.tensor([self.epochs])}
+
+    def load_state_dict(self, state):
+        assert state["last"].tolist() == [state["epochs"]]
+        self.epochs = state["epochs"]
+
+
+def test_a_hook_goes_on_with_what_it_told_the_checkpoint(tmp_path):
+    rows = (blobs(64), blobs(30, seed=1))
+    with pytest.raises(RuntimeError, match="power cut"):
+        train(net(), *rows, hooks=[Count(until=3)], folder=tmp_path, options=options())
+    first, second = Count(), Count()
+    train(net(), *rows, hooks=[Hook(), first, second], folder=tmp_path, options=options())
+    assert first.epochs == 5  # of five, three were counted before the cut
+    assert second.epochs == 2  # the run had only one of its kind
+
+
+@pytest.mark.parametrize(("took", "saved"), [(0.3, [0, 4]), (0.2, [0, 1, 2, 3, 4])])
+def test_where_saving_takes_long_some_epochs_are_left_out(tmp_path, monkeypatch, took, saved):
+    clock, written = [0.0], []
+
+    class Epoch(Hook):
+        def on_epoch_start(self, run):
+            clock[0] += 1.0
+
+    def slowly(path, state):
+        clock[0] += took / 2  # a checkpoint, and the best weights before it
+        write_state(path, state)
+        if path.name.startswith("epoch"):
+            written.append(state["epoch"])
+
+    monkeypatch.setattr("calibrant.training.checkpoints.time.monotonic", lambda: clock[0])
+    monkeypatch.setattr("calibrant.training.checkpoints.write_state", slowly)
+    chosen = options(choose_by="last", patience=None)
+    whole = train(
+        net(), blobs(64), blobs(30, seed=1), hooks=[Epoch()], folder=tmp_path, options=chosen
+    )
+    assert written == saved  # the last one in any case
+    (tmp_path / "epoch-0004.safetensors").unlink()
+    again = train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, options=chosen)
+    assert same_weights(again.model, whole.model)
+
+
 def test_a_finished_run_is_read_not_trained_again(tmp_path, unbroken):
     resumed_run.run(tmp_path)
     seen = []

@@ -1,0 +1,54 @@
+"""A run that is not finished: the folder from which it goes on after an interruption."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from calibrant.data.whole_file import whole_file
+
+__all__ = ["unfinished"]
+
+
+@contextmanager
+def unfinished(record: Path, setting: Mapping[str, Any]) -> Iterator[Path]:
+    """Lend a folder for checkpoints beside the record; it goes once the block ended well.
+
+    What an interrupted run left in it stays for the next one, but for a run of another setting,
+    which begins anew.
+
+    Parameters
+    ----------
+    record : where the record of the run will stand
+    setting : what the run is made with; see `setting_of`
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> record = Path(tempfile.mkdtemp()) / "ce-0.json"
+    >>> with unfinished(record, {"epochs": 5}) as folder:
+    ...     print(folder.name, folder.is_dir())
+    .ce-0 True
+    >>> folder.exists()
+    False
+    """
+    folder = record.with_name(f".{record.stem}")
+    note = folder / "setting.json"
+    if _read(note) != setting:
+        shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file(note) as draft:
+        draft.write_text(json.dumps(setting) + "\n", encoding="utf-8")
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def _read(note: Path) -> Any:
+    try:
+        return json.loads(note.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return None

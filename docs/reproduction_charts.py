@@ -116,6 +116,7 @@ def name_rows(ax: Axes, names: Sequence[str]) -> None:
 
 def percent_scale(ax: Axes) -> None:
     """Let each doubling take the same room, with plain numbers."""
+    ax.use_sticky_edges = False  # what begins a bar would stand on the axis
     ax.set_xscale("log")
     low, high = ax.get_xlim()
     ticks = [step for step in _STEPS if low <= step <= high]

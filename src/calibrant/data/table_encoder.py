@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Integral
 from typing import Any, Self
@@ -15,10 +16,12 @@ from calibrant.data.category_rules import CategoryRules
 from calibrant.data.number_column import NumberColumn
 from calibrant.data.table_columns import Column, Table, as_table, is_number, number_words
 from calibrant.errors import InputError, NotFitted
+from calibrant.inputs import FloatArray
 
 __all__ = ["TableEncoder"]
 
 FORMAT = 1
+_MANY, _CLOSE = 100, 4  # fewer rows may count by chance; and of any four numbers one is there
 
 EncodedColumn = NumberColumn | CategoryColumn
 _KINDS: dict[str, type[NumberColumn] | type[CategoryColumn]] = {
@@ -42,7 +45,8 @@ class TableEncoder:
     must have the same number of columns.
 
     It does not look at labels, and it cannot see that a column was made from them: leave such a
-    column out with `drop`. An id made of numbers looks like any number.
+    column out with `drop`. Of ids made of numbers it warns where they count the rows; others look
+    like any number.
 
     Parameters
     ----------
@@ -174,6 +178,7 @@ class TableEncoder:
     def _learned(self, name: str, column: Column) -> EncodedColumn:
         chosen = name in self._named("categories")
         if is_number(column) and not chosen:
+            _warn_of_counters(name, column)
             return NumberColumn.learn(name, column)
         words = number_words(column) if is_number(column) else column
         renames = (self.clean or {}).get(name, {})
@@ -257,4 +262,20 @@ def _refuse_unknown(option: str, given: Iterable[Any], names: Sequence[str]) -> 
         shown = ", ".join(repr(name) for name in names[:8])
         raise InputError(
             f"{option} names {unknown[0]!r}, which is no column of the table: {shown}."
+        )
+
+
+def _warn_of_counters(name: str, values: FloatArray) -> None:
+    """Warn of whole numbers that stand close and never twice: rows that somebody numbered."""
+    if len(values) < _MANY or not np.isfinite(values).all():
+        return
+    first, last = float(values.min()), float(values.max())
+    close = last - first < _CLOSE * len(values)
+    if close and (values == np.floor(values)).all() and len(np.unique(values)) == len(values):
+        warnings.warn(
+            f"column {name!r} looks like a count of the rows ({len(values):,} whole numbers from "
+            f"{first:.0f} to {last:.0f}, none of them twice): if it is an id, leave it out with "
+            f"drop=[{name!r}], for a new row's says nothing about it.",
+            UserWarning,
+            stacklevel=5,
         )

@@ -7,11 +7,11 @@ from numbers import Real
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["as_counts", "balanced_weights", "class_balanced_weights", "log_weight"]
+__all__ = ["as_counts", "balanced_weights", "class_balanced_weights", "log_weight", "moves_unknown"]
 
 
 def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
@@ -107,3 +107,24 @@ def _no_counts(found: Any) -> InputError:
     return InputError(
         f"class_counts must hold the rows of each of at least two classes, got {shown!r:.200}."
     )
+
+
+def moves_unknown(loss: nn.Module) -> bool:
+    """Whether class weights move a perfect model, and by no constant that is known.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from calibrant.losses import as_loss
+    >>> from calibrant.losses.class_weights import moves_unknown
+    >>> counts = torch.tensor([90, 10])
+    >>> names = ("ce:weight=balanced", "focal:weight=balanced", "focal")
+    >>> [moves_unknown(as_loss(name, class_counts=counts)) for name in names]
+    [False, True, False]
+    """
+    told = getattr(loss, "log_shift", None)
+    if callable(told) and told() is not None:
+        return False
+    found = [getattr(part, "weight", None) for part in loss.modules()]
+    given = [w for w in found if isinstance(w, Tensor) and not isinstance(w, nn.Parameter)]
+    return any(len(w.unique()) > 1 for w in given)

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
+from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 from calibrant.losses.true_odds import odds_of
@@ -142,6 +143,10 @@ class FocalLoss(RowLoss):
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
         return focal_loss(logits, labels, gamma=self.gamma, **self.options)
+
+    def log_shift(self) -> Tensor | None:
+        """Return that of cross-entropy, which this is with gamma 0; otherwise there is none."""
+        return None if self.gamma or self.weight is None else log_weight(self.weight)
 
     def extra_repr(self) -> str:
         """Show gamma when the loss is printed."""

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
+from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
 
@@ -129,6 +130,10 @@ class LabelSmoothingLoss(RowLoss):
             others_only=self.others_only,
             **self.options,
         )
+
+    def log_shift(self) -> Tensor | None:
+        """Return that of cross-entropy, which this is with smoothing 0; otherwise there is none."""
+        return None if self.smoothing or self.weight is None else log_weight(self.weight)
 
     def extra_repr(self) -> str:
         """Show the smoothing when the loss is printed."""

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data import return_reasons
+from calibrant.data.file_lock import alone_in
 from calibrant.reports.study_result import StudyResult
 from calibrant.study.config import CANDIDATES, StudyConfig
 from calibrant.study.on_devices import refuse_torchrun
 from calibrant.study.study import study_in
-from calibrant.study.study_lock import alone_in
 
 __all__ = ["DEMO", "DemoSize", "run_demo"]
 

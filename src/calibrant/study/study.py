@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.bundle import Bundle, CalibRows, pack
 from calibrant.calibrators import AutoCalibrator, Calibrator
 from calibrant.calibrators.registry import method_named
+from calibrant.data.file_lock import alone_in
 from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError, TrainingError
 from calibrant.inputs import FloatArray
@@ -35,7 +36,6 @@ from calibrant.study.reference import gradient_boosting
 from calibrant.study.rows import StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.study.side_by_side import Outcome, train_all
-from calibrant.study.study_lock import alone_in
 from calibrant.study.trained import TrainedCandidate
 from calibrant.thresholds import OperatingPoint
 

@@ -21,6 +21,7 @@ from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.data.resampling import Resampling, resampled
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
+from calibrant.losses.class_weights import moves_unknown
 from calibrant.losses.names import LossLike
 from calibrant.training.batches import Rows
 from calibrant.training.class_labels import codes_of, read_classes
@@ -178,6 +179,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.why_ = trained.why
         self.steer_places_, self._resampling_shift = splits.places, log_shift
         self._note_columns(rows)
+        if self.correct_prior and moves_unknown(trained.loss):
+            _warn_unknown_shift()
         return self
 
     def predict_logits(self, X: Any) -> FloatArray:  # noqa: N803
@@ -344,6 +347,16 @@ def _warn_absent(codes: IntArray, classes: NDArray[Any]) -> None:
             UserWarning,
             stacklevel=3,
         )
+
+
+def _warn_unknown_shift() -> None:
+    warnings.warn(
+        "class weights move the probabilities of this loss by no known constant, so correct_prior "
+        "cannot undo them: calibrate before probabilities are used, or take ce:weight=balanced "
+        "alone, whose shift is known.",
+        UserWarning,
+        stacklevel=3,
+    )
 
 
 def _on_device(model: nn.Module, device: str) -> nn.Module:

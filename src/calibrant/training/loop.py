@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from calibrant.data.file_lock import alone_in
 from calibrant.errors import TrainingError
 from calibrant.losses import as_loss
 from calibrant.losses.function import check_value
@@ -111,6 +112,8 @@ def train(
         at_the_end.enter_context(naming_failed_compilation())
         at_the_end.enter_context(tuned_convolutions(model))
         job = set_up(model, module, train_rows, steer_rows, options, shift)
+        if checkpoints.folder is not None and job.run.fabric.is_global_zero:
+            at_the_end.enter_context(alone_in(checkpoints.folder, option="folder"))
         if progress:
             bar = ProgressBar(options.epochs, job.steps)
             at_the_end.callback(bar.close)

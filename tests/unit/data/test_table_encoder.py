@@ -191,6 +191,31 @@ def test_another_file_is_not_taken_for_an_encoder():
         TableEncoder.from_dict({"format": 2, "kind": "table"})
 
 
+def test_a_column_that_counts_the_rows_is_warned_of():
+    draw = np.random.default_rng(0)
+    ids = 5_000 + draw.permutation(400)[:150]  # the train rows of 400
+    with pytest.warns(
+        UserWarning, match=r"'id' looks like a count of the rows \(150 .*drop=\['id'\]"
+    ):
+        TableEncoder().fit({"id": ids, "x": draw.normal(size=150)})
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        np.arange(150) + 0.5,
+        np.arange(150) // 2,
+        np.arange(150) * 10,
+        np.where(np.arange(150) == 3, np.nan, np.arange(150)),
+        np.arange(50),
+    ],
+    ids=["not whole", "twice", "far apart", "one is missing", "few"],
+)
+def test_other_numbers_are_not(values, recwarn):
+    TableEncoder().fit({"x": values})
+    assert not recwarn.list
+
+
 @pytest.mark.data
 def test_means_scales_and_categories_of_bigmart_are_those_of_the_train_rows_alone():
     table = bigmart()

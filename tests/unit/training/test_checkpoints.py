@@ -13,6 +13,7 @@ import torch
 from tests.unit.training import resumed_run
 from tests.unit.training.runs import blobs, net, options, same_weights
 
+from calibrant.data.file_lock import LOCK
 from calibrant.errors import InputError, TrainingError
 from calibrant.training import Hook, train
 from calibrant.training.tensor_file import read_state, write_state
@@ -210,6 +211,20 @@ def test_other_files_in_the_folder_are_left_alone(tmp_path):
         (tmp_path / name).write_text("mine")
     train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, options=options())
     assert (tmp_path / "epoch-0002 (copy).safetensors").read_text() == "mine"
+
+
+def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(tmp_path):
+    refused = []
+
+    class Twice(Hook):
+        def on_epoch_end(self, run, record):
+            with pytest.raises(InputError, match="another run is at work in .*another folder"):
+                train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, options=options())
+            refused.append(record.epoch)
+
+    train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, hooks=[Twice()], options=options())
+    assert refused == [0, 1, 2, 3, 4]
+    assert not (tmp_path / LOCK).exists()
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):

@@ -118,7 +118,34 @@ def test_a_function_is_a_loss():
     assert own == pytest.approx(plain, abs=1e-3)
 
 
-@pytest.mark.parametrize("loss", ["balanced_softmax", "ce:weight=balanced"])
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "focal:gamma=1,weight=balanced",
+        "ce:weight=balanced + 0.1*soft_f1",
+        torch.nn.CrossEntropyLoss(weight=torch.tensor([1.0, 9.0])),
+    ],
+)
+def test_weights_that_cannot_be_undone_are_warned_of(loss, recwarn):
+    X, y = rows(300, share=0.2)
+    with pytest.warns(UserWarning, match="by no known constant, so correct_prior cannot undo"):
+        model(loss=loss, epochs=1).fit(X, y)
+    recwarn.clear()
+    model(loss=loss, epochs=1, correct_prior=False).fit(X, y)
+    for known in ("ce:weight=balanced", "focal", torch.nn.CrossEntropyLoss()):
+        model(loss=known, epochs=1).fit(X, y)
+    assert not [one for one in recwarn if "constant" in str(one.message)]
+
+
+@pytest.mark.parametrize(
+    "loss",
+    [
+        "balanced_softmax",
+        "ce:weight=balanced",
+        "focal:gamma=0,weight=balanced",
+        "label_smoothing:smoothing=0,weight=balanced",
+    ],
+)
 def test_probabilities_refer_to_the_prior_of_the_train_rows(loss):
     X, y = rows(3000, share=0.05)
     honest, raw = (model(loss=loss, correct_prior=c, epochs=15).fit(X, y) for c in (True, False))

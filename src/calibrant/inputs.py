@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, Literal, cast, get_args
 
 import numpy as np
@@ -26,6 +27,7 @@ from calibrant.value_names import name_of
 
 __all__ = [
     "LARGEST_LOGIT",
+    "LARGEST_SEED",
     "SUM_TOLERANCE",
     "Scored",
     "as_groups",
@@ -33,6 +35,7 @@ __all__ = [
     "as_logits",
     "as_probs",
     "as_scored",
+    "as_seed",
     "as_weights",
     "check_two_classes",
     "one_target",
@@ -52,6 +55,9 @@ percentages and a missing column.
 
 LARGEST_LOGIT = 1e100
 """Beyond this, squares of logits are no numbers in float64."""
+
+LARGEST_SEED = 2**32 - 1
+"""The largest that scikit-learn and NumPy's older generators take."""
 
 LARGEST_WEIGHT = 1e12
 """Beyond this, sums of squared weights lose their meaning in float64."""
@@ -219,6 +225,29 @@ def as_labels(
             "name is the positive class."
         )
     return _whole_numbers(array, n_classes, name), tuple(range(n_classes))
+
+
+def as_seed(seed: Any, *, name: str = "seed") -> int:
+    """Return the seed of a training or a study, which everything that is drawn there can take.
+
+    Parameters
+    ----------
+    seed : a whole number from 0 to `LARGEST_SEED`
+    name : what errors call it
+
+    Examples
+    --------
+    >>> as_seed(2**32)
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: seed must be a whole number of at most 4294967295, got 4294967296.
+    """
+    if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
+        raise InputError(f"{name} must be a whole number of at least 0, got {seed!r}.")
+    found = int(seed)
+    if found > LARGEST_SEED:
+        raise InputError(f"{name} must be a whole number of at most {LARGEST_SEED}, got {found}.")
+    return found
 
 
 def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | None:

@@ -21,6 +21,7 @@ SCORERS = ("none", "torch")
 """Kinds of scorer: with `none`, scores come in; with `torch`, a network of the folder runs."""
 
 _AGAIN = "pack it again, or get a fresh copy"
+_WRITERS = "calibrant train (at its end) or calibrant pack"
 _HASH = re.compile(r"[0-9a-f]{64}")
 _Check = Callable[[Any], bool]
 
@@ -137,19 +138,19 @@ def read_manifest(folder: Path) -> dict[str, Any]:
 def _read(folder: Path) -> dict[str, Any]:
     if not folder.exists():
         kept = folder.with_name(f"{folder.name}.versions") if folder.name else folder
-        if kept.is_dir():
+        if any(kept.glob(f"*/{MANIFEST}")):
             raise BundleError(
                 f"the bundle {folder} does not exist, but versions of it are in {kept}: copy the "
                 "one that you want back to its place."
             )
         raise BundleError(
-            f"the bundle {folder} does not exist: name a folder that calibrant pack wrote."
+            f"the bundle {folder} does not exist: name a folder that {_WRITERS} wrote."
         )
     if not (folder / MANIFEST).is_file():
-        raise BundleError(
-            f"{folder} is not a bundle, for it has no {MANIFEST}: name a folder that calibrant "
-            "pack wrote."
-        )
+        inner = folder / "bundle"
+        is_study = (inner / MANIFEST).is_file()
+        remedy = f"name {inner}" if is_study else f"name a folder that {_WRITERS} wrote"
+        raise BundleError(f"{folder} is not a bundle, for it has no {MANIFEST}: {remedy}.")
     try:
         found = read_strictly(folder / MANIFEST)
     except OSError as error:

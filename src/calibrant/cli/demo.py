@@ -20,8 +20,8 @@ EXAMPLE = "calibrant demo --out runs/demo"
 
 def demo(
     out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where all of it goes.")
-    ] = Path("runs/demo"),
+        str, typer.Option("--out", metavar="FOLDER", help="Where all of it goes.")
+    ] = "runs/demo",
     scores: Annotated[
         bool, typer.Option("--scores", help="Only write the score files: seconds, without torch.")
     ] = False,
@@ -36,32 +36,41 @@ def demo(
 
     Also writes scores.csv and ideal.csv, which the examples of the other verbs read.
     """
-    files = _score_files(out, seed)
+    from calibrant.study.study_folder import folder_of
+
+    folder = folder_of(out)
+    files = _score_files(folder, seed, alone=scores)
     if scores:
         if json:
-            print_json({"schema": 1, "out": str(out), "files": [str(file) for file in files]})
+            print_json({"schema": 1, "out": str(folder), "files": [str(file) for file in files]})
         else:
             say(f"Example scores are in {files[0]} and {files[1]}")
         return
     from calibrant.cli.study_output import show_study, telling
 
-    with telling(out) as tell:
+    with telling(folder) as tell:
         try:
             from calibrant.study.demo import run_demo
 
-            result = run_demo(out, seed=seed, progress=tell)
+            result = run_demo(folder, seed=seed, progress=tell)
         except MissingExtra as error:
             raise InputError(
                 f"{str(error).rstrip('.')}; calibrant demo --scores works without it."
             ) from None
-    show_study(result, out, again=f"calibrant demo --out {quote(str(out))}", json=json)
+    show_study(result, folder, again=f"calibrant demo --out {quote(str(folder))}", json=json)
 
 
-def _score_files(out: Path, seed: int) -> tuple[Path, Path]:
-    """Write the scores of a made-up model, and of one that is right about everything."""
+def _score_files(out: Path, seed: int, *, alone: bool) -> tuple[Path, Path]:
+    """Write the scores of a made-up model, and of one that is right about everything.
+
+    Before that, unless they are to stand alone, refuse what the study would refuse.
+    """
     from calibrant.data import write_example
     from calibrant.data.whole_file import check_writable
+    from calibrant.inputs import as_seed
+    from calibrant.study.study_folder import check_place
 
+    as_seed(seed, name="--seed")
     try:
         out.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -69,6 +78,8 @@ def _score_files(out: Path, seed: int) -> tuple[Path, Path]:
             f"--out {out} cannot be made a folder: {error.strerror}: choose another place."
         ) from None
     check_writable(out / "report.html", name="--out")
+    if not alone:
+        check_place(out)
     return (
         write_example(out / "scores.csv", seed=seed),
         write_example(out / "ideal.csv", seed=seed, ideal=True),

@@ -203,7 +203,7 @@ Action = Annotated[
     _many("--action", "CLASS=NAME", "What acting on a class means; may be repeated.", _PROMISES),
 ]
 Out = Annotated[
-    Path | None,
+    str | None,
     typer.Option(
         "--out", "-o", metavar="FOLDER", help="Where to put everything.",
         show_default="runs/ and the name of DATA",

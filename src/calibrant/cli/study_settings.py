@@ -10,7 +10,15 @@ from typing import Any
 
 from calibrant.errors import InputError
 
-__all__ = ["actions_of", "gather", "options_of", "seeds_of", "split_candidates", "value_of"]
+__all__ = [
+    "actions_of",
+    "gather",
+    "loop_of",
+    "options_of",
+    "seeds_of",
+    "split_candidates",
+    "value_of",
+]
 
 _KINDS = ("text", "tabular", "images")
 _TABLES = ("model_options", "training", "actions")  # merged key by key
@@ -136,6 +144,33 @@ def options_of(given: Iterable[str], *, flag: str) -> dict[str, Any]:
         if key in found:
             raise InputError(f"{flag} sets {key!r} twice: set it once.")
         found[key] = value_of(value)
+    return found
+
+
+def loop_of(
+    given: Iterable[str], named: Mapping[str, Any], variables: Iterable[str]
+) -> dict[str, Any]:
+    """Read the options of the training: those of --training, and those with flags of their own.
+
+    Parameters
+    ----------
+    given : every `key=value` of --training
+    named : values of the flags that have a name of their own; None where one was not given
+    variables : which of them came from a variable, before which --training goes
+
+    Examples
+    --------
+    >>> loop_of(["clip=1"], {"epochs": 5, "patience": "none"}, ())
+    {'clip': 1, 'epochs': 5, 'patience': None}
+    """
+    found = options_of(given, flag="--training")
+    for key, value in named.items():
+        if value is None or (key in found and key in variables):
+            continue
+        if key in found:
+            flag = f"--{key.replace('_', '-')}"
+            raise InputError(f"{flag} and --training {key}=... both set {key!r}: set it once.")
+        found[key] = value_of(value) if isinstance(value, str) else value
     return found
 
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.bundle.decisions import WORDS
+from calibrant.bundle.predict_columns import predict_columns
 from calibrant.cli import interruption
 from calibrant.cli.progress import progress
 from calibrant.data.table_files import write_tables
@@ -104,10 +105,9 @@ class Teller:
     @property
     def names(self) -> list[str]:
         """Names of the new columns."""
-        found = ["predicted", *(f"prob_{name}" for name in self._names)]
-        found += ["decision", "acted_as", "action"] if self._decides else []
-        found += ["out_of_scope"] if self._scoped else []
-        return [*found, "prediction_id"] if self._stored else found
+        return predict_columns(
+            self._names, decides=self._decides, scoped=self._scoped, stored=self._stored
+        )
 
     def added(self, said: Said) -> pa.Table:
         """Return a batch with its new columns."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from shlex import quote
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
@@ -28,6 +28,7 @@ EXAMPLE = (
 
 
 def train(
+    context: typer.Context,
     data: flags.Data = None,
     text: flags.Text = None,
     tabular: flags.Tabular = False,
@@ -83,16 +84,15 @@ def train(
     from calibrant.cli.study_settings import (
         actions_of,
         gather,
+        loop_of,
         options_of,
         seeds_of,
         split_candidates,
-        value_of,
     )
 
-    loop = options_of(training or [], flag="--training")
-    named = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate}
-    loop |= {key: value for key, value in named.items() if value is not None}
-    loop |= {} if patience is None else {"patience": value_of(patience)}
+    loop: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size}
+    loop |= {"learning_rate": learning_rate, "patience": patience}
+    variables = [name for name in loop if _from_variable(context, name)]
     given = {
         "data": data, "label": label, "text": text, "golden": golden, "weight": weight,
         "out_of_scope": out_of_scope, "drop": drop, "categories": category, "cut": cut,
@@ -100,10 +100,11 @@ def train(
         "overlap": overlap, "seed": seed, "seeds": seeds_of(seeds), "model": model,
         "candidates": None if candidates is None else split_candidates(candidates),
         "model_options": options_of(model_option or [], flag="--model-option"),
-        "training": loop, "resample": resample, "jobs": jobs, "calibrator": calibrator,
-        "hold": hold, "confidence": confidence, "ood": ood, "actions": actions_of(action or []),
-        "title": title, "images": images, "image_size": image_size, "ensemble": ensemble,
-        "mc_dropout": mc_dropout, "devices": devices, "largest_weight": largest_weight,
+        "training": loop_of(training or [], loop, variables), "resample": resample, "jobs": jobs,
+        "calibrator": calibrator, "hold": hold, "confidence": confidence, "ood": ood,
+        "actions": actions_of(action or []), "title": title, "images": images,
+        "image_size": image_size, "ensemble": ensemble, "mc_dropout": mc_dropout,
+        "devices": devices, "largest_weight": largest_weight,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
 
@@ -119,15 +120,24 @@ def train(
         raise typer.Exit(1)
 
 
-def _checked_folder(out: Path | None, data: str) -> Path:
+def _checked_folder(out: str | None, data: str) -> Path:
     """Return the folder of the study, or say why nothing can be written there."""
-    folder = Path("runs", Path(data).name.split(".")[0] or "study") if out is None else out
+    from calibrant.study.study_folder import folder_of
+
+    usual = Path("runs", Path(data).name.split(".")[0] or "study")
+    folder = usual if out is None else folder_of(out)
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
         raise InputError(f"--out {folder}: {there} is a file, not a folder: choose another place.")
     if not os.access(there, os.W_OK | os.X_OK):
         raise InputError(f"--out {folder}: the folder {there} is not writable: choose another.")
     return folder
+
+
+def _from_variable(context: typer.Context, name: str) -> bool:
+    """Whether the value of a flag came from a variable of the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "ENVIRONMENT"
 
 
 def _kept(point: PointResult) -> bool:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from calibrant.losses.base import Loss
+from calibrant.losses.own_code import code_of, is_own
 
 __all__ = ["describe"]
 
@@ -27,9 +28,10 @@ def describe(loss: nn.Module) -> str:
     """Name a loss's class and all that it was told: the same text for the same loss.
 
     It holds every attribute, buffer, weight and inner Module, but for what a `Loss` names in
-    `learned`. Of a function it holds the name, and of one that has no name of its own (a lambda, a
-    function inside another, one typed into a notebook) the code, its defaults and what it encloses.
-    It does not see a change inside a named function or class, nor one of a global variable.
+    `learned`. Of functions and classes it holds the name. Of the user's own it also holds a
+    checksum of their code as Python has compiled it, with defaults, what they enclose, and the
+    functions, classes and plain values of the same package that they name (see `code_of`). A
+    function written in C is known by its name alone.
 
     Parameters
     ----------
@@ -68,17 +70,21 @@ def _module(module: nn.Module, inside: tuple[int, ...]) -> str:
 
 def _object(value: Any, own: Mapping[str, Any], inside: tuple[int, ...]) -> str:
     options = ", ".join(f"{name}={_told(own[name], inside)}" for name in sorted(own))
-    return f"{_path(type(value))}({options})"
+    return f"{_class(type(value), inside)}({options})"
 
 
 def _function(function: FunctionType, inside: tuple[int, ...]) -> str:
     function = getattr(function, "_torchdynamo_orig_callable", function)
     path = _path(function)
-    if "<" not in path and function.__module__ != "__main__" and not function.__closure__:
+    if "<" not in path and not is_own(function) and not function.__closure__:
         return path
     enclosed = [_cell(cell) for cell in function.__closure__ or ()]
-    parts = [function.__code__, function.__defaults__, function.__kwdefaults__, enclosed]
-    return f"{path} {_checksum(_told(parts, inside).encode())}"
+    return f"{path} {_checksum(_told([code_of(function), enclosed], inside).encode())}"
+
+
+def _class(kind: type, inside: tuple[int, ...]) -> str:
+    path = _path(kind)
+    return f"{path} {_checksum(_told(code_of(kind), inside).encode())}" if is_own(kind) else path
 
 
 def _code(code: CodeType, inside: tuple[int, ...]) -> str:
@@ -142,7 +148,7 @@ _KINDS: dict[type, Callable[[Any, tuple[int, ...]], str]] = {
     BuiltinFunctionType: lambda function, _: _path(function),
     MethodType: lambda method, inside: _listed([method.__func__, method.__self__], inside),
     partial: lambda part, inside: _listed([part.func, part.args, part.keywords], inside),
-    type: lambda kind, _: _path(kind),
+    type: _class,
     float: lambda number, _: float.__repr__(number).removesuffix(".0"),  # 3.0 is the gamma 3
     list: _listed,
     tuple: _listed,

@@ -9,6 +9,7 @@ import re
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from calibrant.data.splits import Splits
@@ -125,16 +126,33 @@ def _pretrained(config: StudyConfig) -> dict[str, str]:
 
 
 def _own_code(loss: str) -> list[str]:
-    """Return the source of a user's own loss, or of its parts."""
-    from calibrant.losses import as_loss
+    """Return what a loss that is the user's own, or has such parts, is made of.
 
-    found = []
-    for part in as_loss(loss, class_counts=(1, 1)).modules():
-        kind = type(part)
-        if not kind.__module__.startswith(("calibrant.", "torch.")):
-            with suppress(OSError, TypeError):  # not written in a file
-                found.append(inspect.getsource(kind))
-    return found
+    Where its source can be read it stands for the loss, and so does the code that Python made of
+    it: a file may have been changed since it was imported.
+    """
+    from calibrant.losses import FunctionLoss, as_loss
+    from calibrant.losses.describing import describe
+    from calibrant.losses.own_code import is_own
+    from calibrant.training.seeds import own_randomness
+
+    with own_randomness(0):  # a loss may draw its first weights
+        made = as_loss(loss, class_counts=(1, 1))
+    own: list[Any] = []
+    for part in made.modules():
+        own += [part.function] if isinstance(part, FunctionLoss) else []
+        own += [type(part)] if is_own(type(part)) else []
+    return [*map(_source, own), describe(made)] if own else []
+
+
+def _source(own: Any) -> str:
+    """Return the source of a function or class, or of that of a callable object; "" without one."""
+    while isinstance(own, partial):
+        own = own.func
+    written = own if inspect.isroutine(own) or isinstance(own, type) else type(own)
+    with suppress(OSError, TypeError):  # typed into a console, or written in C
+        return inspect.getsource(written)
+    return ""
 
 
 def _hash(content: Mapping[str, Any]) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from calibrant.errors import InputError
+from calibrant.inputs import as_seed
 from calibrant.study import setting_checks as checks
 from calibrant.study.kinds import (
     NETWORKS,
@@ -75,7 +76,7 @@ class StudyConfig:
     redact : whether e-mail addresses, phone, order and card numbers are taken out of texts
     overlap : what happens to log rows that stand in the golden set too: "refuse" or "drop"
     candidates : losses; "ce" is added where it is missing
-    seeds : each candidate is trained once with each
+    seeds : each candidate is trained once with each; from 0 to 4294967295, as is `seed`
     model : name of the network, for texts also the folder or hub id of a transformer; None for
         "bilstm" (texts), "mlp" (tables) or "resnet50" (images)
     model_options : arguments of the network
@@ -238,7 +239,7 @@ class StudyConfig:
         }
         if _BASELINE not in out["candidates"]:
             out["candidates"] = (_BASELINE, *out["candidates"])
-        out["seeds"] = checks.numbers_of("seeds", self.seeds)
+        out["seeds"] = checks.seeds_of(self.seeds)
         for name in ("model_options", "training", "actions"):
             out[name] = checks.options_of(name, getattr(self, name))
         for of, action in out["actions"].items():
@@ -253,7 +254,7 @@ class StudyConfig:
             "redact": checks.truth_of("redact", self.redact),
             "overlap": checks.check_choice("overlap", self.overlap, OVERLAP),
             "ood": checks.check_choice("ood", self.ood, OOD),
-            "seed": checks.whole_of("seed", self.seed, least=0),
+            "seed": as_seed(self.seed),
             "jobs": checks.whole_of("jobs", self.jobs, least=0),
             "images": checks.truth_of("images", self.images),
             "devices": checks.whole_of("devices", self.devices, least=1),

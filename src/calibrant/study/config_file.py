@@ -13,7 +13,7 @@ from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError
 from calibrant.study.config import StudyConfig, check_names
 
-__all__ = ["read_config", "write_config"]
+__all__ = ["config_text", "read_config", "write_config"]
 
 _HEAD = """\
 # The settings of a study. Run it again: calibrant train --config study.toml
@@ -70,6 +70,14 @@ def write_config(config: StudyConfig, path: str | Path) -> Path:
     >>> StudyConfig.from_dict(read_config(written)) == config
     True
     """
+    text = config_text(config)
+    with whole_file(path, name="study.toml") as draft:
+        draft.write_text(text, encoding="utf-8", newline="\n")
+    return Path(path)
+
+
+def config_text(config: StudyConfig) -> str:
+    """Return what `write_config` writes; a setting that no toml file can hold is refused."""
     content = config.to_dict()
     tables = {name: part for name, part in content.items() if isinstance(part, Mapping)}
     plain = {name: part for name, part in content.items() if name not in tables}
@@ -78,10 +86,7 @@ def write_config(config: StudyConfig, path: str | Path) -> Path:
         if table:
             lines += ["", f"[{_key(name)}]"]
             lines += [f"{_key(key)} = {_value(part)}" for key, part in table.items()]
-    text = _HEAD + "\n" + "\n".join(lines) + "\n"
-    with whole_file(path, name="study.toml") as draft:
-        draft.write_text(text, encoding="utf-8", newline="\n")
-    return Path(path)
+    return _HEAD + "\n" + "\n".join(lines) + "\n"
 
 
 def _value(value: Any) -> str:

@@ -9,10 +9,12 @@ from typing import Any
 
 from calibrant.data import return_reasons
 from calibrant.data.file_lock import alone_in
+from calibrant.inputs import as_seed
 from calibrant.reports.study_result import StudyResult
 from calibrant.study.config import CANDIDATES, StudyConfig
 from calibrant.study.on_devices import refuse_torchrun
 from calibrant.study.study import study_in
+from calibrant.study.study_folder import check_place, folder_of
 
 __all__ = ["DEMO", "DemoSize", "run_demo"]
 
@@ -64,13 +66,15 @@ def run_demo(
     Parameters
     ----------
     out : a folder; `logs.csv` and `golden.csv` go there, and all that a study leaves behind
-    seed : of the messages and of the study
+    seed : of the messages and of the study, from 0 to 4294967295
     size : how large it is; None for `DEMO`
     progress : gets one-line messages
     """
     refuse_torchrun()
-    with alone_in(Path(out)):
-        return _demo(Path(out), seed, DEMO if size is None else size, progress)
+    folder, seed = folder_of(out), as_seed(seed)
+    with alone_in(folder):
+        check_place(folder)
+        return _demo(folder, seed, DEMO if size is None else size, progress)
 
 
 def _demo(

@@ -57,9 +57,14 @@ def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> No
     logs = source.name == "logs"
     parts = 2 if not logs else 4 if config.golden is None else 3
     few = [name for name, n in counts.items() if n < parts]
+    if not counts and logs:
+        raise InputError(
+            f"{source.file}: each {source.unit} has the label {config.out_of_scope!r} of those "
+            f"that belong to no class: {source.unit}s of at least two classes are needed."
+        )
     if len(counts) < 2 and logs:
         raise InputError(
-            f"{source.file}: {source.label} has one class only, {next(iter(counts), None)!r}: "
+            f"{source.file}: {source.label} has one class only, {next(iter(counts))!r}: "
             f"{source.unit}s of at least two classes are needed."
         )
     if few and logs:

@@ -22,7 +22,7 @@ def without_overlap(
     """Return the logs without rows that the golden set holds too.
 
     A model that has learned a golden row by heart would be judged on it. With `overlap="refuse"`
-    the first such rows are named instead.
+    the first such rows are named instead, and logs of which no row is left are refused.
     """
     both = same_rows(logs.table, golden.table, columns)
     if not len(both):
@@ -40,6 +40,12 @@ def without_overlap(
             f"would be judged on what it learned by heart: golden {units} {', '.join(shown)}: "
             "take them out of one of the files, or add --overlap drop to leave them out of the "
             "logs."
+        )
+    if len(repeated) == len(logs):
+        raise SplitMisuse(
+            f"no {unit} of {logs.file} is left to train on, for {golden.file} holds all "
+            f"{len(logs):,} of them too: give logs that are not the golden set, or leave --golden "
+            f"out to hold {unit}s of the logs out."
         )
     were = f"1 {unit} was" if len(repeated) == 1 else f"{len(repeated):,} {unit}s were"
     notes.append(f"{were} left out of the logs, as the golden set holds the same.")

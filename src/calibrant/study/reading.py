@@ -21,7 +21,7 @@ from calibrant.study.label_checks import check_labels, check_sizes
 from calibrant.study.overlap import without_overlap
 from calibrant.study.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.source import Source, column_of, filled, is_text, left_out
-from calibrant.study.table_checks import check_table
+from calibrant.study.table_checks import check_columns, check_table
 from calibrant.thresholds.largest_weight import check_largest
 
 __all__ = ["read_study_rows"]
@@ -69,6 +69,7 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
     found = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
     if config.kind == "table":
+        check_columns(_inputs_of(logs, config), classes, logs.file)
         check_table(found["train"].inputs, config.categories, logs.file)
     return found
 

@@ -10,6 +10,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from calibrant.errors import InputError
+from calibrant.inputs import as_seed
 
 __all__ = [
     "averages_of",
@@ -19,8 +20,8 @@ __all__ = [
     "confidence_of",
     "flag_of",
     "nearest",
-    "numbers_of",
     "options_of",
+    "seeds_of",
     "shares_of",
     "texts_of",
     "truth_of",
@@ -121,13 +122,13 @@ def whole_of(name: str, value: Any, *, least: int) -> int:
     return int(value)
 
 
-def numbers_of(name: str, value: Any) -> tuple[int, ...]:
-    """Return distinct whole numbers of at least 0, at least one of them."""
+def seeds_of(value: Any) -> tuple[int, ...]:
+    """Return distinct seeds, at least one of them."""
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
-        raise InputError(f"{name} must be a list like [0, 1, 2], got {value!r}.")
-    found = tuple(whole_of(f"each of {name}", each, least=0) for each in value)
+        raise InputError(f"seeds must be a list like [0, 1, 2], got {value!r}.")
+    found = tuple(as_seed(each, name="each of seeds") for each in value)
     if len(set(found)) < len(found):
-        raise InputError(f"{name} must be distinct, got {list(found)}: a seed twice is one run.")
+        raise InputError(f"seeds must be distinct, got {list(found)}: a seed twice is one run.")
     return found
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import tempfile
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -15,7 +13,6 @@ from calibrant.bundle import Bundle, CalibRows, pack
 from calibrant.calibrators import AutoCalibrator, Calibrator
 from calibrant.calibrators.registry import method_named
 from calibrant.data.file_lock import alone_in
-from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError, TrainingError
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
@@ -25,7 +22,7 @@ from calibrant.reports.study_result import PointResult, StudyResult
 from calibrant.results import Evaluation
 from calibrant.study.candidate import candidates_of
 from calibrant.study.config import StudyConfig
-from calibrant.study.config_file import write_config
+from calibrant.study.config_file import config_text, write_config
 from calibrant.study.file_names import names_only, sources_of
 from calibrant.study.judging import choose, judge
 from calibrant.study.on_devices import refuse_torchrun
@@ -36,6 +33,16 @@ from calibrant.study.reference import gradient_boosting
 from calibrant.study.rows import StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.study.side_by_side import Outcome, train_all
+from calibrant.study.study_folder import (
+    BUNDLE,
+    CANDIDATE_FOLDERS,
+    check_place,
+    drafted,
+    folder_of,
+    make_room,
+    put,
+    write_json,
+)
 from calibrant.study.trained import TrainedCandidate
 from calibrant.thresholds import OperatingPoint
 
@@ -66,9 +73,10 @@ def run_study(
 
     Candidates that were trained before with the same settings and files are taken as they are, so a
     study that was killed goes on where it was, and one that only asks for another promise takes
-    seconds. What an earlier study left in `out` stays until the new one is complete. While a run is
-    at work in `out`, a second one is refused. Where a package is missing that the report is drawn
-    with, a note says so, and all else is there.
+    seconds. What an earlier study left in `out`, its settings and splits too, stays whole until the
+    new one is complete; a file of such a name that no study wrote is refused before anything is
+    trained. While a run is at work in `out`, a second one is refused. Where a package is missing
+    that the report is drawn with, a note says so, and all else is there.
 
     Parameters
     ----------
@@ -93,7 +101,7 @@ def run_study(
     ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']
     """
     refuse_torchrun()
-    folder = Path(out)
+    folder = folder_of(out)
     with alone_in(folder):
         return study_in(folder, config, progress=progress, fresh=fresh)
 
@@ -107,15 +115,15 @@ def study_in(
 ) -> StudyResult:
     """Run a study in a folder that is held (see `alone_in`); the parameters are `run_study`'s."""
     tell, started = progress or (lambda message: None), time.perf_counter()
+    config_text(config)  # a setting that cannot be saved is told before anything is trained
+    check_place(folder)
     rows = read_study_rows(config)
     asked = asked_of(config.hold, rows.classes)
     _check_actions(config, rows)
-    _make_room(folder)
-    write_config(config, folder / "study.toml")
-    _write_json(rows.in_files().to_dict(), folder / "splits.json")
+    make_room(folder)
 
     candidates = candidates_of(config, rows.files, rows.splits)
-    outcomes = train_all(rows, config, candidates, folder / "candidates", tell)
+    outcomes = train_all(rows, config, candidates, folder / CANDIDATE_FOLDERS, tell)
     _refuse_none(outcomes)
     tell("judging the candidates")
     judged = judge(rows, candidates, outcomes)
@@ -152,13 +160,13 @@ def study_in(
         notes=(*rows.notes, *_notes(config, points), *_warnings(outcomes)),
         config=config.to_dict(),
     )
-    files, result = sources_of(config), names_only(result, config, folder)
-    return _put(result, files, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
+    result = names_only(result, config, folder)
+    return _put(result, config, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
 
 
 def _put(
     result: StudyResult,
-    sources: dict[str, Path],
+    config: StudyConfig,
     folder: Path,
     rows: StudyRows,
     outcomes: Sequence[Outcome],
@@ -168,7 +176,7 @@ def _put(
     started: float,
     tell: Callable[[str], None],
 ) -> StudyResult:
-    """Pack the bundle, judge it by fresh rows where there are some, and write the report."""
+    """Pack the bundle, judge it by fresh rows where there are some, and write all files."""
     best = outcomes[result.chosen]
     assert isinstance(best, TrainedCandidate)
     scorer, part = best.scorer(), rows["calibrate"]
@@ -184,7 +192,7 @@ def _put(
             actions=result.actions,
             ood=rule,
             metrics=packed_figures(result),
-            sources=list(sources.items()),
+            sources=list(sources_of(config).items()),
             provenance=_provenance(result),
             files=files,
             calib=calib,
@@ -192,10 +200,9 @@ def _put(
         )
 
     # Nothing of an earlier study is replaced before all of the new one is made.
-    with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder) as name:
-        draft = Path(name)
+    with drafted(folder) as draft:
         tell("packing the bundle")
-        bundle = packed(draft / "bundle", {})
+        bundle = packed(draft / BUNDLE, {})
         if fresh is not None:
             from calibrant.study.truth import judged_by_truth
 
@@ -204,11 +211,11 @@ def _put(
         result = replace(result, seconds=time.perf_counter() - started)
         tell("writing the report")
         result, report = _reported(result, draft / "report.html")
-        _write_json(result.to_dict(), draft / "result.json")
-        packed(folder / "bundle", report)
-        (folder / "report.html").unlink(missing_ok=True)  # it may be that of an earlier study
-        for file in ("result.json", *report):
-            (draft / file).replace(folder / file)
+        write_json(result.to_dict(), draft / "result.json")
+        write_json(rows.in_files().to_dict(), draft / "splits.json")
+        write_config(config, draft / "study.toml")
+        packed(folder / BUNDLE, report)
+        put(draft, folder, ("study.toml", "splits.json", "result.json", *report))
     return result
 
 
@@ -222,15 +229,6 @@ def _reported(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, P
     note = f"{path.name} was not written, for {' and '.join(missing)} {are} not here: run the same "
     note += f"command where {there}; nothing is trained again."
     return replace(result, notes=(*result.notes, note)), {}
-
-
-def _make_room(folder: Path) -> None:
-    try:
-        (folder / "candidates").mkdir(exist_ok=True)
-    except OSError as error:
-        raise InputError(
-            f"--out {folder} cannot be made ({error.strerror or error}): choose another folder."
-        ) from None
 
 
 def _check_actions(config: StudyConfig, rows: StudyRows) -> None:
@@ -313,9 +311,3 @@ def _provenance(result: StudyResult) -> dict[str, Any]:
         for name, part in result.splits.items()
     }
     return {"config": told, "splits": splits, "confidence_together": told["confidence"]}
-
-
-def _write_json(content: Any, path: Path) -> None:
-    with whole_file(path, name="--out") as draft:
-        text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1)
-        draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")

@@ -1,17 +1,49 @@
-"""Columns of a table that no model can learn from, told before training and all at once."""
+"""Columns of a table that no model can read, told before training and all at once."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from calibrant.bundle.predict_columns import predict_columns
 from calibrant.data import TableEncoder
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_table"]
+__all__ = ["check_columns", "check_table"]
+
+
+def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
+    """Refuse features that have the name of a column which `calibrant predict` adds.
+
+    They could be trained on, but no file that holds them could be predicted on.
+
+    Parameters
+    ----------
+    features : names of the columns that the model reads
+    classes : the names of the classes
+    file : what errors call the table
+
+    Examples
+    --------
+    >>> check_columns(["age", "prob_yes"], ["no", "yes"], "churn.csv")
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: churn.csv: 'prob_yes' is the name of a column that calibrant
+    predict adds: rename it, or leave it out with --drop 'prob_yes'.
+    """
+    taken = [name for name in predict_columns(classes) if name in features]
+    if not taken:
+        return
+    names = " and ".join(f"'{name}'" for name in taken)
+    are, it = ("is the name of a column", "it") if len(taken) == 1 else ("are columns", "them")
+    drops = " ".join(f"--drop '{name}'" for name in taken)
+    raise InputError(
+        f"{file}: {names} {are} that calibrant predict adds: rename {it}, or leave {it} out with "
+        f"{drops}."
+    )
 
 
 def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:

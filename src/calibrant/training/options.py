@@ -10,6 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from calibrant.errors import InputError
+from calibrant.inputs import as_seed
 
 __all__ = ["ChooseBy", "Optimizer", "Precision", "Schedule", "TrainingOptions"]
 
@@ -46,7 +47,7 @@ class TrainingOptions:
         after temperature scaling: what a calibrator cannot repair later), "nll" or "f1" (macro);
         "last" keeps the last epoch, as many papers do
     compile : whether `torch.compile` makes the model faster; the first steps then take a minute
-    seed : of the order of rows and of dropout
+    seed : of the order of rows and of dropout, from 0 to 4294967295
     device : "auto", "cpu", "cuda", "cuda:1"
     devices : processes; more than one needs `torchrun` or a script that can be started again
 
@@ -85,6 +86,7 @@ class TrainingOptions:
         checked: dict[str, Any] = {name: self._whole(name, least) for name, least in _WHOLE}
         checked |= {name: self._number(name, *bounds) for name, bounds in _NUMBERS.items()}
         checked["milestones"] = _milestones(self.milestones)
+        checked["seed"] = as_seed(self.seed)
         for name, kind in _CHOICES.items():
             _choice(name, getattr(self, name), get_args(kind))
         if not isinstance(self.device, str):
@@ -123,8 +125,7 @@ class TrainingOptions:
 _OPTIONAL = ("patience", "clip")
 _TRUTHS = ("nesterov", "compile")
 _WHOLE = (
-    ("epochs", 1), ("batch_size", 1), ("accumulate", 1), ("devices", 1), ("seed", 0),
-    ("patience", 1),
+    ("epochs", 1), ("batch_size", 1), ("accumulate", 1), ("devices", 1), ("patience", 1),
 )  # fmt: skip
 _LEAST = 5e-324  # the smallest number above 0
 _ABOVE = ("be a finite number above 0", _LEAST, math.inf)

@@ -47,6 +47,28 @@ def test_scores_alone_take_no_study(cli, tmp_path):
     assert told["files"] == [str(tmp_path / "scores.csv"), str(tmp_path / "ideal.csv")]
 
 
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (("--seed", 2**32), "--seed must be a whole number of at most 4294967295"),
+        (("--out", ""), "--out is empty"),
+        (("--out", "taken"), "holds a file report.html that no study wrote"),
+    ],
+)
+def test_what_a_study_would_refuse_is_refused_before_anything_is_written(
+    cli, tmp_path, monkeypatch, words, says
+):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "taken").mkdir()
+    (tmp_path / "taken/report.html").write_text("mine")
+    result = cli("demo", *words)
+    assert result.exit_code == 2
+    assert says in result.stderr
+    assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == [
+        "taken", "taken/report.html",
+    ]  # fmt: skip
+
+
 def test_the_examples_of_the_help_work_on_it(cli, tmp_path):
     cli("demo", "--scores", "--out", tmp_path)
     assert cli("evaluate", tmp_path / "scores.csv", "--group", "channel").exit_code == 0

@@ -116,6 +116,13 @@ def test_flags_with_one_value_can_be_variables(cli, study):
     assert study.config.mc_dropout == 5
 
 
+def test_a_flag_of_training_goes_before_a_variable(cli, study):
+    variables = {"CALIBRANT_EPOCHS": "5", "CALIBRANT_BATCH_SIZE": "8"}
+    result = cli("train", *DATA, "--training", "epochs=3", env=variables)
+    assert result.exit_code == 0, result.output
+    assert study.config.training == {"epochs": 3, "batch_size": 8}
+
+
 def test_the_label_column_is_called_label_where_nothing_is_said(cli, study):
     assert cli("train", "a.csv", "--tabular").exit_code == 0
     assert study.config.label == "label"
@@ -251,6 +258,18 @@ WRONG = {
     "epochs as word": ((*DATA, "--epochs", "many"), "--epochs"),
     "patience": ((*DATA, "--patience", "long"), "patience must be a whole number"),
     "confidence": ((*DATA, "--confidence", "95"), "between 0 and 1"),
+    "epochs twice": ((*DATA, "--epochs", "1", "--training", "epochs=3"), "both set 'epochs'"),
+    "patience twice": (
+        (*DATA, "--patience", "none", "--training", "patience=3"),
+        "--patience and --training patience=... both set 'patience': set it once.",
+    ),
+    "rate twice": (
+        (*DATA, "--training", "learning_rate=1", "--learning-rate", "0.1"),
+        "--learning-rate and",
+    ),
+    "seed": ((*DATA, "--seed", str(2**32)), "seed must be a whole number of at most 4294967295"),
+    "a long seed": ((*DATA, "--seeds", "9" * 23), "at most 4294967295, got 999999"),
+    "out is empty": ((*DATA, "--out", ""), "--out is empty: name a folder"),
     "no config": (("--config", "nowhere.toml"), "nowhere.toml does not exist"),
     "column dropped from texts": ((*DATA, "--drop", "id"), "--drop"),
     "out is a file": ((*DATA, "--out", "taken"), "is a file"),

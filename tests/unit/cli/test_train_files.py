@@ -168,6 +168,19 @@ def test_overlapping_rows_are_named_and_can_be_dropped(cli, place):
     assert any("2 rows" in note for note in json.loads(dropped.stdout)["notes"])
 
 
+def test_logs_that_all_stand_in_the_golden_set_are_told_so(cli, place):
+    write("golden.csv", messages(150))
+    says = "no row of logs.csv is left to train on, for golden.csv holds all 150 of them too"
+    refused(train(cli, "--overlap", "drop"), says, place)
+
+
+def test_logs_of_no_class_are_told_so(cli, place):
+    write("logs.csv", messages(60, names=("size",)))
+    refused(
+        train(cli, "--out-of-scope", "size", golden=None), "each row has the label 'size'", place
+    )
+
+
 @pytest.mark.parametrize("flag", ["DATA", "--golden"])
 def test_a_missing_file_is_named(cli, place, flag):
     (place / ("logs.csv" if flag == "DATA" else "golden.csv")).unlink()
@@ -206,6 +219,30 @@ def test_bad_tables_are_told_in_one_sentence(cli, place, case):
     write("shop.csv", table_rows())
     tiny = ("--candidates", "ce", "--epochs", 1, "--jobs", 1, "--out", "out")
     refused(cli("train", "shop.csv", "--tabular", "--label", "sold", *tiny, *words), says, place)
+
+
+TAKEN = ["predicted", "prob_few", "decision", "acted_as", "action", "out_of_scope", "prediction_id"]
+
+
+@pytest.mark.parametrize("name", TAKEN)
+def test_a_feature_that_predict_would_write_over_is_refused(cli, place, name):
+    rows = [{name: row.pop("price"), "prob": 1, **row} for row in table_rows()]
+    write("shop.csv", rows)
+    words = ("train", "shop.csv", "--tabular", "--label", "sold", "--drop", "ticket_id")
+    tiny = ("--candidates", "ce", "--epochs", 1, "--jobs", 1, "--out", "out")
+    says = f"'{name}' is the name of a column that calibrant predict adds: rename it, or leave it"
+    refused(cli(*words, *tiny), says, place)
+
+
+def test_a_study_that_has_no_bundle_yet_is_told_so(cli, place):
+    (place / "out/candidates").mkdir(parents=True)
+    result = cli("predict", "out/bundle", "logs.csv")
+    assert (
+        "name a folder that calibrant train (at its end) or calibrant pack wrote" in result.stderr
+    )
+    (place / "out/bundle").mkdir()
+    (place / "out/bundle/manifest.json").touch()
+    assert "no manifest.json: name out/bundle." in cli("predict", "out", "logs.csv").stderr
 
 
 def test_a_column_of_numbers_and_words_is_a_category(cli, place):

@@ -1,6 +1,7 @@
 """What a loss says of itself: the same for the same loss, and another text for any other."""
 
 import functools
+import importlib
 import itertools
 import subprocess
 import sys
@@ -124,6 +125,32 @@ def test_functions_differ_by_name_options_code_defaults_and_what_they_enclose():
     assert len({describe(FunctionLoss(F.cross_entropy)), *map(describe, smoothed)}) == 3
     assert describe(FunctionLoss(outer(2.0))) == describe(FunctionLoss(outer(2.0)))
     assert describe(FunctionLoss(Callable(2.0))) == describe(FunctionLoss(Callable(2.0)))
+
+
+NAMED = "import torch\nLEVEL = {level}\ndef part(z):\n    return z{power}\n{kind}"
+FUNCTION = "def mine(z, y):\n    return LEVEL * part(z).sum()\n"
+MODULE = (
+    "class mine(torch.nn.Module):\n    def forward(self, z, y):\n        return part(z).sum()\n"
+)
+
+
+@pytest.mark.parametrize("kind", [FUNCTION, MODULE], ids=["function", "Module"])
+def test_a_change_inside_a_named_function_or_class_is_seen(tmp_path, monkeypatch, kind):
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+
+    def said(level=1, power="", kind=kind):
+        (tmp_path / "named_losses.py").write_text(NAMED.format(level=level, power=power, kind=kind))
+        monkeypatch.delitem(sys.modules, "named_losses", raising=False)
+        importlib.invalidate_caches()
+        return describe(as_loss("named_losses:mine"))
+
+    before = said()
+    assert "named_losses.mine" in before
+    assert said() == before
+    assert said(power="**2") != before  # what it calls
+    assert said(kind=kind.replace("sum", "mean")) != before
+    assert (said(level=2) == before) == (kind is MODULE)  # which does not read it
 
 
 def test_a_function_says_the_same_after_it_was_called_often():

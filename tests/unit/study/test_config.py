@@ -89,6 +89,8 @@ WRONG = {
     ),
     "hold twice": ({"hold": ["a: fpr<=0.1", "a: fpr<=0.1"]}, "hold names 'a: fpr<=0.1' twice"),
     "seed below 0": ({"seeds": (0, -1)}, "each of seeds must be a whole number of at least 0"),
+    "seed too large": ({"seed": 2**32}, "seed must be a whole number of at most 4294967295"),
+    "seeds too large": ({"seeds": (2**63,)}, "each of seeds must be a whole number of at most"),
     "seed twice": ({"seeds": (3, 3)}, "seeds must be distinct, got [3, 3]"),
     "no seed": ({"seeds": ()}, "seeds must be a list like [0, 1, 2]"),
     "jobs": ({"jobs": -1}, "jobs must be a whole number of at least 0, got -1"),

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.training import TrainingOptions
+from calibrant.training import TabularClassifier, TrainingOptions
 
 
 @pytest.mark.parametrize(
@@ -39,11 +39,29 @@ from calibrant.training import TrainingOptions
         ({"device": 3}, "device must be a name like 'cpu'"),
         ({"schedule": None}, "schedule must be one of"),
         ({"seed": -1}, "seed must be a whole number of at least 0"),
+        ({"seed": 2**32}, "seed must be a whole number of at most 4294967295, got 4294967296"),
+        ({"seed": 2**70}, "seed must be a whole number of at most 4294967295"),
     ],
 )
 def test_an_option_out_of_range_is_refused_in_one_sentence(change, sentence):
     with pytest.raises(InputError, match=sentence):
         TrainingOptions(**change)
+
+
+@pytest.mark.parametrize("seed", [0, 2**32 - 1, 2**32, 2**63 - 1, 2**70])
+def test_an_estimator_takes_a_seed_or_refuses_it_before_it_trains(seed):
+    told = []
+    model = TabularClassifier(
+        seed=seed, epochs=1, hidden=(4,), dropout=(0.0,), progress=told.append, resample="smote"
+    )
+    features = np.random.default_rng(0).normal(size=(60, 2))
+    labels = np.arange(60) % 3 == 0
+    if seed < 2**32:
+        model.fit(features, labels)
+        return
+    with pytest.raises(InputError, match="seed must be a whole number of at most 4294967295"):
+        model.fit(features, labels)
+    assert told == []
 
 
 def test_numbers_of_numpy_become_plain_ones():

@@ -1,0 +1,160 @@
+"""The folder of a study: what is refused before any training, and what stays until the end."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tests.unit.study.runs import table_config
+
+from calibrant.errors import InputError, TrainingError
+from calibrant.study import run_study
+from calibrant.study.demo import run_demo
+from calibrant.study.study_folder import check_place, drafted, folder_of
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("folder")
+    config = table_config(folder, training={"epochs": 1})
+    run_study(config, folder / "run")
+    return config, folder / "run"
+
+
+def content(folder):
+    files = [path for path in folder.rglob("*") if path.is_file()]
+    return {
+        str(path.relative_to(folder)): path.read_bytes()
+        for path in files
+        if path.relative_to(folder).parts[0] != "candidates"
+    }
+
+
+def test_a_study_that_fails_leaves_the_one_before_whole(study):
+    config, folder = study
+    before = content(folder)
+    assert {"study.toml", "splits.json", "result.json", "report.html"} < set(before)
+    wild = replace(config, seed=3, training={"epochs": 1, "learning_rate": 1e30})
+    with pytest.raises(TrainingError):
+        run_study(wild, folder)
+    assert content(folder) == before
+
+
+def test_an_interrupted_study_leaves_the_one_before_whole(study, monkeypatch):
+    config, folder = study
+    before = content(folder)
+
+    def interrupted(*args, **options):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("calibrant.study.study.gradient_boosting", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run_study(replace(config, seed=4), folder)
+    assert content(folder) == before
+
+
+def test_a_complete_study_replaces_all_of_the_one_before(study, tmp_path):
+    config, folder = study
+    shutil.copytree(folder, tmp_path / "run")
+    before = content(tmp_path / "run")
+    run_study(replace(config, seed=5), tmp_path / "run")
+    after = content(tmp_path / "run")
+    assert set(after) == set(before)
+    changed = ("study.toml", "splits.json", "result.json", "report.html", "bundle/manifest.json")
+    assert all(after[name] != before[name] for name in changed)
+
+
+def test_what_a_study_left_may_be_replaced_and_so_may_settings_that_a_person_wrote(study, tmp_path):
+    check_place(study[1])
+    (tmp_path / "study.toml").write_text('# mine\ndata = "a.csv"\nseeds = [1]\n')
+    check_place(tmp_path)
+
+
+FOREIGN = {
+    "notes": ("study.toml", "my notes", "holds a file study.toml that no study wrote"),
+    "other settings": ("study.toml", "[tool.ruff]\n", "study.toml that no study wrote"),
+    "other page": ("report.html", "<html>mine</html>", "report.html that no study wrote"),
+    "other json": ("result.json", '{"mine": 1}', "result.json that no study wrote"),
+    "no json": ("splits.json", "mine", "splits.json that no study wrote"),
+    "a list": ("splits.json", "[1, 2]", "splits.json that no study wrote"),
+    "in the bundle": ("bundle/x.txt", "x", "files that are not a bundle"),
+    "candidates": ("candidates", "x", "candidates is a file there, not a folder"),
+    "a folder": ("result.json/x", "x", "result.json is a folder there"),
+}
+
+
+@pytest.mark.parametrize("case", FOREIGN)
+@pytest.mark.parametrize("which", ["study", "demo"])
+def test_a_file_that_is_not_ours_is_refused_before_any_work(study, tmp_path, case, which):
+    name, text, says = FOREIGN[case]
+    (tmp_path / name).parent.mkdir(exist_ok=True)
+    (tmp_path / name).write_text(text)
+    told = []
+    run = run_demo if which == "demo" else partial(run_study, study[0])
+    with pytest.raises(InputError, match=says):
+        run(tmp_path, progress=told.append)
+    assert told == []
+    assert [path.read_text() for path in tmp_path.rglob("*") if path.is_file()] == [text]
+
+
+def test_something_beside_the_bundle_in_its_folder_is_refused_before_any_work(study, tmp_path):
+    shutil.copytree(study[1], tmp_path / "run")
+    (tmp_path / "run/bundle/notes.txt").write_text("mine")
+    before = content(tmp_path / "run")
+    with pytest.raises(InputError, match=r"also holds 'notes\.txt', which is not the bundle's"):
+        run_study(replace(study[0], seed=6), tmp_path / "run")
+    assert content(tmp_path / "run") == before
+
+
+def test_a_setting_that_no_file_can_hold_is_refused_before_any_work(study, tmp_path):
+    odd = replace(study[0])
+    object.__setattr__(odd, "training", {"epochs": 1, "clip": 1 + 2j})
+    told = []
+    with pytest.raises(InputError, match="a setting must be text, a number"):
+        run_study(odd, tmp_path / "run", progress=told.append)
+    assert told == []
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_full_disk_names_the_folder_that_was_asked_for(study, monkeypatch):
+    def full(*args, **options):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    config, folder = study
+    before = content(folder)
+    monkeypatch.setattr("calibrant.reports.html_report.rendered", full)
+    monkeypatch.setattr("calibrant.reports.study_report.rendered", full)
+    with pytest.raises(InputError, match=r"^--out .*/run cannot be written: No space left"):
+        run_study(config, folder)
+    assert content(folder) == before
+
+
+def test_an_error_about_a_draft_names_the_file_to_be(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("runs").mkdir()
+    with pytest.raises(InputError, match=r"^--out runs/report\.html cannot"), _drafted() as draft:
+        raise InputError(f"--out {draft / 'report.html'} cannot be written: make room.")
+    assert os.listdir("runs") == []
+
+
+def _drafted():
+    return drafted(Path("runs"))
+
+
+def test_an_error_about_something_else_stays_as_it_is(tmp_path):
+    with pytest.raises(InputError, match=r"^tickets\.csv is empty\.$"), drafted(tmp_path):
+        raise InputError("tickets.csv is empty.")
+
+
+@pytest.mark.parametrize("out", ["", "  "])
+def test_an_empty_path_is_refused_and_the_current_folder_is_a_dot(out, study):
+    with pytest.raises(InputError, match="--out is empty"):
+        run_study(study[0], out)
+    with pytest.raises(InputError, match="--out is empty"):
+        run_demo(out)
+    assert folder_of(".") == Path()

@@ -66,8 +66,8 @@ class Calibration:
         return self.calibrator.method
 
     def same_as(self, other: Calibration) -> bool:
-        """Whether both give the same probabilities for the same scores."""
-        return self.to_dict() == other.to_dict()
+        """Whether both give the same probabilities for the same scores, whatever taught them."""
+        return bool(_without_rows(self.to_dict()) == _without_rows(other.to_dict()))
 
     def logits(self, probs: FloatArray) -> FloatArray:
         """Turn a model's probabilities into logits, where a 0 means what it meant when fitting."""
@@ -87,6 +87,15 @@ class Calibration:
                 "or the scores are far from those it was fitted on."
             )
         return np.maximum(found, LEAST_LOG_PROB)
+
+
+def _without_rows(saved: Any) -> Any:
+    """Return a saved calibrator without what it and its members remember of their rows."""
+    if isinstance(saved, list):
+        return [_without_rows(each) for each in saved]
+    if not isinstance(saved, dict):
+        return saved
+    return {key: _without_rows(value) for key, value in saved.items() if key != "fitted_on"}
 
 
 def _zero_as(saved: Mapping[str, Any]) -> float:

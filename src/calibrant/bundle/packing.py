@@ -23,6 +23,7 @@ from calibrant.bundle.loading import assembled, load_bundle
 from calibrant.bundle.manifest import FORMAT, as_json, write_manifest
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import places_of
+from calibrant.bundle.unseen_rows import check_unseen
 from calibrant.calibrators import Calibrator
 from calibrant.distribution import own_version
 from calibrant.errors import InputError
@@ -117,6 +118,7 @@ def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
     extra = _extra(calib, len(names))
     content["files"] = dict.fromkeys(extra, "")  # the card says what is there
     bundle = assembled(content, Path(folder), scorer)
+    check_unseen(calibration, chosen, calib)
     _check_files(files or {})
     text = card_of(bundle, card or {})
     with whole_folder(folder, force=force, name=name) as draft:

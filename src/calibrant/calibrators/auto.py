@@ -226,6 +226,13 @@ class AutoCalibrator(Calibrator):
             )
         return [Identity(), *(c for c in named if not isinstance(c, Identity))]
 
+    def _remember(self, rows: Rows) -> None:
+        """The chosen calibrator does."""
+
+    def has_seen_rows(self, rows: Rows) -> bool:
+        """Ask the chosen calibrator, which was fitted on all rows."""
+        return self.chosen_.has_seen_rows(rows)
+
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         return self.chosen_._log_probs(logits)
 

@@ -13,6 +13,7 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from calibrant.calibrators.blas import one_blas_thread
+from calibrant.calibrators.fitted_rows import FittedRows
 from calibrant.calibrators.registry import method_named
 from calibrant.calibrators.rows import Array, Rows, calibration_rows
 from calibrant.class_columns import in_class_order
@@ -45,7 +46,7 @@ class Calibrator(BaseEstimator, ABC):
 
     A method is a subclass with a `method` name, the facts below, `_learn` and `_log_probs`.
     What it learns are attributes named in `learned`, each with a trailing underscore; they are all
-    that `to_dict` has to save.
+    that `to_dict` has to save, beside `fitted_on_`, by which it knows its rows again.
 
     It depends on logits only through the probabilities they mean: a constant added to a row
     changes nothing, so log-probabilities are as good as logits. Probabilities themselves are not;
@@ -69,6 +70,7 @@ class Calibrator(BaseEstimator, ABC):
     fewest_rows: ClassVar[int] = 2
 
     classes_: NDArray[Any]
+    fitted_on_: FittedRows
 
     def fit(
         self,
@@ -99,6 +101,8 @@ class Calibrator(BaseEstimator, ABC):
             self.classes_ = _class_array(rows.classes)
             with one_blas_thread():
                 self._learn(rows)
+            self.__dict__.pop("fitted_on_", None)  # of rows that an earlier fit was about
+            self._remember(rows)
         except BaseException:
             self.__dict__ = before  # a fit that fails leaves what was learned before
             raise
@@ -135,6 +139,26 @@ class Calibrator(BaseEstimator, ABC):
 
         return Chain([self, second])
 
+    def has_seen(self, logits: Any, labels: Any, *, classes: Sequence[Any] | None = None) -> bool:
+        """Say whether it was fitted on these labelled rows, or on so many that it is no chance.
+
+        A calibrator that was saved by a version that did not remember rows says no, and so does one
+        whose rows were scored anew since; `fitted_rows.FittedRows` says what can be told.
+
+        Parameters
+        ----------
+        logits : what the calibrator takes, not what it gives
+        labels : n labels
+        classes : the names behind the columns; without it those of the fit
+        """
+        self._check_fitted()
+        names = self.classes_.tolist() if classes is None else classes
+        return self.has_seen_rows(calibration_rows(logits, labels, classes=names))
+
+    def has_seen_rows(self, rows: Rows) -> bool:
+        """Say the same of rows that were checked before, with classes in the order of the fit."""
+        return hasattr(self, "fitted_on_") and self.fitted_on_.shares(rows)
+
     @property
     def n_classes(self) -> int:
         """Number of classes this calibrator was fitted on."""
@@ -150,6 +174,7 @@ class Calibrator(BaseEstimator, ABC):
             "classes": self.classes_.tolist(),
             "params": self._params(),
             "settings": self._settings(),
+            **({"fitted_on": self.fitted_on_.to_dict()} if hasattr(self, "fitted_on_") else {}),
         }
 
     @classmethod
@@ -166,6 +191,8 @@ class Calibrator(BaseEstimator, ABC):
             made = found(**saved.get("settings", {}))
             made.classes_ = _class_array(classes)
             made._restore(params)
+            if "fitted_on" in saved:  # not in older files
+                made.fitted_on_ = FittedRows.from_dict(saved["fitted_on"])
             made._check_fitted()
             made._check_learned()
             made._check_answers()
@@ -186,6 +213,10 @@ class Calibrator(BaseEstimator, ABC):
 
         With two classes the answer is (n, 2): both logarithms, so that neither is lost to rounding.
         """
+
+    def _remember(self, rows: Rows) -> None:
+        """Keep what is needed to know these rows again."""
+        self.fitted_on_ = FittedRows.of(rows)
 
     def _params(self) -> dict[str, Any]:
         return {name: plain(getattr(self, f"{name}_")) for name in self.learned}

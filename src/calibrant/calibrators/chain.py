@@ -123,9 +123,19 @@ class Chain(Calibrator):
         fitted: list[Calibrator] = []
         for step in self.steps:
             fitted.append(clone(step).fit_rows(rows))
-            logits = _passed_on(fitted[-1]._log_probs(rows.canonical))
-            rows = Rows(logits, rows.labels, rows.weights, rows.classes)
+            rows = _after(fitted[-1], rows)
         self._fitted = fitted
+
+    def _remember(self, rows: Rows) -> None:
+        """The members do, each what reached it."""
+
+    def has_seen_rows(self, rows: Rows) -> bool:
+        """Say whether any member was fitted on what the ones before it make of these rows."""
+        for step in self.steps_:
+            if step.has_seen_rows(rows):
+                return True
+            rows = _after(step, rows)
+        return False
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         for step in self.steps_:
@@ -145,6 +155,12 @@ class Chain(Calibrator):
 
     def _settings(self) -> dict[str, Any]:
         return {}
+
+
+def _after(step: Calibrator, rows: Rows) -> Rows:
+    """Return rows with the logits that a step passes on."""
+    logits = _passed_on(step._log_probs(rows.canonical))
+    return Rows(logits, rows.labels, rows.weights, rows.classes)
 
 
 def _passed_on(log_probs: FloatArray) -> FloatArray:

@@ -75,6 +75,9 @@ class FocalRecovery(SoftmaxCalibrator):
     def _learn(self, rows: Rows) -> None:
         self.gamma_ = checked_gamma(self.gamma)
 
+    def _remember(self, rows: Rows) -> None:
+        """Keep nothing of rows that taught nothing but the classes."""
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return log_recovered(log_probs, self.gamma_)
 

@@ -29,5 +29,8 @@ class Identity(SoftmaxCalibrator):
     def _learn(self, rows: Rows) -> None:
         """Learn nothing but the classes."""
 
+    def _remember(self, rows: Rows) -> None:
+        """Keep nothing of rows that taught nothing."""
+
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return log_probs

@@ -79,6 +79,11 @@ class PriorCorrection(SoftmaxCalibrator):
         counts = rows.counts / rows.total
         self.target_ = counts if self.target is None else as_prior(self.target, rows.k, "target")
 
+    def _remember(self, rows: Rows) -> None:
+        """Keep rows in mind only if the target was learned from their labels."""
+        if self.target is None:
+            super()._remember(rows)
+
     def _check_learned(self) -> None:
         for name, prior in (("source", self.source_), ("target", self.target_)):
             as_prior(prior, len(self.classes_), name)

@@ -57,7 +57,8 @@ def check_rows(
 ) -> Checked:
     """Judge every promise by labelled rows, which are read whole.
 
-    Rows that chose the point are refused: on those it holds by construction.
+    Rows that chose the point are refused: on those it holds by construction. So are rows that its
+    calibrator was fitted on, whose scores know their labels.
 
     Parameters
     ----------
@@ -72,6 +73,11 @@ def check_rows(
         raise SplitMisuse(
             f"--check needs rows that did not choose the point, but {loaded.path} was chosen on "
             f"these very rows of {files[0]}: give later labelled rows."
+        )
+    if read.seen:
+        raise SplitMisuse(
+            f"--check needs rows that the calibrator was not fitted on, but that of {loaded.path} "
+            f"was fitted on those of {files[0]}, or on some of them: give later labelled rows."
         )
     rows = in_classes_of(read, loaded.classes, files=(str(files[0]), str(loaded.path)))
     points = loaded.points

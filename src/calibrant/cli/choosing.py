@@ -45,7 +45,8 @@ class Choice:
     files : labelled score files
     asked : what is to be held and made best
     calibrator : the file of a calibrator that the scores go through first
-    fitted_here : whether that was fitted on these rows
+    fitted_here : whether that was fitted on these rows; a calibrator that remembers its rows
+        knows this by itself
     candidates : among how many models this one was chosen on these rows
     positive, label : about the columns
     seed : of the random order of tied rows
@@ -113,6 +114,7 @@ def choose(choice: Choice) -> Found:
         for name in choice.asked.named:
             _check_class(name, rows.classes, choice.files[0], flag=f"--hold '{name}: ...'")
         check_largest(choice.largest_weight, rows.weights, name=LARGEST)
+        rows = _told_if_seen(rows, choice)
         interruption.check()
         result: Result | TargetUnreachable
         try:
@@ -123,11 +125,23 @@ def choose(choice: Choice) -> Found:
     return Found(result, rows, choice.asked, saved, lone)
 
 
+def _told_if_seen(rows: PointRows, choice: Choice) -> PointRows:
+    """Add a note where the calibrator knows rows that nobody said it was fitted on."""
+    if not rows.seen or choice.fitted_here:
+        return rows
+    note = (
+        f"the calibrator of {choice.calibrator} knows these rows: it was fitted on them, or on "
+        "some of them, which counts as --fitted-here"
+    )
+    return replace(rows, notes=(*rows.notes, note))
+
+
 def _selected(
     choice: Choice, rows: PointRows, of: str | None, calibration: Calibration | None
 ) -> Result:
     asked = choice.asked
-    fitted = calibration.calibrator if choice.fitted_here and calibration is not None else None
+    here = choice.fitted_here or rows.seen
+    fitted = calibration.calibrator if here and calibration is not None else None
     options: dict[str, Any] = {
         **rows.scores,
         "confidence": asked.confidence,

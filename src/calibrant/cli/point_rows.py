@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from hashlib import blake2b
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from calibrant.data.score_classes import class_order
 from calibrant.data.score_columns import Ask, Layout, layout_of
 from calibrant.data.score_files import open_source
 from calibrant.errors import InputError
+from calibrant.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
@@ -42,6 +42,14 @@ class Calibration:
     def order(self, classes: Sequence[str], *, file: str) -> list[int]:
         """Return where its classes stand among those of a file."""
         return class_order(classes, self.classes, files=(file, str(self.path)))
+
+    def has_seen(self, logits: Floats, codes: NDArray[np.int64], order: Sequence[int]) -> bool:
+        """Whether it was fitted on these rows: logits (n, K) whose columns `order` names."""
+        from calibrant.calibrators.rows import Rows
+
+        names = tuple(self.calibrator.classes_.tolist())
+        rows = Rows(logits[:, order], np.argsort(order)[codes], None, names)
+        return self.calibrator.has_seen_rows(rows)
 
     def log_probs(self, logits: Floats, order: Sequence[int], *, first: int = 0) -> Floats:
         """Calibrate logits (n, K) whose columns `order` names; the columns stay where they are.
@@ -77,6 +85,7 @@ class PointRows:
     weights : (n,) or None
     classes : class names
     notes : sentences that a user should be told
+    seen : whether the calibrator that the scores went through was fitted on these rows
     """
 
     codes: NDArray[np.int64]
@@ -84,6 +93,7 @@ class PointRows:
     weights: NDArray[np.float64] | None
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
+    seen: bool = False
 
     @property
     def labels(self) -> NDArray[np.str_]:
@@ -93,10 +103,7 @@ class PointRows:
     @property
     def fingerprint(self) -> str:
         """A short text that differs for other rows: labels and scores, in their order."""
-        digest = blake2b(repr(self.classes).encode(), digest_size=16)
-        for array in (self.codes, *self.scores.values()):
-            digest.update(np.ascontiguousarray(array).data)
-        return f"blake2b:{digest.hexdigest()}"
+        return fingerprint(self.codes, *self.scores.values(), named=repr(self.classes))
 
 
 def columns_of(files: Sequence[Path], *, label: str) -> Layout:
@@ -123,11 +130,13 @@ def rows_of_scores(
     """
     wanted = kind == "logit" or calibration is not None
     read = read_scores(list(files), logits=wanted, **columns)
-    notes = read.notes
+    notes, seen = read.notes, False
     if calibration is None:
         found = {"logits": read.logits} if read.logits is not None else {"probs": read.probs}
     else:
-        found = {"logits": _calibrated(read, calibration, str(files[0]), kind=kind)}
+        own_logits, order = _in_order(read, calibration, str(files[0]), kind=kind)
+        found = {"logits": calibration.log_probs(own_logits, order)}
+        seen = calibration.has_seen(own_logits, read.labels, order)
         if read.floored:  # what 0 means was settled when the calibrator was fitted
             own = floor_note(read.floored, read.zero_as)
             fitted = floor_note(read.floored, calibration.zero_as)
@@ -137,7 +146,7 @@ def rows_of_scores(
             f"the scores went through the calibrator {calibration.calibrator.method} first; the "
             "point file keeps it, and decide applies it",
         )
-    return PointRows(read.labels, found, read.weights, read.classes, notes)
+    return PointRows(read.labels, found, read.weights, read.classes, notes, seen)
 
 
 def in_classes_of(rows: PointRows, classes: Sequence[Any], *, files: tuple[str, str]) -> PointRows:
@@ -153,7 +162,10 @@ def in_classes_of(rows: PointRows, classes: Sequence[Any], *, files: tuple[str, 
     return replace(rows, codes=codes, scores={kind: array}, classes=names)
 
 
-def _calibrated(read: Scores, calibration: Calibration, file: str, *, kind: str) -> Floats:
+def _in_order(
+    read: Scores, calibration: Calibration, file: str, *, kind: str
+) -> tuple[Floats, list[int]]:
+    """Return the logits (n, K) that a calibrator takes, and where its classes stand in them."""
     assert read.logits is not None  # they were asked for
     order = calibration.order(read.classes, file=file)
     logits = read.logits
@@ -161,4 +173,4 @@ def _calibrated(read: Scores, calibration: Calibration, file: str, *, kind: str)
         logits = raised(logits, calibration.zero_as)
     if logits.ndim == 1:
         logits = np.column_stack([-0.5 * logits, 0.5 * logits])
-    return calibration.log_probs(logits, order)
+    return logits, order

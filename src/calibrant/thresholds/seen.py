@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from numbers import Integral
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from calibrant.errors import InputError
 
@@ -23,7 +23,8 @@ class Seen:
     allowed error. Fitted on them, there is no such price, and the promise is withheld; a calibrator
     that cannot change the order of rows (two classes, `keeps_ranking`) does no harm.
 
-    Bare arrays cannot tell what they were made from: this is taken on trust.
+    Bare arrays cannot tell what they were made from: this is taken on trust. A calibrator can be
+    asked whether it was fitted on these rows, with `told_by`.
 
     Parameters
     ----------
@@ -52,6 +53,32 @@ class Seen:
                 f"calibrator must be the fitted calibrator, got {self.calibrator!r}: fit it first, "
                 "or leave it out where it was fitted on other rows."
             )
+
+    @classmethod
+    def told_by(
+        cls, calibrator: Calibrator, logits: Any, labels: Any, *, candidates: int = 1
+    ) -> Self:
+        """Ask a calibrator whether it was fitted on these rows, or on some of them.
+
+        Parameters
+        ----------
+        calibrator : the fitted calibrator that made the scores
+        logits : of these rows, as they went into it
+        labels : their labels
+        candidates : among how many models these scores were chosen by these labels
+
+        Examples
+        --------
+        >>> import numpy as np
+        >>> from calibrant.calibrators import TemperatureScaling
+        >>> logits, labels = np.random.default_rng(0).normal(size=200), np.arange(200) % 2
+        >>> fitted = TemperatureScaling().fit(logits[:100], labels[:100])
+        >>> Seen.told_by(fitted, logits[:100], labels[:100]).calibrator is fitted
+        True
+        >>> Seen.told_by(fitted, logits[100:], labels[100:]) == Seen()
+        True
+        """
+        return cls(candidates, calibrator if calibrator.has_seen(logits, labels) else None)
 
     @property
     def changed_scores(self) -> bool:

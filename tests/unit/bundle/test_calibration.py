@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from tests.unit.bundle.parts import temperature
+from tests.unit.bundle.parts import rows, temperature
 
 from calibrant.bundle.calibration import LEAST_LOG_PROB, Calibration
+from calibrant.calibrators import TemperatureScaling, VectorScaling
 from calibrant.errors import InputError
 
 
@@ -30,6 +31,20 @@ def test_another_temperature_and_another_zero_are_not_the_same():
     assert not temperature().same_as(temperature(1.5))
     assert not temperature().same_as(temperature(zero_as=0.02))
     assert not temperature().same_as(temperature(classes=("defect", "other", "parts")))
+
+
+def test_what_a_calibrator_remembers_of_its_rows_stays_with_it():
+    logits, labels = rows(), np.arange(200) % 3
+    chain = TemperatureScaling().then(VectorScaling()).fit(logits, labels)
+    made = Calibration(chain, 1e-12)
+    again = Calibration.from_dict(made.to_dict())
+    assert again.calibrator.has_seen(logits, labels)
+    bare = made.to_dict()
+    for step in bare["params"]["steps"]:
+        del step["fitted_on"]
+    older = Calibration.from_dict(bare)
+    assert not older.calibrator.has_seen(logits, labels)
+    assert older.same_as(made)  # the same probabilities, whatever taught them
 
 
 def test_the_logarithm_of_zero_is_a_number():

@@ -226,6 +226,7 @@ def test_the_saved_form_by_hand():
         "classes": ["no", "yes"],
         "params": {"temperature": calibrator.temperature_},
         "settings": {"highest": 50.0},
+        "fitted_on": calibrator.fitted_on_.to_dict(),
     }
 
 

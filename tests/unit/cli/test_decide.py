@@ -273,6 +273,17 @@ def test_the_rows_that_chose_the_point_may_not_check_it(cli, point, example):
     assert json.loads(as_json.stdout)["error"]["kind"] == "split_misuse"
 
 
+def test_the_rows_of_the_calibrator_may_not_check_the_point(cli, point, later, tmp_path):
+    calibrator = tmp_path / "c.json"
+    cli("calibrate", later, "-o", calibrator, "--method", "vector")
+    path = point(*HOLD, "--calibrator", calibrator)
+    assert json.loads(path.read_text(encoding="utf-8"))["guarantee"] is not None
+    assert cli("decide", later, "--point", path).exit_code == 0
+    result = cli("decide", later, "--point", path, "--check")
+    assert result.exit_code == 2
+    assert "--check needs rows that the calibrator was not fitted on" in result.stderr
+
+
 def test_a_check_needs_labels(cli, point, later, tmp_path):
     table = pacsv.read_csv(later)
     bare = table.drop_columns(["label"])

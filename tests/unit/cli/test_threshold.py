@@ -347,7 +347,69 @@ def test_a_calibrator_that_was_fitted_here(cli, run, example, two, tmp_path):
     withheld = run(example, *HOLD, *words)
     assert withheld["guarantee"] is None
     assert "fitted on these very rows" in withheld["why"]
+    assert not any("knows these rows" in note for note in withheld["notes"])  # it was said
+
+
+def in_other_files(example, folder):
+    """Return files with these rows: shuffled, turned, a part, among others, in single precision."""
+    table = pacsv.read_csv(example)
+    order = np.random.default_rng(0).permutation(len(table))
+    shuffled = table.take(order)
+    names = table.column_names
+    short = {name: pa.float32() for name in names if name.startswith("prob_")}
+    kinds = [pa.field(f.name, short.get(f.name, f.type)) for f in table.schema]
+    (folder / "in").mkdir(exist_ok=True)
+    made = {
+        "shuffled.csv": shuffled,
+        "turned.csv": table.select(names[::-1]),
+        "part.csv": shuffled.slice(0, 700),
+        "with_others.csv": pa.concat_tables([
+            table, pacsv.read_csv(write_example(folder / "in" / "more.csv", n=2000, seed=5))
+        ]),
+        "short.parquet": shuffled.cast(pa.schema(kinds), safe=False),
+    }  # fmt: skip
+    for name, rows in made.items():
+        write = pq.write_table if name.endswith("parquet") else pacsv.write_csv
+        write(rows, folder / "in" / name)
+    return [folder / "in" / name for name in made]
+
+
+@pytest.mark.parametrize("method", ["histogram", "vector", "auto", "temperature"])
+def test_a_calibrator_knows_the_rows_it_was_fitted_on(cli, run, example, tmp_path, method):
+    calibrator = tmp_path / "c.json"
+    cli("calibrate", example, "-o", calibrator, "--method", method)
+    words = ("--hold", "item_defective: precision>=0.7", "--calibrator", calibrator)
+    for file in (example, *in_other_files(example, tmp_path)):
+        found = run(file, *words)
+        assert found["guarantee"] is None, file
+        assert f"{strict(calibrator.read_text())['method']} was fitted on these" in found["why"]
+        assert any(f"the calibrator of {calibrator} knows these" in n for n in found["notes"])
+    others = write_example(tmp_path / "in" / "others.csv", n=2000, seed=6)
+    found = run(others, *words)
+    assert found["guarantee"] is not None
+    assert not any("knows these rows" in note for note in found["notes"])
+
+
+def test_a_calibrator_that_keeps_the_order_may_know_its_rows(cli, run, two, tmp_path):
+    calibrator = tmp_path / "c.json"
+    words = ("--hold", "spam: precision>=0.8", "--calibrator", calibrator)
+    for method, kept in (("temperature", True), ("histogram", False), ("identity", True)):
+        cli("calibrate", two, "-o", calibrator, "--method", method)
+        found = run(two, *words)
+        assert (found["guarantee"] is not None) == kept, method
+        noted = any("knows these rows" in note for note in found["notes"])
+        assert noted == (method != "identity")  # which has learned nothing
+
+
+def test_a_calibrator_of_an_older_version_knows_nothing(cli, run, example, tmp_path):
+    calibrator = tmp_path / "c.json"
+    cli("calibrate", example, "-o", calibrator, "--method", "vector")
+    saved = strict(calibrator.read_text(encoding="utf-8"))
+    del saved["fitted_on"]
+    calibrator.write_text(json.dumps(saved), encoding="utf-8")
     assert run(example, *HOLD, "--calibrator", calibrator)["guarantee"] is not None
+    fitted_here = run(example, *HOLD, "--calibrator", calibrator, "--fitted-here")
+    assert fitted_here["guarantee"] is None
 
 
 def test_a_calibrator_finds_its_classes_by_name(cli, run, example, tmp_path):

@@ -19,6 +19,7 @@ __all__ = [
     "TargetUnreachable",
     "TrainingError",
     "UnknownBundle",
+    "UnknownClass",
     "VersionConflict",
 ]
 
@@ -215,6 +216,31 @@ class UnknownBundle(StoreError):
     """A prediction names a bundle that is not on record: record the bundle, then write again."""
 
     kind = "store_unknown_bundle"
+
+
+class UnknownClass(InputError):
+    """A label is no class of the bundle that made its prediction: a slip, or another class.
+
+    Parameters
+    ----------
+    finding : what is wrong with the label, without the remedy and without a full stop
+    id : of the label
+
+    Examples
+    --------
+    >>> print(UnknownClass("'yess' is no class", "label-1"))
+    'yess' is no class: correct it, or list the id of the label in `other`.
+    """
+
+    kind = "unknown_class"
+
+    def __init__(self, finding: str, id: str) -> None:
+        self.finding, self.id = finding, id
+        super().__init__(f"{finding}: correct it, or list the id of the label in `other`.")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Be copied and pickled by what it was made of."""
+        return type(self), (self.finding, self.id)
 
 
 class ServiceError(CalibrantError):

@@ -250,6 +250,19 @@ def test_predictions_of_any_class(visit, tmp_path):
     assert reading(page).endswith("no prediction is accepted.")
 
 
+def test_a_point_that_acts_on_every_row_has_no_band_for_what_is_settled(visit, tmp_path):
+    point = select(NAMED, PROBS, classes=list(CLASSES), hold=precision >= 0.1)
+    assert point.act(PROBS).all()
+    page = visit(url=page_of(tmp_path, point))
+    bands = {name: page.locator(f"#band-{name}-0") for name in ("precision", "recall", "coverage")}
+    assert bands["recall"].inner_text() == bands["coverage"].inner_text() == "by definition"
+    assert " to " in bands["precision"].inner_text()
+    slider = page.locator("#slider-0")
+    slider.focus()
+    slider.press("ArrowRight")
+    assert " to " in bands["recall"].inner_text()
+
+
 def test_saturated_scores_are_read_in_log_odds(visit, tmp_path):
     rng = np.random.default_rng(0)
     logits = rng.normal(0, 60, 2000)

@@ -85,6 +85,24 @@ class CalibRows:
             whole.update(array.astype(f"<{_ARRAYS[name]}8", copy=False).tobytes())
         return whole.hexdigest()
 
+    @cached_property
+    def unordered_hash(self) -> str:
+        """The SHA-256 of logits and true classes, the same in whatever order the rows come.
+
+        Weights do not count: the same labels say the same, however they are weighted.
+
+        Examples
+        --------
+        >>> rows = CalibRows([[2.0, 0.0], [0.5, 1.5]], [0, 1])
+        >>> rows.unordered_hash == CalibRows([[0.5, 1.5], [2.0, 0.0]], [1, 0]).unordered_hash
+        True
+        """
+        table = np.column_stack([self.logits, self.codes]).astype("<f8") + 0.0  # no -0.0
+        rows = np.sort(table.view(f"V{table.itemsize * table.shape[1]}"), axis=0)
+        whole = hashlib.sha256(f"unordered calib rows {self.logits.shape}".encode("ascii"))
+        whole.update(rows.tobytes())
+        return whole.hexdigest()
+
     def to_bytes(self) -> bytes:
         """Return the file: numpy's own format, and for the same rows always the same bytes."""
         out = io.BytesIO()

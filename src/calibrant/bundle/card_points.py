@@ -101,6 +101,8 @@ def _rates(point: OperatingPoint) -> Iterator[str]:
             continue
         span = rate.interval
         ends = "" if span is None else f" ({span.low:.3f} to {span.high:.3f})"
+        if span is not None and point.settles(name):
+            ends = " by definition"
         yield f"{name} {rate.value:.3f}{ends}"
 
 

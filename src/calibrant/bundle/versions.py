@@ -80,6 +80,11 @@ class Versions:
     def __init__(self, folder: str | os.PathLike[str]) -> None:
         self._folder = Path(folder)
 
+    @property
+    def place(self) -> Path:
+        """The folder that keeps them, which need not be there yet."""
+        return _place(self._resolved())
+
     def all(self) -> list[Version]:
         """Return every version, the newest first; nothing is written and no lock is needed."""
         folder = self._resolved()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import asdict
 from datetime import UTC, datetime
@@ -22,6 +23,8 @@ __all__ = ["check", "export", "forget", "prune"]
 NAME = "store"
 HELP = "Look after the predictions on record: check, export, forget and prune them."
 EXAMPLE = "calibrant store export -o predictions.parquet"
+_SHOWN = 5
+"""Labels that are named."""
 
 
 def export(
@@ -49,21 +52,28 @@ def export(
 ) -> None:
     """Write predictions with their labels and outcomes to a parquet file.
 
-    With --labelled, calibrant evaluate reads the file as it is.
+    With --labelled, calibrant evaluate reads the file as it is: rows whose label is no class of
+    their bundle are left out and counted.
     """
     need_store()
     from calibrant.store.export import check_export
 
     start, end = moment_of(since, flag="--since"), moment_of(until, flag="--until")
     check_export(out, start, end, name="-o")
+    left: Counter[str] = Counter()
     with open_store(db) as store:
-        rows = store.export(out, since=start, until=end, use_case=use_case, labelled=labelled)
+        rows = store.export(
+            out, since=start, until=end, use_case=use_case, labelled=labelled, left_out=left
+        )
     if json:
-        print_json({"schema": 1, "n": rows, "out": str(out)})
+        more = {"left_out": dict(left)} if labelled else {}
+        print_json({"schema": 1, "n": rows, "out": str(out), **more})
         return
     from calibrant.reports.words import counted
 
     say(f"{counted(rows, 'prediction')} in {out}")
+    if left:
+        say(_left_out(left))
 
 
 def forget(
@@ -138,6 +148,19 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "prune": (prune, "calibrant store prune --older-than 90d"),
 }
 """The sub-commands, each with its example."""
+
+
+def _left_out(labels: Counter[str]) -> str:
+    """Say which labels are no class of their bundle, the most frequent first."""
+    from calibrant.reports.words import counted, quoted
+
+    named = ", ".join(f"{quoted(label)} ({n:,})" for label, n in labels.most_common(_SHOWN))
+    more = f" and {counted(len(labels) - _SHOWN, 'other')}" if len(labels) > _SHOWN else ""
+    one = labels.total() == 1
+    return (
+        f"{counted(labels.total(), 'more prediction')} {'is' if one else 'are'} left out: "
+        f"{'its' if one else 'their'} label is no class of the bundle: {named}{more}."
+    )
 
 
 def _counts(erased: Erased) -> str:

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calibrant.data import redaction_patterns as like
+from calibrant.data.redaction_signs import has_odd_signs, plain_signs, replaced
 from calibrant.data.table_columns import is_missing
 from calibrant.errors import InputError
 
@@ -38,10 +39,13 @@ def redact(texts: Any) -> Any:
     """Replace e-mail addresses, phone, order, card and account numbers by a word for their kind.
 
     The words are `_email_`, `_phone_`, `_order_`, `_card_` and `_iban_`. A card number has 13 to 19
-    digits and the right check digit (Luhn), an account number (IBAN) the right check digits. An
-    order number is known by what stands before it ("order #12345", "invoice no. 2041", "ORD-77812")
-    or by the form 123-1234567-1234567. A phone number is known by its form (international, or
-    national with a leading 0, an area code in brackets, or ten digits) or by a word before it.
+    digits and the right check digit (Luhn). An account number is an IBAN with the right check
+    digits, or at least six digits after a word for it ("acct", "Konto"). An order number is known
+    by what stands before it ("order #12345", "invoice no. 2041", "ORD-77812") or by the form
+    123-1234567-1234567. A phone number is known by its form (international, or national with a
+    leading 0, an area code in brackets, or ten digits) or by a word before it.
+
+    Digits of any script are read, also with signs between them that nobody sees.
 
     Other numbers stay: sizes, prices, versions, dates, times, quantities. So do names, addresses
     of houses, numbers written in words, and "name at example dot com": this is not anonymisation.
@@ -91,14 +95,28 @@ def _redacted(text: str | None) -> str | None:
         before = text
         if "@" in text or "＠" in text:
             text = _without_emails(text)
-        digits = _count(text)
-        for least, pattern, put in _STEPS:
-            if digits >= least:
-                text, n = pattern.subn(put, text)
-                digits = _count(text) if n else digits
+        text = _without_odd_numbers(text) if has_odd_signs(text) else _without_numbers(text)
         if text == before:
             break
     return text
+
+
+def _without_numbers(text: str) -> str:
+    digits = _count(text)
+    for least, pattern, put in _STEPS:
+        if digits >= least:
+            text, n = pattern.subn(put, text)
+            digits = _count(text) if n else digits
+    return text
+
+
+def _without_odd_numbers(text: str) -> str:
+    """Look at a plain text; what is not taken out stays as it was written."""
+    plain, stood = plain_signs(text)
+    for least, pattern, put in _STEPS:
+        if _count(plain) >= least:
+            plain, stood = replaced(pattern, put, plain, stood)
+    return "".join(stood)
 
 
 def _without_emails(text: str) -> str:
@@ -241,6 +259,7 @@ _STEPS: tuple[tuple[int, re.Pattern[str], Callable[[re.Match[str]], str]], ...] 
     (17, like.MARKETPLACE_ORDER, _whole(_ORDER)),
     (7, like.IBAN, _iban),
     (13, like.CARD, _card),
+    (6, like.NAMED_ACCOUNT, _value(_IBAN)),
     (3, like.NAMED_ORDER, _named_order),
     (3, like.PREFIXED_ORDER, _whole(_ORDER)),
     (8, like.PHONE, _whole(_PHONE)),

@@ -18,6 +18,7 @@ __all__ = [
     "MARKETPLACE_ORDER",
     "MAY_HOLD",
     "MAY_HOLD_RE2",
+    "NAMED_ACCOUNT",
     "NAMED_ORDER",
     "NAMED_PHONE",
     "PHONE",
@@ -80,10 +81,10 @@ _ORDER_WORDS = """
     sendungsnummer shipment ticket tracking zamówienie
 """
 _NUMBER_WORDS = "number|numbers|num|no|nr|id|code|ref|reference|nummer|numéro|número|numero"
+_MARK = rf"(?P<mark>(?:[{_SPACE}:.]{{0,2}}(?:[#№]|[nN][°º]|(?i:{_NUMBER_WORDS})(?!\w))){{0,2}})"
+_IS = rf"(?:(?i:is|was|ist|war|est|es|è)[{_SPACE}:]{{1,2}})?#?"  # codespell:ignore ist
 NAMED_ORDER = re.compile(
-    rf"{_words(_ORDER_WORDS)}(?P<mark>(?:[{_SPACE}:.]{{0,2}}"
-    rf"(?:[#№]|[nN][°º]|(?i:{_NUMBER_WORDS})(?!\w))){{0,2}})(?P<colon>[{_SPACE}.=:]{{0,3}})"
-    rf"(?:(?i:is|was|ist|war|est|es|è)[{_SPACE}:]{{1,2}})?#?"  # codespell:ignore ist
+    rf"{_words(_ORDER_WORDS)}{_MARK}(?P<colon>[{_SPACE}.=:]{{0,3}}){_IS}"
     rf"(?P<value>(?=[A-Za-z{_DASH}]{{0,8}}\d)[A-Za-z\d]++(?:[{_DASH}][A-Za-z\d]++)*+)"
 )
 """A number that a word calls an order's, or another number of a customer's."""
@@ -135,7 +136,16 @@ _PHONE_FILL = (
 NAMED_PHONE = re.compile(
     rf"{_words(_PHONE_WORDS)}(?:[{_SPACE}:.]{{1,2}}(?i:{_PHONE_FILL})(?!\w)){{0,3}}"
     rf"[{_SPACE}:.#=]{{0,3}}(?P<value>\(?\d{_NO_DATE}"
-    rf"(?:\d{{2}}(?:{_GAP}{{0,2}}\d){{4,12}}{_TWO}|\d{{5}}|\d(?:[{_SPACE}]\d\d){{3}})"
+    rf"(?:\d{{2}}(?:{_GAP}{{0,2}}\d){{4,12}}{_TWO}|\d{{5}}|\d(?:[{_SPACE}]\d\d){{3,6}})"
     rf"{_NUMBER_ENDS})"
 )
 """A shorter number that a word calls a phone number."""
+
+_ACCOUNT_WORDS = """
+    account acct compte conto cuenta konto kontonr kontonummer rekening rekeningnummer
+"""
+NAMED_ACCOUNT = re.compile(
+    rf"{_words(_ACCOUNT_WORDS)}{_MARK}[{_SPACE}.=:]{{0,3}}{_IS}"
+    rf"(?P<value>\d{_NO_DATE}(?:\d{{5,19}}|\d{{1,3}}(?:[{_SPACE}{_DASH}]\d{{2,4}}){{2,6}})){_NUMBER_ENDS}"
+)
+"""Six digits or more that a word calls an account's, in one piece or in three groups or more."""

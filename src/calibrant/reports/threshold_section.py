@@ -10,6 +10,7 @@ from calibrant.reports.threshold_view import PointView
 from calibrant.reports.threshold_words import (
     aim_words,
     aims_of,
+    measured_interval,
     rate_interval,
     rate_meaning,
     rate_value,
@@ -150,7 +151,9 @@ def _rate_card(view: PointView, name: str, aim: tuple[str, float] | None) -> dic
     lines = []
     if aim is not None:
         lines.append(f"{'Promised' if view.promised else 'Asked for'}: {_bound(name, *aim)}")
-    if found.interval is not None:
+    if view.settles(name):
+        lines.append("By definition: no row stays below the threshold")
+    elif found.interval is not None:
         level = f"{100 * found.interval.confidence:g} %"
         lines.append(f"{level} interval: {rate_interval(name, found.interval)}")
     return {
@@ -213,10 +216,16 @@ def _rate_rows(view: PointView) -> Iterator[dict[str, str]]:
             "title": view.title_of(name),
             "meaning": rate_meaning(name, view.curve.of),
             "value": rate_value(name, found.value),
-            "interval": rate_interval(name, found.interval) or "no row to judge it by",
+            "interval": _interval(view, name) or "no row to judge it by",
             "n": f"{found.n:,.0f}" if found.n == round(found.n) else f"{found.n:,.1f}",
             "target": _bound(name, *aims[name]) if name in aims else "",
         }
+
+
+def _interval(view: PointView, name: str) -> str:
+    if view.point is None:
+        return rate_interval(name, view.rates[name].interval)
+    return measured_interval(view.point, name)
 
 
 def _baseline(view: PointView) -> dict[str, str] | None:

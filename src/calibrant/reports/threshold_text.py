@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from calibrant.errors import TargetUnreachable
 from calibrant.reports.text_tables import add_row, table_of, to_text
-from calibrant.reports.threshold_words import rate_interval, rate_value, threshold_words
+from calibrant.reports.threshold_words import measured_interval, rate_value, threshold_words
 from calibrant.reports.words import counted, percent, printable, quoted, sentence
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 from calibrant.thresholds.largest_weight import provided
@@ -204,7 +204,7 @@ def _band_parts(band: Band, notes: Sequence[str], calibrated: bool) -> Iterator[
         for target in point.hold:
             name = target.rate.name
             rate = point.rates[name]
-            cells = (rate_value(name, rate.value), rate_interval(name, rate.interval))
+            cells = (rate_value(name, rate.value), measured_interval(point, name))
             where = _least(point) if side == "act" else f"below {_threshold(point)}"
             add_row(table, side, where, name, *cells, f"{rate.n:,.0f}", _limit(target))
     yield table
@@ -246,7 +246,7 @@ def _rates(point: OperatingPoint) -> Table:
                 table,
                 name.replace("_", " "),
                 rate_value(name, rate.value),
-                rate_interval(name, rate.interval),
+                measured_interval(point, name),
                 f"{rate.n:,.0f}",
                 ", ".join(_limit(target) for target in held.get(name, [])),
                 (_SHOWN | _MORE).get(name, ""),

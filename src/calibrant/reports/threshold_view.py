@@ -118,6 +118,12 @@ class PointView:
         cost = [] if self.cost is None else ["cost"]
         return list(dict.fromkeys([*self.lines, share, *cost]))
 
+    def settles(self, name: str) -> bool:
+        """Whether the rule alone settles a rate that was measured."""
+        if self.point is None or self.rates[name].interval is None:
+            return False
+        return self.point.settles(name)
+
     def title_of(self, name: str) -> str:
         """Return the title of a rate here."""
         if self.clears and name == "abstention":
@@ -234,6 +240,7 @@ def _chosen(view: PointView) -> dict[str, Any] | None:
         "logit": logit if logit is not None and math.isfinite(logit) else None,
         "words": view.words,
         "kind": kind,
+        "settled": [name for name in view.tiles if name in view.rates and view.settles(name)],
     }
 
 

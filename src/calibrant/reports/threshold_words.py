@@ -10,12 +10,14 @@ from calibrant.errors import TargetUnreachable
 from calibrant.reports.words import number, percent, quoted
 from calibrant.results import Interval
 from calibrant.thresholds.operating_point import OperatingPoint
+from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES
 
 __all__ = [
     "Aim",
     "aims_of",
     "class_words",
+    "measured_interval",
     "rate_interval",
     "rate_meaning",
     "rate_title",
@@ -89,6 +91,29 @@ def rate_interval(name: str, interval: Interval | None) -> str:
     if interval is None:
         return ""
     return f"{rate_value(name, interval.low)} to {rate_value(name, interval.high)}"
+
+
+def measured_interval(point: OperatingPoint, name: str, measured: RateValue | None = None) -> str:
+    """Write the interval of a rate at a point; "by definition" where the rule alone settles it.
+
+    Parameters
+    ----------
+    point : the point
+    name : of the rate
+    measured : what the rate is, where it was not the point's own rows that told it
+
+    Examples
+    --------
+    >>> from calibrant.thresholds import precision, select
+    >>> point = select([0] * 50 + [1] * 50, [i / 99 for i in range(100)], hold=precision >= 0.2)
+    >>> measured_interval(point, "recall"), measured_interval(point, "precision")
+    ('by definition', '39.8 % to 60.2 %')
+    """
+    found = measured or point.rates[name]
+    # Other rows may tell otherwise, where a rule keeps some of them from being acted on.
+    if found.value in (0.0, 1.0) and point.settles(name):
+        return "by definition"
+    return rate_interval(name, found.interval)
 
 
 def threshold_words(threshold: float, logit: float | None = None) -> str:

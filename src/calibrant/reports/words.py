@@ -67,17 +67,22 @@ def signed(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Write a share in percent.
+    """Write a share in percent, so that only all is 100 % and only nothing is 0 %.
 
     Examples
     --------
     >>> percent(0.8478), percent(0.0004)
     ('84.8 %', '0.04 %')
+    >>> percent(0.9995), percent(1), percent(0.00001), percent(0)
+    ('> 99.9 %', '100.0 %', '< 0.01 %', '0.0 %')
     """
     if value is None or not math.isfinite(value):
         return MISSING
     digits = 2 if 0 < abs(value) < 0.0095 else 1
-    return f"{100 * value:.{digits}f} %"
+    shown = f"{100 * value:.{digits}f} %"
+    if value < 1 and shown == "100.0 %":
+        return "> 99.9 %"
+    return "< 0.01 %" if value > 0 and shown == "0.00 %" else shown
 
 
 def interval_words(interval: Interval | None) -> str:

@@ -113,7 +113,8 @@ class Client:
         Parameters
         ----------
         outcomes : dictionaries with `prediction` (an id), `label` and its `source`, or `outcome`
-            and its `value` and `text`; a prediction that is not on record refuses all of them
+            and its `value` and `text`; a prediction that is not on record refuses all of them, and
+            so does a label that is no class of its bundle, unless `other` is True beside it
         idempotency_key : see `predict`
         """
         found = self._post("/v1/outcomes", {"outcomes": as_outcomes(outcomes)}, idempotency_key)

@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 __all__ = ["as_inputs", "as_outcomes", "checked_idempotency_key", "encoded"]
 
 _TOKEN = re.compile(r"[\x21-\x7e]{1,128}")
-_OUTCOME = ("prediction", "label", "source", "outcome", "value", "text")
+_OUTCOME = ("prediction", "label", "other", "source", "outcome", "value", "text")
 
 
 def as_inputs(texts: Any, rows: Any, logits: Any) -> list[dict[str, Any]]:

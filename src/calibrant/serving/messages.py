@@ -175,7 +175,9 @@ class PredictAnswer(_Message):
     repeated: bool = Field(description="Whether the answer is that of an earlier, equal request.")
 
 
-_NO_SOURCE: JsonDict = {"properties": {"source": {"type": "null"}}}
+_NEITHER_SOURCE_NOR_OTHER: JsonDict = {
+    "properties": {"source": {"type": "null"}, "other": {"const": False}}
+}
 _NEITHER_VALUE_NOR_TEXT: JsonDict = {
     "properties": {"value": {"type": "null"}, "text": {"type": "null"}}
 }
@@ -189,13 +191,18 @@ class OutcomeBody(_Message):
             "allOf": [
                 {"anyOf": [_given("label", "string"), _given("outcome", "string")]},
                 {"anyOf": [_given("outcome", "string"), _NEITHER_VALUE_NOR_TEXT]},
-                {"anyOf": [_given("label", "string"), _NO_SOURCE]},
+                {"anyOf": [_given("label", "string"), _NEITHER_SOURCE_NOR_OTHER]},
             ]
         }
     )
 
     prediction: Name
-    label: Name | None = Field(None, description="The true class.")
+    label: Name | None = Field(
+        None, description="The true class: one of the bundle that made the prediction."
+    )
+    other: bool = Field(
+        False, description="Whether the label may be a class which that bundle does not have."
+    )
     source: Name | None = Field(None, description="Who says so.")
     outcome: Name | None = Field(None, description="What happened, in a name of your own.")
     value: float | None = Field(None, description="A figure of the outcome.")
@@ -207,8 +214,8 @@ class OutcomeBody(_Message):
             raise ValueError("give a label, an outcome, or both")
         if self.outcome is None and (self.value is not None or self.text is not None):
             raise ValueError("value and text belong to an outcome: name it")
-        if self.label is None and self.source is not None:
-            raise ValueError("source belongs to a label: give it")
+        if self.label is None and (self.source is not None or self.other):
+            raise ValueError("source and other belong to a label: give it")
         return self
 
 

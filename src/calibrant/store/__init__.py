@@ -1,5 +1,6 @@
 """The store: every prediction on record, with its labels, its outcomes and the keys of callers."""
 
+from calibrant.store.auditing import AuditLog, AuditState, LabelledRow
 from calibrant.store.bundles import BundleLog
 from calibrant.store.counting import Counts
 from calibrant.store.events import EventLog
@@ -27,6 +28,8 @@ from calibrant.store.tallies import TallyLog
 
 __all__ = [
     "ActedCount",
+    "AuditLog",
+    "AuditState",
     "AuditedCount",
     "BundleLog",
     "BundleRecord",
@@ -38,6 +41,7 @@ __all__ = [
     "Key",
     "KeyRing",
     "Label",
+    "LabelledRow",
     "Logged",
     "LoggedRequest",
     "Outcome",

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import os
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +88,11 @@ class _Range:
     def every_class(self) -> list[str]:
         return list(dict.fromkeys(name for each in self.classes.values() for name in each))
 
+    @cached_property
+    def known(self) -> dict[str, frozenset[str]]:
+        """The classes of each bundle, to look labels up."""
+        return {hash: frozenset(classes) for hash, classes in self.classes.items()}
+
     @property
     def page(self) -> int:
         return min(_PAGE, max(1, _PAGE_SCORES // max(1, len(self.every_class))))
@@ -109,9 +116,13 @@ def export(
     *,
     use_case: str | None = None,
     labelled: bool = False,
+    left_out: Counter[str] | None = None,
     name: str = "path",
 ) -> int:
     """Write predictions with their latest label and all outcomes, oldest first; return how many.
+
+    With `labelled`, rows whose label is no class of their bundle are left out: nobody gave it a
+    probability, and no score file can hold it.
 
     Parameters
     ----------
@@ -119,7 +130,8 @@ def export(
     path : ends in .parquet; it appears whole or not at all, and only its owner may read it
     since, until : only predictions from this moment on, and before that one
     use_case : only predictions for it
-    labelled : only predictions whose true class is known
+    labelled : only predictions whose true class is known, and one of their bundle
+    left_out : counts the labels that are no class of their bundle, where such rows are left out
     name : what errors call the path
     """
     path = check_export(path, since, until, name=name)
@@ -127,7 +139,10 @@ def export(
     asked += [] if until is None else [predictions.c.at < until]
     asked += [] if use_case is None else [predictions.c.use_case == use_case]
     asked += [exists().where(labels.c.prediction == predictions.c.id)] if labelled else []
-    return write_tables(path, _tables(database, since, asked), name=name, private=True)
+    if labelled and left_out is None:
+        left_out = Counter()
+    tables = _tables(database, since, asked, left_out if labelled else None)
+    return write_tables(path, tables, name=name, private=True)
 
 
 def check_export(
@@ -154,7 +169,10 @@ def check_export(
 
 
 def _tables(
-    database: Database, since: datetime | None, asked: Sequence[ColumnElement[bool]]
+    database: Database,
+    since: datetime | None,
+    asked: Sequence[ColumnElement[bool]],
+    left_out: Counter[str] | None,
 ) -> Iterator[pa.Table]:
     """Yield the pages, the first of them even where it is empty."""
     with database.read(patient=True) as connection:
@@ -166,7 +184,8 @@ def _tables(
             ids = [row.id for row in rows]
             known, came = _labels(connection, ids), _outcomes(connection, ids)
         if rows or last is None:
-            yield _table(rows, found, known, came)
+            kept = rows if left_out is None else _of_classes(rows, found, known, left_out)
+            yield _table(kept, found, known, came)
         if len(rows) < found.page:
             return
         last = rows[-1]
@@ -218,6 +237,23 @@ def _outcomes(connection: Connection, ids: Sequence[str]) -> dict[str, list[dict
         told = {"name": row.name, "at": row.at, "value": row.value, "text": row.text}
         found.setdefault(row.prediction, []).append(told)
     return found
+
+
+def _of_classes(
+    rows: Sequence[Row[Any]],
+    found: _Range,
+    known: Mapping[str, Row[Any]],
+    left_out: Counter[str],
+) -> list[Row[Any]]:
+    """Return the rows whose label is a class of their bundle, and count the labels of others."""
+    kept = []
+    for row in rows:
+        label = known.get(row.id)  # forgotten meanwhile: no label
+        if label is not None and label.label in found.known[row.bundle]:
+            kept.append(row)
+        elif label is not None:
+            left_out[label.label] += 1
+    return kept
 
 
 def _table(

@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import Connection, Table, select
+from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
 from calibrant.errors import InputError, StoreError
 from calibrant.store.database import Database
+from calibrant.store.label_classes import check_classes
 from calibrant.store.records import AuditedCount, Label, Outcome, Recorded
-from calibrant.store.schema import labels, outcomes, predictions
+from calibrant.store.schema import labels, outcomes, predictions, utc
 from calibrant.store.tellings import claim_telling, told_before
 
 __all__ = ["OutcomeLog"]
@@ -62,19 +63,26 @@ class OutcomeLog:
         *,
         request: str | None = None,
         hash: str | None = None,
+        other: Collection[str] = (),
     ) -> Recorded:
         """Write labels and outcomes in one transaction.
 
-        Where a prediction is not in the store, nothing is written at all. An id that is there
-        already is a repeat and is not written again; where it says something else than before,
-        nothing is written either. A request that has told before tells nothing new: all of it is
-        a repeat, or a conflict where it told something else.
+        Where a prediction is not in the store, or a label is no class of the bundle that made its
+        prediction (UnknownClass), nothing is written at all. An id that is there already is a
+        repeat and is not written again; where it says something else than before, nothing is
+        written either. A request that has told before tells nothing new: all of it is a repeat, or
+        a conflict where it told something else; where what it told was erased since, its
+        predictions are not in the store.
+
+        What is told of a prediction later counts as later, also where the clock was set back: its
+        time is then moved just behind the latest one.
 
         Parameters
         ----------
-        outcomes, labels : of predictions that are in the store
+        outcomes, labels : of predictions that are in the store, in the order they are told
         request, hash : id of the request that tells them, and keyed hash of what it tells; only
             a keyed hash of the id is kept
+        other : ids of labels that may be a class which the bundle does not have
         """
         if (request is None) != (hash is None):
             raise InputError("request and hash belong together: give both or none.")
@@ -92,8 +100,11 @@ class OutcomeLog:
             refused = _refused(connection, about, outcomes, labels, telling)
             if refused is not None:
                 return refused
-            added = _insert(connection, _OUTCOMES, [asdict(told) for told in outcomes])
-            added += _insert(connection, _LABELS, _with_acts(connection, labels))
+            check_classes(connection, labels, other)
+            told = [asdict(one) for one in outcomes]
+            added = _insert(connection, _OUTCOMES, _in_order(connection, _OUTCOMES, told))
+            told = _with_acts(connection, labels)
+            added += _insert(connection, _LABELS, _in_order(connection, _LABELS, told))
         return Recorded(added, len(about) - added)
 
     def of(self, prediction: str) -> Told:
@@ -173,11 +184,13 @@ def _refused(
 ) -> Recorded | None:
     """Return the answer where nothing may be written, None where all may."""
     before = None if telling is None else told_before(connection, telling[0])
+    if telling is not None and before is not None and before != telling[1]:
+        return Recorded(0, 0, conflict=True)
+    there = _known(connection, sorted(set(about)))
+    unknown = tuple(id for id in dict.fromkeys(about) if id not in there)
+    if unknown:  # never made, or erased since they were told about
+        return Recorded(0, 0, unknown)
     if before is None:
-        there = _known(connection, sorted(set(about)))
-        unknown = tuple(id for id in dict.fromkeys(about) if id not in there)
-        if unknown:
-            return Recorded(0, 0, unknown)
         if _differ(connection, _OUTCOMES, outcomes) or _differ(connection, _LABELS, labels):
             return Recorded(0, 0, conflict=True)
         before = None if telling is None else claim_telling(connection, *telling)
@@ -248,6 +261,29 @@ def _audit(rows: Iterable[Any], most: int) -> list[AuditedCount]:
         n[acted_as] += 1
         right[acted_as] += label == acted_as
     return [AuditedCount(name, n[name], right[name]) for name in sorted(n)]
+
+
+def _in_order(
+    connection: Connection, table: Table, told: Sequence[dict[str, Any]]
+) -> list[dict[str, Any]]:
+    """Return rows whose times follow each other, and what was told of their predictions before."""
+    latest: dict[str, datetime] = {}
+    ids = list(dict.fromkeys(one["prediction"] for one in told))
+    for start in range(0, len(ids), _PIECE):
+        about = table.c.prediction.in_(ids[start : start + _PIECE])
+        asked = select(table.c.prediction, func.max(table.c.at)).where(about)
+        found = connection.execute(asked.group_by(table.c.prediction))
+        latest |= dict(found.all())
+    rows: dict[str, dict[str, Any]] = {}
+    for one in told:
+        if one["id"] in rows:
+            continue
+        at, last = utc(one["at"]), latest.get(one["prediction"])
+        if last is not None and at <= last:
+            at = last + timedelta(microseconds=1)  # ids say nothing about the order
+        latest[one["prediction"]] = at
+        rows[one["id"]] = one | {"at": at}
+    return list(rows.values())
 
 
 def _insert(connection: Connection, table: Table, told: Sequence[dict[str, Any]]) -> int:

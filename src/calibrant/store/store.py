@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from datetime import UTC, datetime
 from types import TracebackType
 
 from calibrant.store import erasing, export
+from calibrant.store.auditing import AuditLog
 from calibrant.store.bundles import BundleLog
 from calibrant.store.counting import Counts, count
 from calibrant.store.database import Database
@@ -35,8 +37,8 @@ class Store:
 
     Attributes
     ----------
-    predictions, tallies, outcomes, bundles, keys, events, visits : what is kept, each with its
-        own verbs
+    predictions, tallies, outcomes, audits, bundles, keys, events, visits : what is kept, each
+        with its own verbs
 
     Examples
     --------
@@ -51,6 +53,7 @@ class Store:
         self.predictions = PredictionLog(self._database)
         self.tallies = TallyLog(self._database)
         self.outcomes = OutcomeLog(self._database)
+        self.audits = AuditLog(self._database)
         self.bundles = BundleLog(self._database)
         self.keys = KeyRing(self._database)
         self.events = EventLog(self._database)
@@ -121,6 +124,7 @@ class Store:
         until: datetime | None = None,
         use_case: str | None = None,
         labelled: bool = False,
+        left_out: Counter[str] | None = None,
     ) -> int:
         """Write predictions with their latest label and their outcomes to a Parquet file.
 
@@ -129,7 +133,9 @@ class Store:
         path : the file to be
         since, until : from this moment on; before this moment
         use_case : only predictions for it
-        labelled : only predictions whose true class is known
+        labelled : only predictions whose true class is known, and one of their bundle
+        left_out : with `labelled`, counts the labels of rows that are left out because their
+            bundle has no such class
 
         Returns
         -------
@@ -137,8 +143,9 @@ class Store:
             How many predictions were written.
         """
         return export.export(
-            self._database, path, since, until, use_case=use_case, labelled=labelled
-        )
+            self._database, path, since, until, use_case=use_case, labelled=labelled,
+            left_out=left_out
+        )  # fmt: skip
 
     def counts(self) -> Counts:
         """Count what the store holds."""

@@ -20,6 +20,9 @@ from calibrant.thresholds.scores import On, as_scores, row_scores
 
 __all__ = ["OperatingPoint"]
 
+_SETTLED = ("recall", "fpr", "specificity", "coverage", "abstention")
+"""Rates that are 0 or 1 wherever every row is acted on."""
+
 
 @dataclass(frozen=True)
 class OperatingPoint:
@@ -84,6 +87,27 @@ class OperatingPoint:
     def told_by_probs(self) -> bool:
         """Whether probabilities can tell the threshold from its neighbours."""
         return self.on == "probs" or self.both_kinds
+
+    def settles(self, name: str) -> bool:
+        """Whether the rule alone settles a rate, so that there is nothing to estimate.
+
+        A point that acts on every row misses none, whatever rows come. It does not settle rates
+        among the rows acted on, such as precision, nor any where rows are kept from it.
+
+        Parameters
+        ----------
+        name : of the rate
+
+        Examples
+        --------
+        >>> from calibrant.thresholds import precision, select
+        >>> point = select([0] * 50 + [1] * 50, np.linspace(0, 1, 100), hold=precision >= 0.2)
+        >>> point.threshold, point.settles("recall"), point.settles("precision")
+        (0.0, True, False)
+        """
+        share = self.rates.get("coverage")
+        acts_on_all = share is not None and share.value is not None and share.value >= 1.0 - 1e-12
+        return acts_on_all and self.logit == -math.inf and name in _SETTLED
 
     def act(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.bool_]:
         """Say for each row whether it is acted on (or its predicted class accepted).
@@ -167,6 +191,8 @@ class OperatingPoint:
             if rate.value is None or rate.interval is None:
                 continue
             ends = f"[{rate.interval.low:.4f}, {rate.interval.high:.4f}]"
+            if self.settles(name):
+                ends = "by definition"
             lines.append(f"{name}: {rate.value:.4f} {ends} (n={rate.n:,.0f})")
         return "\n".join(lines)
 

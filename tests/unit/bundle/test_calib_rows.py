@@ -237,3 +237,27 @@ def test_nothing_is_unpickled(tmp_path):
     with pytest.raises(BundleError):
         _ = replaced(tmp_path / "b", out.getvalue()).calib
     assert not (tmp_path / "sprung").exists()
+
+
+def test_the_same_rows_are_known_in_another_order_and_otherwise_weighted():
+    order = np.random.default_rng(1).permutation(40)
+    other = CalibRows(LOGITS[order], CODES[order], np.linspace(1.0, 3.0, 40), 5.0)
+    assert other.unordered_hash == some().unordered_hash
+    assert other.hash != some().hash
+    zeros = [CalibRows([[zero, 1.0], [2.0, 0.0]], [0, 1]) for zero in (0.0, -0.0)]
+    assert zeros[0].unordered_hash == zeros[1].unordered_hash
+
+
+def test_other_rows_are_other_rows_in_any_order():
+    codes, logits = CODES.copy(), LOGITS.copy()
+    codes[3] = 1 - codes[3]
+    logits[5, 2] += 1e-9
+    found = [
+        some(),
+        CalibRows(LOGITS, codes),
+        CalibRows(logits, CODES),
+        CalibRows(LOGITS[:-1], CODES[:-1]),
+        CalibRows(np.vstack([LOGITS, LOGITS[:1]]), np.append(CODES, CODES[0])),
+        CalibRows(LOGITS, CODES[::-1].copy()),  # other labels for the same logits
+    ]
+    assert len({each.unordered_hash for each in found}) == len(found)

@@ -75,6 +75,22 @@ def test_an_export_is_a_file_that_evaluate_reads(cli, db, store, tmp_path):
     assert judged["n"] == 40
 
 
+def test_labels_that_are_no_class_are_counted_and_evaluate_reads_the_rest(cli, db, store, tmp_path):
+    rows = put(store, *(row(at=hours(i)) for i in range(40)))
+    labels = [label(one, ("bad", "good")[i % 2]) for i, one in enumerate(rows[:36])]
+    labels += [label(rows[36], "Bad "), *(label(one, "x") for one in rows[37:])]
+    store.outcomes.add([], labels, other=[one.id for one in labels])
+    file = tmp_path / "out.parquet"
+    shown = cli("store", "export", "--labelled", "-o", file, "--db", db)
+    assert shown.stdout == (
+        f"36 predictions in {file}\n4 more predictions are left out: their label is no class of "
+        "the bundle: “x” (3), “Bad ” (1).\n"
+    )
+    made = told(cli("store", "export", "--labelled", "-o", file, "--db", db, "--json"))
+    assert made["left_out"] == {"x": 3, "Bad ": 1}
+    assert told(cli("evaluate", file, "--json"))["n"] == 36
+
+
 def test_an_empty_range_is_no_error(cli, db, tmp_path):
     file = tmp_path / "out.parquet"
     assert cli("store", "export", "-o", file, "--db", db).stdout == f"0 predictions in {file}\n"

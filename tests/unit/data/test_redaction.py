@@ -123,6 +123,27 @@ GOES = {
     "BE68 5390 0754 7034 from my bank": "_iban_ from my bank",
     "NL91ABNA0417164300.": "_iban_.",
     "FR14 2004 1010 0505 0001 3M02 606": "_iban_",
+    "acct 12345678": "acct _iban_",
+    "Acct. no. 12345678, thanks": "Acct. no. _iban_, thanks",
+    "my account number is 123-456-789": "my account number is _iban_",
+    "Konto 1234567890": "Konto _iban_",
+    "Kontonummer: 532013000 2 weeks ago": "Kontonummer: _iban_ 2 weeks ago",
+    "Konto 532 013 000": "Konto _iban_",
+    "account 4111 1111 1111 1111": "account _card_",
+    "account AB-123456": "account _order_",
+    # numbers in other digits, or with signs that nobody sees
+    "４１１１　１１１１　１１１１　１１１１": "_card_",
+    "card ٤١١١ ١١١١ ١١١١ ١١١١ ٣ times": "card _card_ ٣ times",
+    "4111\u200b1111\u200b1111\u200b1111": "_card_",
+    "card 4111\u200b 1111\u2060-1111\ufeff 1111, ok": "card _card_, ok",
+    "card\u200b4111111111111111": "card\u200b_card_",
+    "ＤＥ８９": "ＤＥ８９",
+    "DE８９ 3704 0044 0532 0130 00": "_iban_",
+    "+49\u200b30\u200b1234567": "_phone_",
+    "order #１２３４５": "order #_order_",
+    "👩\u200d👩 ４２, ４１１１１１１１１１１１１１１１": "👩\u200d👩 ４２, _card_",
+    "phone 12 34 56 78 90": "phone _phone_",
+    "Tel 12 34 56 78 90 12 on 3 days": "Tel _phone_ on 3 days",
 }
 
 STAYS = [
@@ -199,6 +220,16 @@ STAYS = [
     "&#12345678;",
     "½ and ² and Ⅷ",
     "room 101, floor 3",
+    "account 2024-01-15",
+    "on account of 3 returns",
+    "my account of 123456 points",
+    "account 12345",
+    "Konto 1000000 EUR",
+    "Konto 123456.78",
+    "size ４２, ٣ times",
+    "4\u200b2 and ４\u200b２",
+    "👩\u200d👩\u200d👧 2",
+    "4111\u200b1111\u200b1111\u200b1112",
 ]
 
 
@@ -253,7 +284,17 @@ def test_a_token_is_one_word_of_the_encoder(token):
 
 
 PIECES = st.sampled_from(
-    [*GOES, *STAYS, *TOKENS, *"0123456789 @.-+#/()_:,xaéß谢\n\t€٣½", "order", "tel", "ORD-", "4111"]
+    [
+        *GOES,
+        *STAYS,
+        *TOKENS,
+        *"0123456789 @.-+#/()_:,xaéß谢\n\t€٣½４\u200b\u200d　",
+        "order",
+        "tel",
+        "ORD-",
+        "4111",
+        "konto ",
+    ]
 )
 
 
@@ -284,6 +325,7 @@ def test_a_number_goes_as_a_card_exactly_with_the_right_check_digit(digits):
 
 
 UNITS = ["1", "@", "1@", "a@", "a.", "a@a.", "1 ", "1-", "12 ", "123 ", "1234 ", "a1", "0", "+1"]
+UNITS += ["\u200b", "1\u200b", "1\u200b ", "４", "４ ", "konto ", "konto 1", "acct 12 34 56 "]
 UNITS += ["po-", "order ", "order #", "order1", "de89", "de89 ", "(", "(0", "tel ", "call 1", "谢@"]
 UNITS += ["555-123-4567", "555-123-4567-", "a@b.co", "a@b.co@", "#1", "01/", "4111 1111 1111 1111 "]
 

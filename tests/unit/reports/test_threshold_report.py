@@ -321,3 +321,15 @@ def test_the_page_is_written_whole_or_not_at_all(rows, tmp_path):
 def test_notes_about_the_rows_are_shown(rows):
     said = page_of(rows, hold=precision >= 0.85, page={"notes": ["two rows were empty"]})[2]
     assert "About the rows Two rows were empty." in said
+
+
+def test_what_follows_from_acting_on_every_row_has_no_interval(rows):
+    found, _, said, (chart,) = page_of(rows, hold=precision >= 0.1)
+    assert found["recall"].value == 1
+    assert "Act on every row" in said
+    assert "Recall, measured 100.0 % By definition: no row stays below the threshold" in said
+    assert " to 100.0 %" not in said
+    assert said.count(" % by definition") == 5  # the table has all that are settled
+    assert set(chart["chosen"]["settled"]) == {"recall", "coverage"}
+    *_, (other,) = page_of(rows, hold=precision >= 0.85)
+    assert other["chosen"]["settled"] == []

@@ -137,3 +137,16 @@ def test_what_helps_when_there_is_none():
     assert "label about 300 more rows (400 in all, 80 positive), drawn as these were" in text
     hopeless = TargetUnreachable(hold="precision>=0.9", n=100, positives=20)
     assert "separates the classes better" in render_threshold(hopeless)
+
+
+def test_what_follows_from_acting_on_every_row_has_no_interval():
+    text = render_threshold(select(LABELS, PROBS, hold=precision >= 0.3))
+    assert "Act on every row." in text
+    rates = {line.split()[0]: flat(line) for line in text.splitlines() if " % " in line}
+    assert rates["recall"].startswith("recall 100.0 % by definition")
+    assert rates["coverage"].startswith("coverage 100.0 % by definition")
+    assert rates["specificity"].startswith("specificity 0.0 % by definition")
+    assert " % to " in rates["precision"]
+    taken = flat(render_threshold(select(LABELS, PROBS, hold=accuracy >= 0.5)))
+    assert "Accept every prediction." in taken
+    assert "coverage 100.0 % by definition" in taken

@@ -252,6 +252,8 @@ def test_hostile_names_are_names(every, name):
     found = every.get(f"/v1/predictions/{row['id']}").json()
     assert (found["unit"], found["use_case"], found["branch"]) == (name, name, name)
     label = {"prediction": row["id"], "label": name, "source": name, "outcome": name, "text": name}
+    assert every.post("/v1/outcomes", json={"outcomes": [label]}).status_code == 422
+    label["other"] = True
     assert every.post("/v1/outcomes", json={"outcomes": [label]}).json()["added"] == 2
     found = every.get(f"/v1/predictions/{row['id']}").json()
     assert found["labels"][0]["label"] == found["outcomes"][0]["text"] == name
@@ -514,7 +516,7 @@ def test_addresses_that_there_are_not(client, path, method):
 
 
 @pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "PUT", "PATCH", "DELETE", "TRACE", "STEAL"])
-@pytest.mark.parametrize("path", ["/v1/predict", "/v1/outcomes", "/v1/bundle", "/healthz"])
+@pytest.mark.parametrize("path", ["/v1/predict", "/v1/outcomes", "/v1/bundle", "/metrics"])
 def test_methods_that_are_not_for_an_address(client, path, method):
     answer = client.request(method, path, json=client.good)
     assert answer.status_code == 405

@@ -3,6 +3,7 @@
 import json
 import re
 import stat
+from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,8 +27,8 @@ def rows_of(file):
 def test_a_prediction_comes_out_with_all_that_is_known_of_it(store, tmp_path):
     given = {"unit": "customer-17", "key": "abc123abc123", "branch": None, "asked_point": 2}
     (one,) = put(store, row(at=hours(1), **given))
-    told = [outcome(one, at=hours(3), text="accepted"), outcome(one, "call", at=hours(2))]
-    store.outcomes.add(told, [label(one, at=hours(9)), label(one, "bad", at=hours(4))])
+    told = [outcome(one, "call", at=hours(2)), outcome(one, at=hours(3), text="accepted")]
+    store.outcomes.add(told, [label(one, "bad", at=hours(4)), label(one, at=hours(9))])
     assert store.export(tmp_path / "out.parquet") == 1
     (found,) = rows_of(tmp_path / "out.parquet")
     assert found == {
@@ -135,6 +136,25 @@ def test_labelled_rows_are_a_score_file(store, tmp_path):
     assert scores.classes == ("bad", "good")
     assert scores.labels.tolist() == [0, 0, 0, 1]
     assert scores.probs.tolist() == [[0.75, 0.25]] * 4
+
+
+def test_labels_that_are_no_class_of_their_bundle_are_left_out_and_counted(
+    store, tmp_path, small_pages
+):
+    rows = put(store, *(row(at=hours(i)) for i in range(10)))
+    (new,) = put(store, row(at=hours(11), bundle="b2"), bundle="b2", classes=("bad", "good", "new"))
+    names = ["bad", "Bad ", "new", "?", "?"] * 2
+    told = [label(one, name) for one, name in zip(rows, names, strict=True)]
+    told += [label(new, "new"), label(rows[0], "?"), label(rows[1], "good")]
+    store.outcomes.add([], told, other=[one.id for one in told])
+    left_out = Counter()
+    n = store.export(tmp_path / "out.parquet", labelled=True, left_out=left_out)
+    kept = [(each["id"], each["label"]) for each in rows_of(tmp_path / "out.parquet")]
+    assert kept == [(rows[1].id, "good"), (rows[5].id, "bad"), (new.id, "new")]
+    assert n == 3
+    assert left_out == {"?": 5, "new": 2, "Bad ": 1}
+    assert store.export(tmp_path / "out.parquet", labelled=True) == 3
+    assert store.export(tmp_path / "out.parquet") == 11
 
 
 def test_rows_that_come_while_it_is_written_are_left_out(store, tmp_path, small_pages, monkeypatch):

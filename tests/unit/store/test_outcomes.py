@@ -1,7 +1,7 @@
 """Labels and outcomes: only of predictions that are there, and each once."""
 
 import threading
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -9,8 +9,8 @@ from sqlalchemy import delete, event, select
 from tests.databases import a_request
 from tests.unit.store.rows import START, hours, label, outcome, put, row
 
-from calibrant.errors import InputError, StoreError
-from calibrant.store import Label, Outcome, Recorded, outcomes, tellings
+from calibrant.errors import InputError, StoreError, UnknownClass
+from calibrant.store import Label, Outcome, Recorded, label_classes, outcomes, tellings
 from calibrant.store import schema as tables
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)
@@ -35,9 +35,66 @@ def an_outcome(prediction, id="outcome-1", **changes):
 def test_what_is_told_comes_out_oldest_first(store, prediction):
     late = a_label(prediction, "label-0", at=NOW + timedelta(days=1), source=None, key=None)
     bare = an_outcome(prediction, "outcome-0", at=NOW + timedelta(days=1), value=None, text=None)
-    told = [late, a_label(prediction)], [bare, an_outcome(prediction)]
+    told = (a_label(prediction), late), (an_outcome(prediction), bare)
     assert store.outcomes.add(told[1], told[0]) == Recorded(added=4, repeated=0)
-    assert store.outcomes.of(prediction) == ((told[0][1], late), (told[1][1], bare))
+    assert store.outcomes.of(prediction) == told
+
+
+def test_of_what_is_told_at_once_the_last_is_the_latest_whatever_its_id(store, prediction):
+    names = ["item_defective", "others"] * 6
+    labels = [a_label(prediction, f"key:{i}", label=name) for i, name in enumerate(names)]
+    outcomes = [an_outcome(prediction, f"key:{i}", name=f"step {i}") for i in range(12)]
+    store.outcomes.add(outcomes, labels)
+    found = store.outcomes.of(prediction)
+    assert [each.label for each in found[0]] == names
+    assert [each.name for each in found[1]] == [f"step {i}" for i in range(12)]
+    assert found[0][-1].at - NOW == timedelta(microseconds=11)
+
+
+def test_a_label_that_is_told_later_counts_as_later_although_the_clock_was_set_back(store):
+    (one,) = put(store, row(acted_as="bad"))
+    store.outcomes.add([], [label(one, "good", at=hours(9))])
+    store.outcomes.add([], [label(one, "bad", at=hours(4))])
+    assert [each.label for each in store.outcomes.of(one.id)[0]] == ["good", "bad"]
+    assert audited(store, START) == [("bad", 1, 1)]
+    store.outcomes.add([], [label(one, "good", at=hours(10))])
+    assert store.outcomes.of(one.id)[0][-1].at == hours(10)
+
+
+def test_a_label_that_is_no_class_is_refused_with_all_that_came_with_it(store):
+    rows = put(store, row(), row())
+    told = [label(rows[0], "good"), label(rows[1], "Bad ")]
+    with pytest.raises(UnknownClass) as caught:
+        store.outcomes.add([outcome(rows[0])], told, request="key:retry", hash="h1")
+    assert str(caught.value) == (
+        "'Bad ' is no class of the bundle that made the prediction (the nearest is 'bad'; its "
+        "classes are 'bad', 'good'): correct it, or list the id of the label in `other`."
+    )
+    assert caught.value.id == told[1].id
+    assert store.counts().labels == store.counts().outcomes == 0
+    mended = [told[0], label(rows[1], "bad")]
+    assert store.outcomes.add([], mended, request="key:retry", hash="h2").added == 2
+
+
+def test_a_label_may_be_another_class_where_that_is_said(store):
+    (one,) = put(store, row())
+    told = [label(one, "late delivery")]
+    assert store.outcomes.add([], told, other=[told[0].id]).added == 1
+    assert store.outcomes.of(one.id)[0][0].label == "late delivery"
+
+
+def test_a_label_is_held_against_the_bundle_that_made_its_prediction(store):
+    (old,) = put(store, row())
+    (new,) = put(store, row(bundle="b2"), bundle="b2", classes=("bad", "late"))
+    assert store.outcomes.add([], [label(old, "good"), label(new, "late")]).added == 2
+    with pytest.raises(UnknownClass, match=r"'late' is no class .* 'bad', 'good'"):
+        store.outcomes.add([], [label(new, "late"), label(old, "late")])
+
+
+def test_many_classes_are_shortened():
+    said = label_classes.unknown_class("zzz", [f"c{i}" for i in range(2_000)])
+    assert said.endswith("(its classes are 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7' and "
+                         "1,992 more)")  # fmt: skip
 
 
 def test_nothing_was_told_about_a_prediction_that_is_not_there(store):
@@ -58,7 +115,8 @@ def test_what_was_told_before_is_not_written_again(store, prediction):
     later = a_label(prediction, at=NOW + timedelta(hours=1)), an_outcome(prediction)
     fresh = a_label(prediction, "label-2")
     assert store.outcomes.add([later[1]], [later[0], fresh]) == Recorded(1, 2)
-    assert store.outcomes.of(prediction) == ((label, fresh), (outcome,))
+    (first, second), told = store.outcomes.of(prediction)
+    assert (first, second.id, told) == (label, fresh.id, (outcome,))
 
 
 def test_an_id_that_says_something_else_than_before_is_a_conflict(store, prediction):
@@ -128,7 +186,7 @@ def test_what_was_told_of_many_comes_in_a_query_for_each_kind(store):
     event.listen(store._database.engine, "before_cursor_execute", lambda *args: ran.append(args[2]))
     assert store.outcomes.of_many([third, first, second, "nothing", first]) == {
         third: ((), ()),
-        first: ((), (told[0], told[2])),
+        first: ((), (told[0], replace(told[2], at=NOW + timedelta(microseconds=1)))),
         second: ((a_label(second),), (told[1],)),
         "nothing": ((), ()),
     }
@@ -184,11 +242,20 @@ def test_of_a_request_that_told_only_hashes_are_kept_until_they_are_pruned(store
     with store._database.read() as connection:
         (kept,) = connection.execute(select(tables.tellings)).all()
     assert (kept.request, kept.hash) == (store.keyed_hash(b"customer-17:retry"), "h1")
-    assert tell(store, prediction, request="customer-17:retry") == Recorded(0, 2)
+    other = tell(store, prediction, request="customer-17:retry", hash="h2")
+    assert other == Recorded(0, 0, conflict=True)
     store.prune(kept.at)
-    assert tell(store, prediction, request="customer-17:retry") == Recorded(0, 2)
+    other = tell(store, prediction, request="customer-17:retry", hash="h2")
+    assert other == Recorded(0, 0, conflict=True)
     store.prune(kept.at + timedelta(seconds=1))
-    assert tell(store, prediction, request="customer-17:retry").unknown == (prediction,)
+    other = tell(store, prediction, request="customer-17:retry", hash="h2")
+    assert other == Recorded(0, 0, (prediction,))
+
+
+def test_what_was_erased_since_a_request_told_it_is_not_called_a_repeat(store, prediction):
+    assert tell(store, prediction) == Recorded(added=2, repeated=0)
+    store.forget("customer-17")
+    assert tell(store, prediction) == Recorded(0, 0, (prediction,))
 
 
 def test_a_request_and_its_hash_belong_together(store, prediction):
@@ -251,9 +318,7 @@ def test_an_audit_leaves_out_points_that_requests_asked_for(store):
 
 
 def test_of_several_labels_an_audit_takes_the_latest(store, acted):
-    told = [
-        label(acted[0], name, at=hours(when)) for name, when in (("good", 1), ("bad", 3), ("x", 2))
-    ]
+    told = [label(acted[0], name, at=hours(when)) for name, when in (("good", 1), ("bad", 3))]
     store.outcomes.add([], told)
     assert audited(store, START) == [("bad", 1, 1)]
     store.outcomes.add([], [label(acted[0], "good", at=hours(4))])

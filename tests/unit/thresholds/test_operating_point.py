@@ -18,6 +18,7 @@ from calibrant.thresholds import (
     select_band,
     select_each,
 )
+from calibrant.thresholds.labelled_rows import LabelledRows
 
 
 @pytest.fixture(scope="module")
@@ -101,3 +102,38 @@ def test_scores_of_other_classes_are_refused(rows, shape):
     point = point or select(labels, probs, hold=precision >= 0.85)
     with pytest.raises(InputError, match="classes are"):
         point.act(np.full(shape, 1 / 3))
+
+
+def test_whoever_acts_on_every_row_has_nothing_to_estimate(rows):
+    point = select(*rows, hold=precision >= 0.25)
+    assert point.act(rows[1]).all()
+    settled = [name for name in point.rates if point.settles(name)]
+    assert settled == ["recall", "specificity", "fpr", "coverage", "abstention"]
+    assert "recall: 1.0000 by definition" in str(point)
+    assert "precision: 0." in str(point)
+    assert "coverage: 1.0000 [" not in str(point)
+    saved = point.to_dict()["rates"]["recall"]
+    assert saved["low"] < saved["high"]  # in files it stays as it was measured
+
+
+def test_a_threshold_below_all_rows_seen_settles_nothing(rows):
+    labels, probs = rows
+    point = select(labels, probs, hold=precision >= 0.85)
+    assert not any(point.settles(name) for name in point.rates)
+    lowest = LabelledRows(probs_to_logits(probs), labels, (0, 1)).set_by_hand(1, prob=1e-9)
+    assert lowest["recall"].value == 1
+    assert not lowest.settles("recall")
+
+
+def test_rows_that_are_withheld_are_not_acted_on_by_definition(rows):
+    labels, probs = rows
+    withheld = np.arange(len(labels)) == int(np.flatnonzero(labels == 0)[0])
+    every = LabelledRows(probs_to_logits(probs), labels, (0, 1), None, withheld)
+    point = every.set_by_hand(1, prob=0.0)
+    assert point["recall"].value == 1
+    assert not point.settles("recall")
+    assert not point.settles("coverage")
+
+
+def probs_to_logits(probs):
+    return np.log(probs) - np.log1p(-probs)

@@ -50,6 +50,20 @@ def test_pages_suit_every_screen_and_every_reader(at_home, local, width, scheme)
         assert (sum(map(int, dark[4:-1].split(","))) < 300) == (scheme == "dark")
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_audited_precision_of_every_class_is_in_sight(at_home, width):
+    page = at_home("/console", width=width)
+    cells = page.locator(".by-class tbody tr > td:last-child")
+    assert cells.count() == len(ACTED)
+    for cell in cells.all():
+        box = cell.bounding_box()
+        assert 0 <= box["x"] < box["x"] + box["width"] <= width
+    table = page.locator(".by-class").evaluate("el => el.scrollWidth > el.parentNode.clientWidth")
+    assert not table
+    rows = page.get_by_role("table").filter(has_text="Audited precision").get_by_role("row")
+    assert rows.count() == 1 + len(ACTED)  # it is read as a table at any width
+
+
 def test_the_navigation_leads_to_every_page_and_says_where_one_is(at_home, local):
     page = at_home("/console/try")
     for title, path in PAGES.items():

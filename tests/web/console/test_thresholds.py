@@ -200,3 +200,25 @@ def test_a_form_without_its_token_saves_nothing(abroad, guarded):
     with abroad.expecting(SAVE, 403):
         press(page, "Save without a promise")
     assert served(guarded) == before
+
+
+CUT = """[...document.querySelectorAll(".scroll")]
+    .filter((each) => each.scrollWidth > each.clientWidth + 1)
+    .map((each) => each.getAttribute("aria-label"))"""
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+def test_every_point_is_read_whole_with_its_promise(at_home, local, width):
+    page = at_home(PAGE, width=width)
+    try_target(page, REACHED)
+    page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
+    assert page.evaluate(CUT) == []  # nothing has to be pushed aside to be read
+    table = page.get_by_role("region", name="Points of the bundle")
+    points = local.slot.current.bundle.points
+    rows = table.get_by_role("row").filter(has=page.get_by_role("cell"))
+    assert rows.count() == len(points) > 1
+    for row, each in zip(rows.all(), points, strict=True):
+        said = row.get_by_role("cell").last.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert said == each.result.guarantee
+        assert row.get_by_role("cell").last.bounding_box()["width"] > 200
+    assert faults(page) == []

@@ -13,7 +13,9 @@
   const percent = (share) => {
     if (share === null) return "–";
     const value = 100 * share;
-    return `${value.toFixed(value > 0 && value < 0.95 ? 2 : 1)} %`;
+    const shown = `${value.toFixed(value > 0 && value < 0.95 ? 2 : 1)} %`;
+    if (value < 100 && shown === "100.0 %") return "> 99.9 %";
+    return shown === "0.00 %" ? "< 0.01 %" : shown;
   };
 
   // As many digits as tell a threshold from 0 and 1; beyond that its log-odds.
@@ -114,7 +116,8 @@
         const columns = view.rates[rate];
         const [value, low, high] = [columns.value, columns.low, columns.high].map((c) => c[place]);
         element(`value-${rate}`).textContent = percent(value);
-        element(`band-${rate}`).textContent = low === null ? "" : `${percent(low)} to ${percent(high)}`;
+        const settled = said.here && chosen.settled.includes(rate);
+        element(`band-${rate}`).textContent = low === null ? "" : settled ? "by definition" : `${percent(low)} to ${percent(high)}`;
         return `${view.titles[rate]} ${value === null ? "not known" : percent(value)}`;
       });
       if (view.cost) {

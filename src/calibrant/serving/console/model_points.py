@@ -14,7 +14,7 @@ from calibrant.reports.threshold_words import (
     aim_words,
     aims_of,
     class_words,
-    rate_interval,
+    measured_interval,
     rate_meaning,
     rate_title,
     rate_value,
@@ -110,7 +110,7 @@ def _rates(point: OperatingPoint) -> Iterator[dict[str, str]]:
         yield {
             "title": rate_title(name, point.of),
             "value": rate_value(name, rate.value),
-            "interval": rate_interval(name, rate.interval),
+            "interval": measured_interval(point, name),
             "meaning": rate_meaning(name, point.of),
         }
 

@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
 from calibrant.bundle import Bundle
+from calibrant.bundle.rule_marks import Place
 from calibrant.errors import BundleError
 from calibrant.reports.words import counted
-from calibrant.serving.console.overview_audit import (
-    Acted,
-    Promise,
-    acted_of,
-    added,
-    believed,
-    may_overlap,
-    promises_of,
-)
+from calibrant.serving.console.overview_audit import Acted, acted_of, added, believed
+from calibrant.serving.console.overview_point_audit import PointAudit, point_audits
+from calibrant.serving.console.overview_promises import Promise, may_overlap, promises_of
 from calibrant.serving.console.overview_shift import (
     AtCalibration,
     Scope,
@@ -50,29 +45,33 @@ class Counts:
     ----------
     hours, acted, scores : tallies of the predictions
     audited : decisions to act that have a label
+    points : what all labels say about each rule of the bundle, not only those of the window
     """
 
     hours: Sequence[HourCount]
     acted: Sequence[ActedCount]
     scores: Sequence[int]
     audited: Sequence[AuditedCount]
+    points: Mapping[Place, PointAudit] = field(default_factory=dict)
 
 
-def counts_of(store: Store, window: Window, bundle: str | None) -> Counts:
+def counts_of(store: Store, window: Window, bundle: Bundle | None) -> Counts:
     """Ask the store about a window.
 
     Parameters
     ----------
     store : is asked
     window : from when on
-    bundle : hash of the one that is asked about; None for all
+    bundle : the one that is asked about; None for all
     """
     since, tallies = window.since, store.tallies
+    hash = None if bundle is None else str(bundle.manifest["sha256"])
     return Counts(
-        tallies.hours(since, bundle=bundle),
-        tallies.acted(since, bundle=bundle),
-        tallies.scores(since, bundle=bundle),
-        store.outcomes.audited(since, bundle=bundle, most=MOST_AUDITED),
+        tallies.hours(since, bundle=hash),
+        tallies.acted(since, bundle=hash),
+        tallies.scores(since, bundle=hash),
+        store.outcomes.audited(since, bundle=hash, most=MOST_AUDITED),
+        {} if bundle is None else point_audits(store, bundle),
     )
 
 
@@ -111,7 +110,8 @@ class Overview:
     classes : how many the bundle tells apart
     traffic : predictions and decisions
     promises : of the bundle
-    together, acted : decisions to act, all of them and by class
+    together, acted : decisions to act, all of them and by class; without those of `asked`
+    asked : decisions to act at a point that a request asked for
     believed : what must be true for what is expected of them to be
     overlaps : whether points of the bundle may want to act on the same row
     scores, scope : what comes in against the calibrate rows; `scope` is None where nothing is
@@ -124,6 +124,7 @@ class Overview:
     promises: tuple[Promise, ...]
     together: Acted
     acted: tuple[Acted, ...]
+    asked: int
     believed: str
     overlaps: bool
     scores: Scores
@@ -156,6 +157,11 @@ class Overview:
         if all(check.verdict is None for check in checks):
             return "Not audited yet"
         return _STATES[self.state]
+
+    @property
+    def audited(self) -> bool:
+        """Whether labels came in about a promise."""
+        return any(check.interval is not None for each in self.heard for check in each.checks)
 
     @property
     def headline(self) -> str:
@@ -203,15 +209,17 @@ def overview(
     """
     traffic = traffic_of(window, counts.hours)
     acted = acted_of(counts.acted, counts.audited, traffic.total)
+    together = added(acted, traffic.total)
     past = past if own else None
     outside = traffic.count("out_of_scope")
     return Overview(
         window=window,
         classes=len(bundle.classes),
         traffic=traffic,
-        promises=promises_of(bundle, acted, traffic.total, comparable=own),
-        together=added(acted, traffic.total),
+        promises=promises_of(bundle, counts.points, acted, traffic.total, comparable=own),
+        together=together,
         acted=acted,
+        asked=max(0, traffic.count("act") - together.n),
         believed=believed(bundle),
         overlaps=may_overlap(bundle),
         scores=Scores.of(counts.scores, past),

@@ -19,6 +19,7 @@ from calibrant.reports.page_data import script_json
 from calibrant.reports.words import percent
 from calibrant.serving.console.assets import address_of
 from calibrant.serving.console.entrance import Visitor, keep_session, login_address
+from calibrant.serving.console.predictions_words import isolated, turns, visible
 from calibrant.serving.routes.requests import service_of
 
 __all__ = ["NAVIGATION", "POLICY", "go_to", "moment", "page", "to_login"]
@@ -66,6 +67,7 @@ def page(
         served=service.slot.current,
         refused=service.slot.refused,
         needs_key=service.settings.keys_needed,
+        turning=turns("".join(service.slot.current.classes)),
         here=_here(request.scope["path"]),
         navigation=NAVIGATION,
         csrf_field=partial(_csrf_field, csrf),
@@ -126,6 +128,7 @@ def _environment() -> Environment:
     )
     filters: dict[str, Callable[..., Any]] = {
         "soft": soft,
+        "isolated": lambda text: isolated(visible(text)),
         "moment": moment,
         "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
         "count": lambda n: f"{n:,}",

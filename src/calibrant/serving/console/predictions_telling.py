@@ -101,7 +101,8 @@ def record_telling(store: Store, told: Telling, key: str | None) -> Recorded:
                     about.get("text"), key)
         )  # fmt: skip
     hashed = store.keyed_hash(to_json(dict(about)))
-    return store.outcomes.add(outcomes, labels, request=request, hash=hashed)
+    other = [request] if told.typed.get("label") == OTHER else []
+    return store.outcomes.add(outcomes, labels, request=request, hash=hashed, other=other)
 
 
 def _label(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -84,6 +84,7 @@ class PredictionView:
     key : who asked
     labels, outcomes : what was told about it, oldest first
     turning : characters in its names that turn the direction of reading
+    class_turning : the same of the names of the bundle's classes
     unit_address, request_address : of lists of what belongs together; None where there is no unit
     """
 
@@ -97,6 +98,7 @@ class PredictionView:
     labels: tuple[ToldRow, ...]
     outcomes: tuple[ToldRow, ...]
     turning: tuple[str, ...]
+    class_turning: tuple[str, ...]
     unit_address: str | None
     request_address: str
 
@@ -133,7 +135,7 @@ def view_of(store: Store, id: str) -> PredictionView | None:
     return PredictionView(
         found=found,
         bundle=bundle,
-        input=_input(found.input),
+        input=_input(found.input, bundle.classes),
         classes=_classes(found, bundle),
         decision=decision_words(found.decision, found.acted_as),
         why=why(found, bundle),
@@ -141,6 +143,7 @@ def view_of(store: Store, id: str) -> PredictionView | None:
         labels=tuple(_label(each, names) for each in labels),
         outcomes=tuple(_outcome(each, names) for each in outcomes),
         turning=tuple(turns("".join(each or "" for each in _names(found)))),
+        class_turning=tuple(turns("".join(bundle.classes))),
         unit_address=unit,
         request_address=f"{LIST}?{urlencode({'search': found.request})}",
     )
@@ -150,7 +153,7 @@ def _names(found: Prediction) -> tuple[str | None, ...]:
     return found.unit, found.use_case, found.branch, found.request
 
 
-def _input(given: dict[str, Any] | None) -> InputView:
+def _input(given: dict[str, Any] | None, classes: Sequence[str]) -> InputView:
     if given is None:
         return InputView("hash")
     kind = next(iter(given)) if len(given) == 1 else "other"
@@ -162,7 +165,9 @@ def _input(given: dict[str, Any] | None) -> InputView:
     if kind not in ("row", "logits"):
         kind, content = "other", given
     if isinstance(content, list):
-        content = {str(place): value for place, value in enumerate(content)}
+        named = kind == "logits" and len(content) == len(classes)
+        places = classes if named else [str(place) for place in range(len(content))]
+        content = dict(zip(places, content, strict=True))
     if not isinstance(content, dict):
         content = given
     cells = tuple((visible(str(name)), cell(value)) for name, value in content.items())

@@ -12,6 +12,7 @@ __all__ = [
     "cell",
     "cut",
     "decision_words",
+    "isolated",
     "score_words",
     "turns",
     "visible",
@@ -56,6 +57,17 @@ def turns(text: str) -> list[str]:
     ['U+202E']
     """
     return [f"U+{ord(sign):04X}" for sign in sorted(_TURNING & set(text))]
+
+
+def isolated(text: str) -> str:
+    r"""Keep the direction that a text turns to itself, where no element can do that.
+
+    Examples
+    --------
+    >>> isolated("parts"), isolated("a\u202eb")
+    ('parts', '\u2068a\u202eb\u2069')
+    """
+    return f"\u2068{text}\u2069" if turns(text) else text
 
 
 def decision_words(decision: str | None, acted_as: str | None = None) -> str:

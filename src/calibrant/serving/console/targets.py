@@ -18,7 +18,15 @@ from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.objective import as_targets
 from calibrant.thresholds.rates import Rate, Target, parse_target
 
-__all__ = ["MOST_TARGETS", "AskedTarget", "places_of", "read_target", "share_of", "together_after"]
+__all__ = [
+    "MOST_TARGETS",
+    "AskedTarget",
+    "places_of",
+    "read_target",
+    "share_of",
+    "target_key",
+    "together_after",
+]
 
 MOST_TARGETS = 1000
 """Different targets that may be tried on the same rows: after them hardly any error is left."""
@@ -131,10 +139,10 @@ def places_of(tried: Iterable[Mapping[str, Any]]) -> list[int]:
     [1, 2, 1]
     """
     known: dict[str, int] = {}
-    return [known.setdefault(_key(each), len(known) + 1) for each in tried]
+    return [known.setdefault(target_key(each), len(known) + 1) for each in tried]
 
 
-def _key(saved: Mapping[str, Any]) -> str:
+def target_key(saved: Mapping[str, Any]) -> str:
     """Return what is the same for two targets that are alike; the order of rates does not count."""
     targets = saved.get("targets")
     listed = sorted(map(str, targets)) if isinstance(targets, list) else targets

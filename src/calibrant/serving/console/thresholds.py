@@ -14,7 +14,7 @@ from calibrant.reports.threshold_section import section_data
 from calibrant.reports.threshold_view import PointView, chart_data
 from calibrant.reports.threshold_words import (
     class_words,
-    rate_interval,
+    measured_interval,
     rate_title,
     rate_value,
     threshold_words,
@@ -163,7 +163,7 @@ def points_data(look: Look) -> dict[str, Any]:
             "about": _about(rule.point.of, rule.clears),
             "threshold": threshold_words(rule.point.threshold, rule.point.logit),
             "scores": "calibrated" if each.decides_on == "calibrated" else "the model's own",
-            "promise": rule.point.guarantee or sentence(f"no promise: {rule.point.why}"),
+            "promise": _promise(rule.point),
             "alternative": bundle.is_alternative(i),
         }
         for i, each in enumerate(bundle.points)
@@ -174,6 +174,11 @@ def points_data(look: Look) -> dict[str, Any]:
         "promises": promised(bundle.points),
         "together": _few(together_of(bundle) or 0.0),
     }
+
+
+def _promise(point: OperatingPoint) -> str:
+    said = point.guarantee or sentence(f"no promise: {point.why}")
+    return said.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
 def _view(look: Look, rows: AskedRows) -> PointView:
@@ -207,7 +212,7 @@ def _marked(look: Look, rows: AskedRows) -> OperatingPoint | TargetUnreachable:
 
 def _tried_data(look: Look, tried: Tried, rows: AskedRows) -> dict[str, Any]:
     return {
-        "id": tried.event.id,
+        "id": tried.id,
         "text": tried.asked.text,
         "place": tried.place,
         "promises": tried.promises,
@@ -255,9 +260,9 @@ def _compared(look: Look, tried: Tried, rows: AskedRows) -> list[dict[str, str]]
             {
                 "title": rate_title(name, look.choice.of),
                 "now": rate_value(name, now.value),
-                "now_more": rate_interval(name, now.interval),
+                "now_more": measured_interval(old, name, now),
                 "new": rate_value(name, then.value),
-                "new_more": rate_interval(name, then.interval),
+                "new_more": measured_interval(new, name, then),
             }
         )
     return table

@@ -90,7 +90,7 @@ class Change:
         if self.tried is not None:
             found |= {
                 "target": self.tried.asked.text,
-                "tried": self.tried.event.id,
+                "tried": self.tried.id,
                 "number_of_target": self.tried.place,
                 "share_of_error": self.tried.share,
             }

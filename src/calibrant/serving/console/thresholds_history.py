@@ -11,36 +11,17 @@ from calibrant.bundle.versions import Version, Versions
 from calibrant.errors import CalibrantError, InputError
 from calibrant.reports.threshold_words import class_words
 from calibrant.reports.words import sentence
+from calibrant.serving.console.key_names import Names
 from calibrant.serving.console.targets import AskedTarget
 from calibrant.serving.console.thresholds_changes import FAILED, RESTORED, SAVED
 from calibrant.serving.console.thresholds_trail import fates
+from calibrant.serving.console.tried_file import Try
 from calibrant.serving.service import Service
-from calibrant.store import Event, Store
+from calibrant.store import Store
 
-__all__ = ["History", "Names", "trail_rows", "tried_rows"]
+__all__ = ["History", "trail_rows", "tried_rows"]
 
 _MOST = 50
-_LOCAL = "local visitor"
-
-
-class Names:
-    """Names of keys by their ids; each is looked up once.
-
-    Parameters
-    ----------
-    store : that knows the keys
-    """
-
-    def __init__(self, store: Store) -> None:
-        self._store = store
-        self._known: dict[str | None, str] = {None: _LOCAL}
-
-    def of(self, key: str | None) -> str:
-        """Return the name of a key, of one that was revoked too."""
-        if key not in self._known:
-            found = self._store.keys.get(key or "")
-            self._known[key] = "a key that is gone" if found is None else found.name
-        return self._known[key]
 
 
 @dataclass(frozen=True)
@@ -129,21 +110,21 @@ def trail_rows(store: Store, subject: str, names: Names, history: History) -> li
     ]
 
 
-def tried_rows(tried: Iterable[tuple[Event, int]], names: Names) -> list[dict[str, Any]]:
+def tried_rows(tried: Iterable[tuple[Try, int]]) -> list[dict[str, Any]]:
     """Return the targets that were tried on the rows, the newest first."""
     rows = []
-    for event, place in list(tried)[::-1][:_MOST]:
+    for each, place in list(tried)[::-1][:_MOST]:
         try:
-            asked = AskedTarget.from_dict(event.details)
+            asked = AskedTarget.from_dict(each.target)
         except InputError:
             continue  # written by another version; it still counts
         about = class_words(asked.of)
         rows.append(
             {
-                "id": event.id,
+                "id": each.id,
                 "place": place,
-                "at": event.at,
-                "by": names.of(event.key),
+                "at": each.at,
+                "by": each.by,
                 "about": f"{about}, rows that are cleared" if asked.clears else about,
                 "text": asked.text,
             }

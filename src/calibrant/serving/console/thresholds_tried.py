@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from http import HTTPStatus
 
-from calibrant.errors import InputError, TargetUnreachable
+from calibrant.errors import BundleError, InputError, TargetUnreachable
 from calibrant.serving.bundle_slot import Served
+from calibrant.serving.console.key_names import Names
 from calibrant.serving.console.targets import (
     MOST_TARGETS,
     AskedTarget,
     places_of,
     share_of,
+    target_key,
     together_after,
 )
 from calibrant.serving.console.thresholds_rows import AskedRows
@@ -24,11 +28,21 @@ from calibrant.serving.console.thresholds_rules import (
     promised,
     together_of,
 )
+from calibrant.serving.console.tried_file import Try, add_tried, read_tried
 from calibrant.serving.problems import Problem
-from calibrant.store import Event, Store
+from calibrant.serving.service import Service
+from calibrant.store import Store
 from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["TRIED", "Tried", "all_tried", "record_target", "tried_by_event", "why_not_saved"]
+__all__ = [
+    "TRIED",
+    "AllTried",
+    "Tried",
+    "all_tried",
+    "record_target",
+    "tried_by_id",
+    "why_not_saved",
+]
 
 TRIED = "target_tried"
 """The kind of event that says that somebody tried a target on some rows."""
@@ -45,7 +59,7 @@ class Tried:
 
     Parameters
     ----------
-    event : that says who tried it, and when
+    id : of the try
     asked, choice : the target, and the threshold it is about
     place : the how manieth different target of these rows it is
     promises : how many promised thresholds the bundle would have
@@ -54,7 +68,7 @@ class Tried:
     together, together_before : confidence of all promises together with it, and as it is now
     """
 
-    event: Event
+    id: str
     asked: AskedTarget
     choice: Choice
     place: int
@@ -70,64 +84,111 @@ class Tried:
         return share_of(self.place, self.promises)
 
 
-def all_tried(store: Store, rows: AskedRows) -> list[tuple[Event, int]]:
-    """Return what was tried on some rows, the oldest first, each with its number."""
-    found = store.events.latest(kinds=[TRIED], subject=rows.calib.hash, limit=None)[::-1]
-    return list(zip(found, places_of(event.details for event in found), strict=True))
-
-
-def record_target(store: Store, rows: AskedRows, asked: AskedTarget, *, key: str | None) -> Event:
-    """Write down that a target is tried, before anything is known of it; return the event.
-
-    One that was tried already keeps its event, and with it its number.
+@dataclass(frozen=True)
+class AllTried:
+    """What was tried on some rows, as the store and the file beside the bundle know it together.
 
     Parameters
     ----------
-    store : where events are
+    found : the oldest first, each with its number; one target may be there twice, with one number
+    unshared : how many different targets only the store knows
+    """
+
+    found: Sequence[tuple[Try, int]]
+    unshared: int
+
+    @property
+    def targets(self) -> int:
+        """How many different targets there are."""
+        return max((place for _, place in self.found), default=0)
+
+
+def all_tried(service: Service, rows: AskedRows) -> AllTried:
+    """Gather what was tried on some rows; `BundleError` where the file cannot be read.
+
+    Those of the file come first: they keep their numbers, whichever store is in use.
+    """
+    beside = read_tried(service.settings.bundle, rows.calib.unordered_hash)
+    known = {each.id for each in beside}
+    own = [each for each in _of_store(service.store, rows) if each.id not in known]
+    told = [*beside, *own]
+    places = places_of(each.target for each in told)
+    found = list(zip(told, places, strict=True))
+    there = max(places[: len(beside)], default=0)
+    return AllTried(found, max(places, default=0) - there)
+
+
+def _of_store(store: Store, rows: AskedRows) -> list[Try]:
+    """Return what the store knows, the oldest first."""
+    names, calib = Names(store), rows.calib
+    # Under the hash that counts the order of rows is what was written before there was another.
+    found = [
+        each
+        for subject in (calib.hash, calib.unordered_hash)
+        for each in store.events.latest(kinds=[TRIED], subject=subject, limit=None)[::-1]
+    ]
+    return [Try(each.id, each.at, names.of(each.key), each.details) for each in found]
+
+
+def record_target(service: Service, rows: AskedRows, asked: AskedTarget, *, key: str | None) -> str:
+    """Write down that a target is tried, before anything is known of it; return the id of the try.
+
+    One that this store knows already keeps its try; one that any of both knows keeps its number.
+    Beside the bundle it is written where that can be.
+
+    Parameters
+    ----------
+    service : whose bundle it is, and where events are
     rows : on which it is tried
     asked : the target
     key : id of the key of who tries it
     """
-    tried = all_tried(store, rows)
-    made = asked.to_dict()
-    *_, place = places_of([*(event.details for event, _ in tried), made])
-    for event, number in tried:
-        if number == place:
-            return event
-    if place > MOST_TARGETS:
-        raise InputError(
-            f"{MOST_TARGETS:,} different targets were tried on these rows, and hardly any error is "
-            "left for another one: label new rows and train or pack again."
-        )
-    return store.events.add(TRIED, key=key, subject=rows.calib.hash, details=made)
+    store, made = service.store, asked.to_dict()
+    before = [each.target for each, _ in all_tried(service, rows).found]
+    *_, place = places_of([*before, made])
+    own = _of_store(store, rows)
+    found = [each.id for each in own if target_key(each.target) == target_key(made)]
+    if not found:
+        if place > MOST_TARGETS:
+            raise InputError(
+                f"{MOST_TARGETS:,} different targets were tried on these rows, and hardly any "
+                "error is left for another one: label new rows and train or pack again."
+            )
+        subject = rows.calib.unordered_hash
+        event = store.events.add(TRIED, key=key, subject=subject, details=made)
+        found, own = [event.id], _of_store(store, rows)
+    with suppress(BundleError):  # the page then says how many only the store knows
+        add_tried(service.settings.bundle, rows.calib.unordered_hash, own)
+    return found[0]
 
 
-def tried_by_event(store: Store, served: Served, rows: AskedRows, id: str) -> Tried:
+def tried_by_id(service: Service, served: Served, rows: AskedRows, id: str) -> Tried:
     """Return what came of a target; a problem where it is not one of these rows.
 
     Parameters
     ----------
-    store : where events are
+    service : where tries are written down
     served : the bundle
     rows : its calibrate rows
-    id : of the event
+    id : of the try
     """
-    event = store.events.get(id) if id.isascii() and id.isprintable() else None
-    if event is None or event.kind != TRIED:
-        raise Problem(
-            HTTPStatus.NOT_FOUND,
-            f"there is no target that was tried as {id[:60]!r}: type it on the Thresholds page.",
-        )
-    if event.subject != rows.calib.hash:
+    try:
+        tried = all_tried(service, rows)
+    except BundleError as error:
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
+    for each, place in tried.found:
+        if each.id == id:
+            return _answered(served, rows, id, AskedTarget.from_dict(each.target), place)
+    event = service.store.events.get(id) if id.isascii() and id.isprintable() else None
+    if event is not None and event.kind == TRIED:
         raise Problem(HTTPStatus.CONFLICT, _OTHER_ROWS)
-    asked = AskedTarget.from_dict(event.details)
-    place = next(place for each, place in all_tried(store, rows) if each.id == event.id)
-    return _answered(served, rows, event, asked, place)
+    raise Problem(
+        HTTPStatus.NOT_FOUND,
+        f"there is no target that was tried as {id[:60]!r}: type it on the Thresholds page.",
+    )
 
 
-def _answered(
-    served: Served, rows: AskedRows, event: Event, asked: AskedTarget, place: int
-) -> Tried:
+def _answered(served: Served, rows: AskedRows, id: str, asked: AskedTarget, place: int) -> Tried:
     bundle = served.bundle
     choice = _choice_of(served, asked)
     current = current_of(bundle, choice)
@@ -137,7 +198,7 @@ def _answered(
     result = rows.certified(choice, asked, confidence=confidence, share=share_of(place, promises))
     before = together_of(bundle)
     after = together_after(before, confidence, promises=promises, added=added)
-    return Tried(event, asked, choice, place, promises, confidence, result, after, before)
+    return Tried(id, asked, choice, place, promises, confidence, result, after, before)
 
 
 def _choice_of(served: Served, asked: AskedTarget) -> Choice:

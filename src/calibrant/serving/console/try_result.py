@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from calibrant.reports.words import printable, sentence
+from calibrant.reports.words import percent, printable, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.model_points import rule_words
 from calibrant.serving.console.predictions_words import visible
@@ -18,7 +18,6 @@ from calibrant.serving.console.try_words import (
     read_words,
     scope_words,
     score_pair,
-    share_words,
     turning_words,
     why_words,
 )
@@ -55,7 +54,7 @@ def result_data(
         "headline": headline_words(row, found),
         "state": "good" if row.decision in ("act", "clear") else "unknown",
         "label": visible(row.label),
-        "top": share_words(max(row.probs)),
+        "top": percent(max(row.probs)),
         "calibrated": calibrator,
         "first": first,
         "rest": rest,
@@ -76,7 +75,7 @@ def _probabilities(
     made = [
         {
             "name": visible(served.classes[i]),
-            "share": share_words(row.probs[i]),
+            "share": percent(row.probs[i]),
             "width": f"{100 * row.probs[i]:.2f}",
         }
         for i in order

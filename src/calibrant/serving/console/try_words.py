@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from calibrant.data.redaction import redact
-from calibrant.reports.words import number, percent, quoted, sentence
+from calibrant.reports.words import number, quoted, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.predictions_why import apart
 from calibrant.serving.console.predictions_words import visible
@@ -21,7 +21,6 @@ __all__ = [
     "read_words",
     "scope_words",
     "score_pair",
-    "share_words",
     "turning_words",
     "why_words",
 ]
@@ -31,22 +30,8 @@ _SCOPE_SCORES = {
     "entropy": "entropy",
     "max_logit": "largest logit, taken negative,",
 }
-_NEAR_ONE, _NEAR_ZERO = 0.9995, 0.00005
 _LEAST_EDGE, _MOST_ODDS = 1e-9, 1e6
 """Nearer to 0 or 1 than this, a score is told as log-odds; beyond those, nothing is told apart."""
-
-
-def share_words(prob: float) -> str:
-    """Write a probability in percent, so that only a certain one is 100 % and only none is 0 %.
-
-    Examples
-    --------
-    >>> share_words(0.8312), share_words(0.99997), share_words(0.00001)
-    ('83.1 %', '> 99.9 %', '< 0.01 %')
-    """
-    if _NEAR_ONE <= prob < 1:
-        return "> 99.9 %"
-    return "< 0.01 %" if 0 < prob < _NEAR_ZERO else percent(prob)
 
 
 def outcome_words(outcome: Outcome) -> str:

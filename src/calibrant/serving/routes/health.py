@@ -22,6 +22,12 @@ async def healthz() -> dict[str, str]:
     return {"status": "alive"}
 
 
+@router.head("/healthz", include_in_schema=False)
+async def healthz_head() -> Response:
+    """Answer without a body: some load balancers ask so."""
+    return Response()
+
+
 @router.get("/readyz", summary="Can it serve?", responses=problems(503))
 async def readyz(request: Request) -> dict[str, str]:
     """Answer 200 where requests can be answered: the database is there and nothing stops.
@@ -36,6 +42,13 @@ async def readyz(request: Request) -> dict[str, str]:
     except StoreError:
         raise Problem.busy("the database cannot be used: see the log.") from None
     return {"status": "ready", "bundle": service.slot.current.id}
+
+
+@router.head("/readyz", include_in_schema=False)
+async def readyz_head(request: Request) -> Response:
+    """Answer as `readyz` does, without a body."""
+    await readyz(request)
+    return Response()
 
 
 @router.get(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from http import HTTPStatus
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
+from calibrant.errors import UnknownClass
 from calibrant.serving.bodies import idempotency_key, read_body, understood
 from calibrant.serving.messages import OutcomesAnswer, OutcomesBody
 from calibrant.serving.problems import Problem
@@ -48,33 +50,44 @@ async def outcomes(
             f"{service.settings.max_inputs:,} are taken at a time: send several requests.",
         )
     own = None if key is None else key.id
-    labels, found = _records(asked, own, retry)
+    ids = [_id(own, retry, i) for i in range(len(asked.outcomes))]
+    labels, found = _records(asked, ids, own)
+    other = {id for id, each in zip(ids, asked.outcomes, strict=True) if each.other}
 
     def add() -> Recorded:
-        if retry is None:
-            return service.store.outcomes.add(found, labels)
-        request, hashed = f"{own or ''}:{retry}", service.store.keyed_hash(body)
-        return service.store.outcomes.add(found, labels, request=request, hash=hashed)
+        telling: dict[str, str] = {}
+        if retry is not None:
+            hashed = service.store.keyed_hash(body)
+            telling = {"request": f"{own or ''}:{retry}", "hash": hashed}
+        return service.store.outcomes.add(found, labels, other=other, **telling)
 
-    done = await within(service.settings.timeout, add)
+    try:
+        done = await within(service.settings.timeout, add)
+    except UnknownClass as error:
+        raise _no_class(error, ids.index(error.id)) from None
     if done.unknown:
         raise Problem(
             HTTPStatus.NOT_FOUND,
-            f"there is no prediction {done.unknown[0]!r}: nothing was recorded.",
+            f"there is no prediction {done.unknown[0]!r}, or it was erased: nothing was recorded "
+            "now.",
         )
     if done.conflict:
         raise Problem(HTTPStatus.CONFLICT, OTHER_BODY)
     return OutcomesAnswer(added=done.added, repeated=done.repeated)
 
 
+def _id(key: str | None, retry: str | None, place: int) -> str:
+    """Return the id of what an entry tells; with an idempotency key it is that of a first try."""
+    return new_id() if retry is None else f"{key or ''}:{retry}:{place}"
+
+
 def _records(
-    asked: OutcomesBody, key: str | None, retry: str | None
+    asked: OutcomesBody, ids: Sequence[str], key: str | None
 ) -> tuple[list[Label], list[Outcome]]:
-    """Return what is to be written; with an idempotency key the ids are those of a first try."""
+    """Return what is to be written."""
     at = datetime.now(UTC)
     labels, outcomes = [], []
-    for i, each in enumerate(asked.outcomes):
-        own = new_id() if retry is None else f"{key or ''}:{retry}:{i}"
+    for own, each in zip(ids, asked.outcomes, strict=True):
         if each.label is not None:
             labels.append(Label(own, at, each.prediction, each.label, each.source, key))
         if each.outcome is not None:
@@ -82,3 +95,14 @@ def _records(
                 Outcome(own, at, each.prediction, each.outcome, each.value, each.text, key)
             )
     return labels, outcomes
+
+
+def _no_class(error: UnknownClass, place: int) -> Problem:
+    """Return the problem of a label that is no class, with its place in the body."""
+    where = f"outcomes[{place}].label"
+    said = f'{error.finding}: correct it, or send "other": true with it'
+    return Problem(
+        HTTPStatus.UNPROCESSABLE_ENTITY,
+        f"{where}: {said}; nothing was recorded.",
+        errors=[{"where": where, "message": said}],
+    )

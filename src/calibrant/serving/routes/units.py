@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
-from calibrant.errors import StoreUnavailable
+from calibrant.errors import StoreUnavailable, StoreUnfit
 from calibrant.serving.bodies import read_body, understood
 from calibrant.serving.messages import ErasedAnswer, Name
 from calibrant.serving.problems import Problem
@@ -25,6 +26,12 @@ _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
 
 _HALF_DONE = "the rows are deleted, but"
 """How the store begins to say that only its file is left to be cleaned."""
+
+_NOT_DONE = (
+    "the database cannot be written, so nothing was erased: try again, and where its disk is full "
+    "make room on it first."
+)
+_log = logging.getLogger("calibrant.serving")
 
 
 class EraseBody(BaseModel):
@@ -77,8 +84,9 @@ async def _erased(service: Service, unit: str) -> ErasedAnswer:
     async with service.erasing:
         try:
             done = await asyncio.to_thread(service.store.forget, unit)
-        except StoreUnavailable as error:
+        except (StoreUnavailable, StoreUnfit) as error:
             if str(error).startswith(_HALF_DONE):
                 raise Problem.busy(str(error)) from None
-            raise
+            _log.warning("%s", error)
+            raise Problem.busy(_NOT_DONE) from None
     return ErasedAnswer(predictions=done.predictions, labels=done.labels, outcomes=done.outcomes)

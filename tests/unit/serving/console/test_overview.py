@@ -16,6 +16,7 @@ from calibrant.bundle import BundlePoint, pack
 from calibrant.bundle.calib_rows import FILE, CalibRows
 from calibrant.ood import OodRule
 from calibrant.serving.console.overview import Counts, overview
+from calibrant.serving.console.overview_point_audit import PointAudit
 from calibrant.serving.console.overview_traffic import Window
 from calibrant.store import (
     ActedCount,
@@ -159,13 +160,16 @@ def test_without_a_calibrator_the_model_is_believed(serving, tmp_path):
 def test_labels_tell_whether_the_promise_is_kept(right, badge, state, serving, tmp_path):
     client = serving(calibrated(tmp_path / "b").path)
     made = sent(client, *([[9.0, 0.0, 0.0]] * 200))
+    assert "however often one looks" not in text_of(looked_at(client))  # there is no verdict yet
     labelled(client, made[:right], "defect")
     labelled(client, made[right:], "other")
     page = looked_at(client)
     said = text_of(page)
-    assert f"{badge} {right} of 200 labelled decisions right" in said
+    assert f"{badge} Right on {right} of 200 labelled rows that it would act on, since 20" in said
+    assert f"{right} of 200 labelled decisions right; 95 % interval" in said
     assert f'<section class="verdict {state}"' in page.text
     assert "drawn at random" in said
+    assert "The verdict holds with 95 % confidence however often one looks" in said
 
 
 def test_the_latest_label_counts(serving, tmp_path):
@@ -289,11 +293,13 @@ def test_promises_of_many_classes_are_counted(tmp_path):
     now = datetime(2026, 3, 2, 10, 45, tzinfo=UTC)
     hour = now.replace(minute=0)
     audited = [AuditedCount("class 3", 500, 300), AuditedCount("class 4", 500, 499)]
+    points = {(3, 0): PointAudit(500, 300, 450.0), (4, 0): PointAudit(500, 499, 450.0)}
     counts = Counts(
         [HourCount(hour, "act", 1_000_000)],
         [ActedCount(of, 6_666, 6_000.0) for of in classes],
         [0] * 19 + [1_000_000],
         audited,
+        points,
     )
     found = overview(counts, bundle, Window.of("24h", now), None)
     assert found.headline == "150 promises: 1 kept, 1 not kept, 148 cannot be told yet."
@@ -372,6 +378,6 @@ def test_a_promise_of_which_one_half_is_not_audited_is_not_called_kept(serving, 
     client = serving(logits_bundle(tmp_path / "b", "two classes").path)
     labelled(client, sent(client, *([[0.0, 9.0]] * 100)), "yes")
     page = looked_at(client)
-    assert "Kept: precision is at least 85 % 100 of 100 labelled decisions right" in text_of(page)
+    assert "Kept: precision is at least 85 % Right on 100 of 100 labelled rows" in text_of(page)
     assert "Whether negative predictive value is at least 95 % cannot be told" in text_of(page)
     assert '<section class="verdict unknown"' in page.text

@@ -1,9 +1,11 @@
 """Whatever customers and callers write is shown as text."""
 
 import pytest
+from tests.unit.bundle.parts import temperature
 from tests.unit.serving.console.conftest import csrf_of
 from tests.unit.serving.console.predictions_log import START, Page, keep, look, made
 
+from calibrant.bundle import pack
 from calibrant.store import Label, Outcome
 
 HOSTILE = [
@@ -60,6 +62,7 @@ def test_inputs_and_names_are_shown_as_text(client, text):
     client.service.store.outcomes.add(
         [Outcome("o", START, ids[0], text, None, text, None)],
         [Label("a", START, ids[0], text, text, None)],
+        other=["a"],
     )
     page = look(client)
     check(page)
@@ -72,6 +75,22 @@ def test_inputs_and_names_are_shown_as_text(client, text):
     assert look(client, unit=text).ids == [ids[0]]
     if text == text.strip():
         assert look(client, search=text).ids == [ids[0]]
+
+
+def test_names_of_classes_that_turn_the_direction_of_reading_are_told(serving, tmp_path, client):
+    names = ("a\u202eb", "parts", "other")
+    pack(tmp_path / "turning", classes=names, calibrator=temperature(2.0, classes=names))
+    turning = serving(tmp_path / "turning", db=f"sqlite:///{tmp_path}/turning.db")
+    said = "Names of classes have characters that turn the direction of reading (U+202E)"
+    for each, there in ((client, False), (turning, True)):
+        body = {"inputs": [{"logits": [9.0, 0.0, 0.0]}]}
+        (row,) = each.post("/v1/predict", json=body).json()["predictions"]
+        for path in ("", "/model", "/try", "/predictions", f"/predictions/{row['id']}"):
+            page = each.get(f"/console{path}").text
+            assert page.count(said) == there, path
+    for path in ("", f"/{row['id']}"):
+        page = turning.get(f"/console/predictions{path}").text
+        assert ">\u2068a\u202eb\u2069</option>" in page, path
 
 
 @pytest.mark.parametrize("text", HOSTILE)

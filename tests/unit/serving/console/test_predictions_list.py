@@ -52,6 +52,7 @@ def test_predictions_are_listed_newest_first_with_what_matters(client, bundle):
             Label("a", START, ids[0], "parts", None, None),
             Label("b", START + timedelta(days=1), ids[0], "truly other", None, None),
         ],
+        other=["b"],
     )
     page = look(client)
     assert page.ids == ids[::-1]

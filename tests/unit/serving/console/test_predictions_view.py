@@ -47,6 +47,18 @@ def test_all_that_is_on_record_is_shown(client):
     assert len(page.all("h1")) == 1
 
 
+def test_logits_that_came_as_a_list_are_shown_with_their_classes(client):
+    (id,) = asked(client, inputs=[{"logits": [4.5, 0.25, -1.5]}])
+    page = look(client, f"/{id}")
+    shown = page.text[page.text.index("these logits came in") :]
+    assert shown.startswith(
+        "these logits came in. Class Logit defect 4.5 parts 0.25 other -1.5 Probabilities"
+    )
+    hash = client.service.slot.current.hash
+    (id,) = keep(client, made(hash, input={"logits": [7.0, 8.0]}))  # by hand: not one of each
+    assert "Class Logit 0 7 1 8 Probabilities" in look(client, f"/{id}").text
+
+
 def test_probabilities_of_all_classes_have_bars(client):
     hash = client.service.slot.current.hash
     (id,) = keep(client, made(hash, probs=[0.2, 0.7, 0.1], label="parts"))
@@ -155,6 +167,7 @@ def test_labels_and_outcomes_are_shown_with_who_and_when(client):
     store.outcomes.add(
         [Outcome("o", later, id, "refunded", 12.5, "two\nlines", "aaaaaaaaaaaa")],
         [Label("a", START, id, "parts", "agent", key.id), Label("b", later, id, "x", None, None)],
+        other=["b"],
     )
     page = look(client, f"/{id}")
     for words in (

@@ -9,6 +9,7 @@ from tests.unit.serving.console.thresholds_bundles import KINDS, bundle, calib_r
 from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
 
 from calibrant.bundle import pack
+from calibrant.thresholds import precision
 
 
 @pytest.fixture
@@ -300,3 +301,21 @@ def test_pages_need_a_key_where_the_service_does(guarded):
     sent = guarded.get(HOME, follow_redirects=False)
     assert sent.status_code == 303
     assert sent.headers["location"].startswith("/console/login?next=")
+
+
+def test_a_point_that_acts_on_every_row_has_no_interval_for_what_is_settled(serving, tmp_path):
+    rows = calib_rows()
+    point = certified(rows, "defect", precision >= 0.2)
+    assert point.threshold == 0
+    made = pack(tmp_path / "all", points=[point], calib=rows, classes=("defect", "parts", "other"))
+    there = Visit(serving(made.path))
+    told = text_of(there.look())
+    assert "Act on every row" in told
+    assert "Recall, measured 100.0 % By definition" in told
+    assert charts_of(there.page)[0]["chosen"]["settled"] == ["recall", "coverage"]
+    tried = text_of(there.try_target("precision>=0.7"))
+    compared = tried.partition("Beside the threshold of now")[2].partition("How sure is it?")[0]
+    assert "Recall 100.0 % by definition" in compared
+    model = text_of(there.client.get("/console/model"))
+    assert "by definition" in model
+    assert " to 100.0 %" not in told + compared + model

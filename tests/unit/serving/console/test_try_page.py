@@ -13,7 +13,7 @@ from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import csrf_of, log_in
 
 from calibrant.bundle import BundlePoint, pack
-from calibrant.serving.console.try_words import share_words
+from calibrant.reports.words import percent
 from calibrant.serving.problems import Problem
 
 HOSTILE = "</textarea><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
@@ -47,10 +47,10 @@ def on_record(client):
 def same(page, answer):
     """Check that a page says what the service answers."""
     words = seen(page)
-    top = share_words(max(answer["probabilities"].values()))
+    top = percent(max(answer["probabilities"].values()))
     assert f"Most probable: {answer['label']} , {top}" in words
     for name, prob in answer["probabilities"].items():
-        assert f"{name} {share_words(prob)}" in words
+        assert f"{name} {percent(prob)}" in words
     headline = {
         "act": f"Act on “{answer['acted_as']}”",
         "clear": "Cleared",

@@ -19,6 +19,17 @@ def test_a_service_that_can_serve(client):
     assert ready.json() == {"status": "ready", "bundle": client.service.slot.current.id}
 
 
+def test_a_load_balancer_may_ask_with_head(client):
+    for path in ("/healthz", "/readyz"):
+        answer = client.head(path)
+        assert (answer.status_code, answer.content) == (200, b"")
+    client.service.readiness.leaving = True
+    assert client.head("/readyz").status_code == 503
+    assert client.head("/healthz").status_code == 200
+    assert client.put("/healthz").status_code == 405
+    assert "head" not in client.get("/openapi.json").json()["paths"]["/healthz"]
+
+
 def test_a_database_that_is_away_is_told_and_comes_back(client, monkeypatch, caplog):
     def away():
         raise StoreUnavailable("the store db.internal:5432 is away.")

@@ -82,8 +82,54 @@ def test_a_prediction_that_is_not_there_is_named_and_nothing_is_recorded(client,
         client, {"prediction": ids[0], "label": "parts"}, {"prediction": "gone", "label": "parts"}
     )
     assert answer.status_code == 404
-    assert answer.json()["detail"] == "there is no prediction 'gone': nothing was recorded."
+    assert answer.json()["detail"] == (
+        "there is no prediction 'gone', or it was erased: nothing was recorded now."
+    )
     assert client.get(f"/v1/predictions/{ids[0]}").json()["labels"] == []
+
+
+def test_a_label_that_is_no_class_is_refused_with_its_place_and_nothing_is_recorded(client, ids):
+    key = {"Idempotency-Key": "x"}
+    told = [{"prediction": ids[0], "label": "parts"}, {"prediction": ids[1], "label": "Parts "}]
+    for headers in ({}, key):
+        answer = send(client, *told, **headers)
+        assert answer.status_code == 422
+        assert answer.json()["detail"] == (
+            "outcomes[1].label: 'Parts ' is no class of the bundle that made the prediction (the "
+            "nearest is 'parts'; its classes are 'defect', 'parts', 'other'): correct it, or send "
+            '"other": true with it; nothing was recorded.'
+        )
+        assert answer.json()["errors"][0]["where"] == "outcomes[1].label"
+    assert client.get(f"/v1/predictions/{ids[0]}").json()["labels"] == []
+    told[1]["label"] = "parts"
+    assert send(client, *told, **key).json() == {"added": 2, "repeated": 0}
+
+
+def test_a_label_may_be_a_class_that_the_bundle_does_not_have_where_that_is_said(client, ids):
+    told = [{"prediction": id, "label": "late", "other": True} for id in ids[:2]]
+    told.append({"prediction": ids[2], "label": "parts", "other": True})
+    assert send(client, *told).json() == {"added": 3, "repeated": 0}
+    assert client.get(f"/v1/predictions/{ids[0]}").json()["labels"][0]["label"] == "late"
+
+
+def test_of_several_labels_in_one_request_the_last_of_the_list_is_the_latest(client, ids):
+    told = [{"prediction": ids[0], "outcome": f"step {i}"} for i in range(9)]
+    told += [{"prediction": ids[0], "label": label} for label in ("parts", "defect")]
+    send(client, *told, **{"Idempotency-Key": "x"})
+    found = client.get(f"/v1/predictions/{ids[0]}").json()
+    assert [each["label"] for each in found["labels"]] == ["parts", "defect"]
+    assert [each["outcome"] for each in found["outcomes"]] == [f"step {i}" for i in range(9)]
+
+
+def test_what_was_erased_since_it_was_told_is_said_to_be_gone(client):
+    body = {"inputs": [{"logits": [9.0, 0.0, 0.0]}], "unit": "customer-17"}
+    (row,) = client.post("/v1/predict", json=body).json()["predictions"]
+    told, key = {"prediction": row["id"], "label": "parts"}, {"Idempotency-Key": "x"}
+    assert send(client, told, **key).json()["added"] == 1
+    client.post("/v1/units/erase", json={"unit": "customer-17"})
+    answer = send(client, told, **key)
+    assert answer.status_code == 404
+    assert "or it was erased" in answer.json()["detail"]
 
 
 def test_too_many_and_too_little(client, ids):

@@ -131,11 +131,17 @@ def test_rows_that_are_deleted_from_a_file_that_is_not_clean_yet(client, monkeyp
     assert (again.status_code, again.json()["predictions"]) == (200, 0)
 
 
-def test_a_database_that_is_away_is_not_described(client, monkeypatch):
+def test_a_database_that_is_away_is_not_described(client, monkeypatch, caplog):
     def away(unit):
         raise StoreUnavailable("the store db.internal:5432 is away.")
 
     monkeypatch.setattr(client.service.store, "forget", away)
     answer = client.post("/v1/units/erase", json={"unit": "a"})
     assert answer.status_code == 503
+    assert answer.headers["retry-after"] == "1"
     assert "db.internal" not in answer.text
+    assert answer.json()["detail"] == (
+        "the database cannot be written, so nothing was erased: try again, and where its disk is "
+        "full make room on it first."
+    )
+    assert caplog.messages == ["the store db.internal:5432 is away."]

@@ -66,7 +66,7 @@ def _gathered(store: Store, served: Served, name: str, *, own: bool) -> dict[str
     past, why = past_of(served.bundle)
     if not own:
         why = "The calibrate rows are those of the bundle that serves: choose it to compare."
-    counts = counts_of(store, window, served.hash if own else None)
+    counts = counts_of(store, window, served.bundle if own else None)
     return {
         "shown": overview(counts, served.bundle, window, past, own=own),
         "live": live_of(store, window.now),

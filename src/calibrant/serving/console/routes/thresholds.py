@@ -12,11 +12,13 @@ from urllib.parse import urlencode
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from calibrant.errors import InputError
+from calibrant.bundle.versions import Versions
+from calibrant.errors import BundleError, InputError
 from calibrant.reports.words import sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.entrance import Visitor, sent_form, visitor, workshop_of
 from calibrant.serving.console.forms import Form
+from calibrant.serving.console.key_names import Names
 from calibrant.serving.console.pages import go_to, page
 from calibrant.serving.console.targets import AskedTarget, read_target
 from calibrant.serving.console.thresholds import (
@@ -30,16 +32,16 @@ from calibrant.serving.console.thresholds import (
 from calibrant.serving.console.thresholds_changes import Change, restore, save
 from calibrant.serving.console.thresholds_history import (
     History,
-    Names,
     trail_rows,
     tried_rows,
 )
 from calibrant.serving.console.thresholds_rows import AskedRows
 from calibrant.serving.console.thresholds_rules import Choice, choices_of
 from calibrant.serving.console.thresholds_tried import (
+    AllTried,
     all_tried,
     record_target,
-    tried_by_event,
+    tried_by_id,
 )
 from calibrant.serving.problems import Problem
 from calibrant.serving.routes.requests import service_of
@@ -202,11 +204,28 @@ def _shown(service: Service, form: Form, typed: _Typed | None = None) -> dict[st
         "points": points_data(look),
         "typed": typed or _Typed("" if look.tried is None else look.tried.asked.text),
         "done": _done(service, form, {each.id for each in history.found}),
-        "tried_before": [] if rows is None else tried_rows(all_tried(store, rows), names),
+        **_tried_before(service, rows),
         "versions": versions,
         "more_versions": len(history.found) - len(versions),
         "versions_fault": history.fault,
         "trail": trail,
+    }
+
+
+def _tried_before(service: Service, rows: AskedRows | None) -> dict[str, Any]:
+    """Gather what was tried on the rows, and what is wrong where nobody can tell."""
+    tried, fault, place = AllTried((), 0), "", ""
+    if rows is not None:
+        try:
+            tried = all_tried(service, rows)
+            place = str(Versions(service.settings.bundle).place)
+        except BundleError as error:
+            fault = sentence(str(error))
+    return {
+        "tried_before": tried_rows(tried.found),
+        "tried": tried,
+        "tried_fault": fault,
+        "versions_place": place,
     }
 
 
@@ -218,7 +237,7 @@ def _look(
         return Look(served, choice_named(served, form.text("rule")), costs)
     if rows is None:
         raise Problem(HTTPStatus.CONFLICT, "the bundle has no calibrate rows to try a target on.")
-    tried = tried_by_event(service.store, served, rows, id)
+    tried = tried_by_id(service, served, rows, id)
     return Look(served, tried.choice, costs, tried)
 
 
@@ -256,10 +275,17 @@ def _try_target(service: Service, form: Form, key: str | None) -> str:
     choice = choice_named(served, form.text("rule"))
     asked = _asked(form, choice)
     rows.labelled("raw").question(choice.of, promised=True)  # refuses weights before all else
-    event = record_target(service.store, rows, asked, key=key)
-    tried_by_event(service.store, served, rows, event.id)  # the page that shows it is quick then
+    id = _recorded(service, rows, asked, key)
+    tried_by_id(service, served, rows, id)  # the page that shows it is quick then
     costs = read_costs(form)
-    return _address(tried=event.id, fp=costs.fp, fn=costs.fn) + "#result"
+    return _address(tried=id, fp=costs.fp, fn=costs.fn) + "#result"
+
+
+def _recorded(service: Service, rows: AskedRows, asked: AskedTarget, key: str | None) -> str:
+    try:
+        return record_target(service, rows, asked, key=key)
+    except BundleError as error:
+        raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
 
 
 def _asked(form: Form, choice: Choice) -> AskedTarget:
@@ -287,7 +313,7 @@ def _asked_change(service: Service, served: Served, form: Form) -> Change:
         raise Problem(HTTPStatus.CONFLICT, f"{why[:1].lower()}{why[1:]}")
     id = form.text("tried")
     if id is not None:
-        tried = tried_by_event(service.store, served, rows, id)
+        tried = tried_by_id(service, served, rows, id)
         if not isinstance(tried.result, OperatingPoint):
             raise Problem(
                 HTTPStatus.CONFLICT, "no threshold keeps that target; nothing was changed."

@@ -16,7 +16,7 @@ from calibrant.stats.betting import bets_against, mean_of_bets
 from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["TargetCheck", "TransferVerdict", "check_mean", "check_share"]
+__all__ = ["TargetCheck", "TransferVerdict", "check_mean", "check_share", "more_than"]
 
 TransferVerdict = Literal["kept", "broken", "undecidable"]
 
@@ -178,15 +178,21 @@ def _further_rows(good: int, n: int, least: float, level: float) -> int | None:
             return _tails(good * rows // n, rows, least)[0] <= level
         return _tails(-(-good * rows // n), rows, least)[1] <= level
 
-    return _more_than(n, decides)
+    return more_than(n, decides)
 
 
-def _more_than(n: int, decides: Callable[[int], bool]) -> int | None:
-    """Return how many rows beyond n decide, where more of them decide better."""
+def more_than(n: int, decides: Callable[[int], bool], most: int = MOST_ROWS) -> int | None:
+    """Return how many rows beyond n decide, where more of them decide better.
+
+    Examples
+    --------
+    >>> more_than(10, lambda rows: rows >= 57)
+    47
+    """
     low, high = n, 2 * n
     while not decides(high):
         low, high = high, 2 * high
-        if high > MOST_ROWS:
+        if high > most:
             return None
     while high - low > 1:
         middle = (low + high) // 2
@@ -211,4 +217,4 @@ class _Bets:
 
     def further_rows(self, n: int, level: float) -> int | None:
         """Return how many further rows like these n make the evidence large enough."""
-        return _more_than(n, lambda rows: self.log_evidence(rows / n) >= -math.log(level))
+        return more_than(n, lambda rows: self.log_evidence(rows / n) >= -math.log(level))

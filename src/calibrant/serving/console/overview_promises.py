@@ -19,6 +19,7 @@ from calibrant.stats import robbins, share_log_evidence, wilson
 from calibrant.thresholds import Band
 from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.rates import Rate, Target
+from calibrant.thresholds.target_check import more_than
 
 __all__ = ["Check", "Promise", "may_overlap", "promises_of"]
 
@@ -151,15 +152,7 @@ def _further(audit: PointAudit, least: float, error: float) -> int | None:
         at = np.array(share * rows), np.array(float(rows)), np.array(least)
         return float(share_log_evidence(*at)) >= -math.log(error)
 
-    low, high = audit.rows, 2 * audit.rows
-    while not decides(high):
-        low, high = high, 2 * high
-        if high > _MOST:
-            return None
-    while high - low > 1:
-        middle = (low + high) // 2
-        low, high = (low, middle) if decides(middle) else (middle, high)
-    return high - audit.rows
+    return more_than(audit.rows, decides, _MOST)
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data.whole_file import whole_file
+from calibrant.errors import InputError
 
 __all__ = ["unfinished"]
 
@@ -40,7 +41,13 @@ def unfinished(record: Path, setting: Mapping[str, Any]) -> Iterator[Path]:
     note = folder / "setting.json"
     if _read(note) != setting:
         shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"the folder {folder} cannot be made ({error.strerror or error}): see to it, or choose "
+            "another --out."
+        ) from None
     with whole_file(note) as draft:
         draft.write_text(json.dumps(setting) + "\n", encoding="utf-8")
     yield folder

@@ -160,7 +160,9 @@ def _is_over(job: Job) -> bool:
 
 def _copied(value: Any) -> Any:
     """Copy a tensor to the CPU, or whatever else a model keeps in its state."""
-    return value.detach().cpu().clone() if isinstance(value, Tensor) else copy.deepcopy(value)
+    if isinstance(value, Tensor):
+        return value.detach().to("cpu", copy=True)
+    return copy.deepcopy(value)
 
 
 def go_on(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:

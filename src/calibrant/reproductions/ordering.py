@@ -12,7 +12,7 @@ from calibrant.reports.words import counted
 from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure
 from calibrant.reproductions.summary_words import figure_words
 
-__all__ = ["Ordering", "Pair", "orderings_of"]
+__all__ = ["Ordering", "Pair", "order_sentences", "orderings_of"]
 
 Outcome = Literal["same order", "opposite order", "not told apart"]
 
@@ -121,6 +121,27 @@ class Ordering:
             f"{same or 'none'} in the same order, {unlike}, {unclear}"
             f"{_ends(self.way, claim=self.claim)}."
         )
+
+
+def order_sentences(orderings: Sequence[Ordering]) -> list[str]:
+    """Say how ours are ordered beside the paper's: pair by pair only where an order is claimed."""
+    if all(each.claim for each in orderings):
+        return [str(each) for each in orderings]
+    told = [_in_short(each) for each in orderings if each.outside]
+    if not told:
+        return []
+    return [
+        "No order of methods is claimed, since ours are not trained as the paper's were. Of the "
+        f"gaps that the paper tells apart beyond noise, ours go {'; '.join(told)}."
+    ]
+
+
+def _in_short(ordering: Ordering) -> str:
+    found = ordering.counted()
+    return (
+        f"the same way in {found['same order']} and the other way in {found['opposite order']} of "
+        f"{len(ordering.outside)} ({figure_words(ordering.figure, ordering.way)})"
+    )
 
 
 def _ends(way: str, *, claim: bool) -> str:

@@ -18,7 +18,7 @@ from calibrant.reproductions.goals import (
     recipe_words,
 )
 from calibrant.reproductions.like_for_like import like_for_like
-from calibrant.reproductions.ordering import Ordering, orderings_of
+from calibrant.reproductions.ordering import Ordering, order_sentences, orderings_of
 from calibrant.reproductions.paired_loss import PairedLoss, paired_loss
 from calibrant.reproductions.run_checks import checked_losses, checked_records
 from calibrant.reproductions.seed_figures import MethodSummary, method_of, paper_error
@@ -86,7 +86,7 @@ class Summary:
         told += [] if self.fair is None else [self.fair]
         if other := beside_words(self.methods, self.recipe):
             told.append(other)
-        told += [str(each) for each in self.orderings]
+        told += order_sentences(self.orderings)
         told += [*_unlike_seeds(self.methods), *_missing_words(self), *_hardware_words(self)]
         return tuple(told)
 

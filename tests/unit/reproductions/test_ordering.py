@@ -10,6 +10,7 @@ from tests.unit.reproductions.made_records import (
 )
 
 from calibrant.reproductions.experiment import Method
+from calibrant.reproductions.ordering import order_sentences
 
 
 def test_order_by_hand():
@@ -82,6 +83,19 @@ def test_on_a_shorter_schedule_no_order_is_claimed(change, other):
     assert not found.orderings[0].claim
     assert found.orderings[0].counted()["same order"] == 1
     assert str(found.orderings[0]).endswith("not trained as the paper's: no claim about the order.")
+
+
+def test_where_no_order_is_claimed_one_sentence_counts_the_gaps_of_all_figures():
+    found = made_summary(faithful=False)
+    (sentence,) = order_sentences(found.orderings)
+    assert sentence in found.sentences
+    assert sentence == (
+        "No order of methods is claimed, since ours are not trained as the paper's were. Of the "
+        "gaps that the paper tells apart beyond noise, ours go the same way in 1 and the other way "
+        "in 0 of 1 (ECE_EM before calibrating)."
+    )
+    assert len(order_sentences(made_summary().orderings)) == 2  # one a figure where it is claimed
+    assert order_sentences(()) == []
 
 
 def test_early_stopping_is_not_a_shorter_schedule():

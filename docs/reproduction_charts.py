@@ -279,8 +279,8 @@ CHARTS = (
     Chart(
         "epochs", "Error and calibration error, epoch by epoch",
         "On the test rows, before any calibrator; mean over seeds, with one standard deviation. "
-        "Nothing was chosen by these lines. Methods that only keep another epoch share a line; of "
-        "more than nine methods the best known are shown.",
+        "Nothing was chosen by these lines. Methods that only keep another epoch share a line; "
+        "where there are many, only the best known may be shown.",
         over_epochs,
     ),
     Chart(

@@ -111,9 +111,11 @@ def promises(found: Found) -> str:
         "method",
         "promise",
         "certified: given",
+        "threshold",
         "kept",
         "recall",
         "by hand: given",
+        "threshold",
         "kept",
         "recall",
     )
@@ -130,8 +132,9 @@ def promises(found: Found) -> str:
     columns = ("method", "promise", "certified: given", "broken", "by hand: given", "broken")
     return (
         f"{shown}One calibration set shows one threshold. So many sets of the same size were cut "
-        "from fresh messages, over all seeds: how often is a threshold given, and how often is its "
-        f"promise broken?\n\n{dense(table(columns, sets))}\n"
+        "from fresh messages, over all seeds: how often is a threshold given, and in how many of "
+        "all sets is a promise broken (a certified one in 5 % at most)?\n\n"
+        f"{dense(table(columns, sets))}\n"
     )
 
 
@@ -179,8 +182,8 @@ def rare_class(found: Found) -> str:
             _percents((each["ece_em"]["floor"] or {}).get("mean") for each in platt),
             *(_percents(each[name]["value"] for each in raw) for name in ("auroc", "auprc")),
         ))  # fmt: skip
-    head = ("method", "mean probability", "recall", "F1", "ECE, as trained", "ECE, Platt",
-            "chance alone", "AUROC", "AUPRC")  # fmt: skip
+    head = ("method", "mean probability", "recall", "F1, both classes", "ECE, as trained",
+            "ECE, Platt", "chance alone", "AUROC", "AUPRC")  # fmt: skip
     return (
         f"## The rare class\n\nIts own probability, class *{one['class']}*, in %; "
         f"{_percents([one['raw']['event_rate']])} % of the test rows are of it. Platt scaling is a "
@@ -252,13 +255,16 @@ def _alike(promises: Sequence[Sequence[Mapping[str, Any]]]) -> list[tuple[str, l
     return [(what, [one for same in each for one in same])]
 
 
-def _kept(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, str, str]:
+def _kept(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, ...]:
     given = [one[way]["fresh"] for one in same if one[way]["reached"]]
     if not given:
-        return _out_of(0, len(same)), NONE, NONE
+        return _out_of(0, len(same)), NONE, NONE, NONE
     held = sum(bool(one["held"]) for one in given)
     recall = percent(mean(one["recall"] for one in given), 1)
-    return _out_of(len(given), len(same)), _out_of(held, len(given)), recall
+    places = [one[way]["threshold"] for one in same if one[way]["reached"]]
+    ends = dict.fromkeys(f"{end:.2g}" for end in (min(places), max(places)))
+    at = "\N{EN DASH}".join(ends)
+    return _out_of(len(given), len(same)), at, _out_of(held, len(given)), recall
 
 
 def _many(label: tuple[str, str], found: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -269,8 +275,7 @@ def _many(label: tuple[str, str], found: Sequence[Mapping[str, Any]]) -> list[tu
     for way in ("certified", "naive"):
         given = sum(one[way]["given"] for one in found)
         broken = sum(one[way]["broken"] for one in found)
-        share = f"{broken / given:.0%}" if given else NONE
-        cells += [_out_of(given, sets), f"{broken:,} ({share})" if given else NONE]
+        cells += [_out_of(given, sets), f"{broken:,} ({broken / sets:.1%})" if given else NONE]
     return [(*label, *cells)]
 
 

@@ -102,8 +102,8 @@ def _range_line(found: Found) -> str:
     return (
         f"ECE lies between {_percent(low)} ({best.label}) and {_percent(high)} ({worst.label}) as "
         f"trained, and between {_percent(min(scaled))} and {_percent(max(scaled))} with "
-        f"temperature; {names} has a lower log loss than {summary[summary.baseline].label} with "
-        "temperature."
+        f"temperature; {names} {'have' if len(better) > 1 else 'has'} a log loss clearly lower "
+        f"than that of {summary[summary.baseline].label} with temperature."
     )
 
 

@@ -56,7 +56,7 @@ _READING = """## How to read the tables
   confidence.
 - **As trained**, **temperature**, **ETS**, **spline**, **automatic choice**: the network's own
   probabilities, three [calibrators](../calibrators.md), and the one that the package chooses by
-  itself. All are fitted on calibration rows that nothing else has used.
+  itself. All are fitted on calibration rows (*calib* in sentences), which no training has seen.
 - **Error**: the share of wrong predictions.
 - **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
   temperature on the steer rows, then the automatic choice. The test rows have no say in it. Steer
@@ -65,8 +65,11 @@ _READING = """## How to read the tables
   cut in three, each part of the papers' validation images would be small. Elsewhere, where these
   rows would choose otherwise, a sentence says what and how that fares.
 - **Seed**: another beginning of the same training. Figures are means over seeds.
+- **Refinement**: the log loss that is left once a temperature has been fitted, on the steer rows;
+  the epoch with the best one is kept where a page says so.
 - Methods are called as in the papers: CE is cross-entropy, FL-3 focal loss with gamma 3, LS label
-  smoothing. [Losses](../losses.md) explains them.
+  smoothing. *AdaFocal* follows the paper's released code, *AdaFocal, robust* is the rule that this
+  package has as its default. [Losses](../losses.md) explains them.
 
 """
 
@@ -277,7 +280,9 @@ def _without(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> s
     rows = [("<br>".join(names), *facts) for facts, names in alike.items()]
     sets = [(DATA_SETS[n].title, DATA_SETS[n].where, DATA_SETS[n].licence) for n in needs]
     return (
-        "## Not run\n\nCode and settings of these are there: they run as soon as their data is.\n\n"
+        "## Not run\n\nCode and settings of these are there. Where it says *not run yet*, the data "
+        "is at hand and the time on a GPU was not; the others run as soon as their data is there."
+        "\n\n"
         f"{table(('experiment', 'why', 'data'), rows)}\n"
         f"Where their data is:\n\n{table(('data', 'get it from', 'licence'), sets)}\n"
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -57,7 +56,7 @@ def read_results(folder: Path, experiments: Iterable[Experiment]) -> dict[str, F
 
 def read_one(folder: Path, experiment: Experiment) -> Found | None:
     """Read an experiment's records: those of the largest size that is there."""
-    from calibrant.reproductions.record import read_losses, read_records
+    from calibrant.reproductions.record import read_losses, read_notes, read_records
     from calibrant.reproductions.summary import summarise
 
     sizes = {one["size"] for one in read_records(folder, experiment)}
@@ -68,10 +67,8 @@ def read_one(folder: Path, experiment: Experiment) -> Found | None:
     runs = [one for one in read_records(folder, there) if one["size"] == size]
     kept = {(one["method"], one["seed"]) for one in runs}
     losses = {key: each for key, each in read_losses(folder, there).items() if key in kept}
-    notes = folder / experiment.name / "notes.json"
-    saved = json.loads(notes.read_text(encoding="utf-8")) if notes.exists() else {}
-    told = saved.get("notes", {}) if saved.get("size") == size else {}
-    return Found(there, runs, summarise(there, runs, losses), told) if runs else None
+    notes = read_notes(folder, there)
+    return Found(there, runs, summarise(there, runs, losses), notes) if runs else None
 
 
 def shown_error(summary: Summary) -> str:

@@ -126,9 +126,11 @@ def every_figure(found: Found) -> str:
         ]
         shown = table(("method", *FIGURES.values()), rows)
         tabs.append(f'=== "{words}"\n\n{_indented(shown)}\n')
+    two = found.summary.classes == 2
+    brier = "that of the second class's probability" if two else "a sum over classes"
     return (
         "## All figures\n\nMeans over seeds. ECE and error in %, log loss in nats; the Brier score "
-        "is a sum over classes. Each run has its own file, with intervals and floors of all of "
+        f"is {brier}. Each run has its own file, with intervals and floors of all of "
         f"these, under `docs/reproductions/results/{found.name}`.\n\n"
         f"{''.join(tabs)}\n"
     )

@@ -89,17 +89,24 @@ def reproduce(
 
 
 def _show(experiment: Experiment, out: Path, asked: Any, *, json: bool) -> None:
-    from calibrant.reproductions.record import read_losses, read_records
+    from calibrant.reproductions.extra_words import extra_words
+    from calibrant.reproductions.record import read_losses, read_notes, read_records
     from calibrant.reproductions.summary import summarise
     from calibrant.reproductions.summary_text import summary_text
 
     at_size = experiment.at(asked.size)
     records = [one for one in read_records(out, at_size) if one["size"] == asked.size]
     summary = summarise(at_size, records, read_losses(out, at_size))
+    notes = read_notes(out, at_size)
+    told = extra_words(at_size, summary, records, notes)
     if json:
-        print_json({**summary.to_dict(), "out": str(out / experiment.name)})
+        extras = {f"{one['method']}-{one['seed']}": one["extras"] for one in records}
+        own = {"findings": list(told), "extras": extras, "notes": notes}
+        print_json({**summary.to_dict(), **own, "out": str(out / experiment.name)})
         return
     say(summary_text(summary, width=width()))
+    for each in told:
+        say(f"\n{each}")
     say(f"\nThe records of all runs are in {out / experiment.name}")
 
 
@@ -123,12 +130,13 @@ def _show_list(*, json: bool) -> None:
         ]  # fmt: skip
         print_json({"schema": 1, "reproductions": rows})
         return
-    where = {name: data_set_named(name).where for name in here}
+    where = {name: data_set_named(name).remedy for name in here}
     say(list_text(found, here, where=where, width=width()))
 
 
 def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
+    """Return what stands between the commas, each once."""
+    return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
 def _methods(text: str) -> list[str]:
@@ -140,7 +148,7 @@ def _methods(text: str) -> list[str]:
 
 def _seeds(text: str) -> Sequence[int]:
     try:
-        found = [int(each) for each in _names(text)]
+        found = list(dict.fromkeys(int(each) for each in _names(text)))
     except ValueError:
         found = []
     if not found or min(found) < 0 or max(found) >= 2**32:

@@ -130,8 +130,8 @@ def setting_headline(experiment: Experiment, summary: Summary, runs: Runs) -> st
     )
     end = f"{joined([_short(name) for name in after])} still tell" if after else "none does"
     return (
-        f"Of {len(found)} settings {words} ECE_EM as trained by more than seeds do; after "
-        f"calibration {end}."
+        f"Of {len(found)} settings {words} ECE_EM as trained (mean of the later half of the "
+        f"epochs) by more than seeds do; after calibration {end}."
     )
 
 

@@ -69,6 +69,21 @@ class DataSet:
         """Where it can be downloaded, or ""."""
         return next((file.address for form in self.forms for file in form if file.address), "")
 
+    @property
+    def remedy(self) -> str:
+        """Say what to do where it is missing.
+
+        Examples
+        --------
+        >>> data_set_named("bigmart").remedy.endswith("a folder bigmart under CALIBRANT_DATA")
+        True
+        """
+        if any(all(file.address for file in form) for form in self.forms):
+            return f"it is downloaded when it is needed (from {self.where})"
+        return (
+            f"get it from {self.where}, and put it into a folder {self.name} under CALIBRANT_DATA"
+        )
+
 
 def _read(name: str, saved: Mapping[str, Any]) -> DataSet:
     forms = tuple(

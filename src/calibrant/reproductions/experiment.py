@@ -20,6 +20,8 @@ Size = Literal["full", "small", "toy"]
 Kind = Literal["text", "image", "table"]
 ChooseOn = Literal["steer", "calib"]
 
+_TOY = "Made-up rows and a tiny network: this shows that all of it works, and nothing of the paper."
+
 
 @dataclass(frozen=True)
 class Method:
@@ -58,7 +60,8 @@ class Experiment:
     training : arguments of the classifier that all methods share
     seeds : that the full size is run with
     sizes : what is other at size "small" and "toy": `training` and `reading` to merge, `seeds`,
-        `methods` by name, `needs`; or other `data`, which are read with that `reading` alone
+        `methods` by name, `needs`, `why`; or other `data`, which are read with that `reading`
+        alone. A toy size is held against no paper
     reading : options of the loader
     extras : names of further figures; see `calibrant.reproductions.extras`
     once : names of what is computed once for all runs; see `calibrant.reproductions.extras`
@@ -133,6 +136,8 @@ class Experiment:
             # What a size says goes for all methods, those with an option of their own too.
             methods=tuple(_without(each, other.get("training", {})) for each in methods),
             needs=tuple(other.get("needs", self.needs)),
+            published={} if size == "toy" else self.published,
+            why=other.get("why", _TOY if size == "toy" else self.why),
         )
 
     def options_of(self, method: Method, given: Mapping[str, Any] | None = None) -> dict[str, Any]:

@@ -86,7 +86,7 @@ def focal_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
     return (
         f"As trained ECE is {ends[0][0]} % with {plain} and {ends[0][1]} % with {best.label}, the "
         f"best focal loss; after temperature scaling {ends[1][0]} % and {ends[1][1]} %, and {tail} "
-        f"a lower log loss than {plain}."
+        f"a log loss clearly lower than {plain}'s."
     )
 
 
@@ -211,7 +211,9 @@ def _best_epoch(found: _Found, method: MethodSummary) -> str:
         for name in ("error", "nll")
     ]
     last = [each for each in found.there.values() if "epoch" not in each.label]
-    ahead = all(pairs[1][0] < (each.mean("temperature", "nll") or 0.0) for each in last)
+    ahead = _verdict(method) == "better" and all(
+        pairs[1][0] < (each.mean("temperature", "nll") or 0.0) for each in last
+    )
     kept = "" if method.best_epoch is None else f" ({method.best_epoch.mean + 1:.0f} on average)"
     return (
         f"{called(method.label)} keeps the epoch{kept} that has the best refinement: error "

@@ -287,9 +287,10 @@ def _nll_words(found: PairedLoss, label: str) -> str:
         return f"The recipe is {their} itself, so its log loss is the same"
     gap = f"{abs(found.difference):.4f} ± {found.error:.4f} (SE over {found.rows:,} test rows"
     if len(found.seeds) > 1:
-        gap += f"; by seed {min(found.by_seed.values()):+.4f} to {max(found.by_seed.values()):+.4f}"
+        ends = (end(found.by_seed.values()) for end in (min, max))
+        gap += f"; by seed {' to '.join(f'{round(each, 4) + 0.0:+.4f}' for each in ends)}"
     if found.verdict.startswith("worse"):
-        return f"{their} wins: the log loss of these networks is higher by {gap}), more than two SE"
+        return f"{their} wins: the recipe's log loss is higher by {gap}), more than two SE"
     if found.verdict.startswith("better"):
         return f"The recipe's log loss is lower than that of {their} by {gap}), more than two SE"
     side = "higher" if found.difference > 0 else "lower"

@@ -53,13 +53,25 @@ def like_for_like(
     if own["loss"] == plain.get("loss"):
         unlike = sorted(n for n in {*own, *plain} if own.get(n) != plain.get(n))
         words = joined([_WORDS.get(name, name) for name in unlike])
-        return f"The recipe has the loss of {label}, so its gain comes from other things: {words}."
+        return _same_loss(label, words, _paired(recipe.method, baseline, losses))
     for name, twin in known.items():
         if options[name].get("loss") == plain.get("loss") and (
             _without_loss(options[name]) == others
         ):
             return _beside(known[recipe.method], twin, label, _paired(recipe.method, name, losses))
     return None
+
+
+def _same_loss(label: str, unlike: str, nll: PairedLoss | None) -> str:
+    """Say what the other options gain where both are calibrated alike."""
+    words = f"The recipe has the loss of {label}: what it gains comes from {unlike} and from its "
+    words += "calibrator"
+    if nll is None:
+        return f"{words}."
+    return (
+        f"{words}. With the automatic choice of a calibrator for both, beside {label} its log loss "
+        f"is {_gap_words(nll)}."
+    )
 
 
 def _without_loss(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -84,9 +96,10 @@ def _beside(ours: MethodSummary, twin: MethodSummary, label: str, nll: PairedLos
     )
     if nll is None:
         return f"{words}."
+    return f"{words}, and beside it the recipe's log loss is {_gap_words(nll)}."
+
+
+def _gap_words(nll: PairedLoss) -> str:
     side = "higher" if nll.difference > 0 else "lower"
     verdict = "level" if nll.verdict == "level" else "more than two SE"
-    return (
-        f"{words}, and beside it the recipe's log loss is {side} by {abs(nll.difference):.4f} ± "
-        f"{nll.error:.4f} (SE over test rows): {verdict}."
-    )
+    return f"{side} by {abs(nll.difference):.4f} ± {nll.error:.4f} (SE over test rows): {verdict}"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ __all__ = [
     "file_of",
     "origin",
     "read_losses",
+    "read_notes",
     "read_records",
     "record_of",
     "write_record",
@@ -50,7 +51,7 @@ def file_of(folder: Path, experiment: Experiment, method: Method, seed: int) -> 
 
 def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> dict[str, Any]:
     """Put all that is known of a run into plain values."""
-    model, kept = fitted.model, fitted.model.records_[fitted.model.best_epoch_]
+    model = fitted.model
     gammas = getattr(model.loss_, "history", None)
     first = fitted.seed == fitted.experiment.seeds[0]  # bins of one seed are enough for charts
     told = {
@@ -68,8 +69,8 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "why": model.why_,
         "seconds": fitted.seconds,
         "seconds_of_an_epoch": float(np.median([each.seconds for each in model.records_])),
-        "steer": {name: getattr(kept, name) for name in _STEER},
-        "choice": _choice(fitted),
+        "steer": _compared(fitted, "steer"),
+        "choice": None if fitted.parts.choice is None else _compared(fitted, "choice"),
         "calib": {"nll": figures.calib_nll},
         "temperature": figures.temperature,
         "chosen": figures.chosen,
@@ -86,13 +87,15 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
     return {name: _rounded(value) for name, value in told.items()}
 
 
-def _choice(fitted: Fitted) -> dict[str, float] | None:
-    """Measure the rows that only compare methods, as the steer rows are, where there are some."""
-    if fitted.parts.choice is None:
-        return None
+def _compared(fitted: Fitted, part: str) -> dict[str, float]:
+    """Measure rows that methods are compared by, with the logits that the method gives out.
+
+    In training, what moved class frequencies is taken off first; a method that leaves it in must
+    not be told by that.
+    """
     from calibrant.training.steering import steer_figures
 
-    found = steer_figures(fitted.logits["choice"], fitted.parts.choice.labels)
+    found = steer_figures(fitted.logits[part], fitted.parts.named()[part].labels)
     return {name: getattr(found, name) for name in _STEER}
 
 
@@ -116,11 +119,21 @@ def write_record(
         )
 
 
-def read_records(folder: str | Path, experiment: Experiment) -> list[dict[str, Any]]:
-    """Read the records of an experiment, methods in its order, then by seed."""
+def read_records(
+    folder: str | Path, experiment: Experiment, *, without: Collection[Path] = ()
+) -> list[dict[str, Any]]:
+    """Read the records of an experiment, methods in its order, then by seed.
+
+    Parameters
+    ----------
+    folder : of all experiments
+    experiment : whose records
+    without : files that are not looked at, such as those that are about to be replaced
+    """
     place = {method.name: i for i, method in enumerate(experiment.methods)}
     files = sorted((Path(folder) / experiment.name).glob("[!.]*-*.json"))  # no drafts
-    found = [one for one in map(_read, files) if one["method"] in place]
+    read = (_read(path) for path in files if path not in without)
+    found = [one for one in read if one["method"] in place]
     return sorted(found, key=lambda one: (place[one["method"]], one["seed"]))
 
 
@@ -151,6 +164,18 @@ def read_losses(folder: str | Path, experiment: Experiment) -> dict[tuple[str, i
         if path.is_file():
             found[one["method"], one["seed"]] = losses_in(path)
     return found
+
+
+def read_notes(folder: str | Path, experiment: Experiment) -> dict[str, Any]:
+    """Read what was computed once for all runs of the experiment's size; {} where nothing was."""
+    try:
+        path = Path(folder) / experiment.name / "notes.json"
+        saved = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    known = isinstance(saved, dict) and saved.get("size") == experiment.size
+    notes: dict[str, Any] = saved.get("notes", {}) if known else {}
+    return notes
 
 
 def losses_in(path: Path) -> dict[str, FloatArray]:

@@ -89,6 +89,7 @@ def reproduce(
     ]
     _check_neighbours(place, wanted, {each.path for each in missing}, asked)
     if missing:
+        _check_device(wanted, asked)
         from calibrant.reproductions.loaders import load
 
         tell(f"{wanted.name}: reading")
@@ -101,15 +102,24 @@ def reproduce(
 
 def _is_done(path: Path, experiment: Experiment, method: Method, asked: Asked) -> bool:
     """Whether a run is there; one that was made otherwise is refused."""
+    from calibrant.reproductions.record import SCHEMA
+
     if not path.exists():
         return False
     try:
         found = json.loads(path.read_text(encoding="utf-8"))
     except ValueError:
         return False  # cut short by something that no writer of ours leaves behind
-    if not isinstance(found, dict) or found.get("size") != asked.size:
-        size = found.get("size") if isinstance(found, dict) else None
-        told = f"size {size} instead of {asked.size}"
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}): move it away, and run again."
+        ) from None
+    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+        raise InputError(
+            f"{path} is not the record of a run in format {SCHEMA}: run it --again to replace it."
+        )
+    if found.get("size") != asked.size:
+        told = f"size {found.get('size')} instead of {asked.size}"
     else:
         made = setting_of(experiment, method, asked.given)
         told = differences(found.get("setting") or made, made)
@@ -137,9 +147,9 @@ def _check_neighbours(out: Path, experiment: Experiment, new: set[Path], asked: 
     from calibrant.reproductions.record import file_of, read_records
 
     methods = {method.name: method for method in experiment.methods}
-    for one in read_records(out, experiment):
+    for one in read_records(out, experiment, without=new):
         path = file_of(out, experiment, methods[one["method"]], one["seed"])
-        if path in new or one["size"] != asked.size:
+        if one["size"] != asked.size:
             continue
         told = differences(own_options(one.get("given")), own_options(asked.given))
         if not told and one.get("setting"):
@@ -150,6 +160,14 @@ def _check_neighbours(out: Path, experiment: Experiment, new: set[Path], asked: 
                 f"{path} is a run with {told}, which cannot stand beside these: choose another "
                 "--out, or move it away."
             )
+
+
+def _check_device(experiment: Experiment, asked: Asked) -> None:
+    """Refuse, before anything is read, a device that is not here."""
+    from calibrant.training.devices import check_device
+
+    device = {**experiment.training, **(asked.given or {})}.get("device", "auto")
+    check_device(str(device))
 
 
 def _write_notes(path: Path, experiment: Experiment, parts: Parts, asked: Asked) -> None:

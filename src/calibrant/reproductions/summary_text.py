@@ -50,7 +50,7 @@ def list_text(
     ----------
     experiments : in the order to show them
     have : whether a data set is here, by name
-    where : a data set comes from, by name, to be read after "get it from"
+    where : how to get a data set, by name; see `DataSet.remedy`
     width : columns of the terminal
     color : whether to colour the text with ANSI codes
     """
@@ -183,6 +183,7 @@ def _list_parts(
         add_row(table, each.name, each.title, _data(each, have), _runs(each), _minutes(each))
     yield table
     yield Text("Runs: methods x seeds. Minutes: of training; side by side, a run alone takes less.")
+    yield Text(_sizes(experiments))
     unrun: dict[str, list[str]] = {}
     for each in experiments:
         if not each.run:
@@ -195,7 +196,17 @@ def _list_parts(
     )
     for name in needed:
         if name in where:
-            yield Text(printable(sentence(f"Missing: {name}; get it from {where[name]}")))
+            yield Text(printable(sentence(f"Missing: {name}; {where[name]}")))
+
+
+def _sizes(experiments: list[Experiment]) -> str:
+    """Say what runs without a GPU."""
+    large = [each.name for each in experiments if "small" not in each.sizes]
+    but = f" (not {joined(large)})" if large else ""
+    return (
+        f"--size small takes minutes on two processor cores{but}; --size toy takes seconds, on "
+        "made-up rows without any file."
+    )
 
 
 def _data(experiment: Experiment, have: Mapping[str, bool]) -> str:

@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from calibrant.data.file_lock import alone_in
 from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError
 
@@ -39,8 +40,9 @@ def unfinished(record: Path, setting: Mapping[str, Any]) -> Iterator[Path]:
     """
     folder = record.with_name(f".{record.stem}")
     note = folder / "setting.json"
-    if _read(note) != setting:
-        shutil.rmtree(folder, ignore_errors=True)
+    if folder.is_dir() and _read(note) != setting:
+        with alone_in(folder):  # not from under a run that is at work in it
+            shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

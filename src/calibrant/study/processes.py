@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
-from multiprocessing import get_context
+from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
 from calibrant.errors import TrainingError
@@ -19,10 +20,25 @@ Progress = Callable[[str], None]
 """Takes a message of one line."""
 
 
+class _Process(SpawnProcess):
+    """A process that leaves Ctrl-C to its parent from its first moment, imports included."""
+
+    def start(self) -> None:
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # is inherited
+        try:
+            super().start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+class _Context(SpawnContext):
+    Process = _Process
+
+
 @contextmanager
 def passed_on(progress: Progress) -> Iterator[tuple[Any, Any]]:
     """Lend a way to start processes, and a queue whose messages go to `progress`."""
-    context = get_context("spawn")  # torch's threads do not survive a fork
+    context = _Context()  # torch's threads do not survive a fork
     messages = context.Queue()
     teller = threading.Thread(target=_tell, args=(messages, progress), daemon=True)
     teller.start()
@@ -74,8 +90,6 @@ def _begin(
     start: Callable[..., None], args: tuple[Any, ...], jobs: int, messages: Any, parent: int
 ) -> None:
     """Set a process up: its signals, its share of the cores, its end, and what it works on."""
-    import signal
-
     from calibrant.models.cores import use_threads
     from calibrant.training.ranks import leave_with
 

@@ -14,7 +14,7 @@ import torch
 from calibrant.errors import InputError
 from calibrant.training.options import TrainingOptions
 
-__all__ = ["make_fabric", "planned_world"]
+__all__ = ["check_device", "make_fabric", "planned_world"]
 
 
 def planned_world(options: TrainingOptions) -> int:
@@ -22,6 +22,16 @@ def planned_world(options: TrainingOptions) -> int:
     if "LOCAL_WORLD_SIZE" not in os.environ:
         return options.devices
     return int(os.environ.get("WORLD_SIZE", os.environ["LOCAL_WORLD_SIZE"]))
+
+
+def check_device(device: str) -> None:
+    """Refuse a device that is unknown or not here, before anything is read for it.
+
+    Examples
+    --------
+    >>> check_device("cpu")
+    """
+    _accelerator(device)
 
 
 def make_fabric(options: TrainingOptions) -> Any:

@@ -26,11 +26,13 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
     asked = ("reproduce", "newsgroups-cnn", "--size", "toy", "--out", tmp_path)
     found = cli(*asked)
     assert found.exit_code == 0, found.stderr
-    assert "18.57" in found.stdout
+    assert "18.57" not in found.stdout  # made-up rows are held against no paper
+    assert "Made-up rows and a tiny network" in found.stdout.replace("\n", " ")
     assert "AdaFocal" in found.stdout
     assert str(tmp_path / "newsgroups-cnn") in found.stdout
     told = json.loads(cli(*asked, "--json").stdout)  # nothing is run again
     assert [each["name"] for each in told["methods"]] == ["ce", "adafocal"]
+    assert told["extras"].keys() == {"ce-0", "adafocal-0"}
     # Another size in the same folder goes its own way: it is refused, and nothing is mixed.
     refused = cli(
         "reproduce", "newsgroups-cnn", "--size", "toy", "--epochs", "2", "--out", tmp_path
@@ -109,3 +111,21 @@ def _damaged(file, damage):
 def test_a_folder_that_is_nobodys_does_not_break_the_list(cli, monkeypatch):
     monkeypatch.setenv("CALIBRANT_DATA", "~nobody_is_called_so/data")
     assert cli("reproduce", "--list").exit_code == 0
+
+
+def test_a_seed_or_method_that_is_named_twice_is_run_once(cli, tmp_path):
+    asked = ("--size", "toy", "--methods", "ce,ce", "--seeds", "0,0", "--out", tmp_path)
+    found = cli("reproduce", "newsgroups-cnn", *asked)
+    assert found.exit_code == 0, found.stderr
+    assert "of 2" not in found.stderr
+
+
+def test_what_is_special_about_an_experiment_is_told_at_the_end(cli, tmp_path):
+    found = cli("reproduce", "bigmart", "--size", "toy", "--methods", "ce", "--out", tmp_path)
+    assert found.exit_code == 0, found.stderr
+    words = " ".join(found.stdout.split())
+    assert "The tutorial's recipe as written" in words
+    asked = ("--size", "toy", "--out", tmp_path, "--json")
+    told = json.loads(cli("reproduce", "return-reasons-binary", *asked).stdout)
+    assert any(each.startswith("Thresholds put by hand") for each in told["findings"])
+    assert "true_ce" in told["extras"]["ce-0"]

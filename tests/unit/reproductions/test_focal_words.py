@@ -79,7 +79,8 @@ def test_a_lead_that_calibration_takes_away():
     headline, words = told_of(runs_of(), losses_of())
     assert headline == (
         "As trained ECE is 14.0 % with CE and 4.0 % with FL1, the best focal loss; after "
-        "temperature scaling 2.0 % and 2.1 %, and no focal loss has a lower log loss than CE."
+        "temperature scaling 2.0 % and 2.1 %, and no focal loss has a log loss clearly lower "
+        "than CE's."
     )
     assert words[0] == (
         "As trained, CE has ECE_EW 14.0 % (the paper: 16.8) and the focal losses 4.0 to 20.0 %, "
@@ -97,14 +98,20 @@ def test_a_lead_that_calibration_takes_away():
     assert words[5] == (
         '"CE, best epoch" keeps the epoch (5 on average) that has the best refinement: error '
         "20.0 % instead of 20.0 %, log loss with temperature 0.300 instead of 0.500. Stopping in "
-        "time does more than any of these losses."
+        "time is not what counts most here."  # row by row the log losses are level
     )
     assert len(words) == 6
 
 
+def test_stopping_in_time_does_more_only_where_its_log_loss_is_clearly_lower():
+    lower = {("ce_best_epoch", seed): made_losses(-0.1)["focal", seed] for seed in range(3)}
+    _, words = told_of(runs_of(), {**losses_of(), **lower})
+    assert words[5].endswith("Stopping in time does more than any of these losses.")
+
+
 def test_a_gain_that_stays():
     headline, words = told_of(runs_of(), losses_of(better=("fl1",)))
-    assert headline.endswith("and FL1 has a lower log loss than CE.")
+    assert headline.endswith("and FL1 has a log loss clearly lower than CE's.")
     assert "FL1 is better by 0.11" in words[2]
     assert "FL10 is worse by 0.08" in words[2]
     assert words[2].endswith("After calibration some of the gain stays here.")

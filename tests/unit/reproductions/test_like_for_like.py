@@ -28,10 +28,22 @@ def test_a_recipe_that_differs_in_its_loss_alone_needs_no_word():
 def test_a_recipe_with_the_loss_of_the_baseline_has_no_loss_to_thank():
     one = found(CE, OTHER_EPOCH)
     assert one.fair == (
-        "The recipe has the loss of CE, so its gain comes from other things: the epoch that is "
-        "kept."
+        "The recipe has the loss of CE: what it gains comes from the epoch that is kept and from "
+        "its calibrator."
     )
     assert one.fair in one.sentences
+
+
+@pytest.mark.parametrize(
+    ("gap", "words"),
+    [
+        (-0.5, "beside CE its log loss is lower by 0.5"),
+        (0.5, "beside CE its log loss is higher by 0.4"),
+        (0.0158, "(SE over test rows): level."),
+    ],
+)
+def test_what_the_epoch_gains_is_told_with_the_same_choice_of_calibrator_for_both(gap, words):
+    assert words in found(CE, OTHER_EPOCH, losses=made_losses(gap)).fair
 
 
 @pytest.mark.parametrize(

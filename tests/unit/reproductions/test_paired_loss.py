@@ -47,7 +47,7 @@ def test_log_loss_sentences():
     assert (better.state, worse.state, level.state) == ("reached", "missed", "reached")
     assert "lower than that of CE with temperature scaling by 0.1" in better.sentence
     assert worse.sentence.startswith(
-        "CE with temperature scaling wins: the log loss of these networks is higher by 0.0"
+        "CE with temperature scaling wins: the recipe's log loss is higher by 0.0"
     )
     assert worse.sentence.endswith("more than two SE: missed.")
     assert level.sentence == (

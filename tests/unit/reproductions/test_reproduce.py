@@ -221,3 +221,40 @@ def test_bins_and_gammas_are_those_of_the_first_seed(done):
     assert np.shape(ada["gammas"]) == (1, 15)
     assert ce["gammas"] is None
     assert np.shape(ce["bins"]["confidence"]) == (1, 15)
+
+
+@pytest.mark.parametrize("held", ["[1]", '{"schema": 2}', "", '{"schema": 1, "size": "to'])
+def test_a_damaged_record_is_replaced_when_it_is_run_again(done, tmp_path, held):
+    one, out = experiment_named("newsgroups-cnn"), _copied(done, tmp_path)
+    path = out / one.name / "ce-0.json"
+    path.write_text(held)
+    asked = Asked(size="toy", methods=["ce"], seeds=[0])
+    if held in ("[1]", '{"schema": 2}'):  # whole, but not ours: nothing is replaced unasked
+        with pytest.raises(InputError, match=r"ce-0\.json is not the record .* --again"):
+            reproduce(one, out, asked)
+    reproduce(one, out, replace(asked, again=True))
+    assert len(read_records(out, one.at("toy"))) == 2
+
+
+def test_a_folder_in_the_place_of_a_record_is_named(done, tmp_path):
+    one, out = experiment_named("newsgroups-cnn"), _copied(done, tmp_path)
+    path = out / one.name / "ce-0.json"
+    path.unlink()
+    path.mkdir()
+    with pytest.raises(InputError, match=r"ce-0\.json cannot be read \(Is a directory\): move"):
+        reproduce(one, out, Asked(size="toy", methods=["ce"], seeds=[0]))
+
+
+def test_a_device_that_is_not_here_is_refused_before_anything_is_read(tmp_path):
+    asked = Asked(size="toy", given={"device": "cuda:99"})
+    with pytest.raises(InputError, match="device 'cuda:99' is not here"):
+        reproduce(experiment_named("bigmart"), tmp_path / "out", asked)
+    assert not (tmp_path / "out").exists()
+
+
+def test_steer_rows_judge_a_method_by_the_logits_that_it_gives_out(tmp_path):
+    one = experiment_named("long-tail-mammography")
+    reproduce(one, tmp_path, Asked(size="toy", methods=["over", "over_left"], seeds=[0]))
+    first, second = read_records(tmp_path, one.at("toy"))
+    assert first["history"][-1]["refinement"] == second["history"][-1]["refinement"]
+    assert first["steer"]["nll"] != second["steer"]["nll"]  # one of them is not put right

@@ -111,7 +111,7 @@ def test_the_list_tells_data_runs_and_minutes():
         name="later", needs=("pictures",), run=False, why="The pictures cannot be had here."
     )
     easy = made_experiment(name="easy")
-    where = {"vectors": "the registry", "pictures": "their owners.", "posts": "nowhere"}
+    where = {"vectors": "ask the registry", "pictures": "ask their owners.", "posts": "look"}
     text = list_text([made, unrun, easy], {"posts": True, "vectors": False}, where=where)
     assert line_of(text, "made ").startswith("made Made-up rows ")
     assert "posts (here)" in text
@@ -119,8 +119,8 @@ def test_the_list_tells_data_runs_and_minutes():
     assert "2 x 3" in text
     assert "1.5 (NVIDIA H200)" in text
     assert "Not run: later. The pictures cannot be had here." in text
-    assert "Missing: vectors; get it from the registry." in text
-    assert "Missing: pictures; get it from their owners." in text
+    assert "Missing: vectors; ask the registry." in text
+    assert "Missing: pictures; ask their owners." in text
     assert "Missing: posts" not in text
     assert line_of(text, "easy ").endswith(" not measured")
     assert "made here" in text

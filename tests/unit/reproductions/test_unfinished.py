@@ -4,6 +4,7 @@ from contextlib import suppress
 
 import pytest
 
+from calibrant.data.file_lock import alone_in
 from calibrant.errors import InputError
 from calibrant.reproductions.unfinished import unfinished
 
@@ -42,3 +43,14 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path):
         unfinished(tmp_path / "ce-0.json", {}),
     ):
         pass
+
+
+def test_what_a_run_at_work_saved_is_not_taken_away_by_one_of_another_setting(tmp_path):
+    folder = cut_off(tmp_path / "ce-0.json", {"epochs": 5})
+    with (
+        alone_in(folder),
+        pytest.raises(InputError, match="another run is at work"),
+        unfinished(tmp_path / "ce-0.json", {"epochs": 4}),
+    ):
+        pass
+    assert (folder / "epoch-0003.safetensors").exists()

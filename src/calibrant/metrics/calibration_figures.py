@@ -126,7 +126,8 @@ def binned_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
     cells = sample.cells
     yield "ece_ew", sample.fixed(binned_size(cells, sample.width))
     yield "ece_em", sample.fixed(binned_size(cells, sample.mass))
-    yield "mce", sample.fixed(binned_size(cells, sample.width, np.inf))
+    worst = sample.fixed(binned_size(cells, sample.width, np.inf))
+    yield "mce", replace(worst, interval=_within(worst.interval, 1.0))
     yield (
         "ece_debiased",
         sample.redrawn(
@@ -204,6 +205,11 @@ class MeanError:
         return Estimate(value, interval, floor_of_sizes(null))
 
 
+def _within(interval: Interval, most: float) -> Interval:
+    """Keep the end of an interval at what the figure can be at most."""
+    return replace(interval, high=min(interval.high, most))
+
+
 def _bins_only(tally: Tally, edges: FloatArray) -> Tally:
     starts = np.unique(tally.starts(edges))
     return tally.merge_at(starts[starts < len(tally.score)])
@@ -216,9 +222,10 @@ def _null_sizes(
 
     A binomial with these two moments is right for rare events, where the normal limit is not.
     """
-    expected = tally.per_bin(edges, tally.rows * tally.score)
-    variance = tally.per_bin(edges, tally.rows * tally.score * (1.0 - tally.score))
-    spread = tally.per_bin(edges, tally.spread * tally.score * (1.0 - tally.score))
+    doubt = tally.chance * (1.0 - tally.chance)
+    expected = tally.per_bin(edges, tally.rows * tally.chance)
+    variance = tally.per_bin(edges, tally.rows * doubt)
+    spread = tally.per_bin(edges, tally.leverage * doubt)
     varies = variance > 1e-12
     mean, spread = expected[varies], spread[varies] / variance[varies]
     trials = np.ceil(mean**2 / np.maximum(mean - variance[varies], 1e-12))

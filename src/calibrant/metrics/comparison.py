@@ -12,8 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.binning import bin_index, mass_edges
 from calibrant.metrics.catalogue import CATALOGUE
-from calibrant.metrics.classification import confusion_of
-from calibrant.metrics.influence_figures import ClassRanks, macro_influences
+from calibrant.metrics.influence_figures import ClassRanks, macro_influences, steadied
 from calibrant.metrics.problem import predictions, problem
 from calibrant.metrics.proper import row_brier, row_nll
 from calibrant.metrics.ranking import aurc_influence
@@ -86,7 +85,8 @@ def compare(
     return Comparison(a.n, names, what, differences, _verdict(differences, names), confidence)
 
 
-Influences = dict[str, tuple[float, FloatArray]]
+Influences = dict[str, tuple[float, FloatArray, float]]
+"""Value, the influence of every row on it, and what is to be added to the squared error."""
 
 
 def _row_influences(scored: Scored) -> Influences:
@@ -94,24 +94,37 @@ def _row_influences(scored: Scored) -> Influences:
     out: Influences = {}
     for name, values in (("nll", row_nll(scored)), ("brier", row_brier(scored))):
         mean = float(np.average(values, weights=scored.weights))
-        out[name] = mean, values - mean if math.isfinite(mean) else values
+        out[name] = mean, values - mean if math.isfinite(mean) else values, 0.0
     predicted = predictions(scored)
     right = predicted == scored.labels
     share = float(np.average(right, weights=scored.weights))
-    out["accuracy"] = share, right - share
-    for name, value, influence in macro_influences(confusion_of(scored, scored.weights)):
-        out[name] = value, influence[scored.labels, predicted]
+    out["accuracy"] = share, right - share, 0.0
+    out.update(_macro_influences(scored, predicted))
     ranks = ClassRanks(len(scored.classes), scored.weights)
     for view in summarise(scored).by_class():
         ranks.add(view)
     for name, mean_over in ranks.means.items():
         if mean_over.rows is not None:  # None where no class can be ranked
-            out[name] = mean_over.result()[0], mean_over.rows / len(mean_over.values)
+            out[name] = mean_over.result()[0], mean_over.rows / len(mean_over.values), 0.0
     scores, events = problem(scored, "top-label")
     tally, place = tally_and_places(scores, events, scored.weights)
     value, by_place = aurc_influence(tally)
-    out["aurc"] = value, by_place[place, events.astype(np.int64)]
+    out["aurc"] = value, by_place[place, events.astype(np.int64)], 0.0
     return out
+
+
+def _macro_influences(scored: Scored, predicted: Any) -> Influences:
+    """Take influences from steadied counts; the rows that steady them have errors of their own."""
+    confusion = summarise(scored).confusion
+    steady = steadied(confusion)
+    total = steady.weight.sum()
+    own = confusion.weight.sum() / total  # a row's share is that among all rows, the added ones too
+    noise = {name: influence for name, _, influence in macro_influences(steady.weight)}
+    more = (steady.square - confusion.square) / total**2
+    return {
+        name: (value, own * noise[name][scored.labels, predicted], (more * noise[name] ** 2).sum())
+        for name, value, _ in macro_influences(confusion.weight)
+    }
 
 
 def _paired(a: Influences, b: Influences) -> dict[str, tuple[Any, Any]]:
@@ -120,8 +133,8 @@ def _paired(a: Influences, b: Influences) -> dict[str, tuple[Any, Any]]:
 
 def _smooth_difference(
     name: str,
-    a: tuple[float, FloatArray],
-    b: tuple[float, FloatArray],
+    a: tuple[float, FloatArray, float],
+    b: tuple[float, FloatArray, float],
     scored: Scored,
     confidence: float,
 ) -> Difference:
@@ -132,7 +145,9 @@ def _smooth_difference(
         return Difference(name, a[0], b[0], None, definition, why=why)
     weights = scored.weights
     share = 1.0 / scored.n if weights is None else weights / weights.sum()
-    error = float(np.sqrt(((share * (b[1] - a[1])) ** 2).sum() * scored.n / (scored.n - 1)))
+    square = float(((share * (b[1] - a[1])) ** 2).sum()) * scored.n / (scored.n - 1)
+    # Two models that predict the same differ in nothing, however little was seen of a class.
+    error = math.sqrt(square + a[2] + b[2]) if square > 0 else 0.0
     value = b[0] - a[0]
     interval = wald_interval(value, error, n=scored.n, confidence=confidence)
     p_value = math.erfc(abs(value) / error / math.sqrt(2)) if error > 0 else float(value == 0)
@@ -171,13 +186,13 @@ def _calibration_difference(
     for size in _chunks(_REPLICATES, len(used)):
         times = rng.multinomial(a.n, rows / a.n, size=size) / rows
         roots = [
-            _signed_root(model.squares(times)[0] - (plug_in - square))
+            _root(model.squares(times)[0] - (plug_in - square))
             for model, (square, plug_in) in zip(models, now, strict=True)
         ]
         drawn.append(roots[1] - roots[0])
     tail = (1.0 - confidence) / 2
     low, high = np.quantile(np.concatenate(drawn), [tail, 1 - tail])
-    shown = [max(0.0, float(_signed_root(square)[0])) for square, _ in now]
+    shown = [float(_root(square)[0]) for square, _ in now]
     method = "joint resampling of rows, bins held fixed"
     fill = {"n_bins": n_bins, "target": target}
     return Difference(
@@ -196,7 +211,8 @@ class _Binned:
         mass = np.ones(len(wide)) if weights is None else weights
         self.bins = bin_index(wide, mass_edges(wide[order], mass[order], n_bins))
         self.events = events.astype(np.int64)
-        self.columns = (mass, mass * events, mass * (events - wide), mass**2)
+        square = mass**2
+        self.columns = (mass, mass * events, mass * (events - wide), square, square * events)
 
     def settle(self, cell: Any, n_cells: int) -> None:
         """Sum the rows of each cell, all of which lie in one bin, and put cells in bin order."""
@@ -209,14 +225,16 @@ class _Binned:
     def squares(self, times: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return debiased and plain squared error when each cell's rows count `times` (R, C)."""
         ordered = times[:, self.order]
-        mass, hits, gap, square = (
+        mass, hits, gap, square, came = (
             np.add.reduceat(ordered * part, self.starts, axis=1) for part in self.sums
         )
         safe = np.where(mass > 0, mass, 1.0)
         total = mass.sum(axis=1, keepdims=True)
         rate = hits / safe
         effective = mass**2 / np.where(square > 0, square, 1.0)
-        chance = np.where(effective > 1, rate * (1 - rate) / np.maximum(effective - 1, 1e-9), 0.0)
+        # Of equal weights this is rate * (1 - rate) / rows; weights may go with the event.
+        noise = (came * (1 - rate) ** 2 + (square - came) * rate**2) / safe**2
+        chance = np.where(effective > 1, noise * effective / np.maximum(effective - 1, 1e-9), 0.0)
         plain = (gap**2 / safe / total).sum(axis=1)
         return plain - (mass / total * chance).sum(axis=1), plain
 
@@ -228,8 +246,9 @@ def _chunks(replicates: int, cells: int) -> Iterator[int]:
         yield min(size, replicates - start)
 
 
-def _signed_root(values: FloatArray) -> FloatArray:
-    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)))
+def _root(values: FloatArray) -> FloatArray:
+    """Return the root; a squared error that chance has pushed below 0 counts as 0."""
+    return np.sqrt(np.maximum(values, 0.0))
 
 
 def _verdict(differences: dict[str, Difference], names: tuple[str, str]) -> str:

@@ -62,5 +62,8 @@ def debiased_square(tally: Tally, edges: FloatArray) -> float:
     rows = mass**2 / np.where(square > 0, square, 1.0)
     counts = rows > 1.0 + 1e-9
     share, rate = mass[counts] / tally.total, hits[counts] / mass[counts]
-    chance = rate * (1.0 - rate) / (rows[counts] - 1.0)
+    rest, came = (tally.per_bin(edges, part)[counts] for part in tally.square.T)
+    # Of equal weights this is rate * (1 - rate) / rows; weights may go with the event.
+    noise = (came * (1.0 - rate) ** 2 + rest * rate**2) / mass[counts] ** 2
+    chance = noise * rows[counts] / (rows[counts] - 1.0)
     return float(((gap[counts] ** 2) / share - share * chance).sum())

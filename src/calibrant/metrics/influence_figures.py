@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray
 from calibrant.metrics.classification import (
@@ -29,9 +30,16 @@ __all__ = [
     "confusion_estimates",
     "loss_interval",
     "macro_influences",
+    "steadied",
 ]
 
 Estimated = tuple[str, float, Interval]
+
+_ADDED = 3.0
+"""How often an added row counts in squared errors; see `steadied`."""
+
+_FEW = 10
+"""Rows below which the spread that a class shows is not believed."""
 
 
 def loss_interval(moments: Moments, n: int, confidence: float) -> Interval | None:
@@ -63,14 +71,47 @@ def confusion_estimates(
         )
     else:
         yield "accuracy", accuracy, clopper_pearson(right, n, confidence=confidence)
-    for name, value, influence in macro_influences(weight):
-        error = _error(confusion, influence)
+    steady = steadied(confusion)
+    noise = {name: influence for name, _, influence in macro_influences(steady.weight)}
+    for name, value, _ in macro_influences(weight):
+        error = _error(steady, noise[name])
         if name == "matthews":  # a correlation: from -1 to 1 instead of from 0 to 1
             found = _bounded((1 + value) / 2, error / 2, scarce, confidence)
             doubled = replace(found, low=2 * found.low - 1, high=2 * found.high - 1)
             yield name, value, doubled
         else:
             yield name, value, _bounded(value, error, scarce, confidence)
+
+
+def steadied(confusion: Confusion) -> Confusion:
+    """Add rows to classes of which too little was seen to take errors from.
+
+    A class that is predicted once, and rightly, shows no spread at all, though nothing is known of
+    its precision. Each class with fewer than ten rows or predictions, or with none that is wrong or
+    none that is right, gains a row that is right, one wrongly predicted as it and one of it that
+    is missed, of mean weight; what is wrong is spread over the other classes. That is Agresti and
+    Coull's remedy for proportions. In squared errors an added row counts three times, for a class
+    that is predicted once has the error of one row, not of three. Values are never taken from it.
+    """
+    used = occurring(confusion.weight)
+    rows, k = confusion.count.sum(), int(used.sum())
+    scarce = used & (_unseen(confusion.count) | _unseen(confusion.count.T))
+    if k < 2 or not scarce.any():
+        return confusion
+    either = (scarce[:, None] | scarce) & used[:, None] & used
+    more = np.where(np.eye(len(used), dtype=bool), 1.0 * scarce, either / (k - 1))
+    return replace(
+        confusion,
+        count=confusion.count + more,
+        weight=confusion.weight + more * (confusion.weight.sum() / rows),
+        square=confusion.square + _ADDED * more * (confusion.square.sum() / rows),
+    )
+
+
+def _unseen(count: FloatArray) -> NDArray[np.bool_]:
+    """Whether a column has fewer than ten rows, or all of them right, or none."""
+    every, right = count.sum(axis=0), np.diagonal(count)
+    return np.asarray((every < _FEW) | (right == 0) | (right == every))
 
 
 def aurc_estimate(top: Tally, confidence: float) -> Estimated:

@@ -70,7 +70,13 @@ def _resampled_counts(rows: FloatArray, replicates: int, rng: np.random.Generato
 def null_residuals(tally: Tally, draws: int, rng: np.random.Generator) -> FloatArray:
     """Draw residuals of a perfectly calibrated model with these scores: (draws, C)."""
     rows = tally.rows
-    came = rng.binomial(rows.astype(np.int64), tally.score, size=(draws, len(rows)))
+    came = rng.binomial(rows.astype(np.int64), tally.chance, size=(draws, len(rows)))
+    if tally.by_event is not None:  # a redrawn event takes its weight along
+        without, with_event = tally.by_event
+        rest = rows - came
+        gap = with_event * came * (1.0 - tally.score) - without * rest * tally.score
+        total = with_event * came.sum(axis=1) + without * rest.sum(axis=1)
+        return np.asarray(gap / total[:, None])
     scale = np.sqrt(tally.spread / np.where(rows > 0, rows, 1.0))
     return np.asarray((came - rows * tally.score) * scale / tally.total)
 
@@ -78,7 +84,7 @@ def null_residuals(tally: Tally, draws: int, rng: np.random.Generator) -> FloatA
 def null_tallies(tally: Tally, draws: int, rng: np.random.Generator) -> list[Tally]:
     """Draw whole tallies of a perfectly calibrated model, for errors that choose their bins."""
     rows = tally.rows
-    came = rng.binomial(rows.astype(np.int64), tally.score, size=(draws, len(rows)))
+    came = rng.binomial(rows.astype(np.int64), tally.chance, size=(draws, len(rows)))
     return [tally.redraw(hits.astype(np.float64)) for hits in came]
 
 

@@ -62,6 +62,44 @@ class Tally:
         """Squared weights at each score."""
         return _both(self.square)
 
+    @cached_property
+    def by_event(self) -> tuple[float, float] | None:
+        """Weight of a row without and with the event, where the event decides it; else None.
+
+        So it is where rows were sampled by their label, such as all frauds and few other rows.
+        """
+        rows, mass, squares = (part.sum(axis=0) for part in (self.count, self.weight, self.square))
+        if rows.min() == 0:
+            return None
+        without, with_event = (float(each) for each in mass / rows)
+        alike = np.allclose(squares * rows, mass**2, rtol=1e-9, atol=0.0)
+        if not alike or np.isclose(without, with_event, rtol=1e-9, atol=0.0):
+            return None
+        return without, with_event
+
+    @cached_property
+    def chance(self) -> FloatArray:
+        r"""Chance of the event in a row of the sample, if the scores are right.
+
+        It is the score s; where the event decides a row's weight, rows with it were taken more or
+        less often than others, by :math:`1 / w_1` and :math:`1 / w_0`, and the chance is
+
+        .. math:: \frac{s / w_1}{s / w_1 + (1 - s) / w_0}
+        """
+        if self.by_event is None:
+            return self.score
+        without, with_event = self.by_event
+        taken = self.score * without
+        return np.asarray(taken / (taken + (1.0 - self.score) * with_event))
+
+    @cached_property
+    def leverage(self) -> FloatArray:
+        """By how much, squared and summed, events at each score move the sum of residuals."""
+        if self.by_event is None:
+            return self.spread
+        without, with_event = self.by_event
+        return self.rows * (with_event * (1.0 - self.score) + without * self.score) ** 2
+
     @property
     def hits(self) -> FloatArray:
         """Weight of events at each score."""
@@ -117,8 +155,15 @@ class Tally:
         return Tally(score, count, weight, square)  # cells of cells: no bound is asked of them
 
     def redraw(self, hits: FloatArray) -> Tally:
-        """Return the same scores with `hits` (C,) rows having the event instead."""
+        """Return the same scores with `hits` (C,) rows having the event instead.
+
+        Where the event decides a row's weight, a row that gets another event gets its weight too.
+        """
         rows = self.rows
+        if self.by_event is not None:
+            count = np.column_stack([rows - hits, hits])
+            heavy = np.array(self.by_event)
+            return replace(self, count=count, weight=count * heavy, square=count * heavy**2)
         ones = hits / rows
         # Rows of unequal weight vary more than their number tells: by the sum of squares.
         stretch = np.sqrt(self.spread * rows) / self.mass

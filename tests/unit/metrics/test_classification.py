@@ -4,6 +4,7 @@ import pytest
 from calibrant.metrics import (
     accuracy,
     confusion_matrix,
+    evaluate,
     f1,
     f1_macro,
     matthews,
@@ -12,7 +13,8 @@ from calibrant.metrics import (
     recall,
     recall_macro,
 )
-from calibrant.metrics.influence_figures import macro_influences
+from calibrant.metrics.influence_figures import macro_influences, steadied
+from calibrant.metrics.summary import Confusion
 from calibrant.testing import WORLDS
 
 PROBS = np.array([[0.8, 0.1, 0.1], [0.2, 0.7, 0.1], [0.1, 0.6, 0.3], [0.5, 0.4, 0.1]])
@@ -63,3 +65,26 @@ def test_the_influence_is_the_derivative_with_respect_to_a_rows_weight():
             up = next(v for n, v, _ in macro_influences(base + step) if n == name)
             slope = (up - value) / 1e-4 * base.sum()
             assert slope == pytest.approx(influence[cell], rel=1e-3, abs=1e-6), name
+
+
+def test_little_seen_classes_gain_rows_by_hand():
+    # The last class was predicted once, and rightly; of the others enough was seen.
+    count = np.array([[50.0, 40.0, 0.0], [30.0, 60.0, 0.0], [9.0, 10.0, 1.0]])
+    found = steadied(Confusion(count, 2 * count, 4 * count))
+    more = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.5], [0.5, 0.5, 1.0]])
+    np.testing.assert_allclose(found.count, count + more)
+    np.testing.assert_allclose(found.weight, 2 * (count + more))
+    np.testing.assert_allclose(found.square, 4 * (count + 3 * more))
+
+
+def test_classes_that_were_seen_enough_are_left_alone():
+    count = np.array([[90.0, 10.0], [20.0, 30.0]])
+    confusion = Confusion(count, count, count)
+    assert steadied(confusion) is confusion
+    alone = Confusion(np.array([[5.0]]), np.array([[5.0]]), np.array([[5.0]]))
+    assert steadied(alone) is alone
+
+
+def test_the_largest_calibration_error_is_at_most_1():
+    labels, probs = np.array([0, 1] * 30), np.array([0.99, 0.01] * 30)
+    assert evaluate(labels, probs)["mce"].interval.high <= 1.0

@@ -52,3 +52,24 @@ def test_redrawing_keeps_scores_and_rows():
     tally = tally_rows(np.array([0.2, 0.2, 0.7]), np.array([True, False, True]))
     redrawn = tally.redraw(np.array([0.0, 1.0]))
     assert redrawn.count.tolist() == [[2.0, 0.0], [0.0, 1.0]]
+
+
+def test_where_the_event_decides_the_weight_a_redrawn_row_takes_its_weight():
+    scores, events = np.array([0.2, 0.2, 0.6, 0.6]), np.array([True, False, True, False])
+    weights = np.where(events, 1.0, 10.0)
+    tally = tally_rows(scores, events, weights)
+    assert tally.by_event == (10.0, 1.0)
+    # By hand: 0.2 / 1 against 0.8 / 10, and 0.6 / 1 against 0.4 / 10.
+    np.testing.assert_allclose(tally.chance, [0.2 / 0.28, 0.6 / 0.64])
+    redrawn = tally.redraw(np.array([2.0, 0.0]))
+    assert redrawn.weight.tolist() == [[0.0, 2.0], [20.0, 0.0]]
+    assert redrawn.square.tolist() == [[0.0, 2.0], [200.0, 0.0]]
+
+
+@pytest.mark.parametrize("weights", [None, np.full(4, 3.0), np.array([1.0, 2.0, 3.0, 4.0])])
+def test_other_weights_leave_the_score_as_the_chance(weights):
+    events = np.array([True, False, True, False])
+    tally = tally_rows(np.array([0.2, 0.2, 0.6, 0.6]), events, weights)
+    assert tally.by_event is None
+    assert tally.chance is tally.score
+    assert tally.leverage is tally.spread

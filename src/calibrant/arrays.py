@@ -104,6 +104,8 @@ def told_place(where: tuple[int, ...]) -> str:
 
 def told_gap(name: str, mask: NDArray[Any]) -> InputError:
     """Return the error that tells where the first missing value is."""
+    if mask.ndim == 0:
+        return InputError(f"{name} is missing: give an array, got None.")
     where = told_place(first_place(mask))
     return InputError(f"{name} has a missing value in {where}: drop or fill that row.")
 

@@ -8,6 +8,7 @@ import pytest
 import scipy.sparse
 import torch
 
+from calibrant import metrics
 from calibrant.errors import InputError
 from calibrant.inputs import as_labels, as_logits, as_probs, as_scored, as_weights, resolve_target
 
@@ -203,3 +204,13 @@ def test_the_default_target_follows_the_number_of_classes():
     assert resolve_target(None, 3) == "top-label"
     with pytest.raises(InputError, match="needs two classes, got 3"):
         resolve_target("positive", 3)
+
+
+@pytest.mark.parametrize("call", [
+    lambda y, p: metrics.evaluate(None, p),
+    lambda y, p: metrics.evaluate(y, None),
+    lambda y, p: metrics.compare(y, p, None),
+])  # fmt: skip
+def test_nothing_in_the_place_of_an_array_is_told(call):
+    with pytest.raises(InputError, match="is missing: give an array, got None"):
+        call([0, 1, 1], [0.2, 0.7, 0.9])

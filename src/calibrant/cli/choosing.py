@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 from calibrant.cli import interruption
@@ -236,7 +237,9 @@ def _rates(asked: Asked) -> list[Rate | Cost]:
 def _no_class(choice: Choice, layout: Layout) -> InputError:
     asked, file, first = choice.asked, choice.files[0], layout.classes[0]
     flag = "--act" if asked.band else "--hold"
-    like = f"{flag} '{first}: {asked.targets[0]}'" if asked.targets else f"--positive {first}"
+    like = (
+        f"{flag} '{first}: {asked.targets[0]}'" if asked.targets else f"--positive {quote(first)}"
+    )
     return InputError(
         f"{file} has {len(layout.classes)} classes: say which one is acted on, like {like}, or "
         "hold accuracy to accept predictions of any class."

@@ -130,6 +130,7 @@ def layout_of(source: Source, ask: Ask) -> Layout:
     if ask.group is not None:
         _require(ask.group, "group", "--group", names, file)
     _refuse_scores(ask, names, file)
+    _refuse_label_as_group(ask, file)
     taken = {ask.label, ask.weight, ask.group, ask.ids}
     kind, values = _value_columns([n for n in names if n not in taken], names, file)
     found = Layout(
@@ -225,6 +226,15 @@ def _refuse_scores(ask: Ask, names: Sequence[str], file: Path) -> None:
                 f"{flag} {name}: the column '{name}' of {file} is a score column and cannot be the "
                 f"{part} column: name another one."
             )
+
+
+def _refuse_label_as_group(ask: Ask, file: Path) -> None:
+    """Refuse to judge rows of one label alone: no model is calibrated among them."""
+    if ask.group is not None and ask.group == ask.label:
+        raise InputError(
+            f"--group {ask.group}: the column '{ask.group}' of {file} is the label; among rows of "
+            "one label no score is right: name another column."
+        )
 
 
 def _with_positive(layout: Layout, positive: str | None, file: Path) -> Layout:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shlex import quote
 from typing import Any
 
 import numpy as np
@@ -173,7 +174,7 @@ class ScoreTable:
         raise InputError(
             f"{self.files[0]} has a lone '{self._layout.values[0]}', but {name} is about "
             f"'{classes[0]}' and '{classes[1]}': say which of them it is the score of with "
-            f"--positive {classes[1]}."
+            f"--positive {quote(classes[1])}."
         )
 
     def _sources(self) -> Iterator[Source]:

@@ -20,6 +20,7 @@ from calibrant.reports.words import (
     number,
     percent,
     quoted,
+    rate_ends,
     rows_and_classes,
     sentence,
     title_of,
@@ -175,7 +176,7 @@ def _class_rows(evaluation: Evaluation) -> Iterable[dict[str, Any]]:
 def _rate(rate: Mapping[str, Any]) -> tuple[str, str]:
     if rate["value"] is None:
         return "–", "no rows"
-    return number(rate["value"], 3), f"{number(rate['low'], 2)} to {number(rate['high'], 2)}"
+    return number(rate["value"], 3), " to ".join(rate_ends(rate))
 
 
 def _confusion(evaluation: Evaluation) -> dict[str, Any] | None:

@@ -16,13 +16,14 @@ from calibrant.reports.words import (
     note_of,
     number,
     printable,
+    rate_ends,
     rows_and_classes,
     sentence,
     signed,
     signed_interval,
     title_of,
 )
-from calibrant.results import Comparison, Difference, Evaluation
+from calibrant.results import Comparison, Difference, Evaluation, Figure
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -104,11 +105,15 @@ def _metrics_table(evaluation: Evaluation) -> Table:
             title_of(name),
             number(figure.value),
             interval_words(figure.interval),
-            ""
-            if figure.floor is None
-            else f"{number(figure.floor.mean)} (≤ {number(figure.floor.q95)})",
+            _floor(figure),
         )
     return table
+
+
+def _floor(figure: Figure | None) -> str:
+    if figure is None or figure.floor is None:
+        return ""
+    return f"{number(figure.floor.mean)} (≤ {number(figure.floor.q95)})"
 
 
 def _remarks(evaluation: Evaluation) -> list[str]:
@@ -136,11 +141,12 @@ def _class_table(evaluation: Evaluation) -> Table:
 
 
 def _group_table(evaluation: Evaluation) -> Table:
-    table = table_of("Group", "Rows", "ECE", "Verdict", words=(0, 3))
+    table = table_of("Group", "Rows", "ECE", "Calibrated\nmodel gets", "Verdict", words=(0, 4))
     for name, group in evaluation.groups.items():
         figure = group.figures.get("ece_ew")
         error = number(None if figure is None else figure.value)
-        add_row(table, shortened(name, _LONGEST), f"{group.n:,}", error, headline(group))
+        cells = (shortened(name, _LONGEST), f"{group.n:,}", error, _floor(figure))
+        add_row(table, *cells, headline(group))
     return table
 
 
@@ -190,7 +196,7 @@ def _better(difference: Difference, names: tuple[str, str]) -> str:
 def _rate(rate: dict[str, Any]) -> str:
     if rate["value"] is None:
         return "–"
-    return f"{number(rate['value'], 3)} ({number(rate['low'], 2)}–{number(rate['high'], 2)})"
+    return f"{number(rate['value'], 3)} ({'–'.join(rate_ends(rate))})"
 
 
 def _p_value(value: float | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 from calibrant.metrics.catalogue import CATALOGUE
@@ -20,6 +21,7 @@ __all__ = [
     "percent",
     "printable",
     "quoted",
+    "rate_ends",
     "rows_and_classes",
     "sentence",
     "signed",
@@ -53,6 +55,21 @@ def number(value: float | None, digits: int = 4) -> str:
     if 0 < abs(value) < 0.5 * 10.0**-digits:
         return f"{value:.1e}"
     return f"{value:.{digits}f}"
+
+
+def rate_ends(rate: Mapping[str, Any]) -> tuple[str, str]:
+    """Write the ends of a rate's interval; with three decimals where two would not hold its value.
+
+    Examples
+    --------
+    >>> rate_ends({"value": 0.9, "low": 0.8123, "high": 0.9512})
+    ('0.81', '0.95')
+    >>> rate_ends({"value": 0.9986, "low": 0.9972, "high": 0.9994})
+    ('0.997', '0.999')
+    """
+    low, high = (round(rate[name], 2) for name in ("low", "high"))
+    digits = 2 if low <= rate["value"] <= high and low < high else 3
+    return number(rate["low"], digits), number(rate["high"], digits)
 
 
 def signed(value: float | None) -> str:

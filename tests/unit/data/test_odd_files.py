@@ -222,3 +222,10 @@ def test_one_row_is_not_many(tmp_path):
     file = tmp_path / "scores.csv"
     file.write_text("label,prob\n1,0.5\n")
     assert read_scores(file).notes[0].startswith("The only label is '1'")
+
+
+def test_the_label_is_no_group(tmp_path):
+    path = tmp_path / "scores.csv"
+    path.write_text("label,prob\n1,0.7\n0,0.2\n")
+    with pytest.raises(InputError, match=r"--group label: the column 'label' of .* is the label"):
+        read_scores(path, group="label")

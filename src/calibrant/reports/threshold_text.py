@@ -236,7 +236,8 @@ def _rates(point: OperatingPoint) -> Table:
     held: dict[str, list[Target]] = {}
     for target in point.hold:
         held.setdefault(target.rate.name, []).append(target)
-    names = ("Rate", "Here", _level(point), "Rows", "Held to", "Share")
+    rows = "Rows,\neffective" if point.weighted else "Rows"  # as many equal weights tell as much
+    names = ("Rate", "Here", _level(point), rows, "Held to", "Share")
     table = table_of(*names, words=(0, 5))
     best = point.objective.rpartition(" ")[2]
     for name in dict.fromkeys((*held, best, *_SHOWN)):

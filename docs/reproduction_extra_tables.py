@@ -111,11 +111,9 @@ def promises(found: Found) -> str:
         "method",
         "promise",
         "certified: given",
-        "threshold",
         "kept",
         "recall",
         "by hand: given",
-        "threshold",
         "kept",
         "recall",
     )
@@ -124,7 +122,8 @@ def promises(found: Found) -> str:
         f"calibration rows, and then fresh rows tell whether the promise is kept ({where}; "
         f"{one['fresh']:,} rows). *Certified* thresholds promise it with {one['confidence']:.0%} "
         "confidence ([how](../thresholds.md)), or are not given; *by hand* takes the smallest that "
-        "looks good enough, as the paper does. Given and kept are counted over seeds; recall is "
+        "looks good enough, as the paper does. Given and kept are counted over seeds, and below "
+        "*given* is where the thresholds lie; recall is "
         f"the mean share, in %, of what should be acted on.\n\n{dense(table(head, rows))}\n"
     )
     if not sets:
@@ -258,13 +257,13 @@ def _alike(promises: Sequence[Sequence[Mapping[str, Any]]]) -> list[tuple[str, l
 def _kept(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, ...]:
     given = [one[way]["fresh"] for one in same if one[way]["reached"]]
     if not given:
-        return _out_of(0, len(same)), NONE, NONE, NONE
+        return _out_of(0, len(same)), NONE, NONE
     held = sum(bool(one["held"]) for one in given)
     recall = percent(mean(one["recall"] for one in given), 1)
     places = [one[way]["threshold"] for one in same if one[way]["reached"]]
     ends = dict.fromkeys(f"{end:.2g}" for end in (min(places), max(places)))
-    at = "\N{EN DASH}".join(ends)
-    return _out_of(len(given), len(same)), at, _out_of(held, len(given)), recall
+    at = f"{_out_of(len(given), len(same))}<br>at {'–'.join(ends)}"
+    return at, _out_of(held, len(given)), recall
 
 
 def _many(label: tuple[str, str], found: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:

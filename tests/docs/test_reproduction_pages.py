@@ -258,7 +258,7 @@ def promise_of(given, held):
 
 
 @pytest.mark.parametrize(
-    ("given", "shown"), [(True, "1 of 1 | 0.99 | 1 of 1 | 65.5"), (False, "0 of 1 | – | – | –")]
+    ("given", "shown"), [(True, "1 of 1<br>at 0.99 | 1 of 1 | 65.5"), (False, "0 of 1 | – | –")]
 )
 def test_promises_are_shown_with_whether_they_were_kept(tmp_path, given, shown):
     columns = {"accuracy": 0.852, "precision": 0.85, "recall": 0.79, "f1": 0.8, "nll": 0.347,
@@ -279,7 +279,7 @@ def test_promises_are_shown_with_whether_they_were_kept(tmp_path, given, shown):
     assert "| CE | paper | 83.6 | 83.8 | 82.3 | 82.8 | 2.159 | 16.8 | 72.0 |  |" in page
     assert "| CE | as trained | 85.2 | 85.0 | 79.0 | 80.0 | 0.347 | 2.1 | 6.5 | 103 |" in page
     assert "| CE | 6.00 | 2.00 | 1.00 |" in page
-    assert f"| CE | yes: precision ≥ 0.85 | {shown} | 1 of 1 | 0.7 | 0 of 1 | 65.5 |" in page
+    assert f"| CE | yes: precision ≥ 0.85 | {shown} | 1 of 1<br>at 0.7 | 0 of 1 | 65.5 |" in page
     assert "| CE | yes: precision ≥ 0.85 | 8 of 20 | 0 (0.0%) | 20 of 20 | 9 (45.0%) |" in page
 
 

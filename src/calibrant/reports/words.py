@@ -128,6 +128,10 @@ def note_of(figure: Figure) -> str:
         parts.append(f"exact to ± {number(figure.error_bound)}")
     if figure.floor is not None and figure.value <= figure.floor.q95:
         parts.append("no more than chance gives")
+    if figure.name == "auroc" and figure.interval is not None and figure.interval.high < 0.5:
+        parts.append(
+            "rows of a class rank below the others: are these the scores of another class?"
+        )
     return "; ".join(parts)
 
 

@@ -169,3 +169,11 @@ def test_long_model_names_leave_room_for_the_table():
 )
 def test_cells_break_after_marks_but_not_inside_numbers(text, width, lines):
     assert broken(text, width) == lines
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_scores_of_the_other_class_are_suspected_where_rows_rank_the_wrong_way_round(turned):
+    draw = WORLDS["binary"].draw(500, 0)
+    labels = 1 - draw.labels if turned else draw.labels
+    text = " ".join(render_text(evaluate(labels, draw.probs)).split())
+    assert ("are these the scores of another class?" in text) == turned

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,9 @@ from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weig
 __all__ = ["Array", "Rows", "calibration_rows", "class_names", "two_columns"]
 
 Array = NDArray[np.floating[Any]]
+
+_TELLING = 20  # rows; fewer may be an example made by hand
+_ROUNDED = 1e-3  # what rounding of probabilities leaves
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,7 @@ def calibration_rows(
     checked, named = in_class_order(
         as_logits(logits), logits, labels=labels, classes=classes, kind="logit", name="logits"
     )
+    _suspect_probs(checked)
     k = 2 if checked.ndim == 1 else checked.shape[1]
     named = class_names(labels, k, named)
     codes, names = as_labels(labels, n_classes=k, classes=named)
@@ -104,6 +109,21 @@ def calibration_rows(
     if rows.weights is not None and not rows.weights.all():
         return rows.take(rows.weights > 0)
     return rows
+
+
+def _suspect_probs(logits: Array) -> None:
+    """Warn of rows that all lie between 0 and 1 and sum to 1: logits would not, by chance."""
+    if logits.ndim == 1 or len(logits) < _TELLING or np.isin(logits[0], (0.0, 1.0)).all():
+        return
+    for some in (logits[:1], logits):  # the first row tells nearly always
+        inside = some.min() >= 0.0 and some.max() <= 1.0
+        if not inside or np.abs(some.sum(axis=1, dtype=np.float64) - 1.0).max() > _ROUNDED:
+            return
+    warnings.warn(
+        "every row of logits lies between 0 and 1 and sums to 1, as probabilities do: if they are "
+        "some, give calibrant.convert.logits_from_probs(probs) instead.",
+        stacklevel=4,
+    )
 
 
 def class_names(labels: Any, k: int, classes: Sequence[Any] | None) -> Sequence[Any] | None:

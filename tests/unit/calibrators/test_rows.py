@@ -1,5 +1,7 @@
 """The rows a calibrator learns from: checks, weights, names, and the forms of two classes."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pyarrow as pa
@@ -147,3 +149,18 @@ def test_arrow_names_are_taken():
         "no",
         "yes",
     ]
+
+
+def test_probabilities_in_the_place_of_logits_are_warned_of():
+    rng = np.random.default_rng(0)
+    probs, labels = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
+    with pytest.warns(UserWarning, match=r"as probabilities do: .*logits_from_probs"):
+        calibration_rows(probs, labels)
+    with pytest.warns(UserWarning, match="as probabilities do"):
+        TemperatureScaling().fit(probs.astype(np.float32), labels)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        calibration_rows(np.log(probs), labels)
+        calibration_rows(2 * probs, labels)
+        calibration_rows(probs[:5], labels[:5])  # too few to tell
+        calibration_rows(np.eye(3)[labels], labels)  # made by hand

@@ -109,7 +109,7 @@ def setting_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple
     if not found:
         return ()
     told = [_answer(name, values, runs) for name, values in found.items()]
-    return (_noise(found, runs), *(each for each in told if each), *_after(found))
+    return (_noise(found, runs), *(each for each in told if each), *_after(found, summary))
 
 
 def setting_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
@@ -181,8 +181,8 @@ def _by_value(values: Sequence[Value], runs: Runs) -> str:
     return ", ".join(f"{one.text}: {100 * s.mean:.1f} %" for one, s in known if s is not None)
 
 
-def _after(found: Mapping[str, Sequence[Value]]) -> Iterator[str]:
-    """Say what is left after the automatic choice of a calibrator."""
+def _after(found: Mapping[str, Sequence[Value]], summary: Summary) -> Iterator[str]:
+    """Say what is left after the automatic choice of a calibrator, beside cross-entropy."""
     every = {one.method.name: one.method for each in found.values() for one in each}
     means = [mean for each in every.values() if (mean := each.mean("auto", "ece_em")) is not None]
     if not means:
@@ -193,9 +193,11 @@ def _after(found: Mapping[str, Sequence[Value]]) -> Iterator[str]:
         for one in _apart_after(values)
     ]
     words = f"told apart from the usual value: {joined(apart)}" if apart else "none is told apart"
+    plain = None if summary.baseline is None else summary[summary.baseline].mean("auto", "ece_em")
+    beside = "" if plain is None else f", plain cross-entropy {100 * plain:.1f} %"
     yield (
         f"After the automatic choice of a calibrator all settings have ECE_EM "
-        f"{100 * min(means):.1f} to {100 * max(means):.1f} %; {words}."
+        f"{100 * min(means):.1f} to {100 * max(means):.1f} %{beside}; {words}."
     )
     verdicts = [each.nll.verdict.removesuffix(" by 2 SE") for each in every.values() if each.nll]
     counts = [f"{verdicts.count(one)} {one}" for one in ("better", "level", "worse")]

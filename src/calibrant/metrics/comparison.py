@@ -186,19 +186,20 @@ def _calibration_difference(
     for size in _chunks(_REPLICATES, len(used)):
         times = rng.multinomial(a.n, rows / a.n, size=size) / rows
         roots = [
-            _root(model.squares(times)[0] - (plug_in - square))
+            _signed_root(model.squares(times)[0] - (plug_in - square))
             for model, (square, plug_in) in zip(models, now, strict=True)
         ]
         drawn.append(roots[1] - roots[0])
     tail = (1.0 - confidence) / 2
     low, high = np.quantile(np.concatenate(drawn), [tail, 1 - tail])
-    shown = [float(_root(square)[0]) for square, _ in now]
+    shown = [max(0.0, float(_signed_root(square)[0])) for square, _ in now]
+    value = shown[1] - shown[0]  # may lie beyond replicates that fell below 0, as no error does
     method = "joint resampling of rows, bins held fixed"
     fill = {"n_bins": n_bins, "target": target}
     return Difference(
-        "ece_debiased", shown[0], shown[1], shown[1] - shown[0],
+        "ece_debiased", shown[0], shown[1], value,
         CATALOGUE["ece_debiased"].definition.format(**fill),
-        Interval(float(low), float(high), confidence, method),
+        Interval(min(float(low), value), max(float(high), value), confidence, method),
     )  # fmt: skip
 
 
@@ -246,9 +247,8 @@ def _chunks(replicates: int, cells: int) -> Iterator[int]:
         yield min(size, replicates - start)
 
 
-def _root(values: FloatArray) -> FloatArray:
-    """Return the root; a squared error that chance has pushed below 0 counts as 0."""
-    return np.sqrt(np.maximum(values, 0.0))
+def _signed_root(values: FloatArray) -> FloatArray:
+    return np.asarray(np.sign(values) * np.sqrt(np.abs(values)))
 
 
 def _verdict(differences: dict[str, Difference], names: tuple[str, str]) -> str:

@@ -127,7 +127,8 @@ def binned_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
     yield "ece_ew", sample.fixed(binned_size(cells, sample.width))
     yield "ece_em", sample.fixed(binned_size(cells, sample.mass))
     worst = sample.fixed(binned_size(cells, sample.width, np.inf))
-    yield "mce", replace(worst, interval=_within(worst.interval, 1.0))
+    most = min(worst.interval.high, 1.0)  # no gap is larger
+    yield "mce", replace(worst, interval=replace(worst.interval, high=most))
     yield (
         "ece_debiased",
         sample.redrawn(
@@ -203,11 +204,6 @@ class MeanError:
         value = float(np.mean(self.values))
         interval = interval_from_sizes(value, noise, replicate, null, self.options.confidence)
         return Estimate(value, interval, floor_of_sizes(null))
-
-
-def _within(interval: Interval, most: float) -> Interval:
-    """Keep the end of an interval at what the figure can be at most."""
-    return replace(interval, high=min(interval.high, most))
 
 
 def _bins_only(tally: Tally, edges: FloatArray) -> Tally:

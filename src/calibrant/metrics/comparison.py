@@ -12,6 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.binning import bin_index, mass_edges
 from calibrant.metrics.catalogue import CATALOGUE
+from calibrant.metrics.debiased import rate_noise
 from calibrant.metrics.influence_figures import ClassRanks, macro_influences, steadied
 from calibrant.metrics.problem import predictions, problem
 from calibrant.metrics.proper import row_brier, row_nll
@@ -233,8 +234,7 @@ class _Binned:
         total = mass.sum(axis=1, keepdims=True)
         rate = hits / safe
         effective = mass**2 / np.where(square > 0, square, 1.0)
-        # Of equal weights this is rate * (1 - rate) / rows; weights may go with the event.
-        noise = (came * (1 - rate) ** 2 + (square - came) * rate**2) / safe**2
+        noise = rate_noise(safe, rate, square, came)
         chance = np.where(effective > 1, noise * effective / np.maximum(effective - 1, 1e-9), 0.0)
         plain = (gap**2 / safe / total).sum(axis=1)
         return plain - (mass / total * chance).sum(axis=1), plain

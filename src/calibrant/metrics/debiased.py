@@ -62,8 +62,32 @@ def debiased_square(tally: Tally, edges: FloatArray) -> float:
     rows = mass**2 / np.where(square > 0, square, 1.0)
     counts = rows > 1.0 + 1e-9
     share, rate = mass[counts] / tally.total, hits[counts] / mass[counts]
-    rest, came = (tally.per_bin(edges, part)[counts] for part in tally.square.T)
-    # Of equal weights this is rate * (1 - rate) / rows; weights may go with the event.
-    noise = (came * (1.0 - rate) ** 2 + rest * rate**2) / mass[counts] ** 2
+    came = tally.per_bin(edges, tally.square[:, 1])
+    noise = rate_noise(mass[counts], rate, square[counts], came[counts])
     chance = noise * rows[counts] / (rows[counts] - 1.0)
     return float(((gap[counts] ** 2) / share - share * chance).sum())
+
+
+def rate_noise(
+    mass: FloatArray, rate: FloatArray, square: FloatArray, came: FloatArray
+) -> FloatArray:
+    r"""Return the variance of the event rates of bins, before the correction for few rows.
+
+    .. math:: \frac{\sum_i w_i^2 (y_i - r)^2}{(\sum_i w_i)^2}
+
+    With equal weights it is r (1 - r) / n; written out, weights may go with the event.
+
+    Parameters
+    ----------
+    mass : sum of the weights w in each bin
+    rate : r, the weighted share of events y
+    square : sum of the squared weights
+    came : the same of rows with the event
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> rate_noise(np.array([4.0]), np.array([0.25]), np.array([4.0]), np.array([1.0]))
+    array([0.046875])
+    """
+    return np.asarray((came * (1.0 - rate) ** 2 + (square - came) * rate**2) / mass**2)

@@ -187,14 +187,8 @@ def _missing_cards(result: TargetUnreachable) -> Iterator[dict[str, Any]]:
         return
     have = [f"Now there are {result.n:,}."]
     if result.labels_needed is None:
-        met = "the estimates meet it" in str(result)
-        meaning = (
-            "How many would be enough cannot be told from these rows; the reason stands above."
-            if met
-            else "The estimates are no better than the target, so more rows like these change "
-            "little."
-        )
-        value = f"{'may' if met else 'would'} not help"
+        meaning = "These rows name no number that would be enough; the reason stands above."
+        value = "may not help"
         yield {"title": "More labelled rows", "value": value, "lines": have, "meaning": meaning}
         return
     yield {

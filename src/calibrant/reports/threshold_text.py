@@ -11,6 +11,7 @@ from calibrant.reports.threshold_words import measured_interval, rate_value, thr
 from calibrant.reports.words import counted, percent, printable, quoted, sentence
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 from calibrant.thresholds.largest_weight import provided
+from calibrant.thresholds.power import rounded_up
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -339,23 +340,12 @@ def _unreachable_parts(error: TargetUnreachable) -> Iterator[RenderableType]:
         yield Text(f"- {printable(remedy)}")
 
 
-def _rounded(count: int) -> int:
-    """Round to two digits, as the total is.
-
-    Examples
-    --------
-    >>> _rounded(425304), _rounded(57)
-    (430000, 57)
-    """
-    return round(count, min(0, 2 - len(str(count))))
-
-
 def _remedies(error: TargetUnreachable) -> Iterator[str]:
     if error.labels_needed is not None:
         more = max(0, error.labels_needed - error.n)
         among = error.positives_needed
         what = f"{error.labels_needed:,} in all" + (f", {among:,} positive" if among else "")
-        yield f"label about {_rounded(more):,} more rows ({what}), drawn as these were"
+        yield f"label about {rounded_up(more):,} more rows ({what}), drawn as these were"
     else:
         yield "more labelled rows where these are few, or a model that separates the classes better"
     if error.confidence is None:

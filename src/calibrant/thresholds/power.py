@@ -19,7 +19,7 @@ from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.simulated import share_certified
 from calibrant.thresholds.walk import fewest_rows
 
-__all__ = ["MOST_ROWS", "Needed", "labels_needed"]
+__all__ = ["MOST_ROWS", "Needed", "labels_needed", "rounded_up"]
 
 MOST_ROWS = 10**8
 """Where more rows than this would be needed, no number is given."""
@@ -108,7 +108,7 @@ def labels_needed(
     if found is None:
         return Needed(None, None, f"more than {MOST_ROWS:,} labelled rows would be needed")
     # As often as they came so far: what curves allow low ranks adds up where positives are rare.
-    positives = _rounded(found * rows.positives / rows.n)
+    positives = rounded_up(found * rows.positives / rows.n)
     return Needed(
         found, positives, f"if {held} can be met, as by {reach.mean():.0%} of the fitting curves"
     )
@@ -165,10 +165,16 @@ def _smallest(enough: Callable[[int], bool], n: int) -> int | None:
     for _ in range(4):
         middle = math.sqrt(low * high)
         low, high = (low, middle) if enough(int(middle)) else (middle, high)
-    return _rounded(high)
+    return rounded_up(high)
 
 
-def _rounded(value: float) -> int:
-    """Round up to two digits."""
+def rounded_up(value: float) -> int:
+    """Round up to two digits, as much as a forecast of rows can tell.
+
+    Examples
+    --------
+    >>> rounded_up(425304), rounded_up(57.2)
+    (430000, 58)
+    """
     step: int = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
     return math.ceil(value / step - 1e-9) * step

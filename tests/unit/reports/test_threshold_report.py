@@ -133,7 +133,7 @@ def test_where_no_number_of_rows_helps_the_page_says_so(rows):
     blind = {**rows, "scores": np.random.default_rng(0).random(4000)}
     found, _, said, _ = page_of(blind, hold=precision >= 0.9)
     assert found.labels_needed is None
-    assert "More labelled rows would not help" in said
+    assert "More labelled rows may not help" in said
 
 
 def test_nothing_is_marked_where_nothing_is_proved(rows):

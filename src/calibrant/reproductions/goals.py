@@ -117,16 +117,16 @@ def choose_recipe(methods: Sequence[MethodSummary], by: ChooseOn = "steer") -> R
     least, _, best = ranked[0]
     after = "the automatic choice of a calibrator" if by == "calib" else "temperature scaling"
     rows = "calib" if by == "calib" else best.compared_on
-    why = f"On the {rows} rows {called(best.label)} has the least log loss after {after}, "
-    why += f"{least.mean:.4f} ({seeds_words(least.n)})"
-    if len(ranked) > 1:
+    value, name = f"{least.mean:.4f} ({seeds_words(least.n)})", called(best.label)
+    if len(ranked) == 1:
+        why = f"{name} is the only method here; on the {rows} rows its log loss after {after} is "
+        why += value
+    else:
+        why = f"On the {rows} rows {name} has the least log loss after {after}, {value}"
         second, _, other = ranked[1]
         why += f"; next is {called(other.label)}, {second.mean:.4f}"
-        why += (
-            ", and their seeds overlap"
-            if min(least.n, second.n) > 1 and (second.least <= least.most)
-            else ""
-        )
+        overlap = min(least.n, second.n) > 1 and second.least <= least.most
+        why += ", and their seeds overlap" if overlap else ""
     return Recipe(best.name, best.label, best.chosen, f"{why}.", rows)
 
 

@@ -12,6 +12,7 @@ from calibrant.reproductions.paired_loss import PairedLoss
 
 __all__ = [
     "FIGURES",
+    "PRINTED",
     "WAYS",
     "MethodSummary",
     "SeedFigure",
@@ -25,6 +26,16 @@ WAYS = ("raw", "temperature", "ets", "spline", "auto")
 """The network's own probabilities, three calibrators, and the automatic choice of one."""
 
 FIGURES = ("ece_em", "ece_ew", "ece_debiased", "ece_sweep_em", "nll", "brier", "error")
+
+PRINTED = (
+    ("ece_em", "ece_em", "raw"),
+    ("ece_em_scaled", "ece_em", "temperature"),
+    ("ece_ew", "ece_ew", "raw"),
+    ("ece_ew_scaled", "ece_ew", "temperature"),
+    ("ece", "ece_ew", "raw"),  # of papers that know one ECE only, the equally wide one
+    ("error", "error", "raw"),
+)
+"""What papers print, as a config names it, and which of our figures and ways stands beside it."""
 
 
 @dataclass(frozen=True)

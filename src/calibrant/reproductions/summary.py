@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from calibrant.reports.words import counted, sentence
+from calibrant.reproductions.agreement import agreement_sentence
 from calibrant.reproductions.experiment import Experiment, Method
 from calibrant.reproductions.goals import (
     Goal,
@@ -77,7 +78,7 @@ class Summary:
 
     @property
     def sentences(self) -> tuple[str, ...]:
-        """Return what was found in words: recipe, goals, order, what is missing."""
+        """Return what was found in words: recipe, goals, agreement, order, what is missing."""
         told = [] if self.recipe is None else [self.recipe.why]
         if self.recipe is not None and all(each.name != "ece_em" for each in self.goals):
             shown = paper_error(self.methods)
@@ -86,6 +87,8 @@ class Summary:
         told += [] if self.fair is None else [self.fair]
         if other := beside_words(self.methods, self.recipe):
             told.append(other)
+        if self.faithful and (agreement := agreement_sentence(self.methods)):
+            told.append(agreement)
         told += order_sentences(self.orderings)
         told += [*_unlike_seeds(self.methods), *_missing_words(self), *_hardware_words(self)]
         return tuple(told)

@@ -24,6 +24,8 @@ def decides(bundle: Bundle) -> Iterator[str]:
     """Say of each point when it acts, and on which scores."""
     if bundle.calibration is None:
         yield "Probabilities are those of the classifier: there is no calibrator."
+    elif bundle.calibration.method == "identity":
+        yield "Probabilities are those of the classifier: no calibrator was better on its rows."
     else:
         yield f"Probabilities are calibrated with `{bundle.calibration.method}`."
     if not bundle.points:

@@ -74,6 +74,11 @@ def check_rows(
             f"--check needs rows that did not choose the point, but {loaded.path} was chosen on "
             f"these very rows of {files[0]}: give later labelled rows."
         )
+    if loaded.chosen_by is not None and loaded.chosen_by.shares(read.sketched):
+        raise SplitMisuse(
+            f"--check needs rows that did not choose the point, but some of those that chose "
+            f"{loaded.path} stand in {files[0]}: give later labelled rows only."
+        )
     if read.seen:
         raise SplitMisuse(
             f"--check needs rows that the calibrator was not fitted on, but that of {loaded.path} "

@@ -15,6 +15,7 @@ import typer
 
 from calibrant.cli.options import Debug, Json
 from calibrant.cli.output import color, print_json, say, width
+from calibrant.cores import usable_cores
 from calibrant.distribution import is_installed, own_requirements, own_version
 
 __all__ = ["doctor"]
@@ -82,7 +83,7 @@ def diagnosis(*, look_for_device: bool = False) -> dict[str, Any]:
         "extras": extras,
         "device": _device(extras["torch"]["torch"]["ok"], look=look_for_device),
         "data": _data_folder(),
-        "cores": _cores(),
+        "cores": usable_cores(),
         "memory_gib": _memory(),
         "terminal": {
             "interactive": sys.stdout.isatty(),
@@ -152,12 +153,6 @@ def _state_of(folder: Path) -> str:
         return f"{len(list(folder.iterdir()))} entries"
     except OSError as error:
         return f"not readable: {error.strerror}"
-
-
-def _cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _memory() -> float | None:

@@ -12,6 +12,7 @@ from calibrant.cli.json_file import read_json, write_json
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
+    from calibrant.calibrators.fitted_rows import FittedRows
     from calibrant.cli.point_rows import Calibration
     from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 
@@ -30,12 +31,14 @@ class PointFile:
     result : what decides: one point, one for each of several classes, or a band
     calibration : what scores go through first, or None
     chosen_on : the fingerprint of the rows that chose the point, or None where it is not known
+    chosen_by : a sketch of these rows, which knows a part of them again; None in older files
     """
 
     path: Path
     result: OperatingPoint | OperatingPoints | Band
     calibration: Calibration | None
     chosen_on: str | None = None
+    chosen_by: FittedRows | None = None
 
     @property
     def points(self) -> list[OperatingPoint]:
@@ -69,7 +72,7 @@ def write_point(
     path: Path,
     *,
     calibrator: Mapping[str, Any] | None,
-    chosen_on: Mapping[str, str],
+    chosen_on: Mapping[str, Any],
     name: str = "-o",
 ) -> None:
     """Write what `to_dict` gave.
@@ -80,7 +83,7 @@ def write_point(
     path : where to write
     calibrator : the saved calibrator that made its scores; it travels along, so that raw scores
         are decided on as they were when the point was chosen
-    chosen_on : the `source` and the `fingerprint` of the rows
+    chosen_on : the `source`, the `fingerprint` and a `sketch` of the rows
     name : what errors call the path
     """
     more = {} if calibrator is None else {"calibrator": dict(calibrator)}
@@ -97,7 +100,20 @@ def read_point(path: Path, *, flag: str = "--point") -> PointFile:
         raise InputError(f"{path}: {error}") from None
     rows = saved.get("chosen_on")
     fingerprint = rows.get("fingerprint") if isinstance(rows, Mapping) else None
-    return PointFile(path, result, _calibration(saved.get("calibrator"), path), fingerprint)
+    calibration = _calibration(saved.get("calibrator"), path)
+    return PointFile(path, result, calibration, fingerprint, _sketch(rows, path))
+
+
+def _sketch(rows: Any, path: Path) -> FittedRows | None:
+    from calibrant.calibrators.fitted_rows import FittedRows
+
+    saved = rows.get("sketch") if isinstance(rows, Mapping) else None
+    if saved is None:
+        return None
+    try:
+        return FittedRows.from_dict(saved)
+    except (KeyError, TypeError, ValueError):
+        raise InputError(f"{path} is damaged: what it tells of its rows cannot be read.") from None
 
 
 def _rebuilt(saved: Mapping[str, Any]) -> OperatingPoint | OperatingPoints | Band:

@@ -20,6 +20,7 @@ from calibrant.fingerprint import fingerprint
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
+    from calibrant.calibrators.rows import Rows
 
 __all__ = ["Calibration", "PointRows", "columns_of", "in_classes_of", "rows_of_scores"]
 
@@ -104,6 +105,14 @@ class PointRows:
     def fingerprint(self) -> str:
         """A short text that differs for other rows: labels and scores, in their order."""
         return fingerprint(self.codes, *self.scores.values(), named=repr(self.classes))
+
+    @property
+    def sketched(self) -> Rows:
+        """The rows as a sketch takes them, which knows a part of them again (see `FittedRows`)."""
+        from calibrant.calibrators.rows import Rows
+
+        (scores,) = self.scores.values()
+        return Rows(np.asarray(scores), self.codes, None, self.classes)
 
 
 def columns_of(files: Sequence[Path], *, label: str) -> Layout:

@@ -166,9 +166,11 @@ def _show(found: Found, *, source: str, out: Path, html: Path | None, json: bool
     if found.positive is not None:
         command += f" --positive {quote(found.positive)}"
     if found.has_point:
+        from calibrant.calibrators.fitted_rows import FittedRows
         from calibrant.cli.point_file import write_point
 
-        rows = {"source": source, "fingerprint": found.rows.fingerprint}
+        sketch = FittedRows.of(found.rows.sketched).to_dict()
+        rows = {"source": source, "fingerprint": found.rows.fingerprint, "sketch": sketch}
         write_point(found.result.to_dict(), out, calibrator=found.calibrator, chosen_on=rows)
     if html is not None:
         _write_page(found, html, source=source, out=out, command=command)

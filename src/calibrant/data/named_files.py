@@ -113,6 +113,7 @@ def _check_readable(file: Path, kind: FileKind) -> None:
 def _close_files(path: Path) -> str:
     if not path.parent.is_dir() or not os.access(path.parent, os.R_OK):
         return ""
-    names = [p.name for p in path.parent.iterdir()]
+    # Who names data.csv means no folder, least of all the one that was just made for results.
+    names = [p.name for p in path.parent.iterdir() if not (path.suffix and p.is_dir())]
     near = difflib.get_close_matches(path.name, names, n=1)
     return f" (did you mean {path.parent / near[0]}?)" if near else ""

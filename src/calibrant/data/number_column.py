@@ -14,6 +14,9 @@ from calibrant.inputs import FloatArray
 
 __all__ = ["NumberColumn"]
 
+_ERASED = 1e-6
+"""Standard deviations within which the ordinary values of a column are no longer told apart."""
+
 _LARGEST = 1e30
 """Beyond this a standardised value would square to infinity in float32."""
 
@@ -65,6 +68,7 @@ class NumberColumn:
         constant = bool((there == there[0]).all())
         mean = float(there[0]) if constant else float(small.mean()) * largest
         scale = 0.0 if constant else float(small.std()) * largest
+        _refuse_erased(name, there, mean, scale)
         return cls(name, mean, scale, len(there) < len(values))
 
     @property
@@ -104,4 +108,17 @@ class NumberColumn:
         """Rebuild from `to_dict`."""
         return cls(
             str(saved["name"]), float(saved["mean"]), float(saved["scale"]), bool(saved["missing"])
+        )
+
+
+def _refuse_erased(name: str, there: FloatArray, mean: float, scale: float) -> None:
+    """Refuse a value so far off that the middle 98 % of the column would become one number."""
+    if scale == 0.0:
+        return
+    low, high = np.quantile(there / scale, [0.01, 0.99])
+    if 0.0 < high - low < _ERASED:
+        far = there[int(np.argmax(np.abs(there / scale - mean / scale)))]
+        raise InputError(
+            f"column {name!r} holds {far:g}, beside which its other values can hardly be told "
+            "apart: repair that value, or leave the column out."
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import zlib
-from collections.abc import Callable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping, Set
 from functools import partial
 from types import BuiltinFunctionType, CodeType, FunctionType, MethodType
 from typing import Any
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from calibrant.losses.base import Loss
 from calibrant.losses.own_code import code_of, is_own
 
-__all__ = ["describe"]
+__all__ = ["describe", "describe_code"]
 
 # Bookkeeping that every Module carries, or every compiled one.
 _TORCHS_OWN = frozenset(vars(nn.Module())) | {"_compile_kwargs", "_is_torch_compile"}
@@ -45,6 +45,23 @@ def describe(loss: nn.Module) -> str:
     calibrant.losses.focal.FocalLoss(gamma=3, ignore_index=-100, reduction='mean', weight=None)
     """
     return _told(loss, ())
+
+
+def describe_code(kinds: Iterable[type]) -> str:
+    """Name the user's own among some classes, each with a checksum of its code; "" without any.
+
+    It changes where what they do has changed (see `code_of`), whatever their objects were told.
+
+    Parameters
+    ----------
+    kinds : classes, in any order
+
+    Examples
+    --------
+    >>> describe_code([nn.Linear])
+    ''
+    """
+    return ", ".join(sorted({_class(kind, ()) for kind in kinds if is_own(kind)}))
 
 
 def _told(value: Any, inside: tuple[int, ...]) -> str:
@@ -78,8 +95,7 @@ def _function(function: FunctionType, inside: tuple[int, ...]) -> str:
     path = _path(function)
     if "<" not in path and not is_own(function) and not function.__closure__:
         return path
-    enclosed = [_cell(cell) for cell in function.__closure__ or ()]
-    return f"{path} {_checksum(_told([code_of(function), enclosed], inside).encode())}"
+    return f"{path} {_checksum(_told(code_of(function), inside).encode())}"
 
 
 def _class(kind: type, inside: tuple[int, ...]) -> str:
@@ -89,13 +105,6 @@ def _class(kind: type, inside: tuple[int, ...]) -> str:
 
 def _code(code: CodeType, inside: tuple[int, ...]) -> str:
     return _told([code.co_code.hex(), code.co_names, code.co_consts], inside)
-
-
-def _cell(cell: Any) -> Any:
-    try:
-        return cell.cell_contents
-    except ValueError:  # a name that was never given a value
-        return None
 
 
 def _tensor(tensor: Tensor, _: tuple[int, ...]) -> str:

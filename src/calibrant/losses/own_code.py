@@ -1,21 +1,21 @@
-"""The code of a user's own loss, and of what it calls, so that a change of it can be seen."""
+"""The code of a user's own loss or network, and of what it calls, so that a change is seen."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator
-from types import CodeType, FunctionType, MethodType, ModuleType
+from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-__all__ = ["code_of", "is_own"]
+__all__ = ["code_of", "enclosed_by", "is_own"]
 
-_SHIPPED = frozenset({"calibrant", "torch", "numpy"}) | sys.stdlib_module_names
+_SHIPPED = frozenset({"calibrant", "torch", "numpy", "transformers"}) | sys.stdlib_module_names
 _BOUND = (MethodType, staticmethod, classmethod)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset)
 
 
 def is_own(named: Any) -> bool:
-    """Whether a function or class is the user's: not of Calibrant, torch, NumPy or Python.
+    """Whether a function or class is the user's: not of a package that others keep.
 
     Examples
     --------
@@ -29,10 +29,11 @@ def is_own(named: Any) -> bool:
 def code_of(own: FunctionType | type) -> list[Any]:
     """Return what a function or class is made of, and what it names of the same package.
 
-    These are the code as Python has compiled it, defaults, and plain values (numbers, texts) that
-    the code reads from its module. The code in memory is taken, not that of the file, which may
-    have been changed since. Comments and line numbers do not count. Not seen are values in lists
-    and dicts of a module, other packages, and what is found by its name only while it runs.
+    These are the code as Python has compiled it, defaults, what it encloses, and plain values
+    (numbers, texts) that the code reads from its module. The code in memory is taken, not that of
+    the file, which may have been changed since. Comments and line numbers do not count. Not seen
+    are values in lists and dicts of a module, other packages, and what is found by its name only
+    while it runs.
 
     Parameters
     ----------
@@ -57,13 +58,34 @@ def code_of(own: FunctionType | type) -> list[Any]:
         named = list(_members(one) if isinstance(one, type) else _globals(one))
         found += [(name, value) for name, value in named if isinstance(value, _PLAIN)]
         if isinstance(one, FunctionType):
-            found.append((one.__code__, one.__defaults__, one.__kwdefaults__))
+            found.append((one.__code__, one.__defaults__, one.__kwdefaults__, enclosed_by(one)))
         values = [_unwrapped(value) for _, value in named]
         waiting += [
             each for value in values for each in value
             if isinstance(each, FunctionType | type) and _package(each) == home
         ]  # fmt: skip
     return found
+
+
+def enclosed_by(function: FunctionType) -> list[Any]:
+    """Return what a function has from the functions around it, but for the class of `super()`.
+
+    Examples
+    --------
+    >>> def scaled(by):
+    ...     return lambda loss: by * loss
+    >>> enclosed_by(scaled(3))
+    [3]
+    """
+    cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
+    return [_content(cell) for name, cell in cells if name != "__class__"]
+
+
+def _content(cell: CellType) -> Any:
+    try:
+        return cell.cell_contents
+    except ValueError:  # a name that was never given a value
+        return None
 
 
 def _package(named: Any) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -10,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from calibrant.cores import usable_cores
 from calibrant.inputs import IntArray, Scored, Target, one_target
 from calibrant.metrics.tally import Tally, tally_rows
 
@@ -17,7 +17,6 @@ __all__ = [
     "BLOCK",
     "blocks",
     "class_problem",
-    "cores",
     "in_threads",
     "one_tally",
     "predictions",
@@ -83,17 +82,10 @@ def blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
 
 def in_threads(work: Any, n: int, *, costly: bool, size: int = BLOCK) -> list[Any]:
     """Call `work(rows)` for each block of rows, on all cores when it is worth it."""
-    if not costly or cores() == 1:
+    if not costly or usable_cores() == 1:
         return [work(rows) for rows in blocks(n, size)]
-    with ThreadPoolExecutor(max_workers=cores()) as pool:
+    with ThreadPoolExecutor(max_workers=usable_cores()) as pool:
         return list(pool.map(work, blocks(n, size)))
-
-
-def cores() -> int:
-    """Return how many cores this process may use."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
 
 
 def _top_of_block(probs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:

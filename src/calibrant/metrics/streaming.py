@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.arrays import listed
+from calibrant.cores import usable_cores
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
 from calibrant.metrics.bounds import bounded_figures
 from calibrant.metrics.calibration_figures import checked_options
 from calibrant.metrics.cells import CELLS, ScoreCells, log_odds
 from calibrant.metrics.evaluation import evaluation_of
-from calibrant.metrics.problem import BLOCK, blocks, cores, top_label
+from calibrant.metrics.problem import BLOCK, blocks, top_label
 from calibrant.metrics.proper import row_brier, row_nll
 from calibrant.metrics.spiegelhalter import without_spiegelhalter
 from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
@@ -265,7 +266,7 @@ class StreamingEvaluation:
 
 def _in_shares(work: Callable[[Scored], Any], scored: Scored) -> list[Any]:
     """Call `work` on one share of the rows per core; small batches are one share."""
-    shares = cores() if scored.n >= 4 * BLOCK else 1
+    shares = usable_cores() if scored.n >= 4 * BLOCK else 1
     bounds = np.linspace(0, scored.n, shares + 1).astype(int)
     parts = [scored.rows(slice(a, b)) for a, b in pairwise(bounds)]
     if shares == 1:

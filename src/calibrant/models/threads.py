@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
 import torch
+
+from calibrant.cores import usable_cores
 
 __all__ = ["leave_a_core", "one_core_each"]
 
@@ -45,7 +46,6 @@ def leave_a_core(processes: int = 1) -> int:
     ----------
     processes : that share the machine and compute alike
     """
-    share = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    threads = max(1, min(torch.get_num_threads(), (share or 1) // processes - 1))
+    threads = max(1, min(torch.get_num_threads(), usable_cores() // processes - 1))
     torch.set_num_threads(threads)
     return threads

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from collections.abc import Sequence
 from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from calibrant.cores import usable_cores
 from calibrant.distribution import own_version
 
 __all__ = ["machine"]
@@ -25,10 +25,9 @@ def machine(device: str = "auto", packages: Sequence[str] = _PACKAGES) -> dict[s
     packages : whose versions count, besides our own
     """
     versions = {"calibrant": own_version(), **{name: _version(name) for name in packages}}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return {
         "cpu": _cpu(),
-        "cores": cores,
+        "cores": usable_cores(),
         "gpu": None if device == "cpu" else _gpu(),
         "system": platform.system(),
         "python": platform.python_version(),

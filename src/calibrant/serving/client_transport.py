@@ -297,7 +297,7 @@ def _broken(error: httpx2.HTTPError) -> _Failure:
         what = f"is not reached over https ({reason})"
         return _Failure(what, "check the address, and the service's certificate", hopeless=True)
     if isinstance(error, httpx2.ConnectError):
-        return _Failure(f"cannot be reached ({reason})", "is calibrant serve running there?")
+        return _Failure(f"cannot be reached ({reason})", "see whether calibrant serve runs there")
     return _Failure(f"broke off ({reason})", "try again later, or look into its log")
 
 

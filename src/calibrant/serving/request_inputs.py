@@ -76,6 +76,9 @@ def _redacted(value: Any) -> Any:
         return redact(value)
     if isinstance(value, dict):
         return {key: _redacted(each) for key, each in value.items()}
+    if isinstance(value, int) and not isinstance(value, bool):  # a card's number needs no quotes
+        words = str(value)
+        return value if redact(words) == words else redact(words)
     return value
 
 

@@ -90,7 +90,7 @@ def candidates_of(
         "splits": splits.to_dict(),
         "version": own_version(),
     }
-    told |= _pretrained(config)
+    told |= _pretrained(config) | _own_network(config)
     found: list[Candidate] = []
     for loss in config.candidates:
         told |= {"loss": loss, "code": _own_code(loss)}
@@ -123,6 +123,16 @@ def _pretrained(config: StudyConfig) -> dict[str, str]:
 
     pretrained = config.kind == "text" and is_source(config.network)
     return {"model": fingerprint(config.network)} if pretrained else {}
+
+
+def _own_network(config: StudyConfig) -> dict[str, list[str]]:
+    """Return what a network that is the user's own is made of, as for a loss."""
+    from calibrant.losses.describing import describe_code
+    from calibrant.models.registry import models
+
+    made = models().get(config.network)
+    code = "" if made is None else describe_code([made])
+    return {"network code": [_source(made), code]} if code else {}
 
 
 def _own_code(loss: str) -> list[str]:

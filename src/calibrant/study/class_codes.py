@@ -16,7 +16,7 @@ from calibrant.study.config import StudyConfig
 from calibrant.study.rows import OUTSIDE
 from calibrant.study.source import Source
 
-__all__ = ["absent_classes", "coded", "uncompared_classes"]
+__all__ = ["absent_classes", "coded", "uncompared_classes", "whole_labels"]
 
 
 def coded(
@@ -35,7 +35,7 @@ def coded(
     splits : which rows train
     config : the settings
     """
-    values = {s.name: _whole(s.labels.to_pylist()) for s in (logs, golden) if s is not None}
+    values = {s.name: whole_labels(s.labels.to_pylist()) for s in (logs, golden) if s is not None}
     cut = None
     if config.cut:
         cut = _fitted_cut([values["logs"][i] for i in splits.train.ids], logs)
@@ -84,7 +84,7 @@ def _shown(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:5]) + (" ..." if len(names) > 5 else "")
 
 
-def _whole(labels: Sequence[Any]) -> list[Any]:
+def whole_labels(labels: Sequence[Any]) -> list[Any]:
     """Return labels with whole numbers as such: a missing label made floats of all of them."""
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels]
 

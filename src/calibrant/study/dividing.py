@@ -40,7 +40,8 @@ def divide(
 
     Rows of no class are spread like a class of their own, so that the trusted rows hold as many of
     them as the traffic; of the others, nobody learns from them. Where there are several candidates,
-    half of the steer rows are kept for the choice.
+    half of the steer rows are kept for the choice. Without a golden set each text or image stands
+    once among the rows that calibrate and test; its other rows have no job.
 
     Parameters
     ----------
@@ -52,6 +53,7 @@ def divide(
     shares = config.shares or (ALONE if golden is None else WITH_GOLDEN)
     train, steer, held = _split(logs, shares, config, columns)
     if golden is None:
+        held = _each_once(logs, held, config, columns)
         calibrate, test = (Part("logs", held[half]) for half in _halves(logs.take(held), config))
         held = np.empty(0, dtype=np.int64)
     else:
@@ -82,6 +84,20 @@ def _split(
         alike = config.kind != "table" and config.group is None
         why = f"equal {config.kind}s stay in one split, and " if alike else ""
         raise InputError(f"{logs.file}: {why}{error}") from None
+
+
+def _each_once(logs: Source, held: IntArray, config: StudyConfig, columns: list[str]) -> IntArray:
+    """Keep one row of each text or image, at random, of the logs that take a golden set's place.
+
+    Equal ones were dealt together, so they are no rows drawn one by one: a few frequent texts would
+    count as hundreds, and a promise would be far less sure than it says.
+    """
+    together = _together(logs, config, columns)
+    if config.group is not None or "groups" not in together:
+        return held
+    mixed = np.random.default_rng(config.seed).permutation(held)
+    first = np.unique(together["groups"][mixed], return_index=True)[1]
+    return np.sort(mixed[first])
 
 
 def _with_choice(
@@ -131,8 +147,8 @@ def _halves(source: Source, config: StudyConfig) -> tuple[IntArray, ...]:
     """Halve trusted rows into those that calibrate and those that test.
 
     Row by row: a threshold learns no text by heart, and a promise needs rows drawn like the
-    traffic. Were equal texts kept together, a frequent one would stand in one half only. Only rows
-    of one group, which the user named, stay together.
+    traffic. Were equal texts of a golden set kept together, a frequent one would stand in one half
+    only. Only rows of one group, which the user named, stay together.
     """
     here: dict[str, Any] = {"n": len(source)}
     labels = None if config.cut else _strata(source)

@@ -77,14 +77,23 @@ def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> No
         )
 
 
-def check_sizes(calibrate: int, config: StudyConfig) -> None:
-    """Refuse, before hours of training, too few rows to choose a calibrator on."""
+def check_sizes(calibrate: int, config: StudyConfig, repeats: int = 0) -> None:
+    """Refuse, before hours of training, too few rows to choose a calibrator on.
+
+    Parameters
+    ----------
+    calibrate : rows that are there
+    config : the settings
+    repeats : rows that were left out, because each text or image counts once
+    """
     if config.calibrator == "auto" and calibrate < LEAST_ROWS:
         remedy = (
             "label more golden rows"
             if config.golden is not None
             else "hold more rows out, like --shares 4:1:5, or give more of them"
         )
+        if repeats:
+            remedy = f"{repeats:,} with the {config.kind} of another were left out; give --golden"
         raise InputError(
             f"only {calibrate} rows are left to calibrate on, but choosing a calibrator takes "
             f"{LEAST_ROWS}: {remedy}, or name a simple one with --calibrator temperature."

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+from calibrant.cores import usable_cores
 from calibrant.errors import InputError
 from calibrant.study.candidate import Candidate
 from calibrant.study.config import StudyConfig
@@ -45,5 +46,5 @@ def _on_rank(
     """Be one of the processes that train a candidate."""
     from calibrant.models.cores import use_threads
 
-    use_threads(max(1, len(os.sched_getaffinity(0)) // config.devices))
+    use_threads(max(1, usable_cores() // config.devices))
     train_candidate(rows, config, candidate, folder, messages.put)

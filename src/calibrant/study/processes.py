@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from multiprocessing.context import SpawnContext, SpawnProcess
 from typing import Any
 
+from calibrant.cores import usable_cores
 from calibrant.errors import TrainingError
 
 __all__ = ["Progress", "passed_on", "working_side_by_side"]
@@ -95,6 +96,6 @@ def _begin(
 
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    use_threads(max(1, len(os.sched_getaffinity(0)) // jobs))
+    use_threads(max(1, usable_cores() // jobs))
     threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
     start(messages.put, *args)

@@ -19,7 +19,7 @@ from calibrant.thresholds.labelled_rows import LabelledRows, filled
 from calibrant.thresholds.largest_weight import naming
 from calibrant.thresholds.rates import Rate, Target
 
-__all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point"]
+__all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point", "decided_by_later"]
 
 
 @dataclass(frozen=True)
@@ -161,6 +161,20 @@ def bundle_points(points: Sequence[PointResult]) -> list[BundlePoint]:
         for each in ordered
         if isinstance(each.result, OperatingPoint)
     ]
+
+
+def decided_by_later(points: Sequence[PointResult]) -> list[str]:
+    """Say where the promise that was asked for first is not given, and another one decides."""
+    found = []
+    for i, each in enumerate(points):
+        before = [p for p in points[:i] if p.result.of == each.result.of]
+        if each.decides and before and isinstance(each.result, OperatingPoint):
+            found.append(
+                f"'{before[0].hold}' cannot be promised, so '{each.hold}' decides, which was asked "
+                "for later: rows are acted on without the promise that was asked for first. Leave "
+                "the later one out if they should not be."
+            )
+    return found
 
 
 def _labelled(

@@ -11,9 +11,11 @@ from numpy.typing import NDArray
 
 from calibrant.bundle.files import sha256_of
 from calibrant.data import read_rows, redact
+from calibrant.data.splits import Splits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.study.class_codes import absent_classes, coded, uncompared_classes
+from calibrant.reports.words import counted
+from calibrant.study.class_codes import absent_classes, coded, uncompared_classes, whole_labels
 from calibrant.study.config import StudyConfig
 from calibrant.study.dividing import divide
 from calibrant.study.image_reading import IMAGE, WEIGHT, check_same_size, image_source
@@ -21,7 +23,7 @@ from calibrant.study.label_checks import check_labels, check_sizes
 from calibrant.study.overlap import without_overlap
 from calibrant.study.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.source import Source, column_of, filled, is_text, left_out
-from calibrant.study.table_checks import check_columns, check_table
+from calibrant.study.table_checks import check_columns, check_finite, check_table
 from calibrant.thresholds.largest_weight import check_largest
 
 __all__ = ["read_study_rows"]
@@ -54,7 +56,9 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
         if source is not None:
             check_labels(source, outside[source.name], config)
     splits = divide(logs, golden, outside, config, _inputs_of(logs, config))
-    check_sizes(len(splits.calibrate.ids), config)
+    repeats = _repeats(logs, splits, config)
+    notes += [_repeats_words(repeats, logs, config.kind)] if repeats else []
+    check_sizes(len(splits.calibrate.ids), config, repeats)
     classes, codes, cut = coded(logs, golden, outside, splits, config)
     sources = {
         s.name: SplitRows(
@@ -69,9 +73,26 @@ def read_study_rows(config: StudyConfig) -> StudyRows:
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
     found = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
     if config.kind == "table":
+        for source in (logs, golden):
+            if source is not None:
+                check_finite(source, _inputs_of(source, config))
         check_columns(_inputs_of(logs, config), classes, logs.file)
         check_table(found["train"].inputs, config.categories, logs.file)
     return found
+
+
+def _repeats(logs: Source, splits: Splits, config: StudyConfig) -> int:
+    """Return how many rows have no job, because one with the same text or image has it."""
+    used = sum(len(part) for part in splits.parts().values() if part.source == "logs")
+    return len(logs) - used if config.golden is None else 0
+
+
+def _repeats_words(n: int, logs: Source, kind: str) -> str:
+    """Say that rows were left out of those that judge."""
+    return (
+        f"{counted(n, logs.unit)} with the {kind} of another {'was' if n == 1 else 'were'} left "
+        f"out of those that calibrate and test: without a golden set each {kind} counts once there."
+    )
 
 
 def _source(
@@ -130,8 +151,10 @@ def _outside(source: Source, config: StudyConfig) -> NDArray[np.bool_]:
     """Say which rows belong to no class."""
     if config.out_of_scope is None:
         return np.zeros(len(source), dtype=bool)
-    names = np.array([str(label) for label in source.labels.to_pylist()], dtype=object)
-    return np.asarray(names == config.out_of_scope, dtype=bool)
+    labels = source.labels.to_pylist()
+    names = ([str(label) for label in each] for each in (labels, whole_labels(labels)))
+    either = [np.array(each, dtype=object) == config.out_of_scope for each in names]
+    return np.asarray(either[0] | either[1], dtype=bool)
 
 
 def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from concurrent.futures import Future, as_completed
 from pathlib import Path
 from typing import Any
 
+from calibrant.cores import usable_cores
 from calibrant.errors import CalibrantError, MissingExtra, TrainingError
 from calibrant.study.candidate import Candidate
 from calibrant.study.combined import ensemble_of, load_thinned, score_thinned
@@ -86,7 +86,7 @@ def _jobs(config: StudyConfig) -> int:
         return config.jobs
     from calibrant.models.cores import gpu_is_here
 
-    return 1 if gpu_is_here() else len(os.sched_getaffinity(0))
+    return 1 if gpu_is_here() else usable_cores()
 
 
 def _loaded(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:

@@ -27,7 +27,7 @@ from calibrant.study.file_names import names_only, sources_of
 from calibrant.study.judging import choose, judge
 from calibrant.study.on_devices import refuse_torchrun
 from calibrant.study.packed_figures import packed_figures
-from calibrant.study.promises import asked_of, bundle_points, certify
+from calibrant.study.promises import asked_of, bundle_points, certify, decided_by_later
 from calibrant.study.reading import read_study_rows
 from calibrant.study.reference import gradient_boosting
 from calibrant.study.rows import StudyRows
@@ -281,6 +281,7 @@ def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
             "probable of them, so what is done in the name of a class need not be all the rows "
             "that its promise is about."
         )
+    notes += decided_by_later(points)
     if config.group is not None and points:
         notes.append(
             f"Rows of one '{config.group}' may be alike, but the promises count each of them as "
@@ -289,7 +290,7 @@ def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
     if config.golden is None and config.kind != "table" and points:
         notes.append(
             f"Without a golden set the promises are about {config.kind}s that the model was not "
-            f"trained on: equal {config.kind}s stand in one split."
+            f"trained on, each counted once: equal {config.kind}s stand in one split."
         )
     return notes
 

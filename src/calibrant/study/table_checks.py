@@ -3,16 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.types as pt
 
 from calibrant.bundle.predict_columns import predict_columns
 from calibrant.data import TableEncoder
+from calibrant.data.score_columns import Place
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["check_columns", "check_table"]
+    from calibrant.study.source import Source
+
+__all__ = ["check_columns", "check_finite", "check_table"]
 
 
 def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
@@ -44,6 +51,28 @@ def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) ->
         f"{file}: {names} {are} that calibrant predict adds: rename {it}, or leave {it} out with "
         f"{drops}."
     )
+
+
+def check_finite(source: Source, features: Sequence[str]) -> None:
+    """Refuse infinite numbers, wherever they stand: training would end before some are met.
+
+    Parameters
+    ----------
+    source : the rows of a file
+    features : names of the columns that the model reads
+    """
+    for name in features:
+        column = source.table[name]
+        if not pt.is_floating(column.type):
+            continue
+        infinite = np.isinf(column.to_numpy())
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            where = Place(Path(source.file)).row(int(source.places[row]))
+            raise InputError(
+                f"{where}: '{name}' is {column[row].as_py()}: give a finite number, or leave the "
+                "cell empty where the value is missing."
+            )
 
 
 def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:

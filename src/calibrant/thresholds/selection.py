@@ -50,8 +50,9 @@ def select(
     where the levels :math:`\alpha_k` are laid out by n, :math:`\tau` and the confidence alone (see
     `walk`). With probability at least `confidence` every position that is certified keeps the
     target, for any distribution of scores and labels, at any n, ties included; among them the one
-    is taken that is best for `maximise` or `minimise`. Recall, specificity, false positive rate
-    and coverage only move one way with the threshold, and need one exact test.
+    is taken that is best for `maximise` or `minimise`; of those with the same recall the one that
+    acts on fewest rows, for further ones would all be wrong. Recall, specificity, false positive
+    rate and coverage only move one way with the threshold, and need one exact test.
 
     It is not a promise about drifted data (see `check_transfer`), nor for scores that were made
     with the help of these labels (see `Seen`).
@@ -142,8 +143,17 @@ def answer(
         raise unreachable(question, found, targets, confidence=confidence, delta=delta)
     values = sign * Measures(question.rows, found.positions[kept]).estimate(objective)
     values = np.where(np.isnan(values), -np.inf, values)
-    best = np.flatnonzero(values == values.max())[-1]  # of equals the one that acts on most rows
-    chosen = int(np.flatnonzero(kept)[best])
+    equals = np.flatnonzero(kept)[values == values.max()]
+    chosen = int(equals[0] if _gains_nothing(objective) else equals[-1])
     verb = "maximise" if sign > 0 else "minimise"
     made = Chosen(question, found, chosen, targets, f"{verb} {objective.name}", cost)
     return made.point(confidence=confidence, delta=delta, seen=seen)
+
+
+def _gains_nothing(objective: Rate | Cost) -> bool:
+    """Return whether a threshold that acts on more rows, at the same objective, is only more wrong.
+
+    At the same recall, or the same npv of 1, all further rows are wrong ones. At the same precision
+    or false positive rate there are right ones among them.
+    """
+    return isinstance(objective, Rate) and objective.given in ("positive", "pass")

@@ -13,7 +13,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
-from calibrant.losses.describing import describe
+from calibrant.losses.describing import describe, describe_code
 from calibrant.training.batches import Rows
 from calibrant.training.options import TrainingOptions
 from calibrant.training.tensor_file import bytes_of, read_state, write_state
@@ -130,6 +130,8 @@ def fingerprint_of(
     state = model.state_dict()
     shapes = [(name, getattr(value, "shape", None)) for name, value in state.items()]
     found["model"] = f"{type(model).__name__} {_crc(repr(model), repr(shapes)):08x}"
+    if code := describe_code(type(part) for part in model.modules()):
+        found["code of the model"] = code
     found["loss"] = describe(loss)
     for name, rows in splits.items():
         changed = getattr(rows, "augmentation", "")  # what a shuffled epoch does to its rows

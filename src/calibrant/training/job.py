@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from torch import Tensor, nn
 from calibrant.errors import InputError
 from calibrant.training.batches import Rows
 from calibrant.training.checkpoints import Checkpoints
+from calibrant.training.dealing import batch_sizes
 from calibrant.training.devices import make_fabric, planned_world
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.memory import fits
@@ -104,7 +104,7 @@ def set_up(
         optimizer=optimizer,
         train_rows=train_rows,
         steer_rows=steer_rows,
-        steps=math.ceil(len(train_rows) / options.batch_size),
+        steps=_steps(len(train_rows), options.batch_size, fabric.world_size),
         stopping=Stopping(options),
         frozen=frozen,
         weights=weights,
@@ -115,6 +115,11 @@ def set_up(
         normed=normed,
         log_shift=log_shift,
     )
+
+
+def _steps(rows: int, size: int, world: int) -> int:
+    """Return the steps of an epoch: rows left over may have gone into the last whole batch."""
+    return len(batch_sizes(rows, size, shuffled=True, world=world))
 
 
 def _wrapper_is_idle(fabric: Any, options: TrainingOptions) -> bool:
@@ -142,6 +147,7 @@ def save(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
         state = {
             "epoch": run.epoch,
             "step": run.step,
+            "stop": run.stop,
             "model": job.module.state_dict(),
             "loss": run.loss.state_dict(),
             "optimizer": job.optimizer.state_dict(),
@@ -184,6 +190,7 @@ def go_on(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
     run.fabric.strategy.precision.load_state_dict(state["precision"])
     run.records = [EpochRecord.from_dict(one) for one in state["records"]]
     run.epoch, run.step = state["epoch"] + 1, state["step"]
+    run.stop = bool(state.get("stop", False))
     kept = state.get("hooks", {})
     for name, hook in _by_name(hooks).items():
         if name in kept:

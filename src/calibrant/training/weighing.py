@@ -124,9 +124,17 @@ def _term(part: nn.Module) -> Weighing | None:
     if reduction not in ("mean", "sum"):
         return None
     weight = told.get("weight", getattr(part, "weight", None))
+    if _averages_over_rows(part):
+        weight = None
     weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
     ignored = told.get("ignore_index", IGNORE)
     return Weighing(reduction == "sum", weight, ignored if isinstance(ignored, int) else IGNORE)
+
+
+def _averages_over_rows(part: nn.Module) -> bool:
+    """Whether torch divides this loss by the rows, whatever their classes weigh."""
+    by_weights = isinstance(part, nn.CrossEntropyLoss | nn.NLLLoss)
+    return type(part).__module__ == nn.CrossEntropyLoss.__module__ and not by_weights
 
 
 def _alike(one: Weighing, other: Weighing) -> bool:

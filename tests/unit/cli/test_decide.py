@@ -405,3 +405,29 @@ def test_a_folder_of_parts_and_npz(cli, lone, tmp_path):
         out = tmp_path / "new.parquet"
         assert cli("decide", file, "--point", lone, "-o", out).exit_code == 0
         assert column(out) == np.where(acted, "act", "abstain").tolist()
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_some_of_the_rows_that_chose_the_point_may_not_check_it(
+    cli, point, example, later, tmp_path, mixed
+):
+    table = pacsv.read_csv(example).slice(0, 500)
+    if mixed:
+        table = pa.concat_tables([pacsv.read_csv(later), table], promote_options="default")
+    pacsv.write_csv(table, tmp_path / "some.csv")
+    result = cli("decide", tmp_path / "some.csv", "--point", point(*HOLD), "--check")
+    assert result.exit_code == 2
+    assert "some of those that chose" in result.stderr
+
+
+def test_a_point_file_of_an_older_version_checks_without_a_sketch(cli, point, later):
+    path = point(*HOLD)
+    saved = json.loads(path.read_text(encoding="utf-8"))
+    del saved["chosen_on"]["sketch"]
+    path.write_text(json.dumps(saved), encoding="utf-8")
+    assert cli("decide", later, "--point", path, "--check").exit_code == 0
+    saved["chosen_on"]["sketch"] = {"rows": 3}
+    path.write_text(json.dumps(saved), encoding="utf-8")
+    result = cli("decide", later, "--point", path, "--check")
+    assert result.exit_code == 2
+    assert "is damaged: what it tells of its rows cannot be read" in result.stderr

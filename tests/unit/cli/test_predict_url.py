@@ -339,7 +339,7 @@ def test_a_service_that_is_away(cli, tmp_path):
     result = cli("predict", "http://127.0.0.1:9", file, "-o", tmp_path / "out.csv")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert "http://127.0.0.1:9 cannot be reached" in result.stderr
-    assert "is calibrant serve running there?" in result.stderr
+    assert "see whether calibrant serve runs there." in result.stderr
     told = json.loads(cli("predict", "http://127.0.0.1:9", file, "--json").stdout)
     assert told["error"]["kind"] == "service"
     assert "url must be" in cli("predict", "http://", file).stderr

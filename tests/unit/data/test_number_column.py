@@ -73,3 +73,22 @@ def test_a_value_absurdly_far_from_the_train_rows_is_refused_with_its_row():
 def test_what_was_learned_survives_json_to_the_bit():
     column = NumberColumn.learn("x", np.random.default_rng(2).normal(size=33))
     assert NumberColumn.from_dict(json.loads(json.dumps(column.to_dict()))) == column
+
+
+@pytest.mark.parametrize("far", [1e300, -1e12])
+@pytest.mark.parametrize("many", [1, 5])
+def test_a_value_that_would_erase_all_others_is_refused(far, many):
+    values = np.random.default_rng(0).normal(size=3000)
+    values[:many] = far
+    with pytest.raises(InputError, match=r"column 'x' holds -?1e\+\d+, beside which"):
+        NumberColumn.learn("x", values)
+
+
+def test_heavy_tails_and_rare_values_are_no_error():
+    rng = np.random.default_rng(0)
+    for values in (
+        np.exp(3 * rng.normal(size=3000)),
+        np.r_[np.zeros(2999), 1e12],
+        rng.pareto(1, 3000),
+    ):
+        assert NumberColumn.learn("x", values).scale > 0

@@ -396,3 +396,9 @@ def test_a_row_longer_than_a_block_is_read_and_no_row_comes_twice(tmp_path, size
     write_tables(tmp_path / "a.csv", [table])
     assert pa.concat_tables(scan_rows(tmp_path / "a.csv")).equals(table)
     assert read_rows(tmp_path / "a.csv").equals(table)
+
+
+def test_a_folder_is_not_meant_by_the_name_of_a_file(tmp_path):
+    (tmp_path / "o_nofile").mkdir()
+    with pytest.raises(InputError, match=r"nofile\.csv does not exist[^(]*$"):
+        read_rows(tmp_path / "nofile.csv")

@@ -209,7 +209,7 @@ def test_a_service_that_stops_is_told_so(logits_folder, tmp_path, monkeypatch):
         client = Client(service.url)
         assert client.ready() is True
     assert client.ready() is False
-    with pytest.raises(ServiceError, match=r"cannot be reached.*is calibrant serve running there"):
+    with pytest.raises(ServiceError, match=r"cannot be reached.*whether calibrant serve runs"):
         client.predict(logits=rows(1))
     client.close()
 

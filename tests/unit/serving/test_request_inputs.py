@@ -140,4 +140,6 @@ def test_what_is_kept_of_an_input():
     assert kept(TEXT, "redacted") == {"text": "mail _email_, order #_order_"}
     assert kept(ROW, "redacted") == {"row": {"note": "_email_", "n": 12345, "none": None}}
     assert kept(LOGITS, "redacted") == {"logits": [1.0, 2.0]}
+    card = Input(row={"note": 4111111111111111, "n": 7, "yes": True})
+    assert kept(card, "redacted") == {"row": {"note": "_card_", "n": 7, "yes": True}}
     assert [kept(each, "hash") for each in (TEXT, ROW, LOGITS)] == [None] * 3

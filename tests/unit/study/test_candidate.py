@@ -106,3 +106,39 @@ def test_a_study_trains_again_with_a_changed_function(own, tmp_path):
     assert "ce: trained before, taken as it is" in told
     assert "losses_of_a_user:mine: trained before, taken as it is" not in told
     assert first.candidates[1].refinement != second.candidates[1].refinement
+
+
+NETWORK = """
+from torch import nn
+from calibrant.models import register
+
+@register("network_of_a_user")
+class Net(nn.Module):
+    def __init__(self, n_tokens, n_classes):
+        super().__init__()
+        self.config = {"model": "network_of_a_user", "n_tokens": n_tokens, "n_classes": n_classes}
+        self.words = nn.Embedding(n_tokens, 8)
+        self.out = nn.Linear(8, n_classes)
+
+    def forward(self, tokens, lengths):
+        return self.out(torch.relu(self.words(tokens).mean(1)))
+"""
+
+
+def test_a_change_of_an_own_network_makes_another_candidate(own, read, monkeypatch):
+    from calibrant.models import registry
+
+    def folders():
+        import losses_of_a_user  # noqa: F401
+
+        changes = {"candidates": ("ce",), "model": "network_of_a_user", "model_options": {}}
+        config = replace(read[0], **changes)
+        return [one.folder for one in candidates_of(config, read[1].files, read[1].splits)]
+
+    monkeypatch.setattr(registry, "_MODELS", dict(registry.models()))
+    own(NETWORK)
+    before = folders()
+    own(f"# a comment\n{NETWORK}")
+    assert folders() == before
+    own(NETWORK.replace("torch.relu(", "torch.tanh(-3 * "))
+    assert folders() != before

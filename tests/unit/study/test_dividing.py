@@ -137,3 +137,39 @@ def test_a_study_of_texts_halves_them_by_class(tmp_path):
     assert set(steer) == set(choice) == set(rows.classes)
     assert all(abs(steer[name] - choice[name]) <= 1 for name in rows.classes)
     assert not set(rows["steer"].inputs) & set(rows["choice"].inputs)
+
+
+def repeated(folder, **changes):
+    """Ten texts of each class, forty times each; return the settings of a study of them."""
+    path = folder / "logs.csv"
+    rows = 40 * [(f"text {name} {i}", name) for name in ("a", "b") for i in range(10)]
+    path.write_text("message,reason,who\n" + "".join(f"{t},{n},{t}\n" for t, n in rows))
+    told = {"data": str(path), "text": "message", "label": "reason", "candidates": ("ce",)}
+    return StudyConfig(**{**told, "calibrator": "identity", **changes})
+
+
+def test_without_a_golden_set_each_text_calibrates_or_tests_once(tmp_path):
+    rows = read_study_rows(repeated(tmp_path))
+    judging = [*rows["calibrate"].inputs, *rows["test"].inputs]
+    assert len(set(judging)) == len(judging)
+    assert set(judging).isdisjoint(rows["train"].inputs)
+    assert len(rows["train"].inputs) > 400  # those that train come as often as they do
+    left = 800 - sum(part["rows"] for part in rows.sizes().values())
+    assert any(note.startswith(f"{left} rows with the text of another were") for note in rows.notes)
+
+
+def test_rows_of_a_group_that_was_named_are_all_kept(tmp_path):
+    rows = read_study_rows(repeated(tmp_path, group="who"))
+    assert sum(part["rows"] for part in rows.sizes().values()) == 800
+
+
+def test_different_texts_all_have_a_job(tmp_path):
+    rows = read_study_rows(texts(tmp_path, {"a": 150, "b": 50}))
+    assert sum(part["rows"] for part in rows.sizes().values()) == 200
+    assert not any("of another" in note for note in rows.notes)
+
+
+def test_too_few_different_texts_to_calibrate_on_are_told(tmp_path):
+    told = r"only \d rows are left to calibrate on.*: \d+ with the text of another were left out"
+    with pytest.raises(InputError, match=told):
+        read_study_rows(repeated(tmp_path, calibrator="auto"))

@@ -12,7 +12,7 @@ from calibrant.data.splitting import split_rows
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.ood import OodRule
 from calibrant.study import StudyConfig
-from calibrant.study.promises import asked_of, bundle_points, certify, filled
+from calibrant.study.promises import asked_of, bundle_points, certify, decided_by_later, filled
 from calibrant.study.reading import read_study_rows
 from calibrant.study.rows import OUTSIDE, SplitRows, StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
@@ -104,6 +104,11 @@ def test_a_promise_that_cannot_be_made_leaves_the_decision_to_the_next():
     found = certify(rows, asked, logits, None, confidence=0.95)
     assert [each.decides for each in found] == [True, True]
     assert len(bundle_points(found)) == 1
+    (note,) = decided_by_later(found)
+    assert note.startswith(
+        "'a: precision>=0.999' cannot be promised, so 'a: precision>=0.8' decides"
+    )
+    assert decided_by_later(found[1:]) == []
 
 
 def test_a_promise_that_cannot_be_made_decides_nothing():

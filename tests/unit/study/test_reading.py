@@ -172,3 +172,32 @@ def test_splits_are_told_as_rows_of_the_files(tmp_path):
     lines = (tmp_path / "logs.csv").read_text().splitlines()[1:]
     told = [lines[i].split(",")[0] for i in rows.in_files().steer.ids]
     assert told == rows["steer"].inputs
+
+
+@pytest.mark.parametrize("row", [3, 700, 1400])
+def test_an_infinite_cell_is_refused_where_the_file_has_it_whatever_its_split(tmp_path, row):
+    settings = table_config(tmp_path)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    lines[row] = "inf" + lines[row][lines[row].index(",") :]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=rf"table\.csv, data row {row:,}: 'amount' is inf"):
+        read_study_rows(settings)
+
+
+def test_a_value_that_erases_its_column_is_refused_before_training(tmp_path):
+    settings = table_config(tmp_path)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    for row in (3, 4, 5, 6):  # one of them trains
+        lines[row] = "1e300" + lines[row][lines[row].index(",") :]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match="'amount' holds 1e\\+300, beside which its other values"):
+        read_study_rows(settings)
+
+
+def test_whole_numbers_that_became_floats_name_rows_of_no_class(tmp_path):
+    path = tmp_path / "logs.csv"
+    labels = ["", *(f"{i % 4}.0" for i in range(200))]
+    path.write_text("message,reason\n" + "".join(f"text {i},{y}\n" for i, y in enumerate(labels)))
+    for name in ("3", "3.0"):
+        rows = read_study_rows(config(str(path), out_of_scope=name, candidates=("ce",)))
+        assert rows.classes == (0, 1, 2)

@@ -7,6 +7,7 @@ from calibrant.errors import InputError
 from calibrant.thresholds import (
     Cost,
     TargetUnreachable,
+    coverage,
     false_discovery,
     npv,
     precision,
@@ -37,7 +38,7 @@ def test_both_sides_keep_their_targets_and_the_rest_goes_to_a_person(rows):
 
 def test_each_side_gets_half_of_the_allowed_error(rows):
     band = select_band(*rows, act=precision >= 0.9, clear=npv >= 0.97)
-    above = select(*rows, hold=precision >= 0.9, confidence=0.975)
+    above = select(*rows, hold=precision >= 0.9, maximise=coverage, confidence=0.975)
     below = select(*rows, hold=npv >= 0.97, confidence=0.975)
     assert band.upper.threshold == above.threshold
     assert band.lower.threshold == below.threshold

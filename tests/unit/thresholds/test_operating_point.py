@@ -12,6 +12,7 @@ from calibrant.thresholds import (
     Cost,
     OperatingPoint,
     OperatingPoints,
+    coverage,
     npv,
     precision,
     select,
@@ -105,7 +106,7 @@ def test_scores_of_other_classes_are_refused(rows, shape):
 
 
 def test_whoever_acts_on_every_row_has_nothing_to_estimate(rows):
-    point = select(*rows, hold=precision >= 0.25)
+    point = select(*rows, hold=precision >= 0.25, maximise=coverage)
     assert point.act(rows[1]).all()
     settled = [name for name in point.rates if point.settles(name)]
     assert settled == ["recall", "specificity", "fpr", "coverage", "abstention"]

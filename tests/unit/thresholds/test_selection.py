@@ -411,3 +411,21 @@ def test_npv_held_leaves_most_rows_passed_over(rows):
     point = select(*rows, hold=npv >= 0.9)
     assert point.objective == "maximise specificity"
     assert point["npv"].value > 0.9
+
+
+def test_of_equal_recall_the_one_that_acts_on_fewest_rows_is_taken():
+    rng = np.random.default_rng(0)
+    labels = np.repeat([1, 0], [1000, 9000])
+    probs = np.r_[rng.uniform(0.8, 1, 1000), rng.uniform(0, 0.3, 9000)]
+    point = select(labels, probs, hold=precision >= 0.85)
+    assert point.act(probs).sum() == 1000
+    assert point["recall"].value == point["precision"].value == 1
+    most = select(labels, probs, hold=precision >= 0.85, maximise=coverage)
+    assert most.act(probs).sum() > 1100
+
+
+def test_of_equal_precision_the_one_that_acts_on_most_rows_is_taken():
+    labels = np.repeat([1, 0], [500, 500])
+    probs = np.linspace(1, 0, 1000)
+    point = select(labels, probs, hold=recall >= 0.5)
+    assert point.act(probs).sum() == 500

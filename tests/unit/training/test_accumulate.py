@@ -56,6 +56,9 @@ SAME = {
     "weights": lambda: FocalLoss(1.0, weight=WEIGHT),
     "weights that balance": lambda: "ce:weight=balanced",
     "torch's weights": lambda: nn.CrossEntropyLoss(weight=torch.tensor(WEIGHT)),
+    "weights that torch averages over rows": lambda: nn.MultiMarginLoss(
+        weight=torch.tensor(WEIGHT)
+    ),
     "rows ignored": lambda: FocalLoss(1.0, ignore_index=2),
     "torch's smoothing": lambda: nn.CrossEntropyLoss(label_smoothing=0.1),
     "a function": lambda: nn.functional.cross_entropy,

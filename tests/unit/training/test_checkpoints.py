@@ -250,3 +250,37 @@ def test_a_full_disk_is_one_sentence_and_earlier_checkpoints_stay(tmp_path, monk
 
 def _no_space(*_, **__):
     raise OSError(28, "No space left on device")
+
+
+def own_net(act):
+    class Own(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = net()
+
+        def forward(self, rows):
+            return act(self.inner(rows))
+
+    torch.manual_seed(0)
+    return Own()
+
+
+def test_a_network_whose_code_has_changed_is_refused(tmp_path):
+    rows = blobs(64), blobs(30, seed=1)
+    train(own_net(torch.tanh), *rows, folder=tmp_path, options=options())
+    again = train(own_net(torch.tanh), *rows, folder=tmp_path, options=options())
+    assert len(again.records) == 5
+    with pytest.raises(InputError, match=r"holds a run with code of the model .*Own"):
+        train(own_net(torch.relu), *rows, folder=tmp_path, options=options())
+
+
+def test_a_run_that_a_hook_stopped_stays_stopped(tmp_path):
+    class Stop(Hook):
+        def on_epoch_end(self, run, record):
+            run.stop = record.epoch == 1
+
+    rows = blobs(64), blobs(30, seed=1)
+    first = train(net(), *rows, folder=tmp_path, options=options(), hooks=[Stop()])
+    again = train(net(), *rows, folder=tmp_path, options=options())
+    assert (len(first.records), first.why) == (len(again.records), again.why) == (2, "hook")
+    assert same_weights(first.model, again.model)

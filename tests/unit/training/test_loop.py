@@ -439,3 +439,14 @@ def test_a_steer_split_scored_as_nan_is_a_diverged_run():
 
     with pytest.raises(TrainingError, match="diverged in epoch 0: the logits of the steer split"):
         train(Broken(3, 3), blobs(60), blobs(60, seed=1), options=options())
+
+
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_the_schedule_counts_the_steps_that_are_taken(schedule):
+    def rates(rows):
+        chosen = options(epochs=3, batch_size=32, schedule=schedule, warmup=0.5)
+        done = train(net(), blobs(rows), blobs(30, seed=1), options=chosen)
+        return [record.learning_rate for record in done.records]
+
+    assert rates(65) == rates(64)  # the row left over went into the second batch
+    assert rates(66) != rates(64)

@@ -47,11 +47,10 @@ def _summary(served: Served) -> str:
     """Say in a sentence what the bundle is."""
     bundle = served.bundle
     model = "" if bundle.scorer is None else f" with the network {bundle.scorer.config['model']}"
-    how = (
-        "without a calibrator"
-        if bundle.calibration is None
-        else f"calibrated with {method_name(bundle.calibration.method)}"
-    )
+    method = None if bundle.calibration is None else bundle.calibration.method
+    how = "without a calibrator" if method is None else f"calibrated with {method_name(method)}"
+    if method == "identity":
+        how = "without further calibration, for none was better"
     classes = counted(len(bundle.classes), "class")
     return f"It reads {_READS[served.reads]}{model}, {how}, and knows {classes}"
 

@@ -119,4 +119,6 @@ def _level(classes: int) -> float:
 
 def believed(bundle: Bundle) -> str:
     """Say what must be true for the expected figures of a bundle to be."""
-    return CALIBRATED if bundle.calibration is not None else "the model's own probabilities hold"
+    made = bundle.calibration
+    own = made is None or made.method == "identity"
+    return "the model's own probabilities hold" if own else CALIBRATED

@@ -197,7 +197,8 @@ def test_other_rows_than_the_calibrate_rows_are_noticed(serving, tmp_path):
     sent(client, *([[0.1, 0.0, 0.0]] * 300))
     said = text_of(looked_at(client))
     assert "more than chance explains" in said
-    assert "Other rows come in than those it was calibrated on." in said
+    assert "other rows come in than those it was calibrated on" in said
+    assert "one look in 20" in said
     assert "100.0 % of the predictions are out of scope" in said
 
 

@@ -22,3 +22,15 @@ def pytest_collection():
     finally:
         gc.freeze()
         gc.enable()
+
+
+@pytest.fixture(scope="module")
+def rough_intervals():
+    """Resample rarely in all of a file that looks at anything but intervals and floors.
+
+    Processes that a test starts resample as ever.
+    """
+    from tests.few_draws import few_draws
+
+    with few_draws():
+        yield

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
+from calibrant.data.umask import umask
 from calibrant.errors import InputError
 
 __all__ = [
@@ -238,13 +239,7 @@ def _move(draft: Path, target: Path) -> None:
 
 def _open_up(draft: Path) -> None:
     """Let others read: mkdtemp and some libraries make what only the owner may."""
-    closed = _umask()
+    closed = umask()
     draft.chmod(0o777 & ~closed)
     for file in draft.iterdir():
         file.chmod(0o666 & ~closed)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

@@ -207,7 +207,8 @@ def _moments(times: Any) -> FloatArray | IntArray:
     if pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view":
         return _from_text(column)
     if pt.is_temporal(kind) and not pt.is_duration(kind) and not pt.is_time(kind):
-        return np.asarray(column.cast(pa.timestamp("us")).cast(pa.int64()).to_numpy())
+        moments = column if pt.is_timestamp(kind) else column.cast(pa.timestamp("us"))
+        return np.asarray(moments.cast(pa.int64()).to_numpy())
     if pt.is_integer(kind):
         return np.asarray(column.to_numpy())
     if pt.is_floating(kind):
@@ -230,8 +231,9 @@ def _from_text(column: Any) -> IntArray:
 
 
 def _iso(column: Any) -> IntArray | None:
-    """Return texts as microseconds, or None where one is no date."""
-    for kind in (pa.timestamp("us"), pa.timestamp("us", "UTC")):
+    """Return texts as microseconds, or nanoseconds where they need it; None for what is no date."""
+    units = [(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC")]
+    for kind in (pa.timestamp(*each) for each in units):
         with suppress(pa.ArrowInvalid):
             return np.asarray(column.cast(kind).cast(pa.int64()).to_numpy())
     return None

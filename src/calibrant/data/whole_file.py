@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from calibrant.data.umask import umask
 from calibrant.errors import InputError
 
 __all__ = ["check_writable", "whole_file"]
@@ -73,7 +74,7 @@ def whole_file(
         os.close(handle)
         yield draft
         if not private:
-            draft.chmod(0o666 & ~_umask())  # mkstemp makes files that only their owner may read
+            draft.chmod(0o666 & ~umask())  # mkstemp makes files that only their owner may read
         draft.replace(path)
     except OSError as error:
         raise InputError(
@@ -83,9 +84,3 @@ def whole_file(
     finally:
         if draft is not None:
             draft.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask

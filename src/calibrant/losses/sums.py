@@ -64,7 +64,7 @@ class LossSum(Loss):
 
     @property
     def update_every(self) -> int | None:  # type: ignore[override]
-        """Steps between updates: the fewest that a term asks for."""
+        """Steps between updates, of all terms: the fewest that one of them asks for."""
         asked = [getattr(term, "update_every", None) for term in self.terms]
         return min((steps for steps in asked if steps), default=None)
 

@@ -99,7 +99,7 @@ class Metrics:
         self._batches.observe(rows)
 
     def stored(self, seconds: float) -> None:
-        """Count a batch that was put on record, or failed to be."""
+        """Count a batch that was put on record, and how long that took."""
         self._store_seconds.observe(seconds)
 
     def watch_queue(self, depth: Callable[[], int]) -> None:

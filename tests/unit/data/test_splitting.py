@@ -250,6 +250,9 @@ def test_times_of_any_kind_agree():
         np.array(days, dtype="datetime64[ns]"),
         pa.array(days).cast(pa.timestamp("s", "UTC")),
         pa.chunked_array([days[:2], days[2:]]),
+        pa.array([day.toordinal() * 1000 + 1 for day in days]).cast(pa.timestamp("ns")),
+        [f"{day}T10:00:00.000000123" for day in days],
+        [f"{day}T10:00:00.000000123Z" for day in days],
     ):
         assert all(map(np.array_equal, expected, split_rows(None, (1, 1), times=times)))
 

@@ -8,6 +8,8 @@ from calibrant.convert import probs_from_logits
 from calibrant.metrics import ece, nll
 from calibrant.reproductions.figures import run_figures
 
+pytestmark = pytest.mark.usefixtures("rough_intervals")
+
 
 def world(n, seed, scale=1.0, k=4):
     """Labels drawn from the softmax of logits, which are then stretched by `scale`."""

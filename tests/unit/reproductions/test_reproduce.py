@@ -14,6 +14,8 @@ from calibrant.reproductions.record import read_losses, read_records
 from calibrant.reproductions.summary import summarise
 from calibrant.training import predict_logits
 
+pytestmark = pytest.mark.usefixtures("rough_intervals")
+
 TOY = [one for one in experiments().values() if one.run and "toy" in one.sizes]
 
 

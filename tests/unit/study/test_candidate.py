@@ -13,6 +13,8 @@ from calibrant.study import run_study
 from calibrant.study.candidate import candidates_of
 from calibrant.study.reading import read_study_rows
 
+pytestmark = pytest.mark.usefixtures("rough_intervals")
+
 HEAD = "import functools, torch\nF = torch.nn.functional\n"
 FUNCTION = "def mine(z, y):\n    return F.cross_entropy(z, y)\n"
 HELPER = (

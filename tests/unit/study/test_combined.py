@@ -21,6 +21,8 @@ from calibrant.study.reading import read_study_rows
 from calibrant.study.side_by_side import train_all
 from calibrant.study.trained import TrainedCandidate, train_candidate
 
+pytestmark = pytest.mark.usefixtures("rough_intervals")
+
 NAMES = [
     "ce", "ce (seed 1)", "ce, MC dropout (4 passes)", "ce (seed 1), MC dropout (4 passes)",
     "ce, ensemble of 2",

@@ -15,6 +15,8 @@ from calibrant.study.image_reading import content_hashes
 from calibrant.study.reading import read_study_rows
 from calibrant.study.rows import OUTSIDE
 
+pytestmark = pytest.mark.usefixtures("rough_intervals")
+
 CLASSES = ("cat", "dog")
 
 

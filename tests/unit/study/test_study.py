@@ -28,6 +28,8 @@ from calibrant.study.config_file import read_config
 from calibrant.study.reading import read_study_rows
 from calibrant.study.trained import load_trained
 
+pytestmark = pytest.mark.usefixtures("rough_intervals")
+
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):

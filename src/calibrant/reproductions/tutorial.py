@@ -246,14 +246,18 @@ def _told(runs: list[dict[str, Any]]) -> str:
         )
     )
     shown = _PUBLISHED
+    apart = (
+        f" Over {len(runs)} seeds the recipe prints {before} before and {after} after, and the "
+        f"honest figure is {fresh}."
+        if len(runs) > 1
+        else ""
+    )
     return (
         f"The tutorial's recipe as written (seed {first['seed']}) prints T = {printed:.3f} and an "
         f"ECE of {first['ece_before']:.2%} before and {first['printed']['ece']:.2%} after, on the "
         f"test rows that T was fitted on (accuracy {first['accuracy']:.1%}); its search for T "
         f"{search}. Fitted to the end on the validation rows, T is {honest['temperature']:.3f} and "
         f"the test rows show {honest['ece']:.2%}, where a perfect model would show "
-        f"{honest['floor']['mean']:.2%} on average. Over {len(runs)} seeds the recipe prints "
-        f"{before} before and {after} after, and the honest figure is {fresh}. The tutorial itself "
-        f"shows T = {shown['temperature']:.3f}, {shown['ece_before']:.2%} and "
-        f"{shown['ece_after']:.2%}."
+        f"{honest['floor']['mean']:.2%} on average.{apart} The tutorial itself shows T = "
+        f"{shown['temperature']:.3f}, {shown['ece_before']:.2%} and {shown['ece_after']:.2%}."
     )

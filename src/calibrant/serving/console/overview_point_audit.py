@@ -7,6 +7,7 @@ not what was done with them.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,6 +21,8 @@ from calibrant.bundle.rule_marks import Place, rule_marks
 from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
 from calibrant.inputs import FloatArray, IntArray
+from calibrant.serving.console.overview_limits import limits_of
+from calibrant.stats import share_log_evidence
 from calibrant.store import AuditState, LabelledRow, Store
 
 __all__ = ["PointAudit", "point_audits"]
@@ -34,6 +37,7 @@ class PointAudit:
     rows, right : how many, and of how many the label is the class they are acted on as
     prob : sum of the calibrated probabilities of being right
     lacking : labelled predictions that were stored without the logits of all classes
+    broken : whether, after any of the labels, they showed that the rule's promise is not kept
     since : when a version with this rule, model and calibrator was first loaded; None where it
         has made no prediction yet
     """
@@ -42,6 +46,7 @@ class PointAudit:
     right: int = 0
     prob: float = 0.0
     lacking: int = 0
+    broken: bool = False
     since: datetime | None = None
 
     @property
@@ -58,8 +63,8 @@ class PointAudit:
 _OTHER, _NONE = -2, -3
 """Positions of a label that is no class, and of none at all; a cleared row is taken as -1."""
 
-Sums = tuple[int, int, float, int]
-"""`rows`, `right`, `prob` and `lacking` of an audit."""
+Sums = tuple[int, int, float, int, bool]
+"""`rows`, `right`, `prob`, `lacking` and `broken` of an audit."""
 
 
 @dataclass(frozen=True)
@@ -107,7 +112,7 @@ def _counted(
 ) -> Mapping[Place, Sums]:
     """Count anew, or add what came since; what is kept stands for the labels of its state."""
     kept = _KEPT.get(bundle)
-    after, sums = None, dict.fromkeys(versions, (0, 0, 0.0, 0))
+    after, sums = None, dict.fromkeys(versions, (0, 0, 0.0, 0, False))
     if kept is not None and kept.url == store.url:
         if kept.state == now:
             return kept.sums
@@ -148,6 +153,7 @@ class _Count:
         sums: dict[Place, Sums],
     ) -> None:
         self._bundle, self._versions, self.sums = bundle, versions, sums
+        self._limits = limits_of(bundle)
         self._codes: dict[str | None, int] = {str(n): k for k, n in enumerate(bundle.classes)}
 
     def add(self, piece: Sequence[LabelledRow]) -> None:
@@ -165,16 +171,30 @@ class _Count:
             acts, of = said[place]
             mine = acts & np.array([row.bundle in hashes for row in fit])
             first = np.flatnonzero(mine & new)
-            rows, right, prob, lacking = self.sums[place]
-            gained = int((mine & (of == codes)).sum()) - int((mine & (of == before)).sum())
-            added = float(probs[first, of[first]].sum())
-            self.sums[place] = rows + len(first), right + gained, prob + added, lacking
+            rows, right, prob, lacking, broken = self.sums[place]
+            told = of[first] == codes[first]
+            again = mine & ~new
+            broken = broken or self._shows_breach(place, rows, right, told)
+            right += int(told.sum()) + int((again & (of == codes)).sum())
+            right -= int((again & (of == before)).sum())
+            prob += float(probs[first, of[first]].sum())
+            self.sums[place] = rows + len(first), right, prob, lacking, broken
+
+    def _shows_breach(self, place: Place, rows: int, right: int, told: NDArray[np.bool_]) -> bool:
+        """Say whether new labels, one after the other, show that the promise is not kept."""
+        if place not in self._limits or not len(told):
+            return False
+        limit = self._limits[place]
+        n, hits = rows + np.arange(1.0, len(told) + 1), right + np.cumsum(told, dtype=np.float64)
+        evidence = share_log_evidence(hits, n, np.array(limit.least))
+        shown = (evidence >= -math.log(1 - limit.confidence)) & (hits < limit.least * n)
+        return bool(shown.any())
 
     def _lacks(self, row: LabelledRow) -> None:
         for place, hashes in self._versions.items():
             if row.bundle in hashes:
-                rows, right, prob, lacking = self.sums[place]
-                self.sums[place] = rows, right, prob, lacking + 1
+                rows, right, prob, lacking, broken = self.sums[place]
+                self.sums[place] = rows, right, prob, lacking + 1, broken
 
     def _coded(self, rows: Sequence[LabelledRow]) -> tuple[IntArray, IntArray]:
         """Return the positions of the labels, and of those that counted before."""

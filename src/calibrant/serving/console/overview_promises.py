@@ -3,28 +3,31 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.bundle import Bundle, BundlePoint
+from calibrant.bundle import Bundle
 from calibrant.bundle.points import Rule
 from calibrant.bundle.rule_marks import Place
 from calibrant.reports.words import counted, percent
 from calibrant.results import Interval
-from calibrant.serving.console.overview_audit import CALIBRATED, CONFIDENCE, Acted, added, believed
+from calibrant.serving.console.overview_audit import CALIBRATED, Acted, added, believed
+from calibrant.serving.console.overview_limits import (
+    COUNTS_RIGHT,
+    is_promised,
+    is_told,
+    limits_of,
+    said_of,
+)
 from calibrant.serving.console.overview_point_audit import PointAudit
 from calibrant.stats import robbins, share_log_evidence, wilson
-from calibrant.thresholds import Band
 from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.rates import Rate, Target
 from calibrant.thresholds.target_check import more_than
 
 __all__ = ["Check", "Promise", "may_overlap", "promises_of"]
-
-_TOLD = {"precision": True, "accuracy": True, "false_discovery": False}
-"""Rates that acted decisions tell, and whether they count those that are right."""
 
 _STATES = {"kept": "good", "broken": "bad"}
 _BADGES = {"kept": "Kept", "broken": "Not kept", "undecidable": "Cannot be told yet"}
@@ -36,8 +39,10 @@ _MOST = 10**7
 class Check:
     """One target of a promise against all labels that came in about its rows.
 
-    The interval holds at any time, and the verdict is what it says: however often the page is
-    looked at, a promise that is kept is called broken with no more than the error that is allowed.
+    The interval holds at any time, so what it once said stays said: a promise is broken where the
+    interval lies below it, or lay below it after any label before, until the labels of all that
+    time say that it is kept. However often the page is looked at, a promise that is kept is called
+    broken with no more than the error that is allowed.
 
     Parameters
     ----------
@@ -63,7 +68,7 @@ class Check:
         least = claim_of(self.target).least
         if self.interval.low >= least:
             return "kept"
-        return "broken" if self.interval.high <= least else "undecidable"
+        return "broken" if self.interval.high <= least or self.audit.broken else "undecidable"
 
     @property
     def more(self) -> int | None:
@@ -92,7 +97,7 @@ class Check:
         if expected is None:
             none = self.acted is not None and self.acted.n == 0
             return found or ["Nothing was acted on in this time." if none else "No label yet."]
-        good = _TOLD[self.target.rate.name]
+        good = COUNTS_RIGHT[self.target.rate.name]
         rate = self.target.rate.title if isinstance(self.target.rate, Rate) else ""
         value = expected if good else 1 - expected
         words = f"Expected {rate}, if {self.believed}: {percent(value)}"
@@ -119,6 +124,8 @@ class Check:
             f"Right on {audit.right:,} of {many} that it would act on{since}: "
             f"{percent(audit.share)} ({sure})."
         ]
+        if self.verdict == "broken" and span.high > claim_of(self.target).least:
+            found.append("Labels before had shown that it is not kept.")
         if self.more is not None:
             found.append(f"About {counted(self.more, 'more label')} would decide if that stayed.")
         return found
@@ -195,8 +202,7 @@ def promises_of(
 ) -> tuple[Promise, ...]:
     """Return every promise of a bundle; those that are not kept first, then as they were packed.
 
-    All verdicts hold together with the confidence of the page, so each rule that can be checked
-    has its share of the error, whether or not labels came in about it: the shares must not move.
+    All verdicts hold together with the confidence of the page; see `limits_of`.
 
     Parameters
     ----------
@@ -210,8 +216,8 @@ def promises_of(
     found = []
     for i, each in enumerate(bundle.points):
         on_request = bundle.is_alternative(i)
-        for sentence, rules in _said(each):
-            promised = _promised(rules)
+        for sentence, rules in said_of(each):
+            promised = is_promised(rules)
             asked = rules if promised and comparable and not on_request else {}
             checks, unchecked = checked.of(i, asked)
             found.append(Promise(i, sentence, promised, on_request, checks, unchecked))
@@ -231,48 +237,27 @@ class _Checked:
         self._audits, self._believed = audits, believed(bundle)
         self._acted = {each.name: each for each in acted} | {None: added(acted, total)}
         self._overlaps = may_overlap(bundle)
-        self._confidence = 1 - (1 - CONFIDENCE) / max(1, len(_checkable(bundle)))
+        self._limits = limits_of(bundle)
 
     def of(self, i: int, rules: Mapping[int, Rule]) -> tuple[tuple[Check, ...], tuple[str, ...]]:
         """Return the targets that labels of acted decisions tell, and the others in words."""
         checks, unchecked = [], []
         for j, rule in rules.items():
             for target in rule.point.hold:
-                if _is_told(rule, target):
-                    checks.append(self._check(rule, target, self._audits.get((i, j))))
+                if is_told(rule, target):
+                    checks.append(self._check(rule, target, (i, j)))
                 else:
                     unchecked.append(target.words)
         return tuple(checks), tuple(unchecked)
 
-    def _check(self, rule: Rule, target: Target, found: PointAudit | None) -> Check:
-        audit = found or PointAudit()
-        span = None
+    def _check(self, rule: Rule, target: Target, place: Place) -> Check:
+        audit, span = self._audits.get(place, PointAudit()), None
         if audit.rows:
-            span = robbins(audit.right, audit.rows, confidence=self._confidence)
+            span = robbins(audit.right, audit.rows, confidence=self._limits[place].confidence)
         of = None if rule.point.of is None else str(rule.point.of)
         none = Acted(of, 0, 0.0, None, 0, 0, None)
         acted = None if self._overlaps else self._acted.get(of, none)
         return Check(target, audit, span, acted, self._believed)
-
-
-def _checkable(bundle: Bundle) -> list[Rule]:
-    """Return the rules whose promises labels of acted decisions can tell."""
-    heard = [each for i, each in enumerate(bundle.points) if not bundle.is_alternative(i)]
-    promised = [rules for each in heard for _, rules in _said(each) if _promised(rules)]
-    return [
-        rule
-        for rules in promised
-        for rule in rules.values()
-        if any(_is_told(rule, target) for target in rule.point.hold)
-    ]
-
-
-def _is_told(rule: Rule, target: Target) -> bool:
-    return target.rate.name in _TOLD and not rule.clears
-
-
-def _promised(rules: Mapping[int, Rule]) -> bool:
-    return all(rule.point.guarantee is not None for rule in rules.values())
 
 
 def may_overlap(bundle: Bundle) -> bool:
@@ -291,12 +276,3 @@ def may_overlap(bundle: Bundle) -> bool:
         return False
     alike = len({each.decides_on for each, _ in acting}) == 1
     return not alike or any(r.point.of is None or r.point.threshold <= 0.5 for _, r in acting)
-
-
-def _said(each: BundlePoint) -> Iterable[tuple[str, dict[int, Rule]]]:
-    """Yield every sentence of a point with the rules that it is about, by their position."""
-    rules = dict(enumerate(each.rules))
-    if isinstance(each.result, Band):
-        yield each.promises[0], rules
-    else:
-        yield from ((said, {j: rules[j]}) for j, said in enumerate(each.promises))

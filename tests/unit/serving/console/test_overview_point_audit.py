@@ -1,5 +1,6 @@
 """Promises are checked on all labelled rows that their point would act on."""
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
@@ -43,10 +44,11 @@ def audited(client):
     store, bundle = client.service.store, client.service.slot.current.bundle
     found = point_audits(store, bundle)
     overview_point_audit._KEPT.pop(bundle)
-    assert {place: (each.rows, each.right, each.lacking) for place, each in found.items()} == {
-        place: (each.rows, each.right, each.lacking)
-        for place, each in point_audits(store, bundle).items()
-    }
+    anew = point_audits(store, bundle)
+    assert anew.keys() == found.keys()
+    for place, each in found.items():
+        assert replace(anew[place], prob=0.0) == replace(each, prob=0.0)
+        assert anew[place].prob == pytest.approx(each.prob)
     return {place: (each.rows, each.right) for place, each in found.items()}
 
 
@@ -186,3 +188,29 @@ def test_a_verdict_is_withheld_where_logits_are_lacking(both):
     said = text_of(looked_at(both))
     assert "Cannot be told 1 labelled prediction of this point is on record without" in said
     assert "Not kept" not in said
+
+
+def test_a_breach_that_labels_have_shown_is_not_forgotten_by_the_next_ones(both):
+    told(both, MORE_A, "C", 40)
+    assert "Not kept Right on 0 of 40 labelled rows" in text_of(looked_at(both))
+    told(both, MORE_A, "A", 45)
+    assert audited(both)[0, 0] == (85, 45)
+    said = text_of(looked_at(both))
+    assert "Not kept Right on 45 of 85 labelled rows that it would act on" in said
+    assert "Labels before had shown that it is not kept." in said
+    told(both, MORE_A, "A", 300)  # all of that time together is what the promise is about
+    said = text_of(looked_at(both))
+    assert "Kept Right on 345 of 385 labelled rows that it would act on" in said
+    assert "had shown" not in said
+
+
+def test_what_was_shown_does_not_depend_on_who_counts_and_when(both):
+    for _ in range(6):
+        told(both, MORE_A, "C", 7)
+        told(both, MORE_A, "A", 1)
+    store, bundle = both.service.store, both.service.slot.current.bundle
+    told(both, MORE_A, "A", 45)
+    overview_point_audit._KEPT.pop(bundle, None)
+    anew = point_audits(store, bundle)[0, 0]  # none of the labels was counted before
+    assert anew.broken
+    assert anew.right > 0.5 * anew.rows

@@ -56,6 +56,18 @@ def test_a_verdict_is_what_its_interval_says(tmp_path, n):
         assert check.verdict == wanted, (right, n)
 
 
+def test_what_labels_have_shown_stays_until_all_of_them_say_otherwise(tmp_path):
+    for right, verdict in ((70, "broken"), (86, "broken"), (98, "kept")):
+        counts = {(0, 0): (100, right, 90.0, 0, True)}
+        (found,) = checked(tmp_path / f"{right}", point("defect"), audits=counts)
+        (check,) = found.checks
+        assert check.verdict == verdict
+        assert (check.sentences[1] == "Labels before had shown that it is not kept.") == (
+            right == 86
+        )
+        assert check.more is None
+
+
 def test_without_labels_only_the_expected_figure_is_told(tmp_path):
     (found,) = checked(tmp_path / "b", point("defect"), acted=[("defect", 300, 270.0)])
     (check,) = found.checks

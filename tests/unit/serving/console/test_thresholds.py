@@ -3,13 +3,14 @@
 import json
 import re
 
+import numpy as np
 import pytest
 from tests.unit.serving.bundles import table_bundle
 from tests.unit.serving.console.thresholds_bundles import KINDS, bundle, calib_rows, certified
 from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
 
 from calibrant.bundle import pack
-from calibrant.thresholds import precision
+from calibrant.thresholds import coverage, precision, select
 
 
 @pytest.fixture
@@ -305,9 +306,13 @@ def test_pages_need_a_key_where_the_service_does(guarded):
 
 def test_a_point_that_acts_on_every_row_has_no_interval_for_what_is_settled(serving, tmp_path):
     rows = calib_rows()
-    point = certified(rows, "defect", precision >= 0.2)
+    names = ("defect", "parts", "other")
+    point = select(
+        np.array(names)[rows.codes], logits=rows.logits, classes=names, positive="defect",
+        hold=precision >= 0.2, maximise=coverage,
+    )  # fmt: skip
     assert point.threshold == 0
-    made = pack(tmp_path / "all", points=[point], calib=rows, classes=("defect", "parts", "other"))
+    made = pack(tmp_path / "all", points=[point], calib=rows, classes=names)
     there = Visit(serving(made.path))
     told = text_of(there.look())
     assert "Act on every row" in told

@@ -13,12 +13,12 @@ from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
 from calibrant.calibrators.blas import one_blas_thread
-from calibrant.calibrators.fitted_rows import FittedRows
 from calibrant.calibrators.registry import method_named
 from calibrant.calibrators.rows import Array, Rows, calibration_rows
 from calibrant.class_columns import in_class_order
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray, as_logits
+from calibrant.row_sketch import RowSketch
 
 if TYPE_CHECKING:
     from calibrant.calibrators.chain import Chain
@@ -70,7 +70,7 @@ class Calibrator(BaseEstimator, ABC):
     fewest_rows: ClassVar[int] = 2
 
     classes_: NDArray[Any]
-    fitted_on_: FittedRows
+    fitted_on_: RowSketch
 
     def fit(
         self,
@@ -143,7 +143,7 @@ class Calibrator(BaseEstimator, ABC):
         """Say whether it was fitted on these labelled rows, or on so many that it is no chance.
 
         A calibrator that was saved by a version that did not remember rows says no, and so does one
-        whose rows were scored anew since; `fitted_rows.FittedRows` says what can be told.
+        whose rows were scored anew since; `RowSketch` says what can be told.
 
         Parameters
         ----------
@@ -192,7 +192,7 @@ class Calibrator(BaseEstimator, ABC):
             made.classes_ = _class_array(classes)
             made._restore(params)
             if "fitted_on" in saved:  # not in older files
-                made.fitted_on_ = FittedRows.from_dict(saved["fitted_on"])
+                made.fitted_on_ = RowSketch.from_dict(saved["fitted_on"])
             made._check_fitted()
             made._check_learned()
             made._check_answers()
@@ -216,7 +216,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def _remember(self, rows: Rows) -> None:
         """Keep what is needed to know these rows again."""
-        self.fitted_on_ = FittedRows.of(rows)
+        self.fitted_on_ = RowSketch.of(rows)
 
     def _params(self) -> dict[str, Any]:
         return {name: plain(getattr(self, f"{name}_")) for name in self.learned}

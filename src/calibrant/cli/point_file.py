@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.cli.json_file import read_json, write_json
 from calibrant.errors import InputError
+from calibrant.row_sketch import RowSketch
 
 if TYPE_CHECKING:
-    from calibrant.calibrators.fitted_rows import FittedRows
     from calibrant.cli.point_rows import Calibration
     from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 
@@ -38,7 +38,7 @@ class PointFile:
     result: OperatingPoint | OperatingPoints | Band
     calibration: Calibration | None
     chosen_on: str | None = None
-    chosen_by: FittedRows | None = None
+    chosen_by: RowSketch | None = None
 
     @property
     def points(self) -> list[OperatingPoint]:
@@ -104,14 +104,12 @@ def read_point(path: Path, *, flag: str = "--point") -> PointFile:
     return PointFile(path, result, calibration, fingerprint, _sketch(rows, path))
 
 
-def _sketch(rows: Any, path: Path) -> FittedRows | None:
-    from calibrant.calibrators.fitted_rows import FittedRows
-
+def _sketch(rows: Any, path: Path) -> RowSketch | None:
     saved = rows.get("sketch") if isinstance(rows, Mapping) else None
     if saved is None:
         return None
     try:
-        return FittedRows.from_dict(saved)
+        return RowSketch.from_dict(saved)
     except (KeyError, TypeError, ValueError):
         raise InputError(f"{path} is damaged: what it tells of its rows cannot be read.") from None
 

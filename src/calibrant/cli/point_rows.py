@@ -17,10 +17,10 @@ from calibrant.data.score_columns import Ask, Layout, layout_of
 from calibrant.data.score_files import open_source
 from calibrant.errors import InputError
 from calibrant.fingerprint import fingerprint
+from calibrant.row_sketch import ScoresAndLabels
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
-    from calibrant.calibrators.rows import Rows
 
 __all__ = ["Calibration", "PointRows", "columns_of", "in_classes_of", "rows_of_scores"]
 
@@ -107,12 +107,10 @@ class PointRows:
         return fingerprint(self.codes, *self.scores.values(), named=repr(self.classes))
 
     @property
-    def sketched(self) -> Rows:
-        """The rows as a sketch takes them, which knows a part of them again (see `FittedRows`)."""
-        from calibrant.calibrators.rows import Rows
-
+    def sketched(self) -> ScoresAndLabels:
+        """The rows as a sketch takes them, which knows a part of them again (see `RowSketch`)."""
         (scores,) = self.scores.values()
-        return Rows(np.asarray(scores), self.codes, None, self.classes)
+        return ScoresAndLabels(np.asarray(scores), self.codes)
 
 
 def columns_of(files: Sequence[Path], *, label: str) -> Layout:

@@ -166,10 +166,10 @@ def _show(found: Found, *, source: str, out: Path, html: Path | None, json: bool
     if found.positive is not None:
         command += f" --positive {quote(found.positive)}"
     if found.has_point:
-        from calibrant.calibrators.fitted_rows import FittedRows
         from calibrant.cli.point_file import write_point
+        from calibrant.row_sketch import RowSketch
 
-        sketch = FittedRows.of(found.rows.sketched).to_dict()
+        sketch = RowSketch.of(found.rows.sketched).to_dict()
         rows = {"source": source, "fingerprint": found.rows.fingerprint, "sketch": sketch}
         write_point(found.result.to_dict(), out, calibrator=found.calibrator, chosen_on=rows)
     if html is not None:

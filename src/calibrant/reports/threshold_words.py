@@ -104,8 +104,9 @@ def measured_interval(point: OperatingPoint, name: str, measured: RateValue | No
 
     Examples
     --------
-    >>> from calibrant.thresholds import precision, select
-    >>> point = select([0] * 50 + [1] * 50, [i / 99 for i in range(100)], hold=precision >= 0.2)
+    >>> from calibrant.thresholds import coverage, precision, select
+    >>> labels, probs = [0] * 50 + [1] * 50, [i / 99 for i in range(100)]
+    >>> point = select(labels, probs, hold=precision >= 0.2, maximise=coverage)
     >>> measured_interval(point, "recall"), measured_interval(point, "precision")
     ('by definition', '39.8 % to 60.2 %')
     """

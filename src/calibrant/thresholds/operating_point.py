@@ -100,8 +100,9 @@ class OperatingPoint:
 
         Examples
         --------
-        >>> from calibrant.thresholds import precision, select
-        >>> point = select([0] * 50 + [1] * 50, np.linspace(0, 1, 100), hold=precision >= 0.2)
+        >>> from calibrant.thresholds import coverage, precision, select
+        >>> labels, probs = [0] * 50 + [1] * 50, np.linspace(0, 1, 100)
+        >>> point = select(labels, probs, hold=precision >= 0.2, maximise=coverage)
         >>> point.threshold, point.settles("recall"), point.settles("precision")
         (0.0, True, False)
         """

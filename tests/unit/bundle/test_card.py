@@ -15,7 +15,7 @@ from calibrant.bundle.card import SECTIONS
 from calibrant.errors import InputError
 from calibrant.models.scorer import Scorer
 from calibrant.ood import OodRule
-from calibrant.thresholds import precision, select
+from calibrant.thresholds import coverage, precision, select
 
 
 @pytest.fixture
@@ -270,7 +270,7 @@ def test_it_tells_what_is_averaged(card):
 
 def test_what_follows_from_acting_on_every_row_has_no_interval(card):
     labels, logits = [0, 1] * 100, [-3.0, 3.0] * 100
-    said = card(select(labels, logits=logits, hold=precision >= 0.3))
+    said = card(select(labels, logits=logits, hold=precision >= 0.3, maximise=coverage))
     assert "recall 1.000 by definition" in said
     assert "coverage 1.000 by definition" in said
     assert "precision 0.500 (0." in said

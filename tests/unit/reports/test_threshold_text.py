@@ -10,6 +10,7 @@ from calibrant.reports.threshold_text import acting_rule, render_decisions, rend
 from calibrant.thresholds import (
     Cost,
     accuracy,
+    coverage,
     npv,
     precision,
     select,
@@ -140,7 +141,7 @@ def test_what_helps_when_there_is_none():
 
 
 def test_what_follows_from_acting_on_every_row_has_no_interval():
-    text = render_threshold(select(LABELS, PROBS, hold=precision >= 0.3))
+    text = render_threshold(select(LABELS, PROBS, hold=precision >= 0.3, maximise=coverage))
     assert "Act on every row." in text
     rates = {line.split()[0]: flat(line) for line in text.splitlines() if " % " in line}
     assert rates["recall"].startswith("recall 100.0 % by definition")

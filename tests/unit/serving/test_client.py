@@ -385,7 +385,7 @@ def test_a_service_that_is_away(waits):
         pass  # its port is free again
     with (
         Client(script.url, retries=1) as client,
-        pytest.raises(ServiceError, match=r"cannot be reached \(.*\), tried 2 times: is calibrant"),
+        pytest.raises(ServiceError, match=r"cannot be reached \(.*\), tried 2 times: see whether"),
     ):
         client.predict(texts=["a"])
     assert Client(script.url).ready() is False

@@ -8,6 +8,7 @@ import pytest
 from scipy.stats import binom
 from sklearn.base import clone
 
+from calibrant import row_sketch
 from calibrant.calibrators import (
     AutoCalibrator,
     Calibrator,
@@ -17,11 +18,10 @@ from calibrant.calibrators import (
     PriorCorrection,
     TemperatureScaling,
     VectorScaling,
-    fitted_rows,
 )
-from calibrant.calibrators.fitted_rows import KEPT, FittedRows, row_hashes
 from calibrant.calibrators.rows import Rows
 from calibrant.errors import InputError
+from calibrant.row_sketch import KEPT, RowSketch, row_hashes
 
 
 def drawn(n, k=3, seed=0):
@@ -73,7 +73,7 @@ def test_other_scores_and_other_labels_have_other_hashes():
 def test_hashes_do_not_depend_on_how_many_rows_are_taken_at_a_time(monkeypatch):
     rows = drawn(1000)
     whole = row_hashes(rows)
-    monkeypatch.setattr(fitted_rows, "_BLOCK", 100)
+    monkeypatch.setattr(row_sketch, "_BLOCK", 100)
     assert (row_hashes(rows) == whole).mean() > 0.999
 
 
@@ -81,15 +81,15 @@ def test_logits_beyond_single_precision_do_no_harm():
     rows = Rows(
         np.array([[1e300, -1e300, 0.0], [1e300, 0.0, 1e300]]), np.array([0, 1]), None, (0, 1, 2)
     )
-    assert not FittedRows.of(rows).shares(drawn(100))
+    assert not RowSketch.of(rows).shares(drawn(100))
 
 
 @pytest.mark.parametrize("values", [3, 200, 5000, 10**9])
 def test_the_least_hashes_are_those_of_a_whole_sort(values):
     rng = np.random.default_rng(0)
-    hashes = fitted_rows._mixed(rng.integers(0, values, 20_000).astype(np.uint64))
+    hashes = row_sketch._mixed(rng.integers(0, values, 20_000).astype(np.uint64))
     found, counts = np.unique(hashes, return_counts=True)
-    least, often = fitted_rows._least(hashes)
+    least, often = row_sketch._least(hashes)
     assert least.tolist() == found[:KEPT].tolist()
     assert often.tolist() == counts[:KEPT].tolist()
 
@@ -101,7 +101,7 @@ def test_the_least_hashes_are_those_of_a_whole_sort(values):
 @pytest.mark.parametrize("n", [100, 5000])
 def test_the_same_rows_are_known(n, k):
     rows, others = drawn(n, k), drawn(n, k, seed=1)
-    kept = FittedRows.of(rows)
+    kept = RowSketch.of(rows)
     assert kept.shares(rows)
     assert kept.shares(shuffled(rows))
     assert kept.shares(rows.take(slice(0, n // 2)))
@@ -114,8 +114,8 @@ def test_the_same_rows_are_known(n, k):
 
 def test_a_few_rows_are_known_only_in_their_order():
     rows = drawn(12)
-    assert FittedRows.of(rows).shares(rows)
-    assert not FittedRows.of(rows).shares(shuffled(rows))  # 12 equal rows might be chance
+    assert RowSketch.of(rows).shares(rows)
+    assert not RowSketch.of(rows).shares(shuffled(rows))  # 12 equal rows might be chance
 
 
 def test_integer_scores_are_known_whole_and_never_by_chance():
@@ -125,13 +125,13 @@ def test_integer_scores_are_known_whole_and_never_by_chance():
         return Rows(rng.integers(0, 5, n) * 1.0, rng.integers(0, 2, n), None, (0, 1))
 
     rows = five(400)
-    assert FittedRows.of(rows).shares(rows)
-    assert not any(FittedRows.of(five(400)).shares(five(400)) for _ in range(200))
+    assert RowSketch.of(rows).shares(rows)
+    assert not any(RowSketch.of(five(400)).shares(five(400)) for _ in range(200))
 
 
 def test_rows_that_anyone_would_draw_prove_nothing():
     rare = Rows(np.zeros(30), np.zeros(30, int), None, (0, 1))
-    assert not FittedRows.of(rare).shares(rare)
+    assert not RowSketch.of(rare).shares(rare)
 
 
 def worlds(rng):
@@ -157,14 +157,14 @@ def worlds(rng):
 @pytest.mark.parametrize("world", worlds(None))
 def test_ties_raise_no_more_alarms_than_chance_allows(world, monkeypatch):
     """At a chance of 1 % instead of one in a million, so that there would be some to count."""
-    monkeypatch.setattr(fitted_rows, "CHANCE", 0.01)
+    monkeypatch.setattr(row_sketch, "CHANCE", 0.01)
     rng = np.random.default_rng(3)
     scores = worlds(rng)[world]
 
     def rows(n):
         return Rows(scores(n), (rng.random(n) < 0.3) * 1, None, (0, 1))
 
-    alarms = sum(FittedRows.of(rows(n)).shares(rows(500)) for n in (300, 2000) for _ in range(200))
+    alarms = sum(RowSketch.of(rows(n)).shares(rows(500)) for n in (300, 2000) for _ in range(200))
     assert alarms <= binom.ppf(0.999, 400, 0.01)
 
 
@@ -230,11 +230,11 @@ def test_a_file_without_it_loads_and_knows_nothing():
 
 
 def test_it_is_small_and_tells_repeated_rows():
-    assert len(json.dumps(FittedRows.of(drawn(50_000)).to_dict())) < 18_000
-    assert set(FittedRows.of(drawn(50)).to_dict()) == {"rows", "fingerprint", "hashes"}
-    twice = FittedRows.of(joined(drawn(50), drawn(50)))
-    assert FittedRows.from_dict(twice.to_dict()).counts.tolist() == [2] * 50
-    again = FittedRows.from_dict(twice.to_dict())
+    assert len(json.dumps(RowSketch.of(drawn(50_000)).to_dict())) < 18_000
+    assert set(RowSketch.of(drawn(50)).to_dict()) == {"rows", "fingerprint", "hashes"}
+    twice = RowSketch.of(joined(drawn(50), drawn(50)))
+    assert RowSketch.from_dict(twice.to_dict()).counts.tolist() == [2] * 50
+    again = RowSketch.from_dict(twice.to_dict())
     assert again.to_dict() == twice.to_dict()
 
 

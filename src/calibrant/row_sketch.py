@@ -1,4 +1,4 @@
-"""What a calibrator remembers of the rows it was fitted on, to know them again."""
+"""What calibrators and operating points remember of the rows that made them, to know them again."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.rows import Array, Rows
 from calibrant.fingerprint import fingerprint
-from calibrant.inputs import FloatArray
+from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["KEPT", "FittedRows", "row_hashes"]
+__all__ = ["KEPT", "LabelledScores", "RowSketch", "ScoresAndLabels", "row_hashes"]
 
 KEPT = 1024
 """Different rows that are remembered."""
@@ -30,10 +29,37 @@ _FIRST, _SECOND = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 Hashes = NDArray[np.uint64]
 Counts = NDArray[np.int64]
+Scores = NDArray[np.floating[Any]]
+
+
+class LabelledScores(Protocol):
+    """Rows that can be remembered."""
+
+    @property
+    def logits(self) -> Scores:
+        """Scores, (n,) or (n, K)."""
+
+    @property
+    def labels(self) -> IntArray:
+        """Positions of the classes, (n,)."""
+
+
+@dataclass(frozen=True)
+class ScoresAndLabels:
+    """Nothing but what is remembered.
+
+    Parameters
+    ----------
+    logits : (n,) or (n, K) scores of any kind
+    labels : (n,) positions of the classes
+    """
+
+    logits: Scores
+    labels: IntArray
 
 
 @dataclass(frozen=True, eq=False)
-class FittedRows:
+class RowSketch:
     r"""A sketch of labelled rows, which tells later whether others are the same, or some of them.
 
     Each row has a hash of 64 bits, made of its scores and its label; its weight does not count,
@@ -66,10 +92,10 @@ class FittedRows:
     Examples
     --------
     >>> scores, labels = np.random.default_rng(0).normal(size=400), np.arange(400) % 2
-    >>> half = FittedRows.of(Rows(scores[:200], labels[:200], None, (0, 1)))
-    >>> half.shares(Rows(scores[100:], labels[100:], None, (0, 1)))
+    >>> half = RowSketch.of(ScoresAndLabels(scores[:200], labels[:200]))
+    >>> half.shares(ScoresAndLabels(scores[100:], labels[100:]))
     True
-    >>> half.shares(Rows(scores[200:], labels[200:], None, (0, 1)))
+    >>> half.shares(ScoresAndLabels(scores[200:], labels[200:]))
     False
     """
 
@@ -79,10 +105,10 @@ class FittedRows:
     counts: Counts
 
     @classmethod
-    def of(cls, rows: Rows) -> Self:
+    def of(cls, rows: LabelledScores) -> Self:
         """Remember rows."""
         hashes = row_hashes(rows)
-        return cls(rows.n, fingerprint(hashes), *_least(hashes))
+        return cls(len(hashes), fingerprint(hashes), *_least(hashes))
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
@@ -112,10 +138,14 @@ class FittedRows:
             return saved
         return {**saved, "counts": _encoded(self.counts, "<u4")}
 
-    def shares(self, rows: Rows) -> bool:
+    def shares(self, rows: LabelledScores) -> bool:
         """Whether these are the same rows, or share more of them than chance would."""
         hashes = row_hashes(rows)
-        if rows.n == self.rows and fingerprint(hashes) == self.fingerprint and _telling(hashes):
+        if (
+            len(hashes) == self.rows
+            and fingerprint(hashes) == self.fingerprint
+            and _telling(hashes)
+        ):
             return True
         if self.counts.sum() < self.rows:  # further hashes were not kept
             hashes = hashes[hashes <= self.hashes[-1]]
@@ -128,15 +158,16 @@ class FittedRows:
         return _tail(int((here == there).sum()), even) <= CHANCE
 
 
-def row_hashes(rows: Rows) -> Hashes:
+def row_hashes(rows: LabelledScores) -> Hashes:
     """Return a hash of each row: scores and label, the same for logits that mean the same.
 
     Scores are taken in single precision, so that a text file with its digits gives what the
     numbers themselves give.
     """
-    out = np.empty(rows.n, np.uint64)
-    step = max(1, _BLOCK // rows.k)
-    for start in range(0, rows.n, step):
+    n = len(rows.labels)
+    out = np.empty(n, np.uint64)
+    step = max(1, _BLOCK // (rows.logits.shape[1] if rows.logits.ndim > 1 else 2))
+    for start in range(0, n, step):
         block = slice(start, start + step)
         codes = rows.labels[block].astype(np.uint64) + np.uint64(1)
         with np.errstate(all="ignore"):  # logits beyond single precision are equal to each other
@@ -145,7 +176,7 @@ def row_hashes(rows: Rows) -> Hashes:
     return out
 
 
-def _one_score(logits: Array) -> FloatArray:
+def _one_score(logits: Scores) -> FloatArray:
     """Return one number for each row that is the same if a constant is added to the row."""
     wide = logits.astype(np.float32, copy=False).astype(np.float64)
     if wide.ndim == 1:

@@ -125,7 +125,7 @@ class Check:
             f"{percent(audit.share)} ({sure})."
         ]
         if self.verdict == "broken" and span.high > claim_of(self.target).least:
-            found.append("Labels before had shown that it is not kept.")
+            found.append("Earlier labels had shown that it is not kept.")
         if self.more is not None:
             found.append(f"About {counted(self.more, 'more label')} would decide if that stayed.")
         return found

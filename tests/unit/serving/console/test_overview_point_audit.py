@@ -197,7 +197,7 @@ def test_a_breach_that_labels_have_shown_is_not_forgotten_by_the_next_ones(both)
     assert audited(both)[0, 0] == (85, 45)
     said = text_of(looked_at(both))
     assert "Not kept Right on 45 of 85 labelled rows that it would act on" in said
-    assert "Labels before had shown that it is not kept." in said
+    assert "Earlier labels had shown that it is not kept." in said
     told(both, MORE_A, "A", 300)  # all of that time together is what the promise is about
     said = text_of(looked_at(both))
     assert "Kept Right on 345 of 385 labelled rows that it would act on" in said

@@ -62,7 +62,7 @@ def test_what_labels_have_shown_stays_until_all_of_them_say_otherwise(tmp_path):
         (found,) = checked(tmp_path / f"{right}", point("defect"), audits=counts)
         (check,) = found.checks
         assert check.verdict == verdict
-        assert (check.sentences[1] == "Labels before had shown that it is not kept.") == (
+        assert (check.sentences[1] == "Earlier labels had shown that it is not kept.") == (
             right == 86
         )
         assert check.more is None

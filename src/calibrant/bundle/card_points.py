@@ -25,7 +25,7 @@ def decides(bundle: Bundle) -> Iterator[str]:
     if bundle.calibration is None:
         yield "Probabilities are those of the classifier: there is no calibrator."
     elif bundle.calibration.method == "identity":
-        yield "Probabilities are those of the classifier: no calibrator was better on its rows."
+        yield "Probabilities are those of the classifier, without further calibration."
     else:
         yield f"Probabilities are calibrated with `{bundle.calibration.method}`."
     if not bundle.points:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-__all__ = ["code_of", "enclosed_by", "is_own"]
+__all__ = ["code_of", "is_own"]
 
 _SHIPPED = frozenset({"calibrant", "torch", "numpy", "transformers"}) | sys.stdlib_module_names
 _BOUND = (MethodType, staticmethod, classmethod)
@@ -58,7 +58,7 @@ def code_of(own: FunctionType | type) -> list[Any]:
         named = list(_members(one) if isinstance(one, type) else _globals(one))
         found += [(name, value) for name, value in named if isinstance(value, _PLAIN)]
         if isinstance(one, FunctionType):
-            found.append((one.__code__, one.__defaults__, one.__kwdefaults__, enclosed_by(one)))
+            found.append((one.__code__, one.__defaults__, one.__kwdefaults__, _enclosed_by(one)))
         values = [_unwrapped(value) for _, value in named]
         waiting += [
             each for value in values for each in value
@@ -67,16 +67,8 @@ def code_of(own: FunctionType | type) -> list[Any]:
     return found
 
 
-def enclosed_by(function: FunctionType) -> list[Any]:
-    """Return what a function has from the functions around it, but for the class of `super()`.
-
-    Examples
-    --------
-    >>> def scaled(by):
-    ...     return lambda loss: by * loss
-    >>> enclosed_by(scaled(3))
-    [3]
-    """
+def _enclosed_by(function: FunctionType) -> list[Any]:
+    """Return what a function has from those around it, but for the class of `super()`."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return [_content(cell) for name, cell in cells if name != "__class__"]
 

@@ -85,7 +85,13 @@ def _shown(names: Sequence[str]) -> str:
 
 
 def whole_labels(labels: Sequence[Any]) -> list[Any]:
-    """Return labels with whole numbers as such: a missing label made floats of all of them."""
+    """Return labels with whole numbers as such: a missing label made floats of all of them.
+
+    Examples
+    --------
+    >>> whole_labels([3.0, 2.5, "a"])
+    [3, 2.5, 'a']
+    """
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels]
 
 

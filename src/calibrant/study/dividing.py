@@ -51,9 +51,10 @@ def divide(
     columns : those that the model reads; equal texts and equal images stay together
     """
     shares = config.shares or (ALONE if golden is None else WITH_GOLDEN)
-    train, steer, held = _split(logs, shares, config, columns)
+    together = _together(logs, config, columns)
+    train, steer, held = _split(logs, shares, config, together)
     if golden is None:
-        held = _each_once(logs, held, config, columns)
+        held = _each_once(held, config, together)
         calibrate, test = (Part("logs", held[half]) for half in _halves(logs.take(held), config))
         held = np.empty(0, dtype=np.int64)
     else:
@@ -73,26 +74,23 @@ def divide(
 
 
 def _split(
-    logs: Source, shares: tuple[float, ...], config: StudyConfig, columns: list[str]
+    logs: Source, shares: tuple[float, ...], config: StudyConfig, together: Mapping[str, Any]
 ) -> tuple[IntArray, ...]:
     """Split the logs; what was learned by heart must not stand among the rows that judge."""
     try:
-        return split_rows(
-            _labels(logs, config), shares, seed=config.seed, **_together(logs, config, columns)
-        )
+        return split_rows(_labels(logs, config), shares, seed=config.seed, **together)
     except InputError as error:
         alike = config.kind != "table" and config.group is None
         why = f"equal {config.kind}s stay in one split, and " if alike else ""
         raise InputError(f"{logs.file}: {why}{error}") from None
 
 
-def _each_once(logs: Source, held: IntArray, config: StudyConfig, columns: list[str]) -> IntArray:
+def _each_once(held: IntArray, config: StudyConfig, together: Mapping[str, Any]) -> IntArray:
     """Keep one row of each text or image, at random, of the logs that take a golden set's place.
 
     Equal ones were dealt together, so they are no rows drawn one by one: a few frequent texts would
     count as hundreds, and a promise would be far less sure than it says.
     """
-    together = _together(logs, config, columns)
     if config.group is not None or "groups" not in together:
         return held
     mixed = np.random.default_rng(config.seed).permutation(held)

@@ -131,8 +131,7 @@ def test_a_change_of_an_own_network_makes_another_candidate(own, read, monkeypat
     from calibrant.models import registry
 
     def folders():
-        import losses_of_a_user  # noqa: F401
-
+        importlib.import_module("losses_of_a_user")
         changes = {"candidates": ("ce",), "model": "network_of_a_user", "model_options": {}}
         config = replace(read[0], **changes)
         return [one.folder for one in candidates_of(config, read[1].files, read[1].splits)]

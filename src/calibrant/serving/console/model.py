@@ -50,7 +50,7 @@ def _summary(served: Served) -> str:
     method = None if bundle.calibration is None else bundle.calibration.method
     how = "without a calibrator" if method is None else f"calibrated with {method_name(method)}"
     if method == "identity":
-        how = "without further calibration, for none was better"
+        how = "without further calibration"
     classes = counted(len(bundle.classes), "class")
     return f"It reads {_READS[served.reads]}{model}, {how}, and knows {classes}"
 

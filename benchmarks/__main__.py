@@ -40,6 +40,7 @@ BENCHMARKS = (
     "serving",
     "console",
     "start_up",
+    "small_reproductions",
     "deep_speed",
     "deep_images",
     "deep_texts",

@@ -1,0 +1,38 @@
+"""Reproductions at small size: each whole command on two cores in under ten minutes."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+
+from benchmarks.child import measured
+from benchmarks.harness import Size
+from benchmarks.outcome import Outcome, within
+
+__all__ = ["measure"]
+
+LIMIT = 600.0
+NAMES = (
+    "bigmart",
+    "return-reasons-binary",
+    "return-reasons-multi",
+    "it-tickets",
+    "womens-clothing",
+    "clinc150",
+    "adafocal-ablations",
+)
+SIZES = {"full": ("small", NAMES), "toy": ("toy", ("bigmart", "adafocal-ablations"))}
+
+
+def measure(size: Size) -> list[Outcome]:
+    """Time each command, two runs at a time; at toy size those of made-up rows."""
+    asked, names = SIZES[size]
+    found = []
+    for name in names:
+        with tempfile.TemporaryDirectory() as out:
+            command = [sys.executable, "-m", "calibrant", "reproduce", name, "--size", asked]
+            taken = measured([*command, "--jobs", "2", "--out", out])
+        goal = f"`calibrant reproduce {name} --size {asked}` under 10 minutes on two cores"
+        peak = {"peak_mib": round(taken.peak_bytes / 2**20)}
+        found.append(within(goal, taken.seconds, LIMIT, "s", peak))
+    return found

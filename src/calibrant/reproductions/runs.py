@@ -13,6 +13,7 @@ from calibrant.reproductions.parts import Parts
 from calibrant.reproductions.setting import setting_of
 from calibrant.reproductions.unfinished import unfinished
 from calibrant.study.processes import Progress, working_side_by_side
+from calibrant.study.training_warnings import training_warnings
 
 __all__ = ["Run", "run_all"]
 
@@ -78,12 +79,15 @@ def _run(
 
     setting = setting_of(experiment, run.method, given)
     with unfinished(run.path, setting) as folder:
-        fitted = fit(experiment, run.method, run.seed, parts, given=given, folder=folder, tell=tell)
+        with training_warnings() as told:
+            fitted = fit(
+                experiment, run.method, run.seed, parts, given=given, folder=folder, tell=tell
+            )
         figures = run_figures(
             (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
         )
         record = record_of(fitted, figures, experiment.size, extra_figures(fitted))
-        made = {"given": dict(given or {}), "setting": setting}
+        made = {"given": dict(given or {}), "setting": setting, "warnings": told}
         write_record(run.path, {**record, **made}, figures.losses)
 
 

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +22,7 @@ from calibrant.study.classifier import classifier_of
 from calibrant.study.config import StudyConfig
 from calibrant.study.processes import Progress
 from calibrant.study.rows import StudyRows
+from calibrant.study.training_warnings import training_warnings
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
@@ -91,8 +91,7 @@ def train_candidate(
     started = time.perf_counter()
     train, steer = rows["train"], rows["steer"]
     model = classifier_of(config, candidate, folder / _CHECKPOINTS, progress)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", UserWarning)
+    with training_warnings() as told:
         model.fit(
             train.inputs, rows.labels(train.codes), steer=(steer.inputs, rows.labels(steer.codes))
         )
@@ -115,7 +114,7 @@ def train_candidate(
         "weights": sum(part.numel() for part in model.model_.parameters()),
         "records": [record.to_dict() for record in model.records_],
         "gammas": history.to_dict() if history is not None and len(history) else None,
-        "warnings": sorted({str(one.message) for one in caught}),
+        "warnings": told,
         "scorer": Scorer.of(model, **_reads(config)).save(folder),
     }
     keep(folder, candidate, logits, facts)

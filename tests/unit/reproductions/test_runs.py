@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+import warnings
 from dataclasses import replace
 
 import pytest
@@ -14,6 +15,9 @@ import torch
 from calibrant.errors import InputError, TrainingError
 from calibrant.models.cores import use_threads
 from calibrant.reproductions import Asked, experiment_named, reproduce
+from calibrant.reproductions.fitting import fit
+from calibrant.reproductions.summary import summarise
+from calibrant.reproductions.summary_words import called
 from calibrant.training.hooks import Hook
 
 ONE = experiment_named("long-tail-mammography")
@@ -46,6 +50,23 @@ def test_two_at_a_time_have_the_figures_of_one_after_the_other(tmp_path):
     assert sum("is done" in each for each in told) == 2
     assert told[-1].endswith("is done (2 of 2)")
     assert multiprocessing.active_children() == []
+
+
+def test_what_training_warned_of_is_told_with_the_method_and_printed_nowhere(
+    tmp_path, monkeypatch, recwarn
+):
+    def warning(*args, **options):
+        for _ in range(2):
+            warnings.warn("weights move these probabilities", UserWarning, stacklevel=2)
+        return fit(*args, **options)
+
+    monkeypatch.setattr("calibrant.reproductions.fitting.fit", warning)
+    [path] = reproduce(ONE, tmp_path, Asked(**{**ASKED, "seeds": [0]}))
+    record = json.loads(path.read_text())
+    assert record["warnings"] == ["weights move these probabilities"]
+    assert not recwarn.list
+    notes = summarise(ONE.at("toy"), [record]).notes
+    assert notes[-1] == f"{called(record['label'])}: weights move these probabilities."
 
 
 def test_the_sentence_of_a_run_that_fails_is_raised(tmp_path):

@@ -30,16 +30,17 @@ PIXELS = 140  # for each inch
 FEW = ("ce", "fl3", "flsd53", "adafocal_paper", "mode-paper", "adafocal", "default")
 """Methods of charts in which all lines would be a knot."""
 MANY = 9
+_ALL = 4  # lines that can be told apart in a small panel
 
 _LETTERS = 100  # of a legend's line, with what stands before a label
 _SOFT = {"alpha": 0.18, "linewidth": 0}
 _LEAST = 1e-4  # a logarithmic axis has no 0
 _STEPS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100)
 _SMALL_STEPS = (0.3, 0.4, 0.6, 0.8, 1.5, 3, 4, 6, 8, 12, 15, 25, 30, 40, 60, 80)
-_WAYS = (
-    ("raw", "o", "#D55E00", "as trained"),
-    ("temperature", "D", "#0072B2", "with temperature"),
-    ("auto", "o", "#009E73", "with the automatic choice"),
+_WAYS = (  # the smaller drawn last: where two are the same, both are seen
+    ("raw", "o", 8.0, "#D55E00", "as trained"),
+    ("temperature", "D", 5.5, "#0072B2", "with temperature"),
+    ("auto", "o", 3.2, "#56D6A5", "with the automatic choice"),
 )
 
 
@@ -120,7 +121,7 @@ def percent_scale(ax: Axes) -> None:
     ax.set_xscale("log")
     low, high = ax.get_xlim()
     ticks = [step for step in _STEPS if low <= step <= high]
-    ticks += [step for step in _SMALL_STEPS if low <= step <= high] if len(ticks) < 3 else []
+    ticks += [step for step in _SMALL_STEPS if low <= step <= high] if len(ticks) < 4 else []
     ax.set_xticks(sorted(ticks))
     ax.xaxis.set_major_formatter("{x:g}")
     ax.minorticks_off()
@@ -144,7 +145,7 @@ def over_epochs(found: Found) -> Figure | None:
 
     size = (WIDTH, 5.2 + 0.1 * len(followed))  # room for the legend
     figure, axes = plt.subplots(2, 1, figsize=size, layout="constrained", sharex=True)
-    panels = (("error", "Error", ""), ("ece_em", "Calibration error (ECE)", "epoch"))
+    panels = (("error", "Error", ""), ("ece_em", "Calibration error (ECE_EM)", "epoch"))
     for ax, (key, title, x) in zip(axes, panels, strict=True):
         later, least = [], []
         for number, (name, runs) in enumerate(followed.items()):
@@ -238,8 +239,8 @@ def dumbbells(found: Found) -> Figure | None:
         means = [each.mean(way, metric) for way, *_ in _WAYS]
         values = [np.nan if mean is None else 100 * max(mean, _LEAST) for mean in means]
         ax.plot(values, [y] * len(values), color=GREY, linewidth=1.0, zorder=1)
-        for x, (way, marker, color, words) in zip(values, _WAYS, strict=True):
-            face, size = ("white" if way == "raw" else color), 4 if marker == "D" else 6.5
+        for x, (way, marker, size, color, words) in zip(values, _WAYS, strict=True):
+            face = "white" if way == "raw" else color
             style: dict[str, Any] = {"markerfacecolor": face, "markersize": size, "color": color}
             ax.plot(x, y, marker, label=words if y == 0 else None, zorder=2, **style)
     paper_marks(ax, methods, metric)
@@ -278,9 +279,9 @@ CHARTS = (
     ),
     Chart(
         "epochs", "Error and calibration error, epoch by epoch",
-        "On the test rows, before any calibrator; mean over seeds, with one standard deviation. "
-        "Nothing was chosen by these lines. Methods that only keep another epoch share a line; "
-        "where there are many, only the best known may be shown.",
+        "On the test rows, before any calibrator; mean over seeds, with one standard deviation "
+        "where there are several. Nothing was chosen by these lines. Methods that only keep "
+        "another epoch share a line; where there are many, only the best known may be shown.",
         over_epochs,
     ),
     Chart(
@@ -327,7 +328,8 @@ def bin_history(run: Run) -> BinHistory:
 def _histories(found: Found) -> dict[str, BinHistory]:
     """Return the bins of a few methods by their labels, all with the same number of bins."""
     chosen = [name for name in FEW if name in found.methods]
-    chosen = chosen if len(chosen) > 1 else list(found.methods)[:4]
+    if len(chosen) < 2 or len(found.methods) <= _ALL:
+        chosen = list(found.methods)[:_ALL]
     runs = {found.labels[name]: _first(found.methods[name], "bins") for name in chosen}
     known = {label: bin_history(run) for label, run in runs.items() if run is not None}
     sizes = [one.n_bins for one in known.values()]

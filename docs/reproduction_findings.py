@@ -18,6 +18,8 @@ _CLAIMS = (
     "gamma, and that its flatter scores make it easier to put a threshold. Held against these "
     "runs:\n\n"
 )
+_STILL = 5  # last updates over which a gamma at its limit does not move
+_TOO_SURE = 0.05  # confidence less accuracy that is worth a sentence
 _SETTINGS = (
     "One setting is changed at a time; all answers are about this network and these posts.\n\n"
 )
@@ -44,7 +46,7 @@ def findings(found: Found) -> str:
 
     parts = (found.experiment, found.summary, found.methods)
     text = "## What was found\n\n"
-    sentences = [*found.summary.sentences, *_epoch_line(found)]
+    sentences = [*found.summary.sentences, *_epoch_line(found), *_limit_lines(found)]
     settings, focal = setting_words(*parts), focal_words(*parts)
     if settings:
         text += f"{_SETTINGS}{_listed(settings)}\n"
@@ -89,6 +91,8 @@ def _recipe_line(found: Found) -> str:
 
 def _range_line(found: Found) -> str:
     """Say between which methods calibration errors lie, and who beats cross-entropy."""
+    from calibrant.reproductions.summary_words import figure_name
+
     summary, metric = found.summary, shown_error(found.summary)
     known = [(value, each) for each in summary.methods if (value := each.mean("raw", metric))]
     if len(known) < 2 or summary.baseline is None:
@@ -100,10 +104,11 @@ def _range_line(found: Found) -> str:
     ]
     names = ", ".join(better) or "no method"
     return (
-        f"ECE lies between {_percent(low)} ({best.label}) and {_percent(high)} ({worst.label}) as "
-        f"trained, and between {_percent(min(scaled))} and {_percent(max(scaled))} with "
-        f"temperature; {names} {'have' if len(better) > 1 else 'has'} a log loss clearly lower "
-        f"than that of {summary[summary.baseline].label} with temperature."
+        f"{figure_name(metric)} lies between {_percent(low)} ({best.label}) and {_percent(high)} "
+        f"({worst.label}) as trained, and between {_percent(min(scaled))} and "
+        f"{_percent(max(scaled))} with temperature; {names} "
+        f"{'have' if len(better) > 1 else 'has'} a log loss clearly lower than "
+        f"that of {summary[summary.baseline].label} with temperature."
     )
 
 
@@ -122,6 +127,31 @@ def _epoch_line(found: Found) -> list[str]:
         f"{_percent(kept)} at the epoch that is kept, {_percent(last)} after the last one (the "
         f"paper: {each.published['ece_em']:.2f} %)."
     ]
+
+
+def _limit_lines(found: Found) -> list[str]:
+    """Say where gammas ended at their limit while the rows of their bin were still too sure."""
+    told = []
+    for name, runs in found.methods.items():
+        run = next((each for each in runs if each.get("gammas") and each.get("bins")), None)
+        printed = found.summary[name].published.get("ece_em")  # else nobody asks why it differs
+        if run is None or len(run["gammas"]) < _STILL or printed is None:
+            continue
+        last, most = run["gammas"][-_STILL:], max(map(max, run["gammas"]))
+        limited = [b for b in range(len(last[0])) if all(each[b] == most for each in last)]
+        sure, right = (run["bins"][key][-1] for key in ("confidence", "accuracy"))
+        gaps = {b: sure[b] - right[b] for b in limited if sure[b] is not None}
+        if not gaps or max(gaps.values()) <= _TOO_SURE:
+            continue
+        worst = max(gaps, key=lambda b: gaps[b])
+        first = limited == [*range(len(limited))]
+        held = f"the {len(limited)} least sure of" if first else f"{len(limited)} of"
+        told.append(
+            f"{found.labels[name]}, seed {run['seed']}: in {held} {len(last[0])} bins gamma ended "
+            f"at its limit, {most:g}, and in bin {worst} the steer rows were still too sure by "
+            f"{100 * gaps[worst]:.0f} points: there the rule had no more to give."
+        )
+    return told
 
 
 def _percent(value: float | None) -> str:

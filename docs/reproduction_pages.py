@@ -6,15 +6,18 @@ No figure is written by hand: ours come from records, the papers' from the confi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from docs.reproduction_adafocal import adafocal_section
 from docs.reproduction_charts import CHARTS, Chart, draw_charts
 from docs.reproduction_curve_charts import CURVE_CHARTS
 from docs.reproduction_extra_charts import EXTRA_CHARTS
 from docs.reproduction_extra_tables import EXTRA_TABLES
 from docs.reproduction_findings import findings, headline, recipe_name
+from docs.reproduction_group_charts import GROUP_CHARTS
 from docs.reproduction_records import Found, read_results
 from docs.reproduction_tables import (
     NONE,
@@ -57,6 +60,8 @@ _READING = """## How to read the tables
 - **As trained**, **temperature**, **ETS**, **spline**, **automatic choice**: the network's own
   probabilities, three [calibrators](../calibrators.md), and the one that the package chooses by
   itself. All are fitted on calibration rows (*calib* in sentences), which no training has seen.
+  Where the automatic choice takes temperature or ETS, it fits them with one row's worth of doubt:
+  its figures are not quite those of the columns of that name.
 - **Error**: the share of wrong predictions.
 - **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
   temperature on the steer rows, then the automatic choice. The test rows have no say in it. Steer
@@ -109,7 +114,8 @@ def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) 
         old.unlink()
     pages = {"index": index_page(known, found)}
     for name, one in found.items():
-        charts = draw_charts((*CHARTS, *CURVE_CHARTS, *EXTRA_CHARTS), one, folder / "images")
+        drawn = (*CHARTS, *GROUP_CHARTS, *CURVE_CHARTS, *EXTRA_CHARTS)
+        charts = draw_charts(drawn, one, folder / "images")
         pages[name] = experiment_page(one, charts)
     for name, text in pages.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
@@ -119,8 +125,8 @@ def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) 
 def index_page(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
     """Return the overview of all experiments, those without results too."""
     return "".join(
-        [_INTRO, _overview(experiments, found), _recipes(found), _READING, _REPEAT, _SPLITS,
-         _face_value(found), _without(experiments, found)]
+        [_INTRO, _overview(experiments, found), _recipes(found), adafocal_section(found), _READING,
+         _REPEAT, _SPLITS, _face_value(found), _without(experiments, found)]
     )  # fmt: skip
 
 
@@ -167,10 +173,22 @@ def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> 
         "They are those of one recipe, chosen without the test rows.\n\n"
         f"{dense(table(('experiment', 'runs', 'goals', 'in one sentence'), rows))}\n"
         "A dash: no paper printed such an ECE for these rows, so there is none to reach. *Open* "
-        "means too few seeds or too small a size to tell. Where cross-entropy has another "
-        "epoch or other options than the recipe, the page of the experiment says what is left "
-        "when they are the same.\n\n"
+        "and *so far* mean too few seeds or too small a size to tell. Where cross-entropy has "
+        "another epoch or other options than the recipe, the page of the experiment says what is "
+        f"left when they are the same. {_log_losses(found)}\n\n"
     )
+
+
+def _log_losses(found: Mapping[str, Found]) -> str:
+    """Count how often the recipe's log loss is lower than that of cross-entropy."""
+    from calibrant.reports.words import counted
+
+    told = [_nll_words(one).strip("*") for one in found.values()]
+    known = [words for words in told if words != "unknown"]
+    counts = [f"{words} in {n}" for words, n in Counter(known).most_common()]
+    if not known:
+        return ""
+    return f"Of {counted(len(known), 'log loss')}, with few seeds or many: {', '.join(counts)}."
 
 
 def _smaller(found: Found) -> str:
@@ -218,7 +236,9 @@ def _verdict(found: Found) -> str:
     told = [] if any(goal.name == "ece_em" for goal in found.summary.goals) else [f"ECE {NONE}"]
     for goal in found.summary.goals:
         state = "**missed**" if goal.state == "missed" else goal.state
-        told.append(f"{names[goal.name]} {_nll_words(found) if goal.name == 'nll' else state}")
+        if goal.name == "nll":
+            state = _nll_words(found) + (" so far" if goal.state == "open" else "")
+        told.append(f"{names[goal.name]} {state}")
     return "<br>".join(told).replace(" ", "\N{NO-BREAK SPACE}")
 
 
@@ -227,7 +247,7 @@ def _nll_words(found: Found) -> str:
     loss = None if recipe is None else found.summary[recipe.method].nll
     if loss is None:
         return "unknown"
-    words = "the same" if loss.same else loss.verdict.removesuffix(" by 2 SE")
+    words = "the same" if loss.same else loss.word
     return f"**{words}**" if words == "worse" else words
 
 

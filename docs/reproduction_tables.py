@@ -87,7 +87,25 @@ def beside_the_paper(found: Found) -> str:
         f"## Beside the paper\n\n{ERRORS[metric]}, as trained → with temperature, and error; all "
         "in %, ours are means over seeds. Interval and chance alone are those of ours with "
         f"temperature.{last if 'last epoch' in columns else ''}{_bold(found)}\n\n"
-        f"{dense(table(columns, rows))}\n"
+        f"{dense(table(columns, rows))}\n{_equal_width(found) if metric == 'ece_em' else ''}"
+    )
+
+
+def _equal_width(found: Found) -> str:
+    """Return the other calibration error beside what was printed of it, where it was."""
+    rows = [
+        (named(found, each), _arrow([_printed(each, "ece_ew", way) or NONE for way in BOTH]),
+         _arrow([percent(each.mean(way, "ece_ew")) for way in BOTH]),
+         *(interval(each.figure(way, "ece_ew")) for way in BOTH))
+        for each in found.summary.methods
+        if any(_printed(each, "ece_ew", way) for way in BOTH)
+    ]  # fmt: skip
+    if not rows:
+        return ""
+    head = ("method", "printed", "ours", "interval as trained", "interval with temperature")
+    return (
+        f"{ERRORS['ece_ew']}, as trained → with temperature, of the methods of which it was "
+        f"printed:\n\n{dense(table(head, rows))}\n"
     )
 
 
@@ -144,7 +162,7 @@ def log_losses(found: Found) -> str:
     plain = summary[summary.baseline].label
     rows = [
         (named(found, each), *(_figure(each, way, "nll") for way in ("raw", "temperature", "auto")),
-         _difference(each.nll_scaled), _difference(each.nll))
+         difference(each.nll_scaled), difference(each.nll))
         for each in summary.methods
     ]  # fmt: skip
     less = f"less {plain} with temperature"
@@ -235,14 +253,15 @@ def _figure(method: MethodSummary, way: str, name: str) -> str:
     return percent(value) if name not in _NATS else NONE if value is None else f"{value:.4f}"
 
 
-def _difference(found: PairedLoss | None) -> str:
+def difference(found: PairedLoss | None) -> str:
+    """Write how much lower or higher a log loss is, with its standard error and a verdict."""
     if found is None:
         return NONE
     if found.same:
         return "the same"
     gap = f"{found.difference:+.4f} ± {found.error:.4f}".replace("-0.0000", "0.0000")
     gap = gap.replace("-", "−")
-    return f"{gap.replace(' ', _TIED)}, {found.verdict.removesuffix(' by 2 SE')}"
+    return f"{gap.replace(' ', _TIED)}, {found.word}"
 
 
 def _arrow(pair: Sequence[str]) -> str:

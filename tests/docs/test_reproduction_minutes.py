@@ -8,18 +8,14 @@ import pytest
 from calibrant.reproductions.experiment import experiments
 
 RESULTS = Path(__file__).parents[2] / "docs/reproductions/results"
-TIMED = {
-    each.name: minutes
-    for each in experiments().values()
-    for hardware, minutes in each.minutes.items()
-    if "side by side" in hardware
-}
+RUN = [name for name in experiments() if (RESULTS / name).is_dir()]
 
 
-@pytest.mark.parametrize("name", TIMED)
-def test_minutes_side_by_side_are_those_of_the_records(name):
+@pytest.mark.parametrize("name", RUN)
+def test_minutes_are_those_of_the_records(name):
     runs = [json.loads(path.read_text()) for path in (RESULTS / name).glob("[!.]*-*.json")]
     seconds = [run["seconds"] for run in runs if run["size"] == "full"]
-    if not seconds:
-        pytest.skip("no records on this copy")
-    assert TIMED[name] == pytest.approx(sum(seconds) / len(seconds) / 60, abs=0.051)
+    found = sum(seconds) / len(seconds) / 60
+    told = experiments()[name].minutes.values()
+    # Some configs also tell how long a run takes that has the hardware to itself.
+    assert any(each == pytest.approx(found, abs=0.051) for each in told), found

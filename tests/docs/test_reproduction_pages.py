@@ -8,6 +8,7 @@ from docs.reproduction_charts import CHARTS, _save, _unlike, bin_history, draw_c
 from docs.reproduction_curve_charts import CURVE_CHARTS
 from docs.reproduction_extra_charts import EXTRA_CHARTS
 from docs.reproduction_extra_tables import EXTRA_TABLES
+from docs.reproduction_group_charts import GROUP_CHARTS
 from docs.reproduction_nav import _with_pages
 from docs.reproduction_pages import experiment_page, index_page, write_pages
 from docs.reproduction_records import read_one
@@ -300,8 +301,8 @@ def test_focal_losses_are_held_against_the_papers_claims(tmp_path):
     found = one_of(tmp_path, *runs)
     page = experiment_page(found)
     assert "The paper claims that focal loss calibrates better" in page
-    assert "\n**As trained ECE is 10.0\N{NO-BREAK SPACE}% with CE" in page
-    assert "As trained ECE is" in index_page([], {found.name: found})
+    assert "\n**As trained ECE_EW is 10.0\N{NO-BREAK SPACE}% with CE" in page
+    assert "As trained ECE_EW is" in index_page([], {found.name: found})
 
 
 def test_the_kept_epoch_is_told_where_it_moves_the_papers_figure(tmp_path):
@@ -312,6 +313,59 @@ def test_the_kept_epoch_is_told_where_it_moves_the_papers_figure(tmp_path):
         "Most of all that of AdaFocal: 9.00 % at the epoch that is kept, 3.00 % after the last one "
         "(the paper: 2.62 %)."
     ) in page
+
+
+def test_equally_wide_bins_stand_beside_what_was_printed_of_them(results):
+    page = experiment_page(read_one(results, experiments()["newsgroups-cnn"]))
+    page = page.replace("\N{NO-BREAK SPACE}", " ").replace("\N{WORD JOINER}", "")
+    assert "| **CE** | 17.92 → 2.39 | 18.34 → 2.22 | 9.17–36.68 | 1.11–4.44 |\n" in page
+    assert "Mukhoti et al. (2020)" in page
+    assert page.count("| AdaFocal | 2.62 → 2.46 |") == 1  # nobody printed its other error
+
+
+def test_gammas_at_their_limit_are_told_where_rows_are_still_too_sure(tmp_path):
+    gammas = [[20.0] * 2 + [1.0] * 13] * 6
+    run = record("newsgroups-cnn", "adafocal_paper", raw=0.12, gammas=gammas)
+    told = "in the 2 least sure of 15 bins gamma ended at its limit, 20, and in bin "
+    assert told in experiment_page(one_of(tmp_path, run))
+    calm = {**run, "gammas": [[20.0 - 5 + i] * 15 for i in range(6)]}  # still on its way
+    assert "at its limit" not in experiment_page(one_of(tmp_path, calm))
+    right = record("newsgroups-cnn", "adafocal_paper", raw=0.01, gammas=gammas)
+    assert "at its limit" not in experiment_page(one_of(tmp_path, right))
+
+
+def test_methods_that_a_paper_shows_together_have_charts_of_their_own(tmp_path):
+    name = "cifar10-resnet50"
+    groups = ("ce", "fl3", "fl4", "fl5"), ("ce", "adafocal_paper", "calfocal10", "calfocal100")
+    runs = [record(name, method) for method in dict.fromkeys((*groups[0], *groups[1]))]
+    found = one_of(tmp_path / "runs", *runs)
+    drawn = [chart.name for chart, _ in draw_charts(GROUP_CHARTS, found, tmp_path / "images")]
+    assert drawn == [f"{of}-{what}" for of in ("focal", "calfocal")
+                     for what in ("epochs", "bins", "match")]  # fmt: skip
+    few = one_of(tmp_path / "few", *(run for run in runs if run["method"] in groups[0]))
+    drawn = [chart.name for chart, _ in draw_charts(GROUP_CHARTS, few, tmp_path / "images")]
+    assert drawn == ["focal-match"]  # the charts of all methods show the rest
+
+
+def test_a_goal_of_few_seeds_is_open_in_the_overview(tmp_path):
+    runs = [record("newsgroups-cnn", method) for method in ("ce", "ls")]
+    page = index_page([], {"newsgroups-cnn": one_of(tmp_path, *runs)})
+    goals = page.replace("\N{NO-BREAK SPACE}", " ")
+    assert "<br>error open<br>log loss the same so far |" in goals
+    assert "Of 1 log loss, with few seeds or many: the same in 1." in goals
+
+
+def test_adafocal_stands_beside_cross_entropy_wherever_both_were_run(results):
+    found = {"newsgroups-cnn": read_one(results, experiments()["newsgroups-cnn"])}
+    page = index_page([], found).replace("\N{NO-BREAK SPACE}", " ")
+    assert "of 1 log losses AdaFocal's is level in 1, by two standard errors" in page
+    cells = "AdaFocal | 18.34 → 2.66 | 2.22 → 2.22 | 26.67 → 27.12 | the same |"
+    assert f"| [20 Newsgroups, global-pooling CNN](newsgroups-cnn.md) | {cells}" in page
+
+
+def test_without_adafocal_there_is_no_section_about_it(tmp_path):
+    found = one_of(tmp_path, record("newsgroups-cnn", "ce"), record("newsgroups-cnn", "ls"))
+    assert "Does AdaFocal pay" not in index_page([], {"newsgroups-cnn": found})
 
 
 def test_seconds_of_runs_side_by_side_are_told(results):

@@ -39,6 +39,9 @@ __all__ = [
 Panels = NDArray[Any]
 """A table of matplotlib axes."""
 
+_MANY = 150
+"""Epochs beyond which lines are drawn thinner."""
+
 
 def filled_bins(figures: FloatArray) -> list[int]:
     """Return the bins that hold rows in at least half of the epochs: their figures are not NaN.
@@ -129,7 +132,8 @@ def line(ax: Axes, x: NDArray[Any], y: NDArray[Any], **style: Any) -> None:
     """Draw a figure over epochs; points beside a gap get a dot, as no line would show them."""
     if "marker" not in style and (len(x) < 5 or not np.isfinite(y).all()):
         style |= {"marker": "o", "markersize": 2.5}
-    ax.plot(x, y, **{"linewidth": 1.5, **style})
+    width = 1.5 if len(x) <= _MANY else 0.9  # hundreds of peaks would run together
+    ax.plot(x, y, **{"linewidth": width, **style})
 
 
 def name_axes(ax: Axes, *, x: str, y: str, title: str = "") -> None:

@@ -44,6 +44,7 @@ _METHODS = {
     "svs": "structured vector scaling",
     "sms": "structured matrix scaling",
     "isotonic": "isotonic regression",
+    "isotonic_strict": "strict isotonic regression",
     "vector": "vector scaling",
     "matrix": "matrix scaling",
     "dirichlet": "Dirichlet calibration",

@@ -173,7 +173,22 @@ def _answer(name: str, values: Sequence[Value], runs: Runs) -> str:
         f"{one.text} is {'worse' if worse else 'better'}" for one, worse in _changed(values, runs)
     ]
     words = joined(told) if told else "no value is told apart from the usual one"
-    return f"{title}: {words}. ECE_EM by value: {_by_value(values, runs)}."
+    limits = _reached(values, runs) if name == "gamma_max" else ""
+    return f"{title}: {words}. ECE_EM by value: {_by_value(values, runs)}.{limits}"
+
+
+def _reached(values: Sequence[Value], runs: Runs) -> str:
+    """Say at which limits some gamma ended up: only there they did something."""
+    reached = [
+        one.text
+        for one in values
+        if any(
+            max(map(max, run["gammas"])) >= float(one.text)
+            for run in runs[one.method.name]
+            if run.get("gammas")
+        )
+    ]
+    return f" Some gamma came to its limit at {joined(reached)}." if reached else ""
 
 
 def _by_value(values: Sequence[Value], runs: Runs) -> str:
@@ -199,7 +214,7 @@ def _after(found: Mapping[str, Sequence[Value]], summary: Summary) -> Iterator[s
         f"After the automatic choice of a calibrator all settings have ECE_EM "
         f"{100 * min(means):.1f} to {100 * max(means):.1f} %{beside}; {words}."
     )
-    verdicts = [each.nll.verdict.removesuffix(" by 2 SE") for each in every.values() if each.nll]
+    verdicts = [each.nll.word for each in every.values() if each.nll]
     counts = [f"{verdicts.count(one)} {one}" for one in ("better", "level", "worse")]
     if verdicts:
         yield (

@@ -27,7 +27,7 @@ class _Held:
 
 
 def agreement_sentence(methods: Sequence[MethodSummary]) -> str | None:
-    """Say how many of the paper's figures lie within our intervals, and which do not.
+    """Say how many printed figures lie within our intervals, and which do not.
 
     An interval is that of one run: chance in the test rows, not in seeds. Where the paper had other
     test rows, or rows that were cut otherwise, its own chance comes on top. So this tells whether
@@ -43,7 +43,7 @@ def agreement_sentence(methods: Sequence[MethodSummary]) -> str | None:
     outside = [each for each in held if not each.within]
     kinds = joined(list(dict.fromkeys(each.figure for each in held)))
     of = called(methods[0].label) if len(methods) == 1 else "these methods"
-    told = f"Of the {counted(len(held), 'figure')} that the paper printed of {of} ({kinds}), "
+    told = f"Of the {counted(len(held), 'figure')} that were printed of {of} ({kinds}), "
     if not outside:
         return f"{told}{'all lie' if len(held) > 1 else 'it lies'} within the intervals of ours."
     near = len(held) - len(outside)
@@ -65,7 +65,7 @@ def _held(method: MethodSummary) -> Iterator[_Held]:
 def _far(outside: Sequence[_Held]) -> str:
     ranked = sorted(outside, key=lambda each: -abs(each.ours - each.paper))
     shown = [
-        f"{each.label}, {each.figure}: {points(each.ours)} %, the paper's {points(each.paper)} %"
+        f"{each.label}, {each.figure}: {points(each.ours)} %, printed {points(each.paper)} %"
         for each in ranked[:_MOST]
     ]
     return f"{'furthest off' if len(outside) > _MOST else 'outside'}: {'; '.join(shown)}"

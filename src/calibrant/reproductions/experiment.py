@@ -215,7 +215,7 @@ def _without(method: Method, options: Mapping[str, Any]) -> Method:
 def _one(known: Mapping[str, Any], name: str, what: str, where: str) -> Any:
     if name in known:
         return known[name]
-    near = difflib.get_close_matches(name, known, n=1)
+    near = difflib.get_close_matches(name.lower(), known, n=1)
     hint = f"did you mean {near[0]!r}? " if near else ""
     raise InputError(f"there is no {what} {name!r}: {hint}{where}: {_listed(list(known))}.")
 

@@ -84,9 +84,9 @@ def focal_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
     if better:
         tail = f"{joined(better)} {'has' if len(better) == 1 else 'have'}"
     return (
-        f"As trained ECE is {ends[0][0]} % with {plain} and {ends[0][1]} % with {best.label}, the "
-        f"best focal loss; after temperature scaling {ends[1][0]} % and {ends[1][1]} %, and {tail} "
-        f"a log loss clearly lower than {plain}'s."
+        f"As trained {figure_name(found.metric)} is {ends[0][0]} % with {plain} and {ends[0][1]} % "
+        f"with {best.label}, the best focal loss; after temperature scaling {ends[1][0]} % and "
+        f"{ends[1][1]} %, and {tail} a log loss clearly lower than {plain}'s."
     )
 
 
@@ -257,8 +257,9 @@ def _thresholds(found: _Found) -> Iterator[str]:
     recalls = {name: _recall(own) for name, own in sets.items()}
     spiky = recalls[plain.name] >= min(recalls[each.name] for each in focal)
     yield (
-        f"At a threshold put by hand {plain.label} finds {_percent(recalls[plain.name])} of what "
-        f"it looks for, the focal losses {_range(focal, lambda each: recalls[each.name])}"
+        f"At the thresholds put by hand on these sets {plain.label} finds "
+        f"{_percent(recalls[plain.name])} of what it looks for on average, the focal losses "
+        f"{_range(focal, lambda each: recalls[each.name])}"
         f"{': spiky scores are no obstacle, for only the order of rows counts' if spiky else ''}."
     )
 
@@ -294,7 +295,7 @@ def _both(found: _Found) -> tuple[MethodSummary, list[MethodSummary]]:
 
 def _verdict(method: MethodSummary) -> str:
     loss = method.nll_scaled
-    return "unknown" if loss is None else loss.verdict.removesuffix(" by 2 SE")
+    return "unknown" if loss is None else loss.word
 
 
 def _paper(method: MethodSummary, metric: str) -> str:

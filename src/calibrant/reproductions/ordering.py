@@ -100,6 +100,9 @@ class Ordering:
 
     def __str__(self) -> str:
         title = figure_words(self.figure, self.way)
+        if len(self.pairs) == 1:
+            told = _of_one(self.pairs[0], self.rows)
+            return f"{title}: {told}{_ends(self.way, claim=self.claim)}."
         total = counted(len(self.pairs), "pair")
         if not self.outside:
             return f"{title}: of {total} of methods the paper tells none apart beyond noise."
@@ -112,6 +115,21 @@ class Ordering:
             f"{same or 'none'} in the same order, {unlike}, {unclear}"
             f"{_ends(self.way, claim=self.claim)}."
         )
+
+
+def _of_one(pair: Pair, rows: int) -> str:
+    """Say of the only two methods which has the smaller figure, in the paper and here."""
+    if not pair.outside:
+        return f"the paper does not tell {pair.first} and {pair.second} apart beyond noise"
+    here = {
+        "same order": "and here too",
+        "opposite order": f"but here {pair.second} has less",
+        "not told apart": "but here the two are not told apart",
+    }
+    return (
+        f"{pair.first} has less than {pair.second} in the paper, beyond noise "
+        f"({_noise_words([pair])} at {rows:,} rows), {here[pair.outcome]}"
+    )
 
 
 def order_sentences(orderings: Sequence[Ordering]) -> list[str]:

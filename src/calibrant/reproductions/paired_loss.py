@@ -45,6 +45,11 @@ class PairedLoss:
             return "level"
         return f"{'better' if self.difference < 0 else 'worse'} by {SURE:g} SE"
 
+    @property
+    def word(self) -> str:
+        """Return the verdict in a word: "better", "level" or "worse"."""
+        return self.verdict.partition(" ")[0]
+
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         found = asdict(self)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from calibrant.reports.study_words import joined
 from calibrant.reports.words import counted, sentence
 from calibrant.reproductions.agreement import agreement_sentence
 from calibrant.reproductions.experiment import Experiment, Method
@@ -24,10 +25,11 @@ from calibrant.reproductions.paired_loss import PairedLoss, paired_loss
 from calibrant.reproductions.run_checks import checked_losses, checked_records
 from calibrant.reproductions.seed_figures import MethodSummary, method_of, paper_error
 from calibrant.reproductions.setting import own_options
+from calibrant.reproductions.summary_words import called
 
 __all__ = ["Summary", "baseline_of", "summarise"]
 
-_MOST = 6  # missing runs that a sentence names
+_MOST = 6  # methods with missing runs that a sentence names
 
 Losses = Mapping[tuple[str, int], Mapping[str, Any]]
 
@@ -53,6 +55,7 @@ class Summary:
     dates : first and last day of the runs
     notes : how the rows differ from the paper's, and what else a reader must know
     fair : the recipe beside cross-entropy with the recipe's options, as a sentence
+    labels : what tables call each method of the experiment, run or not
     """
 
     name: str
@@ -72,6 +75,7 @@ class Summary:
     dates: tuple[str, str] | None = None
     notes: tuple[str, ...] = ()
     fair: str | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     def __getitem__(self, name: str) -> MethodSummary:
         return next(each for each in self.methods if each.name == name)
@@ -174,6 +178,7 @@ def summarise(
         dates=_dates(runs),
         notes=_notes(experiment, runs),
         fair=like_for_like(experiment, recipe, methods, baseline, rows),
+        labels={each.name: each.label for each in experiment.methods},
     )
 
 
@@ -242,6 +247,8 @@ def _dates(runs: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
 def _notes(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     made = "These rows are made up, to try the code out." if experiment.reading.get("made") else ""
     told = [made, experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
+    warned = ((each["label"], message) for each in runs for message in each.get("warnings") or ())
+    told += [f"{called(label)}: {message}" for label, message in dict.fromkeys(warned)]
     return tuple(dict.fromkeys(sentence(each) for each in told if each))
 
 
@@ -257,14 +264,19 @@ def _unlike_seeds(methods: Sequence[MethodSummary]) -> list[str]:
 def _missing_words(summary: Summary) -> list[str]:
     if not summary.missing:
         return []
-    there = sum(len(each.seeds) for each in summary.methods)
-    named = [f"{method} with seed {seed}" for method, seed in summary.missing[:_MOST]]
-    if len(summary.missing) > _MOST:
-        named.append(f"{len(summary.missing) - _MOST} more")
-    return [
-        f"{counted(there, 'run')} {'is' if there == 1 else 'are'} here; missing: "
-        f"{', '.join(named)}."
-    ]
+    there = {each.name: len(each.seeds) for each in summary.methods}
+    seeds: dict[str, list[str]] = {}
+    for name, seed in summary.missing:
+        seeds.setdefault(name, []).append(str(seed))
+    named = []
+    for name, own in seeds.items():
+        some = f" with seed{'' if len(own) == 1 else 's'} {joined(own)}" if name in there else ""
+        named.append(f"{called(summary.labels.get(name, name))}{some}")
+    if len(named) > _MOST:
+        named = [*named[:_MOST], counted(len(named) - _MOST, "more method")]
+    n = sum(there.values())
+    are = "is" if n == 1 else "are"
+    return [f"{counted(n, 'run')} {are} here; missing: {'; '.join(named)}."]
 
 
 def _hardware_words(summary: Summary) -> list[str]:

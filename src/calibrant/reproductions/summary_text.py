@@ -225,4 +225,4 @@ def _minutes(experiment: Experiment) -> str:
     if not experiment.run:
         return "not run"
     told = [f"{minutes:g} ({hardware})" for hardware, minutes in experiment.minutes.items()]
-    return ", ".join(told) or "not measured"
+    return ", ".join(told) or "not run yet"

@@ -125,3 +125,26 @@ def test_without_a_series_there_is_nothing_to_tell():
     summary = summarise(experiment, runs)
     assert setting_headline(experiment, summary, {"ce": runs}) == ""
     assert setting_words(experiment, summary, {"ce": runs}) == ()
+
+
+def test_limits_that_gammas_came_to_are_told():
+    losses = {
+        "ce": "ce",
+        "default": "adafocal",
+        "50": "adafocal:gamma_max=50",
+        "70": "adafocal:gamma_max=70",
+    }
+    methods = tuple(Method(name, name, {"loss": loss}) for name, loss in losses.items())
+    largest = {"default": 20.0, "50": 50.0, "70": 61.0}
+    runs = {}
+    for name in losses:
+        runs[name] = [copy.deepcopy(made_record(name, seed)) for seed in range(3)]
+        for seed, run in enumerate(runs[name]):
+            later = 0.1 + 0.01 * len(name) + 0.001 * seed
+            run["test_history"] = [{"ece_em": later}] * 4
+        runs[name][0]["gammas"] = [[1.0, 1.0], [largest.get(name, 1.0), 2.0]]
+    experiment = made_experiment(methods=methods, published={})
+    summary = summarise(experiment, [run for each in runs.values() for run in each])
+    _, answer, *_ = setting_words(experiment, summary, runs)
+    assert answer.startswith("Largest gamma (usual: 20): ")
+    assert answer.endswith(" Some gamma came to its limit at 20 and 50.")

@@ -13,7 +13,7 @@ def sentence(ce, focal):
 def test_all_within():
     found = sentence({"ece_em": 8.5, "ece_em_scaled": 3.5}, {"ece_em": 4.5, "error": 20.5})
     assert found == (
-        "Of the 4 figures that the paper printed of these methods (ECE_EM before calibrating, "
+        "Of the 4 figures that were printed of these methods (ECE_EM before calibrating, "
         "ECE_EM after temperature scaling and error), all lie within the intervals of ours."
     )
 
@@ -21,7 +21,7 @@ def test_all_within():
 def test_those_outside_are_named_with_both_figures():
     found = sentence({"ece_em": 12.0}, {"ece_em": 4.5})
     assert "1 lies within the intervals of ours; outside: CE, ECE_EM before calibrating" in found
-    assert found.endswith("8.00 %, the paper's 12.00 %.")
+    assert found.endswith("8.00 %, printed 12.00 %.")
 
 
 def test_of_many_the_furthest_come_first():
@@ -38,7 +38,7 @@ def test_nothing_printed_says_nothing():
 
 def test_only_runs_on_the_papers_schedule_are_held_against_its_figures():
     def told(**other):
-        return any("that the paper printed of" in each for each in made_summary(**other).sentences)
+        return any("that were printed of" in each for each in made_summary(**other).sentences)
 
     assert told()
     assert not told(faithful=False)
@@ -48,4 +48,4 @@ def test_one_method_alone_is_no_comparison():
     runs = [each for each in made_runs() if each["method"] == "ce"]
     found = made_summary(runs).sentences
     assert found[0].startswith("CE is the only method here; on the steer rows its log loss after")
-    assert any("that the paper printed of CE (" in each for each in found)
+    assert any("that were printed of CE (" in each for each in found)

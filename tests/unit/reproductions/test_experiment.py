@@ -60,6 +60,8 @@ def test_a_size_replaces_what_it_names_and_leaves_the_rest():
 def test_what_is_not_there_is_answered_with_the_nearest_name():
     with pytest.raises(InputError, match="did you mean 'newsgroups-cnn'"):
         experiment_named("newsgroup-cnn")
+    with pytest.raises(InputError, match="did you mean 'bigmart'"):
+        experiment_named("BIGMART")
     with pytest.raises(InputError, match="there is no method 'cee': did you mean 'ce'"):
         experiment_named("newsgroups-cnn").chosen(["cee"])
     with pytest.raises(InputError, match="size must be 'full', 'small' or 'toy', got 'big'"):

@@ -78,7 +78,7 @@ def losses_of(better=()):
 def test_a_lead_that_calibration_takes_away():
     headline, words = told_of(runs_of(), losses_of())
     assert headline == (
-        "As trained ECE is 14.0 % with CE and 4.0 % with FL1, the best focal loss; after "
+        "As trained ECE_EW is 14.0 % with CE and 4.0 % with FL1, the best focal loss; after "
         "temperature scaling 2.0 % and 2.1 %, and no focal loss has a log loss clearly lower "
         "than CE's."
     )
@@ -157,8 +157,9 @@ def test_thresholds_are_counted_over_runs_and_sets():
         "give one."
     )
     assert recall == (
-        "At a threshold put by hand CE finds 40.0 % of what it looks for, the focal losses 40.0 %: "
-        "spiky scores are no obstacle, for only the order of rows counts."
+        "At the thresholds put by hand on these sets CE finds 40.0 % of what it looks for on "
+        "average, the focal losses 40.0 %: spiky scores are no obstacle, for only the order of "
+        "rows counts."
     )
 
 

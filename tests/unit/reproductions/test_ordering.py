@@ -26,7 +26,7 @@ def test_order_by_hand():
     assert pair.outcome == "same order"
     assert after.way == "temperature"
     assert not after.pairs[0].outside  # half a point
-    assert "of 1 pair of methods the paper tells none apart beyond noise" in str(after)
+    assert "the paper does not tell FL-3 and CE apart beyond noise" in str(after)
 
 
 def with_raw(plain, focal):
@@ -108,9 +108,23 @@ def test_order_of_equally_wide_bins_where_the_paper_has_those():
     (found,) = made_summary(published=published).orderings
     assert (found.figure, found.way) == ("ece_ew", "raw")
     assert str(found) == (
-        "ECE_EW before calibrating: the paper tells 1 of 1 pair of methods apart beyond noise "
-        "(1.00 points at 400 rows); of these ours have 1 in the same order, none in the opposite "
-        "order, none not told apart."
+        "ECE_EW before calibrating: FL-3 has less than CE in the paper, beyond noise (1.00 points "
+        "at 400 rows), and here too."
+    )
+
+
+def test_of_two_methods_alone_a_sentence_names_both():
+    def told(ce, focal, paper=6.0):
+        runs = [made_record("ce", s, ece=ce + 0.001 * s) for s in range(3)]
+        runs += [made_record("focal", s, ece=focal + 0.001 * s) for s in range(3)]
+        published = {"ce": {"ece_em": 9.0}, "focal": {"ece_em": paper}}
+        return str(made_summary(runs, published=published).orderings[0])
+
+    assert told(0.09, 0.02).endswith(" rows), and here too.")
+    assert told(0.02, 0.09).endswith(" rows), but here CE has less.")
+    assert told(0.02, 0.021).endswith(" rows), but here the two are not told apart.")
+    assert told(0.09, 0.02, paper=8.99) == (
+        "ECE_EM before calibrating: the paper does not tell FL-3 and CE apart beyond noise."
     )
 
 

@@ -118,3 +118,11 @@ def test_rows_under_several_seeds_are_not_more_rows():
         gaps = np.concatenate([ours[seed] - theirs[seed] for seed in ours])
         wrong += abs(gaps.mean()) > 2 * gaps.std(ddof=1) / math.sqrt(len(gaps))
     assert wrong / 500 > 0.15
+
+
+@pytest.mark.parametrize(("gap", "word"), [(-0.1, "better"), (0.0, "level"), (0.1, "worse")])
+def test_the_verdict_in_a_word(gap, word):
+    noise = np.random.default_rng(0).normal(0, 0.01, 400)
+    found = paired_loss({0: 1.0 + gap + noise - noise.mean()}, {0: np.ones(400)})
+    assert found.word == word
+    assert found.verdict.startswith(word)

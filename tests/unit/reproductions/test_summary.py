@@ -157,13 +157,15 @@ def test_losses_of_other_rows_are_refused():
 def test_missing_runs_are_named():
     found = made_summary(made_runs()[:-1])
     assert found.missing == (("focal", 2),)
-    assert "5 runs are here; missing: focal with seed 2." in found.sentences
+    assert "5 runs are here; missing: FL-3 with seed 2." in found.sentences
     assert any("the same seeds" in each for each in found.sentences)
-    assert "1 run is here; missing: ce with seed 1, ce with seed 2, focal with seed 0" in " ".join(
-        made_summary(made_runs()[:1]).sentences
-    )
-    many = made_summary(made_runs()[:1], seeds=tuple(range(9))).sentences
-    assert any(each.endswith(", 11 more.") for each in many)
+    # A method without any run needs no seeds.
+    few = made_summary(made_runs()[:1]).sentences
+    assert "1 run is here; missing: CE with seeds 1 and 2; FL-3." in few
+    more = tuple(Method(f"m{i}", f"M{i}", {"loss": "ce"}) for i in range(9))
+    methods = (*(Method(name, name, {"loss": name}) for name in ("ce", "focal")), *more)
+    many = made_summary(made_runs(), methods=methods).sentences
+    assert any(each.endswith("missing: M0; M1; M2; M3; M4; M5; 3 more methods.") for each in many)
     assert not any("missing" in each for each in made_summary().sentences)
 
 

@@ -122,7 +122,7 @@ def test_the_list_tells_data_runs_and_minutes():
     assert "Missing: vectors; ask the registry." in text
     assert "Missing: pictures; ask their owners." in text
     assert "Missing: posts" not in text
-    assert line_of(text, "easy ").endswith(" not measured")
+    assert line_of(text, "easy ").endswith(" not run yet")
     assert "made here" in text
 
 

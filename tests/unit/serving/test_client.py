@@ -288,7 +288,7 @@ def test_a_passing_fault_is_passed_over(server, client, waits, fault):
 
 def test_an_answer_that_takes_too_long_is_asked_for_again(server):
     server.steps = [server.hang]
-    with Client(server.url, timeout=0.2) as client:
+    with Client(server.url, timeout=1.0) as client:
         assert client.predict(texts=["a"]).request == "r"
     assert len(set(server.names)) == 1
     assert len(server.seen) == 2

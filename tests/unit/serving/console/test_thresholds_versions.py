@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from types import SimpleNamespace
 
 import pytest
 from tests.unit.serving.console.conftest import log_in
@@ -155,14 +156,18 @@ def test_a_change_waits_for_another_one_without_a_thread(visit, monkeypatch):
         there.client.app.state.threshold_changes = asyncio.Lock()
         await there.client.app.state.threshold_changes.acquire()
 
+    async def briefly(what, seconds):
+        return await asyncio.wait_for(what, 0.2)
+
     there.client.portal.call(busy)
-    object.__setattr__(there.service.settings, "timeout", 0.2)
-    sent = there.send("save", rule="0", threshold="0.6")
+    impatient = SimpleNamespace(**{**vars(asyncio), "wait_for": briefly})
+    with monkeypatch.context() as patch:
+        patch.setattr("calibrant.serving.console.routes.thresholds.asyncio", impatient)
+        sent = there.send("save", rule="0", threshold="0.6")
     assert sent.status_code == 503
     assert "Another change is being made" in text_of(sent)
     assert there.hash == base
     there.client.app.state.threshold_changes.release()
-    object.__setattr__(there.service.settings, "timeout", 30.0)
     for threshold in ("0.6", "0.7"):
         there.look()
         assert there.send("save", rule="0", threshold=threshold).status_code == 303

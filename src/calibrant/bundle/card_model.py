@@ -62,6 +62,11 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
             f"of which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows that score "
             "like them pass."
         )
+        if rule.equal and bundle.scorer is not None and bundle.scorer.kind == "table":
+            yield (
+                "So is a row with a number further outside the train rows' values of its column "
+                "than these lie apart."
+            )
     yield "When the mix of classes changes, probabilities are off until it is calibrated again."
     if bundle.scorer is not None:
         yield misread(bundle.scorer)

@@ -1,9 +1,10 @@
-"""One column of numbers: missing values filled, standardised."""
+"""One column of numbers: missing values filled, standardised, far ones known."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,12 @@ _ERASED = 1e-6
 _LARGEST = 1e30
 """Beyond this a standardised value would square to infinity in float32."""
 
+_TINIEST = 1e-300
+"""Spans below this have no tenth to round to."""
+
+_FEWEST = 20
+"""Values of train rows from which their span says something about values of new rows."""
+
 
 @dataclass(frozen=True)
 class NumberColumn:
@@ -30,14 +37,25 @@ class NumberColumn:
     mean and scale are the mean and the standard deviation (divided by n) of the values that the
     train rows have; so a missing value is filled with the train mean, for which z is 0. Where train
     rows lacked values, a second feature is 1 for a missing value and 0 otherwise, from which a
-    model can learn what absence means. A column that never varied becomes 0. Far values are not
-    clipped.
+    model can learn what absence means. A column that never varied becomes 0.
+
+    Values beyond
+
+    $$ \text{least} \approx \min - (\max - \min), \qquad \text{most} \approx \max + (\max - \min) $$
+
+    are far: they lie further outside the train rows' values than these lie apart. Far values are
+    not clipped; `is_far` tells them, for a network was never shown what they mean. Both limits are
+    rounded outwards to two digits of the span, so that what is saved names no train row's value.
+    It is no test: a new value of the same kind as the n train rows' is far with a chance below 1/n
+    where tails are not heavier than those of a Cauchy distribution.
 
     Parameters
     ----------
     name : of the column
     mean, scale : of the train rows; scale is 0 for a constant column
     missing : whether train rows lacked values
+    least, most : between which values are not far; None where all are near, as in a column that
+        never varied, with fewer than 20 values, or learned before there were such limits
 
     Examples
     --------
@@ -47,12 +65,19 @@ class NumberColumn:
     >>> column.encode(np.array([np.nan, 5.0]))
     array([[0., 1.],
            [3., 0.]], dtype=float32)
+    >>> age = NumberColumn.learn("age", np.arange(18.0, 91.0))
+    >>> age.least, age.most
+    (-54.0, 162.0)
+    >>> age.is_far(np.array([17.0, np.nan, 5000.0]))
+    array([False, False,  True])
     """
 
     name: str
     mean: float
     scale: float
     missing: bool
+    least: float | None = None
+    most: float | None = None
 
     @classmethod
     def learn(cls, name: str, values: FloatArray) -> NumberColumn:
@@ -69,7 +94,8 @@ class NumberColumn:
         mean = float(there[0]) if constant else float(small.mean()) * largest
         scale = 0.0 if constant else float(small.std()) * largest
         _refuse_erased(name, there, mean, scale)
-        return cls(name, mean, scale, len(there) < len(values))
+        least, most = _limits(there)
+        return cls(name, mean, scale, len(there) < len(values), least, most)
 
     @property
     def features(self) -> tuple[str, ...]:
@@ -93,22 +119,41 @@ class NumberColumn:
         found = np.column_stack([z, absent]) if self.missing else z[:, None]
         return found.astype(np.float32)
 
+    def is_far(self, values: FloatArray) -> NDArray[np.bool_]:
+        """Return which values (n,) are far from those of the train rows; a missing one is not."""
+        if self.least is None or self.most is None:
+            return np.zeros(len(values), dtype=np.bool_)
+        return np.asarray((values < self.least) | (values > self.most))
+
     def to_dict(self) -> dict[str, Any]:
         """Return what was learned as JSON."""
-        return {
-            "kind": "number",
-            "name": self.name,
-            "mean": self.mean,
-            "scale": self.scale,
-            "missing": self.missing,
-        }
+        return {"kind": "number", **asdict(self)}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> NumberColumn:
         """Rebuild from `to_dict`."""
-        return cls(
-            str(saved["name"]), float(saved["mean"]), float(saved["scale"]), bool(saved["missing"])
+        least, most = (
+            None if saved.get(key) is None else float(saved[key]) for key in ("least", "most")
         )
+        return cls(
+            str(saved["name"]),
+            float(saved["mean"]),
+            float(saved["scale"]),
+            bool(saved["missing"]),
+            least,
+            most,
+        )
+
+
+def _limits(there: FloatArray) -> tuple[float | None, float | None]:
+    """Return between which values a new one is not far, rounded outwards."""
+    low, high = float(there.min()), float(there.max())
+    span = high - low
+    nearest = (low - span, high + span)
+    if len(there) < _FEWEST or span <= _TINIEST or not all(map(math.isfinite, nearest)):
+        return None, None
+    step = 10.0 ** (math.floor(math.log10(span)) - 1)
+    return math.floor(nearest[0] / step) * step, math.ceil(nearest[1] / step) * step
 
 
 def _refuse_erased(name: str, there: FloatArray, mean: float, scale: float) -> None:

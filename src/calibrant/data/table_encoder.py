@@ -34,7 +34,8 @@ class TableEncoder:
     """Turn a table into float32 features, with statistics of the rows it was fitted on.
 
     Numbers and booleans are filled with the train mean and standardised with train statistics, with
-    a feature for "missing" where train rows lacked values (`NumberColumn`). Text becomes one-hot
+    a feature for "missing" where train rows lacked values (`NumberColumn`); rows with a number far
+    from all train rows are known by `is_far`. Text becomes one-hot
     categories after clean-up (`CategoryColumn`, `CategoryRules`). Dates, infinite numbers, ids and
     free text are refused, each in a sentence that says what to do.
 
@@ -108,16 +109,17 @@ class TableEncoder:
 
     def transform(self, table: Any) -> NDArray[np.float32]:
         """Return the features (n, d) of any rows; nothing is learned from them."""
-        self._check_fitted()
-        rows = as_table(table, wanted=self.wants)
-        self._check_columns(rows)
-        place = {name: i for i, name in enumerate(rows.names)}
-        known, parts = self._by_name, []
-        for i, name in enumerate(self.columns_in_):
-            if name in known:  # else it was dropped
-                column = rows.columns[place[name] if self.named_ else i]
-                parts.append(_encoded(known[name], column))
-        return np.concatenate(parts, axis=1)
+        pairs, _ = self._matched(table)
+        return np.concatenate([_encoded(learned, column) for learned, column in pairs], axis=1)
+
+    def is_far(self, table: Any) -> NDArray[np.bool_]:
+        """Return which rows (n,) hold a number far from all train rows, see `NumberColumn`."""
+        pairs, n = self._matched(table)
+        far = np.zeros(n, dtype=np.bool_)
+        for learned, column in pairs:
+            if isinstance(learned, NumberColumn) and is_number(column):
+                far |= learned.is_far(column)
+        return far
 
     def wants(self, place: int, name: str) -> bool:
         """Say whether a column is read: all that are not dropped, after `fit` those it read."""
@@ -163,6 +165,18 @@ class TableEncoder:
         made.columns_in_ = tuple(str(name) for name in saved["columns_in"])
         made.named_ = bool(saved["named"])
         return made
+
+    def _matched(self, table: Any) -> tuple[list[tuple[EncodedColumn, Column]], int]:
+        """Return what was learned beside the columns of any rows, and the number of rows."""
+        self._check_fitted()
+        rows = as_table(table, wanted=self.wants)
+        self._check_columns(rows)
+        place = {name: i for i, name in enumerate(rows.names)}
+        known, pairs = self._by_name, []
+        for i, name in enumerate(self.columns_in_):
+            if name in known:  # else it was dropped
+                pairs.append((known[name], rows.columns[place[name] if self.named_ else i]))
+        return pairs, len(rows)
 
     @property
     def _by_name(self) -> dict[str, EncodedColumn]:

@@ -52,7 +52,10 @@ class Scorer:
     $$ z = f(e(x)) - s $$
 
     with e the encoder, f the network and s the shift that a loss or resampled train rows gave the
-    logits. Nothing is learned here, and nothing changes after it was made, so threads may share it.
+    logits. A row of a table with a number far from all train rows has z = 0 for every class: what
+    such a number means, the network was never shown, and it is often very sure of it. An `OodRule`
+    with `equal` flags these rows. Nothing is learned here, and nothing changes after it was made,
+    so threads may share it.
 
     It is not calibrated: a bundle's calibrator comes after it.
 
@@ -305,7 +308,11 @@ class Scorer:
             deep = isinstance(encoder, SubwordEncoder)
             found = text_logits(self.model, *encoder.encode(rows), deep=deep)
         logits = found.astype(np.float64)
-        return logits if self.shift is None else logits - self.shift
+        if self.shift is not None:
+            logits -= self.shift
+        if isinstance(encoder, TableEncoder):
+            logits[encoder.is_far(rows)] = 0.0
+        return logits
 
     def trial(self) -> FloatArray:
         """Return the network's own logits of one made-up row, which touches every part of it."""

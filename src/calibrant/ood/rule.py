@@ -49,6 +49,8 @@ class OodRule:
         None for one threshold for all. One for all falls on rare classes, of which a network is
         never as sure as of common ones: on fraud data it stopped 37 % of the rows predicted as
         fraud to stop 6 % of all
+    equal : whether rows whose logits are all equal are flagged too, whatever they score: so says a
+        `Scorer` that it cannot judge a row
 
     Examples
     --------
@@ -58,6 +60,8 @@ class OodRule:
     out of scope: max_logit above -3, the 75 % quantile of 4 rows.
     >>> rule.flags([[2.5, 0.0], [0.0, 9.0]])
     array([ True, False])
+    >>> OodRule("energy", 9.0, 0.95, 1000, equal=True).flags([[0.0, 0.0], [0.1, 0.0]])
+    array([ True, False])
     """
 
     score: str
@@ -65,6 +69,7 @@ class OodRule:
     quantile: float
     n: int
     by_class: tuple[float, ...] | None = None
+    equal: bool = False
 
     def __post_init__(self) -> None:
         _check_score(self.score)
@@ -75,6 +80,8 @@ class OodRule:
             raise InputError(f"n must be a whole number of at least 1, got {self.n!r}.")
         if self.by_class is not None and not all(map(_is_number, self.by_class)):
             raise InputError(f"by_class must be finite numbers, got {self.by_class!r}.")
+        if not isinstance(self.equal, bool):
+            raise InputError(f"equal must be True or False, got {self.equal!r}.")
 
     @classmethod
     def fit(
@@ -84,6 +91,7 @@ class OodRule:
         score: str = "energy",
         quantile: float = 0.95,
         by_class: bool = False,
+        equal: bool = False,
     ) -> Self:
         """Take the threshold from rows in scope.
 
@@ -94,13 +102,14 @@ class OodRule:
         quantile : share of these rows that the rule lets through
         by_class : whether that share holds among the rows predicted as each class. A class that is
             predicted for fewer than 20 of them flags none of those
+        equal : whether rows whose logits are all equal are flagged as well, above that share
         """
         _check_score(score)
         _check_quantile(quantile)
         scores = SCORES[score](logits)
         threshold = upper_quantile(scores, quantile)
         each = _class_thresholds(scores, logits, threshold, quantile) if by_class else None
-        return cls(score, threshold, float(quantile), len(scores), each)
+        return cls(score, threshold, float(quantile), len(scores), each, equal)
 
     def scores(self, logits: Any) -> FloatArray:
         """Return the score (n,) of each row; higher is less like the train rows."""
@@ -108,16 +117,28 @@ class OodRule:
 
     def flags(self, logits: Any) -> NDArray[np.bool_]:
         """Return whether each row (n,) is out of scope."""
-        scores = self.scores(logits)
-        if self.by_class is None:
-            return np.asarray(scores > self.threshold)
+        flagged = np.asarray(self.scores(logits) > self.limits(logits))
+        return flagged | self.cannot_judge(logits)
+
+    def limits(self, logits: Any) -> FloatArray:
+        """Return the threshold (n,) above which each row's score would be out of scope."""
         predicted, k = _predicted(logits)
+        if self.by_class is None:
+            return np.full(len(predicted), self.threshold)
         if k != len(self.by_class):
             raise InputError(
                 f"the out-of-scope rule is about {len(self.by_class)} classes, but the logits have "
                 f"{k}: give one column for each class."
             )
-        return np.asarray(scores > np.asarray(self.by_class)[predicted])
+        return np.asarray(self.by_class)[predicted]
+
+    def cannot_judge(self, logits: Any) -> NDArray[np.bool_]:
+        """Return whether each row (n,) is flagged because its logits are all equal."""
+        array = as_logits(logits)
+        if not self.equal:
+            return np.zeros(len(array), dtype=np.bool_)
+        equal = array == 0.0 if array.ndim == 1 else np.ptp(array, axis=1) == 0.0
+        return np.asarray(equal)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
@@ -144,7 +165,7 @@ class OodRule:
         try:
             return cls(
                 saved["score"], saved["threshold"], saved["quantile"], saved["n"],
-                None if each is None else tuple(each),
+                None if each is None else tuple(each), saved.get("equal", False),
             )  # fmt: skip
         except (InputError, TypeError) as error:
             reason = str(error).rstrip(".")
@@ -154,6 +175,8 @@ class OodRule:
 
     def __str__(self) -> str:
         quantile = f"the {self.quantile * 100:.6g} % quantile of {self.n:,} rows"
+        if self.equal:
+            quantile += ", or all logits equal"
         if self.by_class is None:
             return f"out of scope: {self.score} above {self.threshold:.6g}, {quantile}."
         low, high = min(self.by_class), max(self.by_class)

@@ -19,11 +19,12 @@ def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
 
     Its thresholds are quantiles of rows that belong to a class and that no weight was learned from.
     Both splits are such rows, and a quantile for each predicted class needs all of them. That one
-    picked the epoch and the other the candidate hardly moves the scores of single rows.
+    picked the epoch and the other the candidate hardly moves the scores of single rows. Rows that
+    the scorer says it cannot judge are stopped as well.
     """
     if score == "none":
         return None
-    return OodRule.fit(_in_scope(logits), score=score, by_class=True)
+    return OodRule.fit(_in_scope(logits), score=score, by_class=True, equal=True)
 
 
 def _in_scope(logits: Mapping[str, FloatArray]) -> FloatArray:
@@ -43,7 +44,9 @@ def describe_rule(
     scores = {}
     if len(strange):
         for name, score in SCORES.items():
-            own = OodRule.fit(_in_scope(logits), score=name, quantile=rule.quantile, by_class=True)
+            own = OodRule.fit(
+                _in_scope(logits), score=name, quantile=rule.quantile, by_class=True, equal=True
+            )
             apart = separation(score(logits["test"][inside]), score(strange))
             caught = float(own.flags(strange).mean())
             scores[name] = {"auroc": apart.auroc, "fpr95": apart.fpr95, "caught": caught}

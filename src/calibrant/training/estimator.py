@@ -191,7 +191,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         model = _on_device(self.model_, self.device)
         logits = predict_logits(model, rows, batch_size=self._scored_at_a_time)[: len(given)]
         shift = self.log_shift_
-        return logits.astype(np.float64) - (0.0 if shift is None else shift)
+        return self._judged(given, logits.astype(np.float64) - (0.0 if shift is None else shift))
 
     @property
     def log_shift_(self) -> FloatArray | None:
@@ -227,6 +227,10 @@ class Estimator(ClassifierMixin, BaseEstimator):
         """Return the most probable class of each row."""
         best = self.predict_logits(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
+
+    def _judged(self, rows: Any, logits: FloatArray) -> FloatArray:
+        """Return logits (n, K) in which rows that the network cannot judge have equal ones."""
+        return logits
 
     @abstractmethod
     def _new_encoder(self) -> Any:

@@ -49,7 +49,9 @@ class TabularClassifier(Estimator):
     anything is learned; means, scales and categories are those of the train rows alone. Missing
     values are fine; dates, ids and infinite numbers are refused in a sentence. A column that the
     labels are called after is refused, and one that tells the classes apart without an error is
-    warned of: it was most likely made from the labels.
+    warned of: it was most likely made from the labels. A row with a number far from all train rows
+    (`NumberColumn` says how far) gets the same probability for every class: the network was never
+    shown what it means.
 
     Its probabilities are not calibrated: the steer rows have been used, so hand a fitted classifier
     and other rows to `CalibratedModel`.
@@ -206,6 +208,9 @@ class TabularClassifier(Estimator):
         if labels is None:
             features = np.pad(features, ((0, -len(features) % _BLOCK), (0, 0)))
         return ArrayRows(features, labels)
+
+    def _judged(self, rows: Table, logits: FloatArray) -> FloatArray:
+        return np.where(self.encoder_.is_far(rows)[:, None], 0.0, logits)
 
     def _train_rows(
         self, encoder: TableEncoder, rows: Table, codes: IntArray, classes: NDArray[Any]

@@ -92,3 +92,49 @@ def test_heavy_tails_and_rare_values_are_no_error():
         rng.pareto(1, 3000),
     ):
         assert NumberColumn.learn("x", values).scale > 0
+
+
+def test_limits_by_hand():
+    # 18 to 90 lie 72 apart: -54 and 162, which have two digits of 72 already.
+    column = NumberColumn.learn("age", np.arange(18.0, 91.0))
+    assert (column.least, column.most) == (-54.0, 162.0)
+    far = column.is_far(np.array([-54.1, -54.0, 40.0, 162.0, 162.1, np.nan]))
+    assert far.tolist() == [True, False, False, False, True, False]
+
+
+def test_limits_are_rounded_outwards_and_name_no_value():
+    rng = np.random.default_rng(0)
+    for scale in (1e-9, 1.0, 1e9):
+        values = scale * rng.normal(size=50)
+        column = NumberColumn.learn("x", values)
+        low, high = values.min(), values.max()
+        span = high - low
+        assert low - 1.1 * span <= column.least <= low - span
+        assert high + span <= column.most <= high + 1.1 * span
+        digit = 10.0 ** (np.floor(np.log10(span)) - 1)
+        assert column.least / digit == pytest.approx(round(column.least / digit), abs=1e-6)
+
+
+@pytest.mark.parametrize("draw", ["normal", "standard_cauchy", "uniform", "lognormal"])
+def test_new_values_of_the_same_kind_are_hardly_ever_far(draw):
+    rng, n, found = np.random.default_rng(0), 100, []
+    for _ in range(400):
+        column = NumberColumn.learn("x", getattr(rng, draw)(size=n))
+        found.append(column.is_far(getattr(rng, draw)(size=2000)).mean())
+    assert np.mean(found) < 1 / n
+
+
+@pytest.mark.parametrize(
+    "values", [np.arange(19.0), np.full(50, 3.0), 1e308 * np.linspace(-1.0, 1.0, 50)]
+)
+def test_without_limits_nothing_is_far(values):
+    column = NumberColumn.learn("x", values)
+    assert (column.least, column.most) == (None, None)
+    assert not column.is_far(np.array([-1e300, 1e300])).any()
+
+
+def test_columns_saved_before_there_were_limits_have_none():
+    saved = NumberColumn.learn("x", np.arange(30.0)).to_dict()
+    assert NumberColumn.from_dict(saved).most == 58.0
+    del saved["least"], saved["most"]
+    assert not NumberColumn.from_dict(saved).is_far(np.array([1e9])).any()

@@ -236,3 +236,16 @@ def test_means_scales_and_categories_of_bigmart_are_those_of_the_train_rows_alon
     assert features[:, place].mean() == pytest.approx(0.0, abs=1e-5)
     assert features[:, place].std() == pytest.approx(1.0, abs=1e-5)
     assert abs(encoder.transform(test)[:, place].mean()) > 1e-4  # not centred on itself
+
+
+def test_rows_with_a_number_far_from_all_train_rows_are_known():
+    ages = np.arange(18.0, 91.0)
+    encoder = TableEncoder().fit({"age": ages, "shop": ["a", "b"] * 36 + ["a"], "fee": 2 * ages})
+    asked = {
+        "fee": [50.0, 60.0, None, 1e6],
+        "shop": ["b", "new", "a", None],
+        "age": [20, 5000, 9, 9],
+    }
+    assert encoder.is_far(asked).tolist() == [False, True, False, True]
+    again = TableEncoder.from_dict(json.loads(json.dumps(encoder.to_dict())))
+    assert again.is_far(asked).tolist() == [False, True, False, True]

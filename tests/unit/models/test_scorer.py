@@ -318,3 +318,16 @@ def test_averages_of_averages_tell_their_networks():
     member = {"model": "mlp", "n_features": 3, "n_classes": 2}
     thin = {"model": "mc_dropout", "member": member}
     assert networks_of({"model": "ensemble", "members": [thin, member]}) == ("mlp", "mlp")
+
+
+def test_a_number_far_from_all_train_rows_says_nothing_of_any_class(table_model, table, tmp_path):
+    far = {name: list(column[:3]) for name, column in table.items()}
+    far["price"][1] = -1e6
+    scorer = Scorer.of(table_model)
+    again = saved_and_loaded(scorer, tmp_path)
+    both = Scorer.together([scorer, again])
+    for model in (table_model, scorer, again, both):
+        logits = model.predict_logits(far)
+        assert logits[1].tolist() == [0.0, 0.0]
+        assert (np.ptp(logits[[0, 2]], axis=1) > 0).all()
+    assert table_model.predict_proba(far)[1].tolist() == [0.5, 0.5]

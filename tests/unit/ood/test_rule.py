@@ -72,7 +72,7 @@ def test_a_rule_survives_json():
     saved = json.loads(json.dumps(RULE.to_dict()))
     assert saved == {
         "format": 1, "score": "energy", "threshold": RULE.threshold, "quantile": 0.95, "n": 400,
-        "by_class": None,
+        "by_class": None, "equal": False,
     }  # fmt: skip
     assert OodRule.from_dict(saved) == RULE
     assert OodRule.from_dict({**saved, "added_later": 1}) == RULE
@@ -178,3 +178,22 @@ def test_log_odds_have_two_classes():
     rule = OodRule.fit(odds, by_class=True)
     assert len(rule.by_class) == 2
     assert rule.flags(odds).mean() <= 0.05
+
+
+def test_equal_logits_are_flagged_where_the_rule_says_so_whatever_they_score():
+    rule = OodRule("energy", 99.0, 0.95, 100, equal=True)
+    logits = [[0.0, 0.0, 0.0], [-4.0, -4.0, -4.0], [0.0, 0.0, 1e-9]]
+    assert rule.flags(logits).tolist() == [True, True, False]
+    assert rule.cannot_judge(logits).tolist() == [True, True, False]
+    assert rule.flags([0.0, 1.0]).tolist() == [True, False]  # log-odds of two classes
+    plain = OodRule("energy", 99.0, 0.95, 100)
+    assert not plain.flags(logits).any()
+    assert OodRule.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
+    older = {key: value for key, value in rule.to_dict().items() if key != "equal"}
+    assert OodRule.from_dict(older) == plain
+    assert "or all logits equal" in str(rule)
+
+
+def test_equal_must_be_a_truth_value():
+    with pytest.raises(InputError, match="equal must be True or False, got 'yes'"):
+        OodRule("energy", 1.0, 0.95, 10, equal="yes")

@@ -238,7 +238,9 @@ def _outside(found: Prediction, record: BundleRecord) -> tuple[str, ...]:
     """Say why a row is out of scope."""
     rule = OodRule.from_dict(record.manifest["ood"])
     logits = np.array([found.logits], dtype=np.float64)
-    limit = rule.threshold if rule.by_class is None else rule.by_class[int(logits.argmax())]
+    if rule.cannot_judge(logits)[0]:
+        return (UNJUDGED,)
+    limit = float(rule.limits(logits)[0])
     score, threshold = apart(float(rule.scores(logits)[0]), limit, above=True)
     share = f"{rule.quantile * 100:.6g}"
     return (
@@ -248,6 +250,11 @@ def _outside(found: Prediction, record: BundleRecord) -> tuple[str, ...]:
     )
 
 
+UNJUDGED = (
+    "The model cannot judge it: it has the same logit for every class, as for a row with a number "
+    "far from all rows that the model was trained on. Such a row is left to a person, whatever the "
+    "operating points say."
+)
 _OOD_WORDS: Mapping[str, Any] = {
     "energy": "energy score",
     "entropy": "entropy",

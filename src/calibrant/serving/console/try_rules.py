@@ -80,12 +80,14 @@ class Scope:
     name : of the score
     score, limit : of the row, and above which one is out of scope
     outside : whether this one is
+    judged : False where it is outside because the model cannot judge it, whatever it scores
     """
 
     name: str
     score: float
     limit: float
     outside: bool
+    judged: bool = True
 
 
 def readings(bundle: Bundle, row: ScoredRow, point: int | None = None) -> list[Reading]:
@@ -122,8 +124,13 @@ def scope_of(bundle: Bundle, row: ScoredRow) -> Scope | None:
     if rule is None or row.out_of_scope is None:
         return None
     logits = np.array([row.logits], dtype=np.float64)
-    limit = rule.threshold if rule.by_class is None else rule.by_class[int(logits.argmax())]
-    return Scope(rule.score, float(rule.scores(logits)[0]), limit, row.out_of_scope)
+    return Scope(
+        rule.score,
+        float(rule.scores(logits)[0]),
+        float(rule.limits(logits)[0]),
+        row.out_of_scope,
+        judged=not rule.cannot_judge(logits)[0],
+    )
 
 
 def _deciding(bundle: Bundle, point: int | None) -> list[int]:

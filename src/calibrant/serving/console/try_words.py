@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from calibrant.data.redaction import redact
 from calibrant.reports.words import number, quoted, sentence
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.predictions_why import apart
+from calibrant.serving.console.predictions_why import UNJUDGED, apart
 from calibrant.serving.console.predictions_words import visible
 from calibrant.serving.console.try_rules import Outcome, Reading, Scope
 from calibrant.serving.scoring import ScoredRow
@@ -141,6 +141,8 @@ def turning_words(reading: Reading) -> str:
 
 def scope_words(scope: Scope) -> str:
     """Say how the row stands to the out-of-scope rule."""
+    if not scope.judged:
+        return UNJUDGED
     name = _SCOPE_SCORES.get(scope.name, scope.name)
     score, limit = apart(scope.score, scope.limit, above=scope.outside)
     if scope.outside:

@@ -138,6 +138,14 @@ def test_out_of_scope(by_class):
     assert [said[:10] for said in silent.sentences] == ["It is unli", "Its bundle"]
 
 
+def test_a_row_that_the_model_cannot_judge():
+    rule = {"format": 1, "score": "energy", "threshold": 9.0, "quantile": 0.95, "n": 1600}
+    saved = record(BundlePoint(point(), "raw"), ood={**rule, "equal": True})
+    found = made("3f0a", decision="out_of_scope", out_of_scope=True, logits=[0.0, 0.0, 0.0])
+    (told,) = why(found, saved).sentences
+    assert told.startswith("The model cannot judge it: it has the same logit for every class")
+
+
 @pytest.mark.parametrize(
     "manifest",
     [{}, {"operating_points": [{"format": 99}]}, {"operating_points": None},

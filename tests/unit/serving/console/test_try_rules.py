@@ -8,8 +8,15 @@ from tests.unit.bundle.parts import band, point, points_of, rows, temperature
 from tests.unit.serving.bundles import logits_bundle, served
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
+from calibrant.ood import OodRule
+from calibrant.serving.console.predictions_why import UNJUDGED
 from calibrant.serving.console.try_rules import Outcome, readings, scope_of
-from calibrant.serving.console.try_words import distance_words, outcome_words, turning_words
+from calibrant.serving.console.try_words import (
+    distance_words,
+    outcome_words,
+    scope_words,
+    turning_words,
+)
 from calibrant.serving.scoring import Asked, score
 
 TURNED = ("other", "defect", "parts")
@@ -134,6 +141,14 @@ def test_out_of_scope_no_threshold_helps(bundles):
     assert not reading.turns
     assert "a row out of scope is always left to a person" in turning_words(reading)
     assert scope_of(bundles["points"], inside) is None
+
+
+def test_a_row_that_the_model_cannot_judge_is_not_told_by_its_score(bundles, tmp_path):
+    rule = OodRule("energy", 9.0, 0.95, 100, equal=True)
+    bundle = pack(tmp_path / "equal", points=[point("defect", 0.5)], ood=rule)
+    blank, plain = scored(bundle, np.array([[0.0, 0.0, 0.0], [0.0, 0.0, 1.0]]))
+    assert scope_words(scope_of(bundle, blank)) == UNJUDGED
+    assert scope_words(scope_of(bundle, plain)).startswith("It is in scope")
 
 
 def test_words_are_true_at_the_number_they_name(bundles):

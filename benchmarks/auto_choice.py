@@ -5,6 +5,8 @@ all remaining rows of a pool, or on 100,000 new rows of a world.
 
 - harm: NLL above the uncalibrated model's by more than 0.1 % and by more than 2 standard errors of
   the paired difference;
+- worse than temperature: with several classes, NLL above that of temperature scaling by the same
+  measure;
 - regret: mean over cases of (NLL - NLL of the best single method) / NLL of the best single method,
   where the best single method is the one with the lowest mean over these very cases, and an NLL
   below 0.02 counts as 0.02 in the denominator (some tables are separated perfectly).
@@ -52,6 +54,7 @@ class Judged:
     chosen: str
     harm: bool
     harm_of: dict[str, bool]
+    below_temperature: bool
 
 
 def measure(size: Size) -> list[Outcome]:
@@ -89,6 +92,7 @@ def _judge(job: tuple[int, int, int]) -> Judged | None:
         chosen=chosen,
         harm=harm_of["auto"],
         harm_of=harm_of,
+        below_temperature=_harmed(losses["auto"], losses["temperature"]),
     )
 
 
@@ -118,11 +122,12 @@ def _losses(split: Split) -> tuple[dict[str, np.ndarray], str]:
     return found, auto.chosen_.method
 
 
-def _harmed(loss: np.ndarray, identity: np.ndarray) -> bool:
-    excess = loss - identity
+def _harmed(loss: np.ndarray, other: np.ndarray) -> bool:
+    """Say whether a loss is above another by a thousandth and by two standard errors."""
+    excess = loss - other
     error = float(excess.std() / np.sqrt(len(excess)))
     mean = float(excess.mean())
-    return mean > 0.001 * float(identity.mean()) and mean > 2.0 * error
+    return mean > 0.001 * float(other.mean()) and mean > 2.0 * error
 
 
 def _relative(nll: float, other: float) -> float:
@@ -149,6 +154,7 @@ def _summary(n: int, judged: Sequence[Judged]) -> dict[str, Any]:
         "harm_share_of": {
             name: float(np.mean([j.harm_of[name] for j in judged])) for name in SINGLES
         },
+        "worse_than_temperature": _share_of_several(judged),
         "nll_change": against,
         "best_single": best,
         "regret": float(np.mean([_relative(j.nll["auto"], j.nll[best]) for j in judged])),
@@ -158,6 +164,11 @@ def _summary(n: int, judged: Sequence[Judged]) -> dict[str, Any]:
         "chosen": dict(Counter(j.chosen for j in judged).most_common()),
         "worst_cases": [{"case": case, "nll_change": change} for change, case in losing],
     }
+
+
+def _share_of_several(judged: Sequence[Judged]) -> float:
+    """Return how often the choice is worse than a temperature, where there are several classes."""
+    return float(np.mean([j.below_temperature for j in judged if j.classes > 2]))
 
 
 def _outcomes(summary: dict[str, Any]) -> list[Outcome]:
@@ -178,4 +189,12 @@ def _outcomes(summary: dict[str, Any]) -> list[Outcome]:
         "of the NLL",
         {"best_single": summary["best_single"]},
     )
-    return [harm, regret]
+    worse = within(
+        f"automatic choice from {n:,} rows of several classes is worse than temperature in fewer "
+        "than 5 % of draws",
+        summary["worse_than_temperature"],
+        MOST_HARM,
+        "of draws",
+        {},
+    )
+    return [harm, regret, worse]

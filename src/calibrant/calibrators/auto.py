@@ -16,6 +16,7 @@ from calibrant.calibrators.choice import Choice
 from calibrant.calibrators.ensemble_temperature import EnsembleTemperatureScaling
 from calibrant.calibrators.folds import random_folds
 from calibrant.calibrators.identity import Identity
+from calibrant.calibrators.picking import best_beyond_temperature, simplest_near_best
 from calibrant.calibrators.platt import PlattScaling
 from calibrant.calibrators.quadratic import QuadraticScaling
 from calibrant.calibrators.registry import method_named, register
@@ -24,7 +25,7 @@ from calibrant.calibrators.strict_isotonic import StrictIsotonic
 from calibrant.calibrators.structured_matrix import StructuredMatrixScaling
 from calibrant.calibrators.structured_vector import StructuredVectorScaling
 from calibrant.calibrators.temperature import TemperatureScaling
-from calibrant.calibrators.trial import Score, Trial, gap, judged, names_of, try_out
+from calibrant.calibrators.trial import Score, Trial, judged, names_of, try_out
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
@@ -33,6 +34,9 @@ __all__ = ["AutoCalibrator", "default_candidates"]
 FEW_ROWS = 500
 """Below this many rows only methods with one or two parameters are tried."""
 
+
+MARGIN = 1.5
+"""Standard errors by which a method with numbers for each class has to beat a temperature."""
 
 ROWS_PER_EVENT = 25
 """With two classes a row of the rarer one counts as so many rows: 20 events are 500 rows."""
@@ -72,17 +76,22 @@ class AutoCalibrator(Calibrator):
 
     Every candidate is fitted and judged on repeated folds by a proper score. The folds are random;
     only rare classes are spread evenly over them, for folds with exactly the class frequencies of
-    the sample would flatter methods that learn a shift for each class. The simplest candidate is
-    chosen whose score is within one standard error of the best one (half of one from 500 rows of
-    two classes on):
+    the sample would flatter methods that learn a shift for each class. The mean of paired
+    differences and its standard error compare two candidates,
 
-    .. math:: \bar d_c \leq \tau \cdot \mathrm{se}(d_c), \qquad
-              d_{ic} = \ell_{ic} - \ell_{i, \mathrm{best}}
+    .. math:: d_{ic} = \ell_{ic} - \ell_{ib}, \qquad \bar d_c \leq \tau \cdot \mathrm{se}(d_c)
 
-    :math:`\ell_{ic}` is the loss of row i under candidate c, fitted without that row; the standard
-    error is that of the mean of paired differences. The first and simplest candidate is always
-    the model as it is, so a calibrator has to earn its place. Calibration errors take no part:
-    methods that look best by them often make the log loss worse.
+    where :math:`\ell_{ic}` is the loss of row i under candidate c, fitted without that row, and b
+    is the best one: with two classes, or below 500 rows, the simplest candidate is chosen for which
+    the inequality holds. The first and simplest is always the model as it is, so a calibrator has
+    to earn its place.
+
+    From 500 rows of more than two classes on, temperature is the place to start from, or the model
+    as it is where its score is not the worse one: one number learned from so many rows does no harm
+    worth speaking of, and caution there was measured to cost more than it saves. A method with more
+    numbers is taken where it is better than that by more than 1.5 standard errors, of several the
+    best one. Calibration errors take no part: methods that look best by them often make the log
+    loss worse.
 
     Weights enter the fits and the means. The choice itself is not the one that repeated rows would
     give, for repetition would put copies of a row on both sides of a fold.
@@ -94,8 +103,9 @@ class AutoCalibrator(Calibrator):
         `default_candidates` gives. `Identity` is put first where it is missing.
     folds : parts of each split
     repeats : splits; None for 5 below 1,000 rows and 2 above
-    tolerance : :math:`\tau`, in standard errors; None for 1, and for 1/2 from 500 rows of two
-        classes on, where caution was measured to cost more than it saves
+    tolerance : :math:`\tau`, in standard errors; None for 1, for 1/2 from 500 rows of two classes
+        on, and for the other rule above from 500 rows of more classes on, which a number switches
+        off
     most_rows : of more rows, so many are drawn to choose by; the choice is fitted on all
     seed : of the draw and the splits
 
@@ -178,8 +188,7 @@ class AutoCalibrator(Calibrator):
             try_out(candidate, name, some, folds, self.score)
             for candidate, name in zip(candidates, names_of(candidates), strict=True)
         ]
-        usual = 0.5 if rows.k == 2 and rows.n >= FEW_ROWS else 1.0
-        pick, why = _pick(trials, some, usual if self.tolerance is None else self.tolerance)
+        pick, why = self._picked(trials, some, many=rows.n >= FEW_ROWS)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
             chosen=trials[pick].name,
@@ -190,6 +199,13 @@ class AutoCalibrator(Calibrator):
             repeats=repeats,
             candidates=tuple(judged(t, trials[0], some, self.score) for t in trials),
         )
+
+    def _picked(self, trials: list[Trial], rows: Rows, *, many: bool) -> tuple[int, str]:
+        if self.tolerance is not None:
+            return simplest_near_best(trials, rows, self.tolerance)
+        if many and rows.k > 2:
+            return best_beyond_temperature(trials, rows, MARGIN)
+        return simplest_near_best(trials, rows, 0.5 if many else 1.0)
 
     def _sample(self, rows: Rows) -> Rows:
         """Return the rows to choose by, in an order that does not depend on that of the file.
@@ -267,26 +283,3 @@ def _settled_order(rows: Rows) -> NDArray[np.intp]:
         score = np.round(score, 9)
     weights = np.zeros(rows.n) if rows.weights is None else rows.weights
     return np.lexsort((weights, score, rows.labels))
-
-
-def _pick(trials: list[Trial], rows: Rows, tolerance: float) -> tuple[int, str]:
-    """Return the simplest candidate that is not clearly worse than the best."""
-    means = [np.inf if t.losses is None else float((rows.mass * t.losses).sum()) for t in trials]
-    best = int(np.argmin(means))
-    near = [t for t in range(best) if _near(trials[t], trials[best], rows, tolerance)]
-    i = near[0] if near else best
-    name, top = trials[i].name, trials[best].name
-    if len([t for t in trials if t.losses is not None]) == 1 and len(trials) > 1:
-        return i, "The model stays as it is: every method had to be left out."
-    if i == 0 and best == 0:
-        return i, "No method has a better score than the model as it is."
-    if i == 0:
-        return i, f"Even the best method ({top}) is not clearly better than the model as it is."
-    if i == best:
-        return i, f"{name} has the best score, and nothing simpler comes near enough."
-    return i, f"{name} is the simplest method that is not clearly worse than the best ({top})."
-
-
-def _near(trial: Trial, best: Trial, rows: Rows, tolerance: float) -> bool:
-    compared = gap(trial, best, rows)
-    return compared is not None and compared[0] <= tolerance * compared[1]

@@ -46,6 +46,7 @@ class RunFigures:
     temperature : that was fitted
     chosen : the method that the automatic choice took
     calib_nll : its cross-validated log loss on the calib rows: what may choose between models
+    comparison : what the choice looked at, and why it took this one
     """
 
     figures: dict[str, dict[str, Any]]
@@ -53,6 +54,7 @@ class RunFigures:
     temperature: float
     chosen: str
     calib_nll: float | None = None
+    comparison: dict[str, Any] | None = None
 
 
 def run_figures(
@@ -86,7 +88,7 @@ def run_figures(
     choice = fitted["auto"].comparison_
     own = next(each for each in choice.candidates if each.method == choice.chosen)
     temperature = float(fitted["temperature"].temperature_)
-    return RunFigures(figures, losses, temperature, choice.chosen, own.nll)
+    return RunFigures(figures, losses, temperature, choice.chosen, own.nll, choice.to_dict())
 
 
 def _measured(labels: IntArray, probs: FloatArray) -> dict[str, Any]:

@@ -74,6 +74,7 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "calib": {"nll": figures.calib_nll},
         "temperature": figures.temperature,
         "chosen": figures.chosen,
+        "comparison": figures.comparison,
         "figures": figures.figures,
         "history": [each.to_dict() for each in model.records_],
         "test_history": [dict(each) for each in fitted.test_history],

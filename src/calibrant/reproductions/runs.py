@@ -76,6 +76,7 @@ def _run(
     from calibrant.reproductions.figures import run_figures
     from calibrant.reproductions.fitting import fit
     from calibrant.reproductions.record import record_of, write_record
+    from calibrant.reproductions.score_files import KEPT, as_kept, write_scores
 
     setting = setting_of(experiment, run.method, given)
     with unfinished(run.path, setting) as folder:
@@ -83,11 +84,13 @@ def _run(
             fitted = fit(
                 experiment, run.method, run.seed, parts, given=given, folder=folder, tell=tell
             )
+        kept = {part: as_kept(fitted.logits[part]) for part in KEPT}
         figures = run_figures(
-            (fitted.logits["calib"], parts.calib.labels), (fitted.logits["test"], parts.test.labels)
+            (kept["calib"], parts.calib.labels), (kept["test"], parts.test.labels)
         )
         record = record_of(fitted, figures, experiment.size, extra_figures(fitted))
         made = {"given": dict(given or {}), "setting": setting, "warnings": told}
+        write_scores(run.path, kept, parts)
         write_record(run.path, {**record, **made}, figures.losses)
 
 

@@ -249,7 +249,24 @@ def _notes(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> tuple[s
     told = [made, experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
     warned = ((each["label"], message) for each in runs for message in each.get("warnings") or ())
     told += [f"{called(label)}: {message}" for label, message in dict.fromkeys(warned)]
+    told += _earlier_choices(runs)
     return tuple(dict.fromkeys(sentence(each) for each in told if each))
+
+
+def _earlier_choices(runs: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Tell of runs from before the choice among several classes started from temperature.
+
+    They are known by what they lack: a record tells since then what the choice looked at.
+    """
+    several = [each for each in runs if len(each["classes"]) > 2 and each["rows"]["calib"] >= 500]
+    earlier = [each for each in several if not each.get("comparison")]
+    if not earlier:
+        return []
+    how_many = "all" if len(earlier) == len(runs) else f"{len(earlier)} of {len(runs)}"
+    return [
+        f"The automatic choice of {how_many} runs was made by an earlier rule, which left a model "
+        "as it is, or took a richer method, where a temperature is taken now."
+    ]
 
 
 def _unlike_seeds(methods: Sequence[MethodSummary]) -> list[str]:

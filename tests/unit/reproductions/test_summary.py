@@ -4,6 +4,7 @@ import random
 
 import pytest
 from tests.unit.reproductions.made_records import (
+    ROWS,
     figure,
     made_experiment,
     made_losses,
@@ -15,7 +16,7 @@ from tests.unit.reproductions.made_records import (
 from calibrant.errors import InputError
 from calibrant.reproductions.experiment import Method
 from calibrant.reproductions.seed_figures import FIGURES, WAYS
-from calibrant.reproductions.summary import baseline_of
+from calibrant.reproductions.summary import baseline_of, summarise
 
 
 def test_means_over_three_seeds_by_hand():
@@ -207,3 +208,15 @@ def test_cross_entropy_is_found_by_name_or_by_its_loss():
     plain = Method("plain", "CE", {"loss": "ce"})
     assert baseline_of(made_experiment(methods=(weighted, plain))) == "plain"
     assert baseline_of(made_experiment(methods=(Method("f", "F", {"loss": "focal"}),))) is None
+
+
+def test_choices_of_an_earlier_rule_are_told():
+    several = {"classes": ["a", "b", "c"], "rows": {**ROWS, "calib": 500}}
+    old, new = made_record(**several), made_record("focal", **several, comparison={"why": "so"})
+    earlier = "runs was made by an earlier rule"
+    assert any(f"of all {earlier}" in note for note in summarise(made_experiment(), [old]).notes)
+    both = summarise(made_experiment(), [old, new]).notes
+    assert any(f"of 1 of 2 {earlier}" in note for note in both)
+    assert not any(earlier in note for note in summarise(made_experiment(), [new]).notes)
+    two = made_record(rows=several["rows"])  # with two classes the rule is as it was
+    assert not any(earlier in note for note in summarise(made_experiment(), [two]).notes)

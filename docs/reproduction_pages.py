@@ -60,8 +60,8 @@ _READING = """## How to read the tables
 - **As trained**, **temperature**, **ETS**, **spline**, **automatic choice**: the network's own
   probabilities, three [calibrators](../calibrators.md), and the one that the package chooses by
   itself. All are fitted on calibration rows (*calib* in sentences), which no training has seen.
-  Where the automatic choice takes temperature or ETS, it fits them with one row's worth of doubt:
-  its figures are not quite those of the columns of that name.
+  Where the automatic choice takes ETS, or temperature with two classes, it fits them with one row's
+  worth of doubt: its figures are not quite those of the columns of that name.
 - **Error**: the share of wrong predictions.
 - **Recipe**: the way of training that a [study](../study.md) would take: least log loss after
   temperature on the steer rows, then the automatic choice. The test rows have no say in it. Steer

@@ -63,7 +63,8 @@ def default_candidates(n: float, k: int) -> list[Calibrator]:
     if k == 2:
         return [*simple, BetaCalibration(), QuadraticScaling(), StrictIsotonic()]
     return [
-        *simple,
+        Identity(),
+        TemperatureScaling(),  # with so many rows a row's worth of doubt moves it for nothing
         EnsembleTemperatureScaling(smooth=True),
         StructuredVectorScaling(),
         StructuredMatrixScaling(),

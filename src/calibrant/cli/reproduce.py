@@ -54,6 +54,12 @@ def reproduce(
     again: Annotated[
         bool, typer.Option("--again", help="Run again what is already there.")
     ] = False,
+    calibrate_again: Annotated[
+        bool,
+        typer.Option(
+            "--calibrate-again", help="Fit calibrators again on the kept logits, without training."
+        ),
+    ] = False,
     jobs: Annotated[
         int, typer.Option("--jobs", metavar="N", min=1, help="Runs at a time, on one GPU too.")
     ] = 1,
@@ -73,6 +79,8 @@ def reproduce(
     from calibrant.reproductions import Asked, experiment_named
     from calibrant.reproductions.reproduce import reproduce as run
 
+    if again and calibrate_again:
+        raise InputError("--again trains anew, --calibrate-again does not: give one of them.")
     experiment = experiment_named(name)
     given = {"epochs": epochs, "device": device}
     asked = Asked(
@@ -81,6 +89,7 @@ def reproduce(
         seeds=None if seeds is None else _seeds(seeds),
         given={option: value for option, value in given.items() if value is not None},
         again=again,
+        calibrate_again=calibrate_again,
         jobs=jobs,
     )
     with telling(out) as tell:

@@ -21,6 +21,7 @@ from calibrant.reproductions.machine import machine
 
 __all__ = [
     "SCHEMA",
+    "figures_in_record",
     "file_of",
     "origin",
     "read_losses",
@@ -71,11 +72,7 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "seconds_of_an_epoch": float(np.median([each.seconds for each in model.records_])),
         "steer": _compared(fitted, "steer"),
         "choice": None if fitted.parts.choice is None else _compared(fitted, "choice"),
-        "calib": {"nll": figures.calib_nll},
-        "temperature": figures.temperature,
-        "chosen": figures.chosen,
-        "comparison": figures.comparison,
-        "figures": figures.figures,
+        **figures_in_record(figures),
         "history": [each.to_dict() for each in model.records_],
         "test_history": [dict(each) for each in fitted.test_history],
         "bins": _bins(fitted) if first else None,
@@ -86,6 +83,17 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         **origin(model.options_.device),
     }
     return {name: _rounded(value) for name, value in told.items()}
+
+
+def figures_in_record(figures: RunFigures) -> dict[str, Any]:
+    """Return what a record says of calibrators."""
+    return {
+        "calib": {"nll": figures.calib_nll},
+        "temperature": figures.temperature,
+        "chosen": figures.chosen,
+        "comparison": figures.comparison,
+        "figures": figures.figures,
+    }
 
 
 def _compared(fitted: Fitted, part: str) -> dict[str, float]:

@@ -13,6 +13,7 @@ from calibrant.reproductions.experiment import Experiment, Method, Size
 from calibrant.reproductions.parts import Parts
 from calibrant.reproductions.runs import Run, run_all
 from calibrant.reproductions.setting import differences, own_options, setting_of
+from calibrant.study.processes import Progress
 
 __all__ = ["Asked", "reproduce"]
 
@@ -28,6 +29,7 @@ class Asked:
     seeds : None for those of the experiment
     given : arguments of the classifier over those of the experiment, such as `device`
     again : whether to run again what is already there
+    calibrate_again : whether to fit the calibrators of what is there again, without training
     jobs : runs at a time, each in a process of its own; on one GPU they share it
 
     Examples
@@ -41,6 +43,7 @@ class Asked:
     seeds: Sequence[int] | None = None
     given: Mapping[str, Any] | None = None
     again: bool = False
+    calibrate_again: bool = False
     jobs: int = 1
 
 
@@ -84,6 +87,9 @@ def reproduce(
         for seed in (wanted.seeds if asked.seeds is None else asked.seeds)
         for method in wanted.chosen(asked.methods)
     ]
+    if asked.calibrate_again:
+        _calibrate_again(wanted, runs, asked, tell)
+        return [each.path for each in runs]
     missing = [
         each for each in runs if asked.again or not _is_done(each.path, wanted, each.method, asked)
     ]
@@ -98,6 +104,20 @@ def reproduce(
         _write_notes(place / wanted.name / "notes.json", wanted, parts, asked)
         run_all(wanted, missing, parts, asked.given, jobs=asked.jobs, tell=tell)
     return [each.path for each in runs]
+
+
+def _calibrate_again(
+    experiment: Experiment, runs: Sequence[Run], asked: Asked, tell: Progress
+) -> None:
+    from calibrant.reproductions.calibrate_again import calibrate_again, check_extras
+
+    check_extras(experiment)
+    for each in runs:
+        if not _is_done(each.path, experiment, each.method, asked):
+            raise InputError(f"{each.path} is not there: run it first, without --calibrate-again.")
+    for number, each in enumerate(runs, 1):
+        tell(f"{experiment.name}: {each}, calibrators ({number} of {len(runs)})")
+        calibrate_again(each.path)
 
 
 def _is_done(path: Path, experiment: Experiment, method: Method, asked: Asked) -> bool:

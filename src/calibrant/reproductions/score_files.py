@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import zipfile
 from pathlib import Path
 
 import numpy as np
 
 from calibrant.data.whole_file import whole_file
-from calibrant.inputs import FloatArray
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray, IntArray
 from calibrant.reproductions.parts import Parts
 
-__all__ = ["KEPT", "as_kept", "score_file", "write_scores"]
+__all__ = ["KEPT", "as_kept", "read_logits", "score_file", "write_scores"]
 
 KEPT = ("calib", "test")
 """Parts whose logits are kept: what fits calibrators, and what they are judged by."""
@@ -60,3 +62,17 @@ def write_scores(record: Path, kept: dict[str, FloatArray], parts: Parts) -> Non
                 labels=np.asarray(labels).astype(smallest),
                 classes=np.array([str(each) for each in parts.classes]),
             )
+
+
+def read_logits(record: Path, part: str) -> tuple[FloatArray, IntArray]:
+    """Read the logits (n, K) and labels (n,) that a run kept of a part."""
+    path = score_file(record, part)
+    try:
+        with np.load(path, allow_pickle=False) as saved:
+            return saved["logits"].astype(np.float64), saved["labels"].astype(np.int64)
+    except FileNotFoundError:
+        raise InputError(
+            f"{path} is not there: earlier runs kept no logits; run it --again."
+        ) from None
+    except (OSError, ValueError, EOFError, LookupError, zipfile.BadZipFile):
+        raise InputError(f"{path} does not hold logits of a run: run it --again.") from None

@@ -7,6 +7,7 @@ import pytest
 
 from calibrant.convert import probs_from_logits
 from calibrant.data import read_scores
+from calibrant.errors import InputError
 from calibrant.reproductions import Asked, experiment_named, reproduce
 from calibrant.reproductions.figures import run_figures
 from calibrant.reproductions.score_files import as_kept, score_file
@@ -48,3 +49,43 @@ def test_keeping_again_changes_nothing_and_probabilities_hardly_move():
     ours, own = probs_from_logits(kept), probs_from_logits(logits)
     assert np.abs(ours - own).max() < 5e-4
     assert np.abs(np.log(ours) - np.log(own)).max() < 0.02
+
+
+CNN = experiment_named("newsgroups-cnn")
+ONE = {"size": "toy", "methods": ["ce"], "seeds": [0]}
+
+
+@pytest.fixture
+def run(tmp_path):
+    [path] = reproduce(CNN, tmp_path, Asked(**ONE))
+    return path
+
+
+def test_calibrators_are_fitted_again_and_the_rest_stays(run):
+    before, losses = json.loads(run.read_text()), np.load(run.with_suffix(".npz"))["auto"]
+    other = {**before, "chosen": "none", "temperature": 9.0, "figures": {}, "comparison": None}
+    run.write_text(json.dumps(other))
+    np.savez(run.with_suffix(".npz"), temperature=0 * losses, auto=0 * losses)
+    assert reproduce(CNN, run.parents[1], Asked(**ONE, calibrate_again=True)) == [run]
+    assert json.loads(run.read_text()) == before
+    assert (np.load(run.with_suffix(".npz"))["auto"] == losses).all()
+
+
+def test_what_cannot_be_calibrated_again_is_told_before_anything_is_written(run, tmp_path):
+    before = run.read_text()
+    again = {**ONE, "calibrate_again": True}
+    for wanted, said in (
+        ({**again, "seeds": [0, 1]}, "ce-1.json is not there: run it first"),
+        ({**again, "given": {"epochs": 3}}, "is a run with epochs"),
+    ):
+        with pytest.raises(InputError, match=said):
+            reproduce(CNN, run.parents[1], Asked(**wanted))
+    score_file(run, "calib").write_bytes(b"no arrays")
+    with pytest.raises(InputError, match=r"ce-0\.calib\.npz does not hold logits of a run"):
+        reproduce(CNN, run.parents[1], Asked(**again))
+    score_file(run, "calib").unlink()
+    with pytest.raises(InputError, match="earlier runs kept no logits; run it --again"):
+        reproduce(CNN, run.parents[1], Asked(**again))
+    assert run.read_text() == before
+    with pytest.raises(InputError, match=r"it-tickets has figures \(paper_columns, promise\)"):
+        reproduce(experiment_named("it-tickets"), tmp_path, Asked(**again))

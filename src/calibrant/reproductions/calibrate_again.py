@@ -1,0 +1,40 @@
+"""Fit and judge the calibrators of finished runs again, on the logits that they kept."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from calibrant.errors import InputError
+from calibrant.reproductions.experiment import Experiment
+from calibrant.reproductions.figures import run_figures
+from calibrant.reproductions.record import figures_in_record, write_record
+from calibrant.reproductions.score_files import read_logits
+
+__all__ = ["calibrate_again", "check_extras"]
+
+_OF_THE_NETWORK = ("ood", "report")
+"""Extras that no calibrator but temperature has a part in: a change of the others leaves them."""
+
+
+def calibrate_again(record: Path) -> None:
+    """Measure a run again without training it; what is not about calibrators stays as it was.
+
+    Parameters
+    ----------
+    record : file of the run, with its logits beside it
+    """
+    told: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    figures = run_figures(read_logits(record, "calib"), read_logits(record, "test"))
+    write_record(record, {**told, **figures_in_record(figures)}, figures.losses)
+
+
+def check_extras(experiment: Experiment) -> None:
+    """Refuse an experiment with figures that need more than the kept logits."""
+    odd = [name for name in experiment.extras if name not in _OF_THE_NETWORK]
+    if odd:
+        raise InputError(
+            f"{experiment.name} has figures ({', '.join(odd)}) that need its networks, of which "
+            "only logits are kept: run it --again."
+        )

@@ -69,6 +69,9 @@ _READING = """## How to read the tables
   choice rows, for the comparison alone. Images choose on the calibration rows, cross-validated:
   cut in three, each part of the papers' validation images would be small. Elsewhere, where these
   rows would choose otherwise, a sentence says what and how that fares.
+- **The automatic choice** starts from temperature with three classes or more, since 18 November
+  2026. That rule was found on logits of other networks (`python -m benchmarks --only auto_choice`),
+  but after the test rows of earlier runs had been seen. Where runs are older, a note says so.
 - **Seed**: another beginning of the same training. Figures are means over seeds.
 - **Refinement**: the log loss that is left once a temperature has been fitted, on the steer rows;
   the epoch with the best one is kept where a page says so.
@@ -91,9 +94,9 @@ small` takes minutes on two processor cores, `--size toy` seconds. Data is looke
 named by `CALIBRANT_DATA`, and downloaded where it has a public address. Each page ends with the
 command that made its very runs. [All options](../cli/reproduce.md).
 
-A run leaves the logits of its calibration and test rows beside its record, as files of scores, so that
-calibrators can be tried on its network without a GPU. Those of CIFAR-10 are in the repository, for the
-runs from 18 November 2026 on: `docs/reproductions/results/cifar10-resnet50/ce-0.test.npz`.
+A run leaves the logits of its calibration and test rows beside its record, as files of scores, so
+that calibrators can be tried on its network without a GPU. Those of CIFAR-10 are in the repository,
+of runs since 18 November 2026: `docs/reproductions/results/cifar10-resnet50/ce-0.test.npz`.
 
 """
 

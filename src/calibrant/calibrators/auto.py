@@ -189,7 +189,7 @@ class AutoCalibrator(Calibrator):
             try_out(candidate, name, some, folds, self.score)
             for candidate, name in zip(candidates, names_of(candidates), strict=True)
         ]
-        pick, why = self._picked(trials, some, many=rows.n >= FEW_ROWS)
+        pick, why = self._picked(trials, rows, some)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
             chosen=trials[pick].name,
@@ -201,12 +201,13 @@ class AutoCalibrator(Calibrator):
             candidates=tuple(judged(t, trials[0], some, self.score) for t in trials),
         )
 
-    def _picked(self, trials: list[Trial], rows: Rows, *, many: bool) -> tuple[int, str]:
+    def _picked(self, trials: list[Trial], rows: Rows, some: Rows) -> tuple[int, str]:
         if self.tolerance is not None:
-            return simplest_near_best(trials, rows, self.tolerance)
-        if many and rows.k > 2:
-            return best_beyond_temperature(trials, rows, MARGIN)
-        return simplest_near_best(trials, rows, 0.5 if many else 1.0)
+            return simplest_near_best(trials, some, self.tolerance)
+        if rows.k > 2 and _telling_rows(rows) >= FEW_ROWS:
+            return best_beyond_temperature(trials, some, MARGIN)
+        usual = 0.5 if rows.k == 2 and rows.n >= FEW_ROWS else 1.0
+        return simplest_near_best(trials, some, usual)
 
     def _sample(self, rows: Rows) -> Rows:
         """Return the rows to choose by, in an order that does not depend on that of the file.

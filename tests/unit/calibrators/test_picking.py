@@ -109,3 +109,11 @@ def test_below_500_rows_and_with_two_classes_the_simplest_near_the_best_is_taken
     logits, labels = drawn(3, k=2, sharper=1.5)
     two = AutoCalibrator().fit(logits, labels).comparison_
     assert two == AutoCalibrator(tolerance=0.5).fit(logits, labels).comparison_
+
+
+def test_weighted_rows_count_as_far_as_they_tell_something():
+    logits, labels = drawn(3, n=1000, sharper=1.5)
+    weights = np.where(np.arange(1000) < 100, 1000.0, 1.0)  # worth about 100 rows
+    found = AutoCalibrator().fit(logits, labels, weights).comparison_
+    assert [each.method for each in found.candidates] == ["identity", "temperature"]
+    assert found == AutoCalibrator(tolerance=1.0).fit(logits, labels, weights).comparison_

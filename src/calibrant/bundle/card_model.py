@@ -62,7 +62,7 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
             f"of which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows that score "
             "like them pass."
         )
-        if rule.equal and bundle.scorer is not None and bundle.scorer.kind == "table":
+        if rule.equal and bundle.scorer is not None and bundle.scorer.knows_far_numbers:
             yield (
                 "So is a row with a number further outside the train rows' values of its column "
                 "than these lie apart."

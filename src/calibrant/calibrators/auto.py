@@ -39,14 +39,19 @@ MARGIN = 1.5
 """Standard errors by which a method with numbers for each class has to beat a temperature."""
 
 ROWS_PER_EVENT = 25
-"""With two classes a row of the rarer one counts as so many rows: 20 events are 500 rows."""
+"""An event counts as so many rows at most: 20 events are 500 rows.
+
+With two classes events are the rows of the rarer one, with more the rows that the model gets wrong:
+where hardly any is wrong, the scores that fit best are certain of everything.
+"""
 
 
 def default_candidates(n: float, k: int) -> list[Calibrator]:
     """Return what is tried on n rows of k classes, from the simplest to the most complex.
 
-    `AutoCalibrator` does not count rows that say little: n is at most 25 times the rows of the
-    rarer of two classes, and the effective number of weighted rows.
+    `AutoCalibrator` does not count rows that say little: n is at most the effective number of
+    weighted rows, and at most 25 times the rows of the rarer of two classes, or the rows that the
+    model gets wrong where there are more classes.
 
     Examples
     --------
@@ -73,7 +78,7 @@ def default_candidates(n: float, k: int) -> list[Calibrator]:
 
 @register
 class AutoCalibrator(Calibrator):
-    r"""Choose a calibrator by cross-validation, and none unless it clearly helps.
+    r"""Choose a calibrator by cross-validation, and none where none helps.
 
     Every candidate is fitted and judged on repeated folds by a proper score. The folds are random;
     only rare classes are spread evenly over them, for folds with exactly the class frequencies of
@@ -87,11 +92,11 @@ class AutoCalibrator(Calibrator):
     the inequality holds. The first and simplest is always the model as it is, so a calibrator has
     to earn its place.
 
-    From 500 rows of more than two classes on, temperature is the place to start from, or the model
-    as it is where its score is not the worse one: one number learned from so many rows does no harm
-    worth speaking of, and caution there was measured to cost more than it saves. A method with more
-    numbers is taken where it is better than that by more than 1.5 standard errors, of several the
-    best one. Calibration errors take no part: methods that look best by them often make the log
+    From 500 rows of more than two classes on, 20 of them predicted wrongly, temperature is the
+    place to start from, or the model as it is where its score is not the worse one: one number
+    learned from so many rows does little harm, and caution was measured to cost more. A method with
+    more numbers is taken where it is better than that by more than 1.5 standard errors, of several
+    the best one. Calibration errors take no part: methods that look best by them often make the log
     loss worse.
 
     Weights enter the fits and the means. The choice itself is not the one that repeated rows would
@@ -272,8 +277,10 @@ def _telling_rows(rows: Rows) -> float:
     weights = rows.weights
     n = float(rows.n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))
     if rows.k > 2:
-        return n
-    return min(n, ROWS_PER_EVENT * float(np.bincount(rows.labels, minlength=2).min()))
+        events = np.count_nonzero(rows.canonical.argmax(axis=1) != rows.labels)
+    else:
+        events = np.bincount(rows.labels, minlength=2).min()
+    return min(n, ROWS_PER_EVENT * float(events))
 
 
 def _settled_order(rows: Rows) -> NDArray[np.intp]:

@@ -21,8 +21,8 @@ _ERASED = 1e-6
 _LARGEST = 1e30
 """Beyond this a standardised value would square to infinity in float32."""
 
-_TINIEST = 1e-300
-"""Spans below this have no tenth to round to."""
+_TINIEST, _HUGEST = 1e-300, 1e300
+"""Spans beyond these have no tenth to round to, or limits that are no numbers."""
 
 _FEWEST = 20
 """Values of train rows from which their span says something about values of new rows."""
@@ -45,7 +45,7 @@ class NumberColumn:
 
     are far: they lie further outside the train rows' values than these lie apart. Far values are
     not clipped; `is_far` tells them, for a network was never shown what they mean. Both limits are
-    rounded outwards to two digits of the span, so that what is saved names no train row's value.
+    rounded outwards to two digits of the span.
     It is no test: a new value of the same kind as the n train rows' is far with a chance below 1/n
     where tails are not heavier than those of a Cauchy distribution.
 
@@ -149,11 +149,10 @@ def _limits(there: FloatArray) -> tuple[float | None, float | None]:
     """Return between which values a new one is not far, rounded outwards."""
     low, high = float(there.min()), float(there.max())
     span = high - low
-    nearest = (low - span, high + span)
-    if len(there) < _FEWEST or span <= _TINIEST or not all(map(math.isfinite, nearest)):
+    if len(there) < _FEWEST or not _TINIEST < span < _HUGEST:
         return None, None
     step = 10.0 ** (math.floor(math.log10(span)) - 1)
-    return math.floor(nearest[0] / step) * step, math.ceil(nearest[1] / step) * step
+    return math.floor((low - span) / step) * step, math.ceil((high + span) / step) * step
 
 
 def _refuse_erased(name: str, there: FloatArray, mean: float, scale: float) -> None:

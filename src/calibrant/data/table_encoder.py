@@ -121,6 +121,11 @@ class TableEncoder:
                 far |= learned.is_far(column)
         return far
 
+    @property
+    def has_limits(self) -> bool:
+        """Whether `is_far` could say so of a row: some column of numbers has limits."""
+        return any(getattr(column, "most", None) is not None for column in self.columns_)
+
     def wants(self, place: int, name: str) -> bool:
         """Say whether a column is read: all that are not dropped, after `fit` those it read."""
         if not hasattr(self, "columns_"):

@@ -215,6 +215,15 @@ class Scorer:
         return columns_of(self.encoder, self.column)
 
     @property
+    def knows_far_numbers(self) -> bool:
+        """Whether it reads a column of numbers of which it knows how far they reached in training.
+
+        Columns with few values, or learned before there were such limits, have none.
+        """
+        encoder = self.encoder
+        return isinstance(encoder, TableEncoder) and encoder.has_limits
+
+    @property
     def networks(self) -> tuple[str, ...]:
         """The names of its networks: one, or those that it averages."""
         return networks_of(self.config)

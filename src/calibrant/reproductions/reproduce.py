@@ -109,12 +109,15 @@ def reproduce(
 def _calibrate_again(
     experiment: Experiment, runs: Sequence[Run], asked: Asked, tell: Progress
 ) -> None:
-    from calibrant.reproductions.calibrate_again import calibrate_again, check_extras
+    from calibrant.reproductions.calibrate_again import calibrate_again, check_extras, kept_logits
 
     check_extras(experiment)
-    for each in runs:
+    for each in runs:  # before anything is written
         if not _is_done(each.path, experiment, each.method, asked):
-            raise InputError(f"{each.path} is not there: run it first, without --calibrate-again.")
+            raise InputError(
+                f"{each.path} is not there, or not whole: run it first, without --calibrate-again."
+            )
+        kept_logits(each.path)
     for number, each in enumerate(runs, 1):
         tell(f"{experiment.name}: {each}, calibrators ({number} of {len(runs)})")
         calibrate_again(each.path)

@@ -90,6 +90,7 @@ def _run(
         )
         record = record_of(fitted, figures, experiment.size, extra_figures(fitted))
         made = {"given": dict(given or {}), "setting": setting, "warnings": told}
+        run.path.unlink(missing_ok=True)  # an earlier record is not that of these logits
         write_scores(run.path, kept, parts)
         write_record(run.path, {**record, **made}, figures.losses)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import zipfile
+import zlib
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,9 @@ __all__ = ["KEPT", "as_kept", "read_logits", "score_file", "write_scores"]
 KEPT = ("calib", "test")
 """Parts whose logits are kept: what fits calibrators, and what they are judged by."""
 
+_DAMAGED = (OSError, ValueError, EOFError, LookupError, TypeError, AttributeError, RuntimeError)
+"""What reading raises where bytes are not those that were written."""
+
 _LEAST = -60_000.0
 """Logits further below the largest one of their row have no place in 16 bits."""
 
@@ -26,9 +30,9 @@ def as_kept(logits: FloatArray) -> FloatArray:
 
     $$ z'_k = \mathrm{float16}(z_k - \max_j z_j) $$
 
-    Probabilities are the same to three digits, and those of likely classes to more. All figures of
-    a run are measured on these, so that the files give them back. What needs the size of logits, as
-    the energy does, cannot be told from them.
+    Probabilities are the same to three digits, and those of likely classes to more. Calibrators are
+    fitted and judged on these, so that the files give the figures of a run back. What needs the
+    size of logits, as the energy does, cannot be told from them.
 
     Examples
     --------
@@ -74,5 +78,5 @@ def read_logits(record: Path, part: str) -> tuple[FloatArray, IntArray]:
         raise InputError(
             f"{path} is not there: earlier runs kept no logits; run it --again."
         ) from None
-    except (OSError, ValueError, EOFError, LookupError, zipfile.BadZipFile):
+    except (*_DAMAGED, zipfile.BadZipFile, zlib.error):
         raise InputError(f"{path} does not hold logits of a run: run it --again.") from None

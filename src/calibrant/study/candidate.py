@@ -27,6 +27,10 @@ _NEUTRAL = {
 """Settings that say nothing about how a network is trained; of files the content counts."""
 
 
+_ENCODERS = 2
+"""Counts changes of what encoders learn: what an earlier one learned is not gone on with."""
+
+
 @dataclass(frozen=True)
 class Candidate:
     """One loss with one seed, or an average of such networks.
@@ -89,6 +93,7 @@ def candidates_of(
         "files": dict(files),
         "splits": splits.to_dict(),
         "version": own_version(),
+        "encoders": _ENCODERS,
     }
     told |= _pretrained(config) | _own_network(config)
     found: list[Candidate] = []

@@ -117,3 +117,22 @@ def test_weighted_rows_count_as_far_as_they_tell_something():
     found = AutoCalibrator().fit(logits, labels, weights).comparison_
     assert [each.method for each in found.candidates] == ["identity", "temperature"]
     assert found == AutoCalibrator(tolerance=1.0).fit(logits, labels, weights).comparison_
+
+
+def test_a_model_that_is_right_in_every_row_is_not_made_certain():
+    """One that says 99.9 % and is right in 600 of 600 rows may still be right as it is."""
+    rng = np.random.default_rng(0)
+    logits = 9.0 * np.eye(3)[rng.integers(0, 3, 600)] + rng.normal(size=(600, 3))
+    auto = AutoCalibrator().fit(logits, logits.argmax(axis=1))
+    assert [each.method for each in auto.comparison_.candidates] == ["identity", "temperature"]
+    surest = auto.predict_proba([[4.0, 0.0, 0.0]]).max()
+    assert surest < 0.9999
+
+
+@pytest.mark.parametrize(("wrong", "tried"), [(19, 2), (20, 5)])
+def test_rows_that_the_model_gets_wrong_count(wrong, tried):
+    rng = np.random.default_rng(1)
+    logits = 5.0 * np.eye(3)[rng.integers(0, 3, 800)] + rng.normal(size=(800, 3))
+    labels = logits.argmax(axis=1)
+    labels[:wrong] = (labels[:wrong] + 1) % 3
+    assert len(AutoCalibrator().fit(logits, labels).comparison_.candidates) == tried

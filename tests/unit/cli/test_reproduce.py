@@ -55,7 +55,10 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
         (["bigmart", "--methods", ","], "--methods must name some"),
         (["bigmart", "--size", "toy", "--methods", "soft_f1"], "no method at size toy 'soft_f1'"),
         (["bigmart", "--again", "--calibrate-again"], "give one of them"),
-        (["bigmart", "--size", "toy", "--calibrate-again"], "ce-0.json is not there: run it first"),
+        (
+            ["bigmart", "--size", "toy", "--calibrate-again"],
+            "ce-0.json is not there, or not whole: run it first",
+        ),
         (["clinc150", "--calibrate-again"], "need its networks"),
         (["newsgroups-cnn"], "CALIBRANT_DATA"),
         (["imagenet-resnet50"], "CALIBRANT_DATA"),

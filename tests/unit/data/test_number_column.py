@@ -125,7 +125,13 @@ def test_new_values_of_the_same_kind_are_hardly_ever_far(draw):
 
 
 @pytest.mark.parametrize(
-    "values", [np.arange(19.0), np.full(50, 3.0), 1e308 * np.linspace(-1.0, 1.0, 50)]
+    "values",
+    [
+        np.arange(19.0),
+        np.full(50, 3.0),
+        1e308 * np.linspace(-1, 1, 50),
+        np.linspace(0, 8.987e307, 50),
+    ],
 )
 def test_without_limits_nothing_is_far(values):
     column = NumberColumn.learn("x", values)

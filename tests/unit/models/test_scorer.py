@@ -331,3 +331,17 @@ def test_a_number_far_from_all_train_rows_says_nothing_of_any_class(table_model,
         assert logits[1].tolist() == [0.0, 0.0]
         assert (np.ptp(logits[[0, 2]], axis=1) > 0).all()
     assert table_model.predict_proba(far)[1].tolist() == [0.5, 0.5]
+
+
+def test_it_says_whether_it_knows_far_numbers(table_model, text_model, tmp_path):
+    scorer = Scorer.of(table_model)
+    assert scorer.knows_far_numbers
+    assert not Scorer.of(text_model).knows_far_numbers
+    spec = json.loads(json.dumps(scorer.save(tmp_path)))
+    for column in spec["encoder"]["columns"]:  # as they were learned before there were limits
+        column.pop("least", None)
+        column.pop("most", None)
+    earlier = Scorer.load(spec, tmp_path, classes=scorer.classes, device="cpu")
+    assert not earlier.knows_far_numbers
+    far = {"price": [-1e6], "shelf": ["top"], "size": [0.0]}
+    assert np.ptp(earlier.predict_logits(far)) > 0

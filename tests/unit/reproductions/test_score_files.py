@@ -1,5 +1,6 @@
 """Logits that a run leaves behind: read by every verb, and its figures come out of them again."""
 
+import contextlib
 import json
 
 import numpy as np
@@ -9,6 +10,7 @@ from calibrant.convert import probs_from_logits
 from calibrant.data import read_scores
 from calibrant.errors import InputError
 from calibrant.reproductions import Asked, experiment_named, reproduce
+from calibrant.reproductions.calibrate_again import kept_logits
 from calibrant.reproductions.figures import run_figures
 from calibrant.reproductions.score_files import as_kept, score_file
 
@@ -75,11 +77,19 @@ def test_what_cannot_be_calibrated_again_is_told_before_anything_is_written(run,
     before = run.read_text()
     again = {**ONE, "calibrate_again": True}
     for wanted, said in (
-        ({**again, "seeds": [0, 1]}, "ce-1.json is not there: run it first"),
+        ({**again, "seeds": [0, 1]}, "ce-1.json is not there, or not whole: run it first"),
         ({**again, "given": {"epochs": 3}}, "is a run with epochs"),
     ):
         with pytest.raises(InputError, match=said):
             reproduce(CNN, run.parents[1], Asked(**wanted))
+    whole = score_file(run, "calib").read_bytes()
+    score_file(run, "calib").write_bytes(score_file(run, "test").read_bytes())
+    with pytest.raises(InputError, match=r"ce-0\.calib\.npz holds .* rows, but the run has"):
+        reproduce(CNN, run.parents[1], Asked(**again))
+    for place in range(0, len(whole), 97):  # one byte at a time: a sentence, or harmless
+        score_file(run, "calib").write_bytes(whole[:place] + b"\xff" + whole[place + 1 :])
+        with contextlib.suppress(InputError):
+            kept_logits(run)
     score_file(run, "calib").write_bytes(b"no arrays")
     with pytest.raises(InputError, match=r"ce-0\.calib\.npz does not hold logits of a run"):
         reproduce(CNN, run.parents[1], Asked(**again))
@@ -89,3 +99,14 @@ def test_what_cannot_be_calibrated_again_is_told_before_anything_is_written(run,
     assert run.read_text() == before
     with pytest.raises(InputError, match=r"it-tickets has figures \(paper_columns, promise\)"):
         reproduce(experiment_named("it-tickets"), tmp_path, Asked(**again))
+
+
+def test_of_several_runs_none_is_written_where_one_cannot_be(tmp_path):
+    both = {**ONE, "seeds": [0, 1]}
+    first, second = reproduce(CNN, tmp_path, Asked(**both))
+    first.write_text(json.dumps({**json.loads(first.read_text()), "chosen": "none"}))
+    score_file(second, "test").unlink()
+    before = first.read_text()
+    with pytest.raises(InputError, match="earlier runs kept no logits"):
+        reproduce(CNN, tmp_path, Asked(**both, calibrate_again=True))
+    assert first.read_text() == before

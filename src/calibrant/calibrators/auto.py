@@ -39,10 +39,12 @@ MARGIN = 1.5
 """Standard errors by which a method with numbers for each class has to beat a temperature."""
 
 ROWS_PER_EVENT = 25
-"""An event counts as so many rows at most: 20 events are 500 rows.
+"""With two classes a row of the rarer one counts as so many rows: 20 events are 500 rows."""
 
-With two classes events are the rows of the rarer one, with more the rows that the model gets wrong:
-where hardly any is wrong, the scores that fit best are certain of everything.
+ROWS_PER_MISTAKE = 50
+"""With more classes a row that the model gets wrong counts as so many: 10 mistakes are 500 rows.
+
+Where hardly any row is wrong, the temperature that fits best is certain of everything.
 """
 
 
@@ -50,8 +52,8 @@ def default_candidates(n: float, k: int) -> list[Calibrator]:
     """Return what is tried on n rows of k classes, from the simplest to the most complex.
 
     `AutoCalibrator` does not count rows that say little: n is at most the effective number of
-    weighted rows, and at most 25 times the rows of the rarer of two classes, or the rows that the
-    model gets wrong where there are more classes.
+    weighted rows, and at most 25 times the rows of the rarer of two classes, or 50 times the rows
+    that the model gets wrong where there are more classes.
 
     Examples
     --------
@@ -92,7 +94,7 @@ class AutoCalibrator(Calibrator):
     the inequality holds. The first and simplest is always the model as it is, so a calibrator has
     to earn its place.
 
-    From 500 rows of more than two classes on, 20 of them predicted wrongly, temperature is the
+    From 500 rows of more than two classes on, 10 of them predicted wrongly, temperature is the
     place to start from, or the model as it is where its score is not the worse one: one number
     learned from so many rows does little harm, and caution was measured to cost more. A method with
     more numbers is taken where it is better than that by more than 1.5 standard errors, of several
@@ -277,10 +279,9 @@ def _telling_rows(rows: Rows) -> float:
     weights = rows.weights
     n = float(rows.n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))
     if rows.k > 2:
-        events = np.count_nonzero(rows.canonical.argmax(axis=1) != rows.labels)
-    else:
-        events = np.bincount(rows.labels, minlength=2).min()
-    return min(n, ROWS_PER_EVENT * float(events))
+        mistakes = np.count_nonzero(rows.canonical.argmax(axis=1) != rows.labels)
+        return min(n, ROWS_PER_MISTAKE * float(mistakes))
+    return min(n, ROWS_PER_EVENT * float(np.bincount(rows.labels, minlength=2).min()))
 
 
 def _settled_order(rows: Rows) -> NDArray[np.intp]:

@@ -12,6 +12,7 @@ from calibrant.convert import probs_from_logits
 from calibrant.data.resampling import Resampling, resampled
 from calibrant.metrics import measure
 from calibrant.reproductions.parts import Parts
+from calibrant.reproductions.score_files import as_kept
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.records import EpochRecord
@@ -92,7 +93,7 @@ class EpochHistory(Hook):
             logits = logits - own.detach().cpu().double().numpy()
         names = ("accuracy", "ece_em", "nll")
         found = measure(
-            labels, probs_from_logits(logits), names=names, classes=range(logits.shape[1]),
+            labels, probs_from_logits(as_kept(logits)), names=names, classes=range(logits.shape[1]),
             target="top-label",
         )  # fmt: skip
         self.epochs.append(

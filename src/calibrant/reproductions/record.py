@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.data.npz_file import read_npz
 from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -190,9 +190,8 @@ def read_notes(folder: str | Path, experiment: Experiment) -> dict[str, Any]:
 def losses_in(path: Path) -> dict[str, FloatArray]:
     """Read the log losses of one run; a file that is none is named."""
     try:
-        with np.load(path, allow_pickle=False) as saved:
-            return {name: saved[name] for name in saved.files}
-    except (OSError, ValueError, EOFError, LookupError, AttributeError, zipfile.BadZipFile):
+        return dict(read_npz(path))
+    except (InputError, OSError):
         raise InputError(
             f"{path} does not hold the log losses of a run: delete it, and run again."
         ) from None

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import zipfile
-import zlib
 from pathlib import Path
 
 import numpy as np
 
+from calibrant.data.npz_file import read_npz
 from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
@@ -17,9 +16,6 @@ __all__ = ["KEPT", "as_kept", "read_logits", "score_file", "write_scores"]
 
 KEPT = ("calib", "test")
 """Parts whose logits are kept: what fits calibrators, and what they are judged by."""
-
-_DAMAGED = (OSError, ValueError, EOFError, LookupError, TypeError, AttributeError, RuntimeError)
-"""What reading raises where bytes are not those that were written."""
 
 _LEAST = -60_000.0
 """Logits further below the largest one of their row have no place in 16 bits."""
@@ -71,12 +67,10 @@ def write_scores(record: Path, kept: dict[str, FloatArray], parts: Parts) -> Non
 def read_logits(record: Path, part: str) -> tuple[FloatArray, IntArray]:
     """Read the logits (n, K) and labels (n,) that a run kept of a part."""
     path = score_file(record, part)
+    if not path.exists():
+        raise InputError(f"{path} is not there: earlier runs kept no logits; run it --again.")
     try:
-        with np.load(path, allow_pickle=False) as saved:
-            return saved["logits"].astype(np.float64), saved["labels"].astype(np.int64)
-    except FileNotFoundError:
-        raise InputError(
-            f"{path} is not there: earlier runs kept no logits; run it --again."
-        ) from None
-    except (*_DAMAGED, zipfile.BadZipFile, zlib.error):
+        found = read_npz(path)
+        return found["logits"].astype(np.float64), found["labels"].astype(np.int64)
+    except (InputError, LookupError, ValueError, OSError):
         raise InputError(f"{path} does not hold logits of a run: run it --again.") from None

@@ -176,7 +176,7 @@ def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> 
         "## At a glance\n\nThe goals: an ECE with bins of equal mass (ECE_EM) at most the paper's "
         "best, or what chance allows; an error within half a point of that of plain cross-entropy "
         "(CE); and a log loss that is not worse than that of cross-entropy with temperature, by "
-        "two standard errors over test rows (*better* and *level* reach it, *worse* misses it). "
+        "two standard errors over test rows (only *worse* misses it). "
         "They are those of one recipe, chosen without the test rows.\n\n"
         f"{dense(table(('experiment', 'runs', 'goals', 'in one sentence'), rows))}\n"
         "A dash: no paper printed such an ECE for these rows, so there is none to reach. *Open* "

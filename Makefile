@@ -23,7 +23,7 @@ ROOM := $(shell df --output=avail /dev/shm 2>/dev/null | tail -n 1)
 IN_MEMORY := $(shell test "$(ROOM)" -gt 8000000 2>/dev/null && echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
 
 test: $(VENV)/.test
-	$(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q
+	$(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=30 --durations-min=1 --time-record .durations.json
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .

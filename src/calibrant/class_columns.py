@@ -51,20 +51,6 @@ def in_class_order(
     with the classes say nothing, and then the columns stand in the order of the classes; so do
     the numbers 0..K-1, which a table without names has.
 
-    Parameters
-    ----------
-    array : the checked numbers of `given`, (n,) or (n, K)
-    given : what the user handed over
-    labels : (n,) labels, where there are any
-    classes : the class names, where the user or a fitted object gives them
-    kind : the prefix that the columns may have
-    name : what errors call the table
-
-    Returns
-    -------
-    The array with its columns in the order of the classes, and `classes`, or what the columns
-    name where that was None.
-
     Examples
     --------
     >>> import pyarrow as pa

@@ -144,11 +144,6 @@ def ensemble_logits(member_logits: Sequence[FloatArray]) -> FloatArray:
 
     It is not the mean of the logits, under which one sure member outvotes many unsure ones.
 
-    Parameters
-    ----------
-    member_logits : for each of M members (n, K) logits; or (n,) log-odds, of which come the (n,)
-        log-odds of the mean probability
-
     Examples
     --------
     >>> one, other = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])

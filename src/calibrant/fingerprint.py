@@ -16,11 +16,6 @@ def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
 
     It says that nothing changed, not who made it: it is no signature.
 
-    Parameters
-    ----------
-    arrays : numbers, whose types count too
-    named : what the numbers are of, such as the names of the columns
-
     Examples
     --------
     >>> fingerprint(np.array([1.0, 2.0]), named="a")

@@ -114,15 +114,6 @@ def as_scored(
 ) -> Scored:
     """Check labels, probabilities and weights together.
 
-    Parameters
-    ----------
-    labels : n labels. Whole numbers 0..K-1 or booleans need no `classes`.
-    probs : (n,) P(positive), or (n, K) with rows that sum to 1; the columns of a table that are
-        called after the classes may come in any order
-    weights : n inverse inclusion probabilities, or None
-    classes : the names behind the columns, in their order; needed when labels are names and no
-        columns name them
-
     Examples
     --------
     >>> as_scored([0, 1, 1], [0.2, 0.9, 0.6]).classes
@@ -229,11 +220,6 @@ def as_labels(
 
 def as_seed(seed: Any, *, name: str = "seed") -> int:
     """Return the seed of a training or a study, which everything that is drawn there can take.
-
-    Parameters
-    ----------
-    seed : a whole number from 0 to `LARGEST_SEED`
-    name : what errors call it
 
     Examples
     --------

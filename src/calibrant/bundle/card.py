@@ -42,13 +42,7 @@ _READ = {"text": "texts", "table": "rows of a table", "image": "images"}
 
 
 def card_of(bundle: Bundle, more: Mapping[str, str] | None = None) -> str:
-    """Write the card of a bundle as Markdown.
-
-    Parameters
-    ----------
-    bundle : the bundle
-    more : a sentence or several by the title of their section; they come first in it
-    """
+    """Write the card of a bundle as Markdown."""
     given = _checked(more or {})
     parts = [_head(bundle)]
     for title, lines in SECTIONS.items():

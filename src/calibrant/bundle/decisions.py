@@ -145,14 +145,6 @@ def decided(
 
     A row is cleared only where no rule acts on it. A row out of scope is neither acted on nor
     cleared.
-
-    Parameters
-    ----------
-    classes : names behind the columns of `probabilities`
-    probabilities : (n, K)
-    verdicts : of all rules that have a say; on a tie the first of them decides
-    actions : for each class the name of its action, or None
-    out_of_scope : (n,) rows that are withheld from every rule; None where nothing tells them
     """
     n, rows = len(probabilities), np.arange(len(probabilities))
     outside = np.zeros(n, dtype=bool) if out_of_scope is None else out_of_scope

@@ -43,14 +43,7 @@ def exchanged(first: Path, second: Path) -> bool:
 
 
 def take_place(draft: Path, folder: Path, *, refuse: Callable[[Path], None]) -> Path:
-    """Put a complete folder in the place of another, and return where the other one is now.
-
-    Parameters
-    ----------
-    draft : the complete folder, on the same file system
-    folder : the place
-    refuse : called with the folder that was taken away; where it raises, that one is put back
-    """
+    """Put a complete folder in the place of another, and return where the other one is now."""
     if exchanged(draft, folder):
         try:
             refuse(draft)

@@ -103,12 +103,6 @@ def check_folder(
 ) -> Path:
     """Check, before any work is done, that a bundle can be written at `path`.
 
-    Parameters
-    ----------
-    path : the folder to be; its parent must be there
-    force : whether a bundle that stands there may be replaced
-    name : what errors call it
-
     Examples
     --------
     >>> check_folder("no_such_folder/bundle", name="-o")

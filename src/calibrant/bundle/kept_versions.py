@@ -153,12 +153,6 @@ def copied(
     source: Path, names: Iterable[str], target: Path, *, same: Mapping[str, Path] | None = None
 ) -> None:
     """Put files of a bundle into another folder; bytes, times and rights are those of the source.
-
-    Parameters
-    ----------
-    source, names, target : which files, and where they go
-    same : for names, files of kept versions with the same bytes, which are shared where the disk
-        can. The folder that serves shares nothing: others may write into its files
     """
     for name in names:
         if same is not None and name in same:
@@ -172,13 +166,7 @@ def copied(
 
 
 def files_alike(place: Path, files: Mapping[str, str]) -> dict[str, Path]:
-    """Find big files in kept versions that are the same, byte for byte.
-
-    Parameters
-    ----------
-    place : the versions folder
-    files : names and hashes
-    """
+    """Find big files in kept versions that are the same, byte for byte."""
     found: dict[str, Path] = {}
     for version in kept_versions(place):
         manifest = _manifest(version.path) or {"files": {}}

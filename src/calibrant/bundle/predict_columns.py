@@ -13,13 +13,6 @@ def predict_columns(
 ) -> list[str]:
     """Return the names of the columns in their order, as a default all that there can be.
 
-    Parameters
-    ----------
-    classes : names of the classes in the order of the probabilities
-    decides : whether there is an operating point
-    scoped : whether there is a rule that flags rows
-    stored : whether predictions have names in a store
-
     Examples
     --------
     >>> predict_columns(["no", "yes"], decides=False, stored=False)

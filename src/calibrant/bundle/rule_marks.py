@@ -27,10 +27,6 @@ def rule_marks(manifest: Mapping[str, Any]) -> dict[Place, str]:
     point. Where the scores come from elsewhere, that model is not known, and taken as the same. A
     manifest that this version cannot read has no marks.
 
-    Parameters
-    ----------
-    manifest : of a bundle
-
     Examples
     --------
     >>> rule_marks({"classes": ["no", "yes"], "operating_points": []})

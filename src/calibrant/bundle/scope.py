@@ -28,12 +28,6 @@ def flagged(
     Energy and the largest logit cannot be told from probabilities, nor from log-odds where the rule
     was fitted on a model's logits of all classes: such scores are refused.
 
-    Parameters
-    ----------
-    rule : the rule
-    given : the model's own scores
-    with_model : whether the rule was fitted on the logits of a model in the bundle
-
     Examples
     --------
     >>> from calibrant.ood import OodRule

@@ -27,12 +27,6 @@ def check_unseen(
 
     A point does not say on which rows it was chosen. It was on these if there are as many of them
     and it acts on the same share of them as often rightly.
-
-    Parameters
-    ----------
-    calibration : the calibrator, or None
-    points : the points of the bundle
-    calib : the calibrate rows, in the order of the calibrator's classes, or None
     """
     if calibration is None or calib is None or not _has_seen(calibration, calib):
         return

@@ -18,14 +18,7 @@ _PAUSE = 0.05
 
 @contextmanager
 def alone(place: Path, *, mode: int = 0o777, patience: float = 10.0) -> Iterator[None]:
-    """Hold the lock of a versions folder, which is made, and taken away where it stays empty.
-
-    Parameters
-    ----------
-    place : the versions folder
-    mode : of the folder, where it is made
-    patience : seconds to wait for another process before `VersionConflict` is raised
-    """
+    """Hold the lock of a versions folder, which is made, and taken away where it stays empty."""
     until = time.monotonic() + patience
     handle = _taken(place, mode)
     while handle is None:

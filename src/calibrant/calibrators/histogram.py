@@ -137,11 +137,6 @@ def mass_starts(upto: FloatArray, n_bins: int) -> IntArray:
     A score goes to bin :math:`\lfloor M B / W \rfloor`: B is the mass strictly below it, W all
     mass, M the number of bins. Bins that no score goes to are left out.
 
-    Parameters
-    ----------
-    upto : (m,) the mass up to and at each score
-    n_bins : M
-
     Examples
     --------
     >>> mass_starts(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 3)

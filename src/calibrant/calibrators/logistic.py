@@ -76,15 +76,6 @@ def fit_logistic(
     coefficients, so the constrained optimum is found by fixing those that end below their bound,
     one after the other, and setting one free again when the slope says so. Where all scores are
     equal nothing decides the slope, and it stays as it is in `start`.
-
-    Parameters
-    ----------
-    features : (n, d); the last may be the constant 1
-    targets : (n,) between 0 and 1
-    weights : (n,) or None
-    start : (d,) the coefficients of the identity map
-    lowest : (d,) lower bounds, -inf where there is none
-    strength : of the pull towards `start`
     """
     problem = _Logistic(features, targets, weights)
     problem.pull_towards(start, strength)

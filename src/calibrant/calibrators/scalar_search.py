@@ -26,12 +26,6 @@ def lowest_point(
 
     A grid of three points to the factor 10 finds the valleys; the three lowest are searched by
     Brent's method in logarithms. A bound that is as low as what was found wins.
-
-    Parameters
-    ----------
-    value : the function
-    bounds : lower and upper
-    coarse : a cheaper function for the grid, such as the same one on some of the rows
     """
     from scipy.optimize import minimize_scalar
 

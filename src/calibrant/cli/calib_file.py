@@ -37,13 +37,6 @@ def read_calib(
 
     Where the files hold probabilities, their logarithms are the logits, and a 0 counts as it does
     for the calibrator.
-
-    Parameters
-    ----------
-    files : labelled score files
-    classes : of the bundle, in their order
-    calibration : the bundle's calibrator, or None
-    label : name of the label column
     """
     from calibrant.bundle import CalibRows
 

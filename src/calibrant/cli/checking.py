@@ -59,13 +59,6 @@ def check_rows(
 
     Rows that chose the point are refused: on those it holds by construction. So are rows that its
     calibrator was fitted on, whose scores know their labels.
-
-    Parameters
-    ----------
-    loaded : the points
-    files : labelled score files
-    columns : what is known of their columns
-    largest_weight : the most that a row could weigh, or None
     """
     layout = columns_of(files, label=columns["label"])
     read = rows_of_scores(files, columns, kind=layout.kind, calibration=loaded.calibration)

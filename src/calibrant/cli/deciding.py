@@ -78,13 +78,7 @@ def decide_file(
 
 
 def decisions_of(result: Result, scores: Mapping[str, NDArray[Any]]) -> Columns:
-    """Return the new columns: the decision, and what is accepted where that is a prediction.
-
-    Parameters
-    ----------
-    result : what decides
-    scores : either `probs` or `logits`, (n, K) in the order of the point's classes
-    """
+    """Return the new columns: the decision, and what is accepted where that is a prediction."""
     if isinstance(result, Band):
         return {"decision": result.decide(**scores)}
     if isinstance(result, OperatingPoints):

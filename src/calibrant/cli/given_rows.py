@@ -47,12 +47,6 @@ def scored_in_order(
 
     Of a small network several parts are scored at a time, each in a thread of its own on one core.
     A deep one takes one part at a time on all cores, so that it has the memory of one batch.
-
-    Parameters
-    ----------
-    parts : what is read, part by part
-    score : called in a thread
-    deep : see `is_deep`
     """
     with _workers(deep) as workers, ThreadPoolExecutor(workers) as pool:
         try:
@@ -64,14 +58,7 @@ def scored_in_order(
 def in_order(
     parts: Iterator[Part], start: Callable[[Part], Future[Found]], ahead: int
 ) -> Generator[tuple[Part, Found], None, None]:
-    """Yield parts with what becomes of them, in their order; some are always under way.
-
-    Parameters
-    ----------
-    parts : what is read, part by part
-    start : begins the work on a part
-    ahead : how many more parts are begun before the first of them is waited for
-    """
+    """Yield parts with what becomes of them, in their order; some are always under way."""
     waiting: deque[tuple[Part, Future[Found]]] = deque()
     for part in parts:
         waiting.append((part, start(part)))

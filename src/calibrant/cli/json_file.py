@@ -22,15 +22,7 @@ def write_json(content: Mapping[str, Any], path: Path, *, name: str = "-o") -> N
 
 
 def read_json(path: Path, *, what: str, maker: str, flag: str) -> Any:
-    """Read strict JSON.
-
-    Parameters
-    ----------
-    path : the file
-    what : what it should hold, like "calibrator"
-    maker : the command that writes such files
-    flag : the option that named the file
-    """
+    """Read strict JSON."""
     if not path.exists():
         raise InputError(f"{flag} {path} does not exist: name a file that {maker} wrote.")
     if not path.is_file():

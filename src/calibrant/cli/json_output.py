@@ -13,15 +13,7 @@ __all__ = ["checked_outputs"]
 def checked_outputs(
     out: Path | None, html: Path | None, read: Iterable[Path], *, what: str
 ) -> Path:
-    """Check, before any work is done, everything that is going to be written.
-
-    Parameters
-    ----------
-    out : the JSON file, which must be named
-    html : the page, or None
-    read : files that are read, and must stay as they are
-    what : what is saved: `calibrator` or `point`
-    """
+    """Check, before any work is done, everything that is going to be written."""
     from calibrant.data.whole_file import check_writable
 
     if out is None:

@@ -75,17 +75,7 @@ def write_point(
     chosen_on: Mapping[str, Any],
     name: str = "-o",
 ) -> None:
-    """Write what `to_dict` gave.
-
-    Parameters
-    ----------
-    saved : the point
-    path : where to write
-    calibrator : the saved calibrator that made its scores; it travels along, so that raw scores
-        are decided on as they were when the point was chosen
-    chosen_on : the `source`, the `fingerprint` and a `sketch` of the rows
-    name : what errors call the path
-    """
+    """Write what `to_dict` gave."""
     more = {} if calibrator is None else {"calibrator": dict(calibrator)}
     write_json({**saved, "chosen_on": dict(chosen_on), **more}, path, name=name)
 

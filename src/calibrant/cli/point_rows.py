@@ -126,15 +126,7 @@ def rows_of_scores(
     kind: str,
     calibration: Calibration | None = None,
 ) -> PointRows:
-    """Read labelled score files whole.
-
-    Parameters
-    ----------
-    files : score files
-    columns : `positive` and `label`, as `read_scores` takes them
-    kind : what the files hold, `prob` or `logit`
-    calibration : what the scores go through first
-    """
+    """Read labelled score files whole."""
     wanted = kind == "logit" or calibration is not None
     read = read_scores(list(files), logits=wanted, **columns)
     notes, seen = read.notes, False

@@ -19,15 +19,7 @@ __all__ = ["predict_file"]
 def predict_file(
     bundle: Bundle, rows: BundleRows, out: Path | None, *, point: int | None = None
 ) -> Predicted:
-    """Score every row and write the rows with what the bundle says to `out`, or only count them.
-
-    Parameters
-    ----------
-    bundle : the bundle
-    rows : the rows of the file, as the bundle takes them
-    out : where to write; None to count only
-    point : position of the one operating point that decides; by default the first of each class
-    """
+    """Score every row and write the rows with what the bundle says to `out`, or only count them."""
     scoped = bundle.ood is not None
     teller = Teller(bundle.classes, decides=bool(bundle.points), scoped=scoped)
 

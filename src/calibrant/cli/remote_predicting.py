@@ -84,14 +84,6 @@ def predict_remotely(
 
     Requests have names made of the run's and of the rows', so that one that is sent again is on
     record once.
-
-    Parameters
-    ----------
-    service : the service
-    rows : the rows of the file, as the service takes them
-    data : what errors call the file
-    out : where to write; None to count only
-    unit : the column that names whom a row is about, or None
     """
     with _client(service.url, service.key, timeout=_TIMEOUT, retries=_RETRIES) as client:
         asker = _Asker(client, service, data)

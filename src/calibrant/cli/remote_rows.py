@@ -202,14 +202,7 @@ def remote_rows(
 
 
 def cut_by_unit(batches: Iterator[Asked], column: str, data: str) -> Generator[Asked, None, None]:
-    """Cut batches where the unit changes, for a request is about one unit.
-
-    Parameters
-    ----------
-    batches : the rows
-    column : the column that names units; an empty cell names none
-    data : what errors call the file
-    """
+    """Cut batches where the unit changes, for a request is about one unit."""
     for asked in batches:
         names = asked.table.column_names
         if column not in names:

@@ -37,15 +37,7 @@ def telling(folder: Path) -> Iterator[Callable[[str], None]]:
 
 
 def show_study(result: StudyResult, folder: Path, *, again: str, json: bool) -> None:
-    """Print a study, where its files are, and what to do with them.
-
-    Parameters
-    ----------
-    result : the study
-    folder : where its files are
-    again : the command that runs it again
-    json : whether to print one JSON object instead
-    """
+    """Print a study, where its files are, and what to do with them."""
     bundle, report = folder / "bundle", folder / "report.html"
     written = report.exists()  # not where a package is missing that it is drawn with
     if json:

@@ -26,14 +26,7 @@ _LOSS = re.compile(r"\s*(?:[-+.\deE]+\s*\*\s*)?[A-Za-z_][\w.]*\s*(?:[:+]|$)")
 
 
 def gather(given: Mapping[str, Any], config: Path | None, *, tabular: bool) -> dict[str, Any]:
-    """Return the settings that hold: what was given, else what the toml file says.
-
-    Parameters
-    ----------
-    given : settings of flags and variables; None where there was none
-    config : the toml file, or None
-    tabular : whether --tabular was given
-    """
+    """Return the settings that hold: what was given, else what the toml file says."""
     flags = {name: value for name, value in given.items() if value not in (None, {})}
     flags |= {"tabular": True} if tabular else {}
     chosen = _kinds(flags)
@@ -151,12 +144,6 @@ def loop_of(
     given: Iterable[str], named: Mapping[str, Any], variables: Iterable[str]
 ) -> dict[str, Any]:
     """Read the options of the training: those of --training, and those with flags of their own.
-
-    Parameters
-    ----------
-    given : every `key=value` of --training
-    named : values of the flags that have a name of their own; None where one was not given
-    variables : which of them came from a variable, before which --training goes
 
     Examples
     --------

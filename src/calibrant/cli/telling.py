@@ -154,15 +154,7 @@ class Teller:
 def tell_file(
     said: Generator[Said, None, None], teller: Teller, rows: FileRows, out: Path | None
 ) -> Predicted:
-    """Write rows with what was said about them to `out`, or only count them.
-
-    Parameters
-    ----------
-    said : the rows in their order; closed here, whatever happens
-    teller : makes the new columns
-    rows : where they came from
-    out : where to write; None to count only
-    """
+    """Write rows with what was said about them to `out`, or only count them."""
     with progress("predicting", rows.estimate()) as advance:
 
         def told() -> Iterator[pa.Table]:

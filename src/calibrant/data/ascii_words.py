@@ -34,10 +34,6 @@ def ascii_words(texts: pa.LargeStringArray) -> tuple[pa.LargeStringArray, IntArr
 
     It is not for texts with other than ASCII signs, which it does not look for.
 
-    Parameters
-    ----------
-    texts : ASCII texts, none of them null
-
     Examples
     --------
     >>> words, counts = ascii_words(pa.array(["It broke, AGAIN!", "", "ok"], pa.large_string()))

@@ -65,17 +65,7 @@ class CategoryColumn:
         max_categories: int = 50,
         chosen: bool = False,
     ) -> CategoryColumn:
-        """Find the categories of the train rows.
-
-        Parameters
-        ----------
-        name : of the column
-        words : Arrow text of the train rows
-        rules : which spellings mean the same
-        max_categories : how many get a feature of their own, missing values and others not counted
-        chosen : whether the user asked for this column to be one of categories; otherwise an id,
-            free text and numbers written as text are refused
-        """
+        """Find the categories of the train rows."""
         rules = rules or CategoryRules()
         counts, spellings = _counted(words, rules)
         here = sum(counts.values())

@@ -27,11 +27,6 @@ def taken(folder: Path, mode: int | None = None) -> int | None:
 
     Returns None where another holds it, or has just taken the folder or the file away; and raises
     ImportError on a system that has no locks of files.
-
-    Parameters
-    ----------
-    folder : the folder
-    mode : that it is made with where it is not there; None where it is
     """
     import fcntl
 
@@ -63,11 +58,6 @@ def alone_in(folder: Path, *, option: str = "--out") -> Iterator[None]:
     A second run is refused at once: two would remove each other's checkpoints. The lock goes with
     the process, so one that was killed leaves none. On a system, or a disk, without locks of files
     nothing is guarded.
-
-    Parameters
-    ----------
-    folder : the folder
-    option : what the user gave it by
 
     Examples
     --------

@@ -21,13 +21,6 @@ def shared_out(
 
     Every part that has none yet gets at least one row, where there are enough.
 
-    Parameters
-    ----------
-    n : rows
-    shares : of the parts; they sum to 1
-    lacking : rows that each part is short of so far
-    has : which parts have such rows already; None for no part
-
     Examples
     --------
     >>> shared_out(10, np.array([0.75, 0.25]), np.zeros(2))
@@ -62,14 +55,6 @@ def deal_groups(
     lacks most of its classes, rare classes counting as much as frequent ones, among the parts that
     have room for it. Groups of one row fill up what is left. A class that one part missed is mended
     at the end by moving a small group.
-
-    Parameters
-    ----------
-    codes : class of each row, 0..K-1
-    groups : number of each row's group
-    shares : of the parts; they sum to 1
-    names : of the classes, for errors; None for rows without classes
-    rng : breaks ties
     """
     table = _Table.of(codes, np.unique(groups, return_inverse=True)[1].reshape(-1), len(names))
     _refuse_few(table, shares, names)

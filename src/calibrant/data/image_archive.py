@@ -27,11 +27,6 @@ def read_archive(file: Path, *, size: Size = None, channels: int | None = None) 
     Labels are names or whole numbers; with `classes`, whole numbers are positions in it and become
     its names. Colour becomes grey as luminance, and grey colour by repeating it.
 
-    Parameters
-    ----------
-    file : with the array `images` (n, H, W, C) or (n, H, W), see `as_images`
-    size, channels : see `read_image`
-
     Examples
     --------
     >>> import tempfile

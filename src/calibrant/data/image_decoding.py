@@ -34,13 +34,6 @@ def read_image(file: Path, *, size: Size = None, channels: int | None = None) ->
     What a camera noted about the way it was held is followed. What is transparent shows white. Of
     an animation the first picture is read. Of 16-bit grey the upper eight bits are.
 
-    Parameters
-    ----------
-    file : png, jpg, bmp, webp or gif
-    size : pixels on each side, or (height, width): the image is scaled until it just covers that,
-        and its middle is cut out; None to leave it as it is
-    channels : 1 for grey, 3 for colour; None for what the file has
-
     Examples
     --------
     >>> import tempfile

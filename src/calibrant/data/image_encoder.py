@@ -136,10 +136,6 @@ def scale_and_offset(mean: Any, std: Any) -> tuple[NDArray[np.float32], NDArray[
     \frac{x / 255 - \mu}{\sigma} = x \cdot \frac{1}{255 \sigma} - \frac{\mu}{\sigma}
     $$
 
-    Parameters
-    ----------
-    mean, std : (C,) of each channel, in units of 0..1; std above 0
-
     Examples
     --------
     >>> scale, offset = scale_and_offset([0.5], [0.25])
@@ -153,12 +149,6 @@ def scale_and_offset(mean: Any, std: Any) -> tuple[NDArray[np.float32], NDArray[
 
 def as_images(images: Any, *, name: str = "images") -> NDArray[np.uint8]:
     """Read images as one array (n, H, W, C) of bytes; C is 1 for grey and 3 for colour.
-
-    Parameters
-    ----------
-    images : an array (n, H, W, C) or, for grey, (n, H, W), a list of equal arrays or PIL images,
-        or a tensor on the CPU, all with whole numbers of 0..255
-    name : what errors call them
 
     Examples
     --------

@@ -74,10 +74,6 @@ def redact(texts: Any) -> Any:
 def redacted_column(texts: pa.LargeStringArray) -> pa.LargeStringArray:
     """Redact an Arrow column of texts: those that cannot hold a number never reach Python.
 
-    Parameters
-    ----------
-    texts : what `redact` takes as a list; null stays null
-
     Examples
     --------
     >>> redacted_column(pa.array(["It broke.", "Order #12345"], pa.large_string())).to_pylist()

@@ -31,10 +31,6 @@ def has_odd_signs(text: str) -> bool:
 def plain_signs(text: str) -> tuple[str, list[str]]:
     r"""Return a text in plain digits, and for each of its signs what stood there.
 
-    Parameters
-    ----------
-    text : any
-
     Examples
     --------
     >>> plain_signs("no ４\u200b２")
@@ -57,11 +53,6 @@ def replaced(
     stood: list[str],
 ) -> tuple[str, list[str]]:
     """Replace what a pattern finds in a plain text, and what stood there with it.
-
-    Parameters
-    ----------
-    pattern, put : as for `re.sub`
-    plain, stood : of `plain_signs`
 
     Examples
     --------

@@ -29,16 +29,6 @@ def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> IntArra
 
     It does not find rows that are almost equal.
 
-    Parameters
-    ----------
-    one, other : Arrow tables, as `read_rows` returns them
-    columns : that are compared; both tables must have them
-
-    Returns
-    -------
-    (m, 2) positions: of a row of `one`, in ascending order, and of the first row of `other` equal
-    to it
-
     Examples
     --------
     >>> golden = pa.table({"text": ["too small", "it broke "]})
@@ -61,11 +51,6 @@ def content_groups(table: pa.Table, columns: Sequence[str]) -> IntArray:
 
     Equal is as in `same_rows`; a row of which all columns are missing stands for itself. As
     `groups` of `split_rows` this keeps duplicates in one part.
-
-    Parameters
-    ----------
-    table : an Arrow table, as `read_rows` returns it
-    columns : that are compared
 
     Examples
     --------

@@ -80,13 +80,6 @@ def as_table(
 ) -> Table:
     """Read a table as columns; the type of a column is that of its values, never a guess.
 
-    Parameters
-    ----------
-    values : a pandas, polars or Arrow table, a dict of columns, a list of dicts, a numpy array
-        (2-D of any type, or structured), a list of rows
-    name : what errors call the table
-    wanted : of a column's place and name, whether it is read; the others may hold anything
-
     Examples
     --------
     >>> table = as_table({"weight": [9.3, None], "fat": ["Low Fat", "reg"]})

@@ -52,13 +52,6 @@ def write_tables(
     The suffix chooses the format. Whatever goes wrong (a full disk, an interruption, an error in
     the last row), nothing is left behind and what stood at `path` before still stands there.
 
-    Parameters
-    ----------
-    path : where to write: .parquet, .csv or .jsonl, text also .gz
-    tables : at least one Arrow table; they are taken one at a time
-    name : what errors call the path
-    private : let only its owner read it
-
     Examples
     --------
     >>> import tempfile

@@ -48,12 +48,6 @@ def whole_file(
     Whatever goes wrong (a full disk, an interruption), nothing is left behind and what stood at
     `path` before still stands there.
 
-    Parameters
-    ----------
-    path : the file to be
-    name : what errors call it
-    private : let only its owner read it; else all whom the umask lets
-
     Examples
     --------
     >>> import tempfile

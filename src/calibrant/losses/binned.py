@@ -58,11 +58,6 @@ class BinnedLoss(RowLoss):
 
         All processes end with the same state, to the bit that of one process with all rows. On an
         error nothing has changed, on no process.
-
-        Parameters
-        ----------
-        logits : (n, K) or (n, K, ...) tensor or array of finite numbers
-        labels : (n,) or (n, ...) classes; rows labelled `ignore_index` are left out
         """
         self._learn(lambda: self._rows_of(logits, labels))
 
@@ -71,12 +66,6 @@ class BinnedLoss(RowLoss):
 
         The model is in eval mode and without gradients meanwhile; every part of it gets its own
         mode back afterwards, on an error too.
-
-        Parameters
-        ----------
-        model : called as `model(inputs)`, or as `model(*inputs)` where inputs are several
-        batches : pairs of inputs and labels, such as a DataLoader gives; tensors are moved to the
-            model
 
         Examples
         --------

@@ -54,11 +54,6 @@ def look_up(scores: Tensor, edges: Tensor) -> Tensor:
 
     A score below all edges is in the first bin, one above all (and NaN) in the last.
 
-    Parameters
-    ----------
-    scores : any shape, on the scale of the edges
-    edges : (M-1,) lower edges of bins 1 .. M-1, in ascending order
-
     Examples
     --------
     >>> edges = torch.tensor([0.5, 0.9])
@@ -87,12 +82,6 @@ def rank_edges(scores: FloatArray, n_bins: int, min_count: int = 1) -> FloatArra
     rank split where there are no ties. Where n rows cannot give every bin `min_count` of them,
     neighbouring bins are merged until they can. The edge of a bin is its lowest score. An empty bin
     has no width, or begins at infinity: no row of any other split can be looked up in it either.
-
-    Parameters
-    ----------
-    scores : (n,) in ascending order
-    n_bins : number of bins M
-    min_count : rows that a bin should hold
 
     Examples
     --------

@@ -33,10 +33,6 @@ def describe(loss: nn.Module) -> str:
     functions, classes and plain values of the same package that they name (see `code_of`). A
     function written in C is known by its name alone.
 
-    Parameters
-    ----------
-    loss : any Module
-
     Examples
     --------
     >>> from calibrant.losses import as_loss
@@ -51,10 +47,6 @@ def describe_code(kinds: Iterable[type]) -> str:
     """Name the user's own among some classes, each with a checksum of its code; "" without any.
 
     It changes where what they do has changed (see `code_of`), whatever their objects were told.
-
-    Parameters
-    ----------
-    kinds : classes, in any order
 
     Examples
     --------

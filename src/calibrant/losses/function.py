@@ -59,11 +59,6 @@ class FunctionLoss(Loss):
 def check_value(value: object, name: str) -> None:
     """Refuse what a model cannot be trained by: no number, several, or one without a gradient.
 
-    Parameters
-    ----------
-    value : what a loss returned for a batch
-    name : of the loss, for the message
-
     Examples
     --------
     >>> import torch

@@ -35,10 +35,6 @@ def code_of(own: FunctionType | type) -> list[Any]:
     are values in lists and dicts of a module, other packages, and what is found by its name only
     while it runs.
 
-    Parameters
-    ----------
-    own : a function or a class
-
     Examples
     --------
     >>> def twice(logits, labels):

@@ -198,13 +198,7 @@ def is_finite(total: Tensor) -> bool:
 
 
 def check_finite(values: Tensor, rows: Rows) -> None:
-    """Name the first row whose value is not finite because of its logits; on the CPU only.
-
-    Parameters
-    ----------
-    values : (n,) a number for each row that its logits make infinite or NaN if they are
-    rows : what the values were computed from
-    """
+    """Name the first row whose value is not finite because of its logits; on the CPU only."""
     if not _can_look(values):
         return
     bad = ~values.detach().isfinite()

@@ -34,13 +34,6 @@ def top_rows(logits: Any, labels: Any, *, scale: Scale, ignore_index: int) -> Te
     later, after all processes' rows have been put in order, because its last bit may depend on
     where in an array a number stands. On the scale of probabilities, which is the released code's,
     a row is $(p_1, 1, r)$ with the softmax taken in the precision that the logits came in.
-
-    Parameters
-    ----------
-    logits : (n, K) or (n, K, ...) tensor or array
-    labels : (n,) or (n, ...) classes
-    scale : "log-odds" or "probability"
-    ignore_index : label of rows to leave out
     """
     scores, classes = _as_tensor(logits, "logits"), _as_tensor(labels, "labels")
     if not classes.numel() and not scores.numel():

@@ -24,11 +24,6 @@ def true_odds(logits: Tensor, labels: Tensor) -> Tensor:
     is exact for every d. It is one pass over the logits and keeps one matrix for the gradient, as
     cross-entropy does. It cannot be differentiated twice.
 
-    Parameters
-    ----------
-    logits : (n, K) finite logits, K > 1
-    labels : (n,) class of each row
-
     Examples
     --------
     >>> import torch

@@ -52,11 +52,6 @@ def mass_edges(
     mass strictly below it and :math:`W` the total mass. Without ties that is the rank split; with
     ties a bin may be larger than its share, and a later bin may not exist.
 
-    Parameters
-    ----------
-    scores : sorted in ascending order
-    mass : the mass of each score, or None for 1 each
-
     Examples
     --------
     >>> mass_edges(np.array([0.1, 0.2, 0.3, 0.4]), None, 2)

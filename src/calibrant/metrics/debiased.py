@@ -77,13 +77,6 @@ def rate_noise(
 
     With equal weights it is r (1 - r) / n; written out, weights may go with the event.
 
-    Parameters
-    ----------
-    mass : sum of the weights w in each bin
-    rate : r, the weighted share of events y
-    square : sum of the squared weights
-    came : the same of rows with the event
-
     Examples
     --------
     >>> import numpy as np

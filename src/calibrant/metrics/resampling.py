@@ -107,13 +107,6 @@ def interval_from_sizes(
 
     The percentile bootstrap covers 0 % where the truth is 0 (it resamples on top of a value that
     chance has raised already), the reflected bootstrap as little as 79 % between the extremes.
-
-    Parameters
-    ----------
-    estimate : the size T
-    noise : sizes of the resampled noise
-    replicate : sizes of the estimate's residual with that noise added
-    null : sizes of the noise when events are redrawn from the scores
     """
     tail = (1.0 - confidence) / 2.0
     most = max(float(np.quantile(sizes, 1.0 - tail)) for sizes in (noise, null))

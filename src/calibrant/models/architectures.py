@@ -94,13 +94,7 @@ def _is_kept(name: Any) -> bool:
 
 
 def config_from(architecture: Mapping[str, Any], n_classes: int) -> Any:
-    """Return the library's config object of a description; refuse one that it does not know.
-
-    Parameters
-    ----------
-    architecture : what `described` gives: "model_type" and the numbers of the network
-    n_classes : number of logits
-    """
+    """Return the library's config object of a description; refuse one that it does not know."""
     kind = architecture.get("model_type") if isinstance(architecture, Mapping) else None
     if not isinstance(kind, str):
         raise InputError(

@@ -121,11 +121,6 @@ def logits_together(member_logits: Sequence[FloatArray], shifts: Sequence[Any]) 
     A threshold that is chosen on these logits is compared with those of the ensemble, and the row
     that it was chosen at must not fall to its other side.
 
-    Parameters
-    ----------
-    member_logits : for each member its (n, K) logits, its shift taken off
-    shifts : for each member that shift (K,), or None
-
     Examples
     --------
     >>> one, other = np.log([[0.75, 0.25]]), np.log([[0.25, 0.75]])

@@ -55,14 +55,6 @@ def check_images(images: Tensor, n_channels: int, *, least: int, lone: int = 0) 
 
     Only shapes are looked at, so nothing waits for a GPU.
 
-    Parameters
-    ----------
-    images : the batch
-    n_channels : that the network reads
-    least : pixels that a side must have, so that something is left of it at the end
-    lone : pixels up to which one value per channel is left of a whole image, of which batch norm
-        can take no statistics if the image is alone in its batch; 0 where it takes none
-
     Examples
     --------
     >>> import torch

@@ -75,11 +75,6 @@ def read_pretrained(source: str | Path, *, pooling: str = "auto") -> Pretrained:
     """Find a transformer and check all but its weights, of which only the heads are looked at.
 
     No code of the folder is run, and nothing in it is unpickled.
-
-    Parameters
-    ----------
-    source : a folder, or an id on a hub such as "distilbert-base-uncased"
-    pooling : "own", "mean" or "auto"; see `Transformer.from_pretrained`
     """
     folder = folder_of(source)
     config = _read_config(folder)
@@ -103,11 +98,6 @@ def read_pretrained(source: str | Path, *, pooling: str = "auto") -> Pretrained:
 
 def load_network(found: Pretrained, config: Any) -> nn.Module:
     """Return the network with the weights of the folder; what the folder lacks is drawn at random.
-
-    Parameters
-    ----------
-    found : what `read_pretrained` gives
-    config : of the network, as `config_from` makes it
     """
     hub = library()
     kind, options = hub.AutoModelForSequenceClassification, {}

@@ -53,12 +53,7 @@ def is_source(model: Any) -> TypeGuard[str | Path]:
 
 
 def folder_of(source: str | Path) -> Path:
-    """Return the folder of a transformer; what a hub has is fetched first, once.
-
-    Parameters
-    ----------
-    source : a folder, or an id on a hub such as "distilbert-base-uncased"
-    """
+    """Return the folder of a transformer; what a hub has is fetched first, once."""
     if _is_folder(source):
         return Path(source)
     if _is_file(source):

@@ -125,16 +125,7 @@ class Scorer:
         resize: bool = False,
         device: str = "cpu",
     ) -> Self:
-        """Take the model out of a fitted classifier for texts, tables or images.
-
-        Parameters
-        ----------
-        estimator : the fitted classifier; its `predict_logits` gives the same
-        column : name of the column of texts; None for "text", and for tables and images
-        redact : whether texts are redacted first, as those it was trained on were
-        resize : whether the images it was trained on were brought to one size
-        device : see `Scorer`
-        """
+        """Take the model out of a fitted classifier for texts, tables or images."""
         if not hasattr(estimator, "encoder_") or not hasattr(estimator, "model_"):
             raise InputError(
                 "scorer must come from a fitted TextClassifier, TabularClassifier or "
@@ -157,10 +148,6 @@ class Scorer:
 
         What each takes off its logits moves into the `Ensemble`; the result takes off nothing.
 
-        Parameters
-        ----------
-        scorers : at least two, with the same encoder, classes and column
-
         Examples
         --------
         >>> from calibrant.models import MLP
@@ -182,13 +169,7 @@ class Scorer:
 
     @classmethod
     def thinned(cls, scorer: Scorer, passes: int = 20, *, seed: int = 0) -> Self:
-        """Keep the dropout of a model on: it averages the probabilities of thinned copies.
-
-        Parameters
-        ----------
-        scorer : a model whose network has dropout
-        passes, seed : how many copies, and the seed of what they drop; see `MCDropout`
-        """
+        """Keep the dropout of a model on: it averages the probabilities of thinned copies."""
         return cls._like(scorer, MCDropout(scorer.model, passes, seed, scorer.shift))
 
     @classmethod
@@ -239,14 +220,7 @@ class Scorer:
         return device_of(self.model)
 
     def predict_logits(self, inputs: Any) -> FloatArray:
-        """Return logits (n, K).
-
-        Parameters
-        ----------
-        inputs : a list or a column of texts, or a table with that column; where the model reads
-            tables, a table as `TableEncoder` takes it; where it reads images, bytes (n, H, W, C)
-            as `as_images` takes them
-        """
+        """Return logits (n, K)."""
         rows = as_inputs(inputs, self.encoder, self.column)
         if self.redact:
             rows = redacted_column(rows)

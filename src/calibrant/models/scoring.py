@@ -47,13 +47,6 @@ def text_logits(
 
     The model must be in eval mode. It is called with token ids (b, L) and lengths (b,).
 
-    Parameters
-    ----------
-    model : the network
-    tokens : token ids of all texts one after the other
-    offsets : (n + 1,) where each text begins in `tokens`
-    deep : whether a batch is bounded by its tokens too, as a transformer's memory is
-
     Examples
     --------
     >>> from calibrant.models import BiLSTM
@@ -100,12 +93,6 @@ def image_logits(
 
     The model must be in eval mode. It is called with normalised images (b, C, H, W), see
     `ImageEncoder`. The images go to it as bytes, a quarter of what they are as numbers.
-
-    Parameters
-    ----------
-    model : the network
-    images : (n, H, W, C) bytes
-    mean, std : (C,) of each channel, in units of 0..1
 
     Examples
     --------

@@ -13,12 +13,6 @@ __all__ = ["beyond", "clean_tokens", "embedded", "padded"]
 def padded(tokens: Tensor, starts: Tensor, lengths: Tensor, width: int) -> Tensor:
     """Return texts that stand one after the other as (b, width), 0 beyond the end of each.
 
-    Parameters
-    ----------
-    tokens : token ids of all texts one after the other
-    starts, lengths : (b,) where each text of the batch begins, and how many tokens it has
-    width : of the longest
-
     Examples
     --------
     >>> import torch

@@ -41,10 +41,6 @@ def leave_a_core(processes: int = 1) -> int:
 
     What is left takes requests and writes records while the network computes. It is never more
     than torch had before, which `OMP_NUM_THREADS` sets, and never less than one.
-
-    Parameters
-    ----------
-    processes : that share the machine and compute alike
     """
     threads = max(1, min(torch.get_num_threads(), usable_cores() // processes - 1))
     torch.set_num_threads(threads)

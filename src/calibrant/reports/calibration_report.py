@@ -54,16 +54,7 @@ def calibration_html(
     out: str = "calibrator.json",
     command: str = "",
 ) -> str:
-    """Return a calibration as one HTML page that needs neither network nor other files.
-
-    Parameters
-    ----------
-    result : what is known about the calibrator
-    title : heading of the page
-    source : where the rows came from, such as a file name
-    out : where the calibrator was saved
-    command : how to apply it
-    """
+    """Return a calibration as one HTML page that needs neither network nor other files."""
     data = {**_page_data(result), "out": out, "command": command}
     return rendered("calibration", data, title=title, source=source)
 

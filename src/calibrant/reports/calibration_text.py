@@ -35,14 +35,7 @@ _STYLES = {"better": "bold green", "worse": "bold yellow"}
 
 
 def render_calibration(result: CalibrationResult, *, width: int = 100, color: bool = False) -> str:
-    """Write a calibration for the terminal: the verdict first, then the tables.
-
-    Parameters
-    ----------
-    result : what is known about the calibrator
-    width : columns of the terminal
-    color : whether to colour the text with ANSI codes
-    """
+    """Write a calibration for the terminal: the verdict first, then the tables."""
     return to_text(_parts(result), width, color)
 
 

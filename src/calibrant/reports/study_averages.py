@@ -21,12 +21,7 @@ def way_sentences(result: StudyResult) -> list[str]:
 
 
 def averages(result: StudyResult) -> list[tuple[str, str]]:
-    """Tell for ensembles and for MC dropout what averaging changed, at the best of them.
-
-    Returns
-    -------
-    pairs of a title and what there is to say; what was not tried is left out
-    """
+    """Tell for ensembles and for MC dropout what averaging changed, at the best of them."""
     return [(title, words) for way, title in _TITLES.items() if (words := _told(result, way))]
 
 

@@ -12,15 +12,6 @@ def choice_data(splits: Collection[str], candidates: int) -> dict[str, str]:
 
     Studies before there were choice rows chose on the steer rows; their bundles are still shown.
 
-    Parameters
-    ----------
-    splits : names of the splits that have rows
-    candidates : how many there were to choose among
-
-    Returns
-    -------
-    "rows" that were looked at, "title" of the column, "decides" below it, and "words" about it
-
     Examples
     --------
     >>> choice_data(("train", "steer", "choice"), 5)["title"]

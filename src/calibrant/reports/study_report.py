@@ -50,11 +50,6 @@ def study_html(result: StudyResult, *, source: str | None = None) -> str:
     The page says first what was chosen, whether its probabilities come true and which promise
     holds at which threshold; then the story, the candidates, the charts, and the data behind them.
     Names of classes are shown as text whatever they contain.
-
-    Parameters
-    ----------
-    result : what `run_study` found
-    source : where the rows came from, such as a file name
     """
     numbers = chart_numbers(result)
     data = {**_together(_page_data(result, numbers)), "charts": script_json(numbers)}
@@ -68,14 +63,7 @@ def write_study_html(
     source: str | None = None,
     name: str = "path",
 ) -> Path:
-    """Write the page of `study_html` to `path`, whole or not at all, and return the path.
-
-    Parameters
-    ----------
-    result, source : as for `study_html`
-    path : where the page goes
-    name : what errors call the path
-    """
+    """Write the page of `study_html` to `path`, whole or not at all, and return the path."""
     check_writable(path, name=name)  # before the page is made
     return write_page(study_html(result, source=source), path, name=name)
 

@@ -26,12 +26,7 @@ _ECE, _NLL = "ece_ew", "nll"
 
 
 def story(result: StudyResult) -> list[tuple[str, str]]:
-    """Tell what the usual way claims, what other losses change, what calibration adds and costs.
-
-    Returns
-    -------
-    pairs of a short title and what there is to say; what was not tried is left out
-    """
+    """Tell what the usual way claims, what other losses change, what calibration adds and costs."""
     told = [("The usual way", _claims(result)), ("Logs and golden rows", _shift(result))]
     told += [("Focal loss", _focal(result)), ("AdaFocal", _adafocal(result))]
     told += averages(result)

@@ -31,14 +31,7 @@ _SHORT = ("Acc.", "Prec.", "Recall", "F1", "NLL", "ECE", "MCE")
 
 
 def render_study(result: StudyResult, *, width: int = 100, color: bool = False) -> str:
-    """Write a study for the terminal: what was chosen first, then the candidates and promises.
-
-    Parameters
-    ----------
-    result : what `run_study` found
-    width : columns of the terminal
-    color : whether to colour the text with ANSI codes
-    """
+    """Write a study for the terminal: what was chosen first, then the candidates and promises."""
     return to_text(_parts(result), width, color)
 
 

@@ -23,14 +23,6 @@ _SENTENCES = {
 def called(loss: str, seed: int = 0, way: str = "one", members: int = 0, passes: int = 0) -> str:
     """Name a candidate: the loss, the seed where it is not 0, and what its scores average.
 
-    Parameters
-    ----------
-    loss : as it was asked for, or what people call it
-    seed : of its network; an ensemble has several, and none in its name
-    way : one of `WAYS`
-    members : networks of an ensemble
-    passes : of MC dropout
-
     Examples
     --------
     >>> called("ce"), called("ce", 1), called("ce", way="ensemble", members=5)

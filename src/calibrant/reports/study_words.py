@@ -117,14 +117,7 @@ def judged_words(result: StudyResult) -> str:
 
 
 def judged_rows(result: StudyResult, n: int | None = None) -> str:
-    """Say which rows the figures are of, and how many they are.
-
-    Parameters
-    ----------
-    result : the study
-    n : how many; by default the rows that belong to a class, which all figures are of. Promises
-        are checked on all test rows.
-    """
+    """Say which rows the figures are of, and how many they are."""
     rows = result.calibrated.n if n is None else n
     return counted(rows, judged_words(result).removesuffix("s"))
 

@@ -103,18 +103,6 @@ def point_view(
 ) -> PointView:
     """Put a result beside what every threshold would do on the rows behind it.
 
-    Parameters
-    ----------
-    result : what `select` returned or raised
-    labels : n labels: names among `classes`, or their positions
-    scores : (n,) or (n, K) probabilities or logits, those that `select` was given
-    on : which of the two they are, `probs` or `logits`
-    classes : names of all classes, in the order of the columns
-    weights : inverse inclusion probabilities
-    cost : what decisions cost; by default the cost that the result holds
-    withheld : rows that are never acted on, whatever their score
-    outside : rows that belong to no class
-
     Examples
     --------
     >>> import numpy as np

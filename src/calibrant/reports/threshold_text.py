@@ -48,16 +48,7 @@ def render_threshold(
     width: int = 100,
     color: bool = False,
 ) -> str:
-    """Write what came out of a search for thresholds for the terminal.
-
-    Parameters
-    ----------
-    result : a point, one for each class, a band, or why there is none
-    notes : sentences about the rows, beside the point's own
-    calibrated : whether scores go through a calibrator before they are compared
-    width : columns of the terminal
-    color : whether to colour the text with ANSI codes
-    """
+    """Write what came out of a search for thresholds for the terminal."""
     parts: Iterator[RenderableType]
     if isinstance(result, TargetUnreachable):
         parts = _unreachable_parts(result)
@@ -74,11 +65,6 @@ def acting_rule(point: OperatingPoint, *, calibrated: bool = False) -> str:
     """Say in words which rows are acted on.
 
     Where probabilities near 1 cannot tell the threshold from its neighbours, log-odds do.
-
-    Parameters
-    ----------
-    point : the point
-    calibrated : whether scores go through a calibrator before they are compared
     """
     if point.threshold <= 0:
         return "accept every prediction" if point.of is None else "act on every row"
@@ -95,17 +81,7 @@ def render_decisions(
     calibrated: bool = False,
     width: int = 100,
 ) -> str:
-    """Write for the terminal what became of rows, and by which rule.
-
-    Parameters
-    ----------
-    result : what decided
-    decisions : how many rows got each decision; of several classes, how many each flags
-    rows : how many there were
-    more : further lines
-    calibrated : whether scores went through a calibrator before they were compared
-    width : columns of the terminal
-    """
+    """Write for the terminal what became of rows, and by which rule."""
     from rich.text import Text
 
     lines = (*_decision_lines(result, decisions, rows, calibrated), *more)

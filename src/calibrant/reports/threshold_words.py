@@ -96,12 +96,6 @@ def rate_interval(name: str, interval: Interval | None) -> str:
 def measured_interval(point: OperatingPoint, name: str, measured: RateValue | None = None) -> str:
     """Write the interval of a rate at a point; "by definition" where the rule alone settles it.
 
-    Parameters
-    ----------
-    point : the point
-    name : of the rate
-    measured : what the rate is, where it was not the point's own rows that told it
-
     Examples
     --------
     >>> from calibrant.thresholds import coverage, precision, select

@@ -72,13 +72,7 @@ class Access:
         self._used: dict[str, datetime] = {}
 
     async def admit(self, authorization: str | None, role: str | None) -> Key | None:
-        """Return the key of a request, or None where none is needed; refuse it as a `Problem`.
-
-        Parameters
-        ----------
-        authorization : the header, such as "Bearer cal_…"
-        role : that the key must have, beside "admin"; None for any
-        """
+        """Return the key of a request, or None where none is needed; refuse it as a `Problem`."""
         if authorization is None:
             if self._needed:
                 raise _unknown("this service needs a key: send it as Authorization: Bearer cal_….")

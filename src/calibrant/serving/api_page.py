@@ -21,12 +21,7 @@ _WORDS = {
 
 
 def api_page(described: Mapping[str, Any]) -> str:
-    """Return the page of an OpenAPI description.
-
-    Parameters
-    ----------
-    described : the description, as `/openapi.json` has it
-    """
+    """Return the page of an OpenAPI description."""
     source = files("calibrant.serving").joinpath("templates", "api.html.j2")
     css = files("calibrant.reports").joinpath("templates", "report.css")
     made = Environment(

@@ -30,13 +30,6 @@ async def read_body(
     """Return the body of a request; refuse another type, and more than `limit` bytes.
 
     What a client announces is believed where it is too much; what it sends is counted as well.
-
-    Parameters
-    ----------
-    headers : of the request, their names in small letters
-    receive : where the body comes from
-    limit : bytes
-    kind : its type
     """
     _check_kind(headers, kind)
     announced = headers.get("content-length", "")

@@ -29,10 +29,6 @@ def checked_url(url: Any) -> str:
 
     It may have a path, where a proxy serves several things at one host.
 
-    Parameters
-    ----------
-    url : what the user gave
-
     Examples
     --------
     >>> checked_url("HTTPS://models.example.org/returns/")

@@ -19,12 +19,6 @@ _OUTCOME = ("prediction", "label", "other", "source", "outcome", "value", "text"
 def as_inputs(texts: Any, rows: Any, logits: Any) -> list[dict[str, Any]]:
     """Return the inputs of a request; exactly one of the three is given.
 
-    Parameters
-    ----------
-    texts : a list of texts
-    rows : a list of dictionaries, one for each row; NaN counts as a missing value
-    logits : for each row a list of logits in the order of the classes, or class names with logits
-
     Examples
     --------
     >>> as_inputs(None, [{"weight": 1.5, "fat": "low"}], None)

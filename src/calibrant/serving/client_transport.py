@@ -137,15 +137,7 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float = 0.0,
     ) -> Any:
-        """Send a request until it is answered, and return the JSON of the answer.
-
-        Parameters
-        ----------
-        method, path : what is asked for, below the address of the service
-        content : the body, as JSON
-        headers : further headers, the same in every attempt
-        timeout : seconds for one attempt that takes longer than others
-        """
+        """Send a request until it is answered, and return the JSON of the answer."""
         longest = max(timeout, self._timeout)
         sent = dict(headers or {})
         if content is not None:

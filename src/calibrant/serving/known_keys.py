@@ -62,12 +62,7 @@ class KnownKeys:
         self._of_strangers = ThreadPoolExecutor(2, "calibrant-strangers")
 
     async def find(self, token: str) -> Key | None:
-        """Return the key of a token; None where it is unknown, wrong or revoked.
-
-        Parameters
-        ----------
-        token : as it came
-        """
+        """Return the key of a token; None where it is unknown, wrong or revoked."""
         # The form is public: nothing else can be a key, and needs no look-up.
         if not TOKEN.fullmatch(token):
             return None

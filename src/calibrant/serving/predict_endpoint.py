@@ -24,14 +24,7 @@ _JSON = (b"content-type", b"application/json")
 
 
 async def predicted(service: Service, headers: Mapping[str, str], receive: Receive) -> bytes:
-    """Return the answer to a request, as JSON.
-
-    Parameters
-    ----------
-    service : decides
-    headers : of the request, their names in small letters
-    receive : where the body comes from
-    """
+    """Return the answer to a request, as JSON."""
     since = time.perf_counter()
     key = await service.access.admit(headers.get("authorization"), "predict")
     retry = idempotency_key(headers)

@@ -119,13 +119,7 @@ def where(loc: Sequence[int | str]) -> str:
 
 
 def problem_of(error: Exception, asked: str) -> Problem:
-    """Return a failure as the client is told it; what is our fault goes into the log as well.
-
-    Parameters
-    ----------
-    error : what was raised
-    asked : the method and path of the request
-    """
+    """Return a failure as the client is told it; what is our fault goes into the log as well."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, ClientDisconnect):  # nobody will read this

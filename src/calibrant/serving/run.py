@@ -27,13 +27,7 @@ Started = Callable[[Service, str], None]
 
 
 def serve(settings: Settings, *, started: Started) -> None:
-    """Serve until the process is told to stop; requests under way are answered first.
-
-    Parameters
-    ----------
-    settings : what to serve, and how
-    started : is called once the port is taken
-    """
+    """Serve until the process is told to stop; requests under way are answered first."""
     with logged(), _listening(settings.host, settings.port) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
         (_serve_alone if settings.workers == 1 else _serve_together)(settings, listener, started)

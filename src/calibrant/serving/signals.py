@@ -12,13 +12,7 @@ __all__ = ["handled"]
 
 @contextmanager
 def handled(handler: Any, *names: signal.Signals) -> Iterator[None]:
-    """Have signals handled by `handler`, and as before afterwards.
-
-    Parameters
-    ----------
-    handler : as `signal.signal` takes it
-    names : the signals
-    """
+    """Have signals handled by `handler`, and as before afterwards."""
     before = {name: signal.signal(name, handler) for name in names}
     try:
         yield

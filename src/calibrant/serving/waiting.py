@@ -25,11 +25,6 @@ async def within(seconds: float, call: Callable[[], Found]) -> Found:
 
     The call goes on then, and may still succeed.
 
-    Parameters
-    ----------
-    seconds : for the call, and for a free thread
-    call : what to run
-
     Examples
     --------
     >>> asyncio.run(within(10.0, lambda: 17))
@@ -45,11 +40,6 @@ async def shared(task: asyncio.Task[Found], seconds: float) -> Found:
     """Wait for what others wait for too; raise `StoreUnavailable` where it takes too long.
 
     The task goes on then, and also where who waits is told to end.
-
-    Parameters
-    ----------
-    task : what to wait for
-    seconds : for how long
     """
     done, _ = await asyncio.wait({task}, timeout=seconds)
     if not done:

@@ -24,12 +24,7 @@ class Counts:
 
 
 def count(database: Database) -> Counts:
-    """Count the rows of a store, all at the same moment.
-
-    Parameters
-    ----------
-    database : of the store
-    """
+    """Count the rows of a store, all at the same moment."""
     asked = {
         table.name: select(func.count()).select_from(table)
         for table in (predictions, labels, outcomes, bundles, keys)

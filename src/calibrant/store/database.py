@@ -86,12 +86,7 @@ class Database:
 
     @contextmanager
     def read(self, *, patient: bool = False) -> Iterator[Connection]:
-        """Lend a connection in a transaction that sees one moment and changes nothing.
-
-        Parameters
-        ----------
-        patient : lift PostgreSQL's limit of 10 seconds a statement
-        """
+        """Lend a connection in a transaction that sees one moment and changes nothing."""
         with guarded(self.name), self.engine.connect() as connection:
             self._check_file(connection)
             if self.dialect == "postgresql":
@@ -105,10 +100,6 @@ class Database:
         """Lend a connection in a transaction that is committed at the end, or leaves nothing.
 
         On SQLite there is one writer at a time; others wait for it, up to 5 seconds.
-
-        Parameters
-        ----------
-        patient : lift PostgreSQL's limit of 10 seconds a statement
         """
         try:
             with guarded(self.name), self.engine.connect() as connection:
@@ -143,12 +134,6 @@ class Database:
 
         A short text, like a customer's number, cannot be guessed back from it without the
         database. Equal texts have equal hashes within a store.
-
-        Parameters
-        ----------
-        data : to be hashed
-        purpose : at most 16 bytes. Hashes of inputs can be read by clients: whatever is signed
-            needs a purpose of its own, so that nobody gets a signature by sending it as an input
         """
         secret = self._secret
         if secret is None:
@@ -162,10 +147,6 @@ class Database:
 
         A new connection may lead to another store than the last one did: a file that was put in
         the place of the old one, or a server that was restored.
-
-        Parameters
-        ----------
-        connection : that hashes are to be written with
         """
         if self._hashed_with is None or self._hashed_with == self._secret_of(connection):
             return

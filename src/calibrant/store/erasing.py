@@ -38,12 +38,6 @@ def forget(database: Database, unit: str, at: datetime) -> Erased:
     A keyed hash of the unit, the time and the counts stay in the table `erasures`. On SQLite the
     file is then written anew: freed bytes are overwritten when a row is deleted (secure_delete),
     but copies that were left where rows moved from page to page are not.
-
-    Parameters
-    ----------
-    database : of the store
-    unit : whom to forget, as requests named it
-    at : when it was asked
     """
     unit_hash = database.keyed_hash(_checked(unit).encode())
     ids = select(predictions.c.id).where(predictions.c.unit == unit)
@@ -62,11 +56,6 @@ def prune(database: Database, before: datetime) -> Erased:
     Requests go whole: a row that answers the same request as an older one goes with it. Others can
     write in between. Where it is interrupted, what was deleted until then stays
     deleted, and the table `erasures` has its counts.
-
-    Parameters
-    ----------
-    database : of the store
-    before : has a time zone
     """
     erasure = {"id": new_id(), "at": datetime.now(UTC), "before": before}
     total = Erased(0, 0, 0)
@@ -104,13 +93,7 @@ def _oldest(connection: Connection, before: datetime) -> Sequence[str]:
 
 
 def _delete(connection: Connection, asked: Any) -> Erased:
-    """Delete predictions with their counts, and first what hangs on them, so that it is told.
-
-    Parameters
-    ----------
-    connection : in a transaction that writes
-    asked : selects their ids
-    """
+    """Delete predictions with their counts, and first what hangs on them, so that it is told."""
     # Locked in one order, and no others are touched: no two that erase wait for each other.
     mine = select(predictions.c.id).where(predictions.c.id.in_(asked)).order_by(predictions.c.id)
     ids = connection.scalars(mine.with_for_update()).all()

@@ -123,16 +123,6 @@ def export(
 
     With `labelled`, rows whose label is no class of their bundle are left out: nobody gave it a
     probability, and no score file can hold it.
-
-    Parameters
-    ----------
-    database : of the store
-    path : ends in .parquet; it appears whole or not at all, and only its owner may read it
-    since, until : only predictions from this moment on, and before that one
-    use_case : only predictions for it
-    labelled : only predictions whose true class is known, and one of their bundle
-    left_out : counts the labels that are no class of their bundle, where such rows are left out
-    name : what errors call the path
     """
     path = check_export(path, since, until, name=name)
     asked: list[ColumnElement[bool]] = []
@@ -153,10 +143,6 @@ def check_export(
     name: str = "path",
 ) -> Path:
     """Refuse, before any work is done, a file that cannot be written or a range without an inside.
-
-    Parameters
-    ----------
-    path, since, until, name : as in `export`
     """
     path = check_writable(path, name=name)
     if path.suffix.lower() != ".parquet":

@@ -60,10 +60,6 @@ _REFUSED_POSTGRESQL = {
 def guarded(name: str) -> Iterator[None]:
     """Turn errors of the database into StoreUnavailable, where they may pass, or StoreError.
 
-    Parameters
-    ----------
-    name : what errors call the store
-
     Examples
     --------
     >>> from sqlalchemy import create_engine, text

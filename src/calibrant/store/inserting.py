@@ -51,11 +51,6 @@ def insert_first(connection: Connection, rows: Sequence[Row]) -> set[str]:
     Whoever writes the first row of a request has claimed it. On SQLite the transaction is the
     only one that writes; on PostgreSQL the unique constraint makes others wait until this
     transaction ends, and the order of requests keeps two from waiting for each other.
-
-    Parameters
-    ----------
-    connection : in a transaction that writes
-    rows : the prediction at position 0 of each request, all requests different
     """
     if connection.dialect.name == "postgresql":
         return {found for (found,) in _insert_json(connection, _POSTGRESQL_FIRST, rows)}

@@ -166,10 +166,6 @@ class KeyRing:
 def check_key(name: str, role: str, rate: float | None) -> None:
     """Refuse a key that cannot be made, before anything is written.
 
-    Parameters
-    ----------
-    name, role, rate : as in `KeyRing.add`
-
     Examples
     --------
     >>> check_key("shop", "read", None)

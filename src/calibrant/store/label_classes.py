@@ -21,14 +21,7 @@ _SHOWN = 8
 def check_classes(
     connection: Connection, labels: Sequence[Label], other: Collection[str] = ()
 ) -> None:
-    """Raise UnknownClass for the first label that is no class of its prediction's bundle.
-
-    Parameters
-    ----------
-    connection : in a transaction
-    labels : of predictions that are in the store
-    other : ids of labels that may be a class which the bundle does not have
-    """
+    """Raise UnknownClass for the first label that is no class of its prediction's bundle."""
     strict = [told for told in labels if told.id not in other]
     made_by = _bundles_of(connection, list(dict.fromkeys(told.prediction for told in strict)))
     known = {
@@ -47,11 +40,6 @@ def check_classes(
 
 def unknown_class(label: str, classes: Sequence[str]) -> str:
     """Say that a label is no class, which class is the nearest, and which ones there are.
-
-    Parameters
-    ----------
-    label : as it was told
-    classes : of the bundle; many are shortened
 
     Examples
     --------

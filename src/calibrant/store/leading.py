@@ -24,12 +24,6 @@ def leading(
 
     A condition that few rows meet leads. Where all of them are common, a page of the newest is
     found soon, whichever leads: the index of each also tells the others.
-
-    Parameters
-    ----------
-    connection : in a transaction
-    asked : columns and what they must be equal to
-    scores : conditions on the score
     """
     if "unit" in asked:
         return "unit"

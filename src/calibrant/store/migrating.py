@@ -33,13 +33,7 @@ _WAL_WAIT = 5.0
 
 
 def migrate(database: Database) -> None:
-    """Create the tables or bring them up to date; safe when several processes do it at once.
-
-    Parameters
-    ----------
-    database : of any version up to this one's; a newer one and one that is not a store's are
-        refused, and nothing in them is changed
-    """
+    """Create the tables or bring them up to date; safe when several processes do it at once."""
     database.create_file()
     with _ONE_AT_A_TIME:
         with database.read() as connection:

@@ -18,27 +18,14 @@ _FILE, _LOG = "calibrant_file", "calibrant_log"
 
 
 def remember(info: MutableMapping[Any, Any], connection: sqlite3.Connection, path: Path) -> None:
-    """Note which file a new connection has open.
-
-    Parameters
-    ----------
-    info : where to note it
-    connection : just opened
-    path : where the file was
-    """
+    """Note which file a new connection has open."""
     connection.execute("PRAGMA schema_version").fetchone()  # opens the log too
     info[_FILE] = _identity(path)
     info[_LOG] = _identity(_log_of(path))
 
 
 def is_at_its_path(info: MutableMapping[Any, Any], path: Path) -> bool:
-    """Tell whether what a connection has open is what others find at the path.
-
-    Parameters
-    ----------
-    info : what `remember` noted
-    path : where the file was
-    """
+    """Tell whether what a connection has open is what others find at the path."""
     if info[_FILE] is None or _identity(path) != info[_FILE]:
         return False
     if info[_LOG] is None:  # it was opened before the file had a log

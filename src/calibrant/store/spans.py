@@ -26,12 +26,6 @@ def span(
 
     A prediction that meets each of them alone is counted in a tally, so the first and the last
     hour of such tallies bound what can be found.
-
-    Parameters
-    ----------
-    connection : in a transaction
-    bundle, label, decision : equal to these; None for any
-    scores : least and greatest score
     """
     asked: list[tuple[str, Sequence[str] | None]] = [(DECISION, None)]  # any prediction
     if label is not None:

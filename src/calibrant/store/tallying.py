@@ -71,13 +71,7 @@ class ClassPlaces:
         self._known: dict[str, dict[str, int]] = {}
 
     def of(self, connection: Connection, bundle: str) -> dict[str, int]:
-        """Return, for names of classes, their place.
-
-        Parameters
-        ----------
-        connection : in a transaction
-        bundle : hash of one that is on record
-        """
+        """Return, for names of classes, their place."""
         if bundle not in self._known:
             asked = select(bundles.c.classes).where(bundles.c.hash == bundle)
             classes = connection.execute(asked).scalar_one()
@@ -111,12 +105,6 @@ def add_to_tallies(connection: Connection, rows: Iterable[Prediction], places: C
     """Count predictions that this transaction writes; nothing else should be written after it.
 
     Other writers of the same hour wait from here to the end of the transaction.
-
-    Parameters
-    ----------
-    connection : in a transaction that writes
-    rows : each of them new
-    places : of the classes of their bundles
     """
     _write(connection, _cells(connection, map(_COUNTED, rows), places), 1)
 
@@ -125,11 +113,6 @@ def take_from_tallies(connection: Connection, rows: Iterable[Any]) -> int:
     """Take predictions back that this transaction deletes, and return how many they are.
 
     A tally that comes to nothing goes: it would tell that there was something.
-
-    Parameters
-    ----------
-    connection : in a transaction that writes
-    rows : `COUNTED` of each
     """
     cells = _cells(connection, rows, ClassPlaces())
     _write(connection, cells, -1)

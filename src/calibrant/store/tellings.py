@@ -18,24 +18,13 @@ __all__ = ["claim_telling", "prune_tellings", "told_before"]
 
 
 def told_before(connection: Connection, request: str) -> str | None:
-    """Return the hash of what a request told, None where it has told nothing yet.
-
-    Parameters
-    ----------
-    connection : in a transaction
-    request : keyed hash of its id
-    """
+    """Return the hash of what a request told, None where it has told nothing yet."""
     asked = select(tellings.c.hash).where(tellings.c.request == request)
     return connection.execute(asked).scalar_one_or_none()
 
 
 def claim_telling(connection: Connection, request: str, hash: str) -> str | None:
     """Write down what a request tells; where another was faster, return the hash of what it told.
-
-    Parameters
-    ----------
-    connection : in a transaction that writes
-    request, hash : keyed hashes of its id and of what it tells
     """
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"request": request, "hash": hash, "at": datetime.now(UTC)}

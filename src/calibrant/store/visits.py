@@ -35,13 +35,7 @@ class VisitLog:
         self._database = database
 
     def end(self, id: str, *, expires: datetime) -> None:
-        """Write down that a visit is over, and forget those that would be over by now anyway.
-
-        Parameters
-        ----------
-        id : of the visit
-        expires : when it would have ended by itself
-        """
+        """Write down that a visit is over, and forget those that would be over by now anyway."""
         insert = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
         over = delete(ended_visits).where(ended_visits.c.expires < datetime.now(UTC))
         row = insert(ended_visits).values(id=id, expires=expires).on_conflict_do_nothing()

@@ -78,14 +78,7 @@ class Candidate:
 def candidates_of(
     config: StudyConfig, files: Mapping[str, str], splits: Splits
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of a study: of each loss its networks, then their averages.
-
-    Parameters
-    ----------
-    config : the settings
-    files : hashes of the files that are read, by what they are ("data", "golden")
-    splits : which rows have which job
-    """
+    """Return all candidates of a study: of each loss its networks, then their averages."""
     told = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
     told |= {
         "model": config.network,

@@ -40,11 +40,6 @@ def halve_steer(
 
     It says nothing about how many rows a choice takes: few of them choose almost by chance.
 
-    Parameters
-    ----------
-    labels : of the steer rows; None to halve them without regard to classes
-    groups, times, n, seed : as for `split_rows`
-
     Examples
     --------
     >>> steer, choice = halve_steer(["a"] * 4 + ["b"] * 2 + ["c"])

@@ -26,15 +26,7 @@ def coded(
     splits: Splits,
     config: StudyConfig,
 ) -> tuple[tuple[Any, ...], dict[str, IntArray], dict[str, Any] | None]:
-    """Return the classes of the train rows, every row's code, and what cut a continuous label.
-
-    Parameters
-    ----------
-    logs, golden : the rows
-    outside : which rows of each belong to no class
-    splits : which rows train
-    config : the settings
-    """
+    """Return the classes of the train rows, every row's code, and what cut a continuous label."""
     values = {s.name: whole_labels(s.labels.to_pylist()) for s in (logs, golden) if s is not None}
     cut = None
     if config.cut:
@@ -65,14 +57,7 @@ def absent_classes(
 
 
 def uncompared_classes(classes: Sequence[Any], codes: IntArray, splits: Splits) -> list[str]:
-    """Say which classes no choice row is of, where there are choice rows.
-
-    Parameters
-    ----------
-    classes : their names, by code
-    codes : of all rows of the logs
-    splits : which rows have which job
-    """
+    """Say which classes no choice row is of, where there are choice rows."""
     there = set(codes[splits.choice.ids].tolist())
     lacking = [str(name) for k, name in enumerate(classes) if k not in there]
     if not there or not lacking:

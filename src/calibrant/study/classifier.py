@@ -29,13 +29,6 @@ def classifier_of(
 
     A network for texts that is trained from nothing gets the study's own small defaults; images,
     tables and models that were trained before get those of their estimator.
-
-    Parameters
-    ----------
-    config : the settings
-    candidate : which one
-    folder : where its checkpoints go
-    tell : gets a line after each epoch
     """
     from calibrant.study.epoch_messages import EpochMessages
 
@@ -54,10 +47,6 @@ def steps_of(config: StudyConfig) -> dict[str, Any]:
     """Return all options that the steps of a training depend on, usual ones as what they are now.
 
     No network is built. Its loss, its seed and which network it is are not among them.
-
-    Parameters
-    ----------
-    config : the settings
     """
     made = _made(config, {})
     names = made.get_params(deep=False).keys() - _SAME_STEPS - _OWN

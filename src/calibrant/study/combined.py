@@ -55,19 +55,7 @@ class CombinedCandidate(TrainedCandidate):
 def ensemble_of(
     candidate: Candidate, outcomes: Sequence[TrainedCandidate | str], folder: Path, rows: StudyRows
 ) -> CombinedCandidate | str:
-    """Average the networks of all seeds of a loss; nothing is trained, and nothing scored again.
-
-    Parameters
-    ----------
-    candidate : the ensemble
-    outcomes : what became of its members; those that failed are left out
-    folder : of all candidates
-    rows : of the study
-
-    Returns
-    -------
-    the ensemble, or one sentence where fewer than two members were trained
-    """
+    """Average the networks of all seeds of a loss; nothing is trained, and nothing scored again."""
     members = tuple(one for one in outcomes if isinstance(one, TrainedCandidate))
     if len(members) < 2:
         return (
@@ -89,15 +77,7 @@ def ensemble_of(
 def score_thinned(
     rows: StudyRows, candidate: Candidate, folder: Path, progress: Callable[[str], None]
 ) -> None:
-    """Score all splits with thinned copies of a trained network, and keep that in a folder.
-
-    Parameters
-    ----------
-    rows : of the study
-    candidate : MC dropout of a network, whose folder stands beside this one
-    folder : where its logits go; `done.json` is written last
-    progress : gets one-line messages
-    """
+    """Score all splits with thinned copies of a trained network, and keep that in a folder."""
     started = time.perf_counter()
     member = _member(folder, candidate, rows)
     if member is None:

@@ -25,10 +25,6 @@ _MAKER = "name a toml file that calibrant train wrote, or write one like it"
 def read_config(path: str | Path) -> dict[str, Any]:
     r"""Read settings; what is no toml, or no setting, is refused in one sentence.
 
-    Parameters
-    ----------
-    path : the file; paths within it are relative to the current folder
-
     Examples
     --------
     >>> import tempfile
@@ -55,11 +51,6 @@ def read_config(path: str | Path) -> dict[str, Any]:
 
 def write_config(config: StudyConfig, path: str | Path) -> Path:
     """Write settings, whole or not at all; `read_config` gives them back.
-
-    Parameters
-    ----------
-    config : the settings; those that are None are left out
-    path : the file
 
     Examples
     --------

@@ -61,15 +61,7 @@ def run_demo(
     size: DemoSize | None = None,
     progress: Callable[[str], None] | None = None,
 ) -> StudyResult:
-    """Write logs and a golden set, run a study on them, and check its bundle on fresh messages.
-
-    Parameters
-    ----------
-    out : a folder; `logs.csv` and `golden.csv` go there, and all that a study leaves behind
-    seed : of the messages and of the study, from 0 to 4294967295
-    size : how large it is; None for `DEMO`
-    progress : gets one-line messages
-    """
+    """Write logs and a golden set, run a study on them, and check its bundle on fresh messages."""
     refuse_torchrun()
     folder, seed = folder_of(out), as_seed(seed)
     with alone_in(folder):

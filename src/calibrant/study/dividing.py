@@ -42,13 +42,6 @@ def divide(
     them as the traffic; of the others, nobody learns from them. Where there are several candidates,
     half of the steer rows are kept for the choice. Without a golden set each text or image stands
     once among the rows that calibrate and test; its other rows have no job.
-
-    Parameters
-    ----------
-    logs, golden : the rows
-    outside : which rows of each belong to no class
-    config : the settings
-    columns : those that the model reads; equal texts and equal images stay together
     """
     shares = config.shares or (ALONE if golden is None else WITH_GOLDEN)
     together = _together(logs, config, columns)

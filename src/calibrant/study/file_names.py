@@ -17,14 +17,6 @@ __all__ = ["names_only", "sources_of"]
 
 def sources_of(config: StudyConfig) -> dict[str, Path]:
     """Return what a study is made from: files, and the folder of a model that was trained before.
-
-    Parameters
-    ----------
-    config : the settings
-
-    Returns
-    -------
-    paths by the settings that name them: "data", "golden", "model"
     """
     told = {"data": config.data, "golden": config.golden, "model": config.model}
     paths = {role: Path(path or "") for role, path in told.items()}
@@ -40,12 +32,6 @@ def names_only(result: StudyResult, config: StudyConfig, out: Path) -> StudyResu
 
     Reports and bundles are handed on, and whoever reads them should not learn how a computer is
     arranged. Only `study.toml` keeps the paths, by which the study can be run again.
-
-    Parameters
-    ----------
-    result : what a study found
-    config : its settings
-    out : its folder
     """
     sources = sources_of(config)
     names = _written(Path.home(), "~")

@@ -32,14 +32,6 @@ def image_source(
 
     A golden set that happens to be all grey is read in colour where the logs are: that loses
     nothing. The reverse would, so it is left as it is.
-
-    Parameters
-    ----------
-    name : "logs" or "golden"
-    file : a folder with one folder for each class, or an npz file
-    size : height and width that they are brought to; None to take them as they are
-    notes : gets sentences about what was left out
-    logs : those that a golden set goes with
     """
     coloured = logs is not None and logs.images is not None and logs.images.shape[3] == 3
     with warnings.catch_warnings(record=True) as caught:
@@ -76,10 +68,6 @@ def image_source(
 
 def content_hashes(images: NDArray[np.uint8]) -> list[str]:
     """Return for each image a text that only images with the same pixels have.
-
-    Parameters
-    ----------
-    images : (n, H, W, C)
 
     Examples
     --------

@@ -39,10 +39,6 @@ NOT_OF_IMAGES: Mapping[str, tuple[Any, str]] = {
 def kind_of(saved: Mapping[str, Any]) -> Kind:
     """Return the kind that settings name; anything but one kind is refused.
 
-    Parameters
-    ----------
-    saved : settings as a file or the command line has them
-
     Examples
     --------
     >>> kind_of({"text": "message"}), kind_of({"tabular": True}), kind_of({"images": True})

@@ -25,14 +25,7 @@ LEAST_ROWS = 20
 
 
 def check_labels(source: Source, outside: NDArray[np.bool_], config: StudyConfig) -> None:
-    """Refuse labels that are numbers, names of rows, or too rare to stand in every split.
-
-    Parameters
-    ----------
-    source : the logs or the golden set
-    outside : which of its rows belong to no class
-    config : the settings
-    """
+    """Refuse labels that are numbers, names of rows, or too rare to stand in every split."""
     if config.cut:
         return
     labels = [v for v, off in zip(source.labels.to_pylist(), outside, strict=True) if not off]
@@ -78,14 +71,7 @@ def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> No
 
 
 def check_sizes(calibrate: int, config: StudyConfig, repeats: int = 0) -> None:
-    """Refuse, before hours of training, too few rows to choose a calibrator on.
-
-    Parameters
-    ----------
-    calibrate : rows that are there
-    config : the settings
-    repeats : rows that were left out, because each text or image counts once
-    """
+    """Refuse, before hours of training, too few rows to choose a calibrator on."""
     if config.calibrator == "auto" and calibrate < LEAST_ROWS:
         remedy = (
             "label more golden rows"

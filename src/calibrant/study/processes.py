@@ -57,14 +57,6 @@ def working_side_by_side(
     """Lend processes; when the block is left, however it is left, none of them works on.
 
     Each has its share of the cores, leaves Ctrl-C to this process, and ends when this one is gone.
-
-    Parameters
-    ----------
-    jobs : processes
-    progress : gets what they tell
-    start : called first in each of them, with a function that tells and with `args`
-    args : what they need, such as rows
-    kept : what stays if one of them is killed, for the error that says so
     """
     with passed_on(progress) as (context, messages):
         begin = (start, args, jobs, messages, os.getpid())

@@ -80,12 +80,6 @@ class Source:
 def column_of(table: pa.Table, name: str, file: str, *, flag: str = "") -> pa.ChunkedArray:
     """Return a column, or say that it is not there and which are.
 
-    Parameters
-    ----------
-    table, file : the rows, and where they were read from
-    name : the column
-    flag : by which it was named
-
     Examples
     --------
     >>> column_of(pa.table({"reason": ["late"]}), "reasons", "tickets.csv", flag="--label")
@@ -123,14 +117,6 @@ def filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
 
 def left_out(there: Any, what: str, file: str, notes: list[str], *, unit: str = "row") -> None:
     """Say how many rows lack something; refuse a file whose rows all do.
-
-    Parameters
-    ----------
-    there : which rows have it
-    what : what they lack, like "a text in 'message'"
-    file : where they were read from
-    notes : gets the sentence
-    unit : what a row is called
 
     Examples
     --------

@@ -54,10 +54,6 @@ def check_place(folder: Path) -> None:
 
     What an earlier study left there is replaced, and so are settings that somebody wrote; other
     files of these names stay.
-
-    Parameters
-    ----------
-    folder : of the study; it is there
     """
     if (folder / CANDIDATE_FOLDERS).exists() and not (folder / CANDIDATE_FOLDERS).is_dir():
         raise InputError(
@@ -88,12 +84,7 @@ def make_room(folder: Path) -> None:
 
 @contextmanager
 def drafted(folder: Path) -> Iterator[Path]:
-    """Lend a folder for drafts within that of a study; what cannot be written names the study's.
-
-    Parameters
-    ----------
-    folder : of the study
-    """
+    """Lend a folder for drafts within that of a study; what cannot be written names the study's."""
     draft: Path | None = None
     try:
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder) as name:
@@ -111,14 +102,7 @@ def drafted(folder: Path) -> Iterator[Path]:
 
 
 def put(draft: Path, folder: Path, names: Iterable[str]) -> None:
-    """Move files from the folder of drafts to their places, one right after the other.
-
-    Parameters
-    ----------
-    draft : where they lie
-    folder : of the study
-    names : of the files
-    """
+    """Move files from the folder of drafts to their places, one right after the other."""
     (folder / "report.html").unlink(missing_ok=True)  # it may be that of an earlier study
     for name in names:
         (draft / name).replace(folder / name)

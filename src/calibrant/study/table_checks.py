@@ -27,12 +27,6 @@ def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) ->
 
     They could be trained on, but no file that holds them could be predicted on.
 
-    Parameters
-    ----------
-    features : names of the columns that the model reads
-    classes : the names of the classes
-    file : what errors call the table
-
     Examples
     --------
     >>> check_columns(["age", "prob_yes"], ["no", "yes"], "churn.csv")
@@ -54,13 +48,7 @@ def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) ->
 
 
 def check_finite(source: Source, features: Sequence[str]) -> None:
-    """Refuse infinite numbers, wherever they stand: training would end before some are met.
-
-    Parameters
-    ----------
-    source : the rows of a file
-    features : names of the columns that the model reads
-    """
+    """Refuse infinite numbers, wherever they stand: training would end before some are met."""
     for name in features:
         column = source.table[name]
         if not pt.is_floating(column.type):
@@ -76,14 +64,7 @@ def check_finite(source: Source, features: Sequence[str]) -> None:
 
 
 def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:
-    """Refuse a table with dates, ids, free text or other columns that cannot be encoded.
-
-    Parameters
-    ----------
-    table : the train rows
-    categories : columns that are categories although they hold numbers
-    file : what errors call the table
-    """
+    """Refuse a table with dates, ids, free text or other columns that cannot be encoded."""
     reasons: dict[str, str] = {}
     for name in table.column_names:
         chosen = [one for one in categories if one == name]

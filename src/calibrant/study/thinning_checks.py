@@ -29,10 +29,6 @@ def check_thinning(config: StudyConfig) -> None:
     """Refuse `mc_dropout` where the network has no dropout.
 
     Of a transformer everything is looked at but its weights.
-
-    Parameters
-    ----------
-    config : the settings, of which the network was found to be right
     """
     from calibrant.models import MCDropout
     from calibrant.models.pretrained_folder import is_source

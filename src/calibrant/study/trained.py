@@ -157,13 +157,6 @@ def keep(
     folder: Path, candidate: Candidate, logits: Mapping[str, FloatArray], facts: Mapping[str, Any]
 ) -> None:
     """Write a candidate's logits, then what is known about it: with that, the folder is complete.
-
-    Parameters
-    ----------
-    folder : its folder
-    candidate : which one
-    logits : by split
-    facts : see `TrainedCandidate`
     """
     arrays: dict[str, Any] = dict(logits)
     with whole_file(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:

@@ -60,12 +60,6 @@ def check_network(kind: str, model: str, options: Mapping[str, Any]) -> None:
     """Refuse a network that reads something else, and options that it cannot take.
 
     Of a transformer everything is looked at but its weights.
-
-    Parameters
-    ----------
-    kind : "text", "table" or "image"
-    model : its name; for texts also the folder of a transformer, or its id on a hub
-    options : its arguments; sizes that the data settle are refused
     """
     from calibrant.models import build, models
     from calibrant.models.pretrained_folder import is_source
@@ -117,16 +111,7 @@ def check_training(
     settings: Sequence[str],
     network: Mapping[str, Any] | None = None,
 ) -> None:
-    """Refuse training options that the estimator lacks, or that the study sets itself.
-
-    Parameters
-    ----------
-    kind : "text", "table" or "image"
-    training : the options
-    settings : names of the study's own settings, which may have slipped under [training]
-    network : "model" and "model_options" of the estimator, where the options are to be looked at
-        together with them: a transformer has a longest text, and no vocabulary to learn
-    """
+    """Refuse training options that the estimator lacks, or that the study sets itself."""
     from calibrant.data.text_encoder import TextEncoder
     from calibrant.training import ImageClassifier, TabularClassifier, TextClassifier
 

@@ -61,16 +61,7 @@ def judged_by_truth(
     trained: Sequence[TrainedCandidate | str],
     fresh: Fresh,
 ) -> StudyResult:
-    """Add what fresh rows say: true calibration errors, and whether each promise was kept.
-
-    Parameters
-    ----------
-    result : the study, which has seen none of these rows
-    rows : its rows
-    bundle : what it packed
-    trained : its candidates, in their order
-    fresh : the rows, drawn like the golden set
-    """
+    """Add what fresh rows say: true calibration errors, and whether each promise was kept."""
     order = [list(fresh.classes).index(name) for name in rows.classes]
     posterior = fresh.posterior[:, order]
     place = {str(name): k for k, name in enumerate(rows.classes)}

@@ -159,13 +159,7 @@ class ThresholdWorld:
 
 
 def constant_rate(target: float = TARGET, gap: float = 0.001) -> ThresholdWorld:
-    """Scores that know nothing, and a label rate just below the target: any promise is broken.
-
-    Parameters
-    ----------
-    target : precision to be held
-    gap : how far below it the label rate is
-    """
+    """Scores that know nothing, and a label rate just below the target: any promise is broken."""
     law = Steps((1.0,), (target - gap,))
     text = "Scores know nothing; the label rate is just below the target."
     return ThresholdWorld("constant_rate", text, law, target, HARD)
@@ -174,15 +168,7 @@ def constant_rate(target: float = TARGET, gap: float = 0.001) -> ThresholdWorld:
 def hugging(
     target: float = TARGET, gap: float = 1e-4, lead: float = 0.1, cells: int = 0
 ) -> ThresholdWorld:
-    """Precision above the target at first, then just below it over more than half of the ranks.
-
-    Parameters
-    ----------
-    target : precision to be held
-    gap : how far below the target precision is where it first crosses; it creeps back later
-    lead : share of the rows in which precision is above the target
-    cells : round scores to so many values; 0 keeps them apart
-    """
+    """Precision above the target at first, then just below it over more than half of the ranks."""
     # Up by as much as the second part takes back, and a little more.
     high = target + 0.6 * (1 - target)
     low = target - 0.6 * (1 - target) - 2 * gap
@@ -198,16 +184,7 @@ def hugging(
 def sawtooth(
     target: float = TARGET, teeth: int = 40, *, rising: bool = True, gap: float = 1e-4
 ) -> ThresholdWorld:
-    """Label rates of 0 and 1 in turn, so that precision ends each tooth just below the target.
-
-    Parameters
-    ----------
-    target : precision to be held
-    teeth : how many
-    rising : zeros first within each tooth, so that precision is below the target everywhere; else
-        ones first, and precision crosses the target in every tooth
-    gap : how far below the target precision is at the end of each tooth
-    """
+    """Label rates of 0 and 1 in turn, so that precision ends each tooth just below the target."""
     share = target - gap
     tooth = [((1 - share) / teeth, 0.0), (share / teeth, 1.0)]
     pairs = (tooth if rising else tooth[::-1]) * teeth
@@ -219,14 +196,7 @@ def sawtooth(
 
 
 def crossing(target: float = TARGET, swing: float = 0.3, gap: float = 1e-4) -> ThresholdWorld:
-    """Precision above and then below the target in every doubling of the ranks.
-
-    Parameters
-    ----------
-    target : precision to be held
-    swing : how far the label rate swings, as a share of the smaller of target and 1 - target
-    gap : how far below the target precision is at the end of each doubling
-    """
+    """Precision above and then below the target in every doubling of the ranks."""
     octaves = 12
     size = swing * min(target, 1 - target)
     widths, rates = [0.5**octaves], [target - gap]
@@ -240,13 +210,7 @@ def crossing(target: float = TARGET, swing: float = 0.3, gap: float = 1e-4) -> T
 
 
 def straddling(target: float = TARGET, *, kept: bool = False) -> ThresholdWorld:
-    """A large tie: rows above it keep the promise and with it they do not, or the other way.
-
-    Parameters
-    ----------
-    target : precision to be held
-    kept : precision reaches the target with the tie, and not above it; else above it alone
-    """
+    """A large tie: rows above it keep the promise and with it they do not, or the other way."""
     step = 0.4 * (1 - target)
     # Half as many rows above the tie as in it: its rate can undo half of what theirs is off.
     above = target - step if kept else target + step
@@ -263,12 +227,6 @@ def torn(target: float = TARGET, least: float = 0.9, gap: float = 1e-4) -> Thres
 
     Without the tie recall is just below its target, with it precision is; the other target is met
     with ease each time. Two tests at the full level each break up to twice as many promises.
-
-    Parameters
-    ----------
-    target : precision to be held
-    least : recall to be held with it
-    gap : how far below its target each of them is
     """
     half, pure = 0.5, (2 + target) / 3
     above, with_tie = half * (least - gap), half * (1 + least) / 2  # shares of positives

@@ -144,14 +144,7 @@ class Chosen:
 
 
 def rates_at(question: Question, position: int, confidence: float) -> dict[str, RateValue]:
-    """Measure every rate that a question can be about when the first rows are acted on.
-
-    Parameters
-    ----------
-    question : the rows and what they were asked
-    position : how many rows are acted on
-    confidence : of each interval
-    """
+    """Measure every rate that a question can be about when the first rows are acted on."""
     here = Measures(question.rows, np.array([position]))
     kind = "top-label" if question.top_label else "class"
     return {

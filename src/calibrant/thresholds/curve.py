@@ -229,12 +229,6 @@ def curve_of(
 ) -> OperatingCurve:
     """Compute the curve of rows that are already in order.
 
-    Parameters
-    ----------
-    question : the rows, as `put_question` gives them
-    confidence, points : as for `operating_curve`
-    keep : thresholds that the curve must tell exactly, on the scale of the scores
-
     Examples
     --------
     >>> question = put_question([0, 1, 1], None, [-3.0, 40.0, 60.0], [RATES["accuracy"]])

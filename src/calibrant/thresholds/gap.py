@@ -19,11 +19,6 @@ def number_between(low: float, high: float, kind: type[np.floating[Any]] = np.fl
     together. One near an end would decide otherwise about a score that was rounded on its way, or
     when a person copies it; where the gap is too narrow for another number, `high` is left.
 
-    Parameters
-    ----------
-    low, high : the first score left out, and the last one acted on
-    kind : the type of the scores; the number must lie in the gap after rounding to it, too
-
     Examples
     --------
     >>> number_between(0.683757, 0.684391)

@@ -13,11 +13,6 @@ __all__ = ["parse_hold"]
 def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple[Target, ...]]:
     """Read `class: rate>=value and rate>=value`; without a class the caller settles it.
 
-    Parameters
-    ----------
-    text : the promise; all its targets are about one class, which the first one names
-    flag : what it was given to, where several can be; for errors
-
     Examples
     --------
     >>> parse_hold("item_defective: precision>=0.85 and recall>=0.4")

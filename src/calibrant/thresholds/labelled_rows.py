@@ -68,14 +68,7 @@ class LabelledRows:
     def question(
         self, of: Any, rates: Iterable[Rate | Cost] = (), *, promised: bool = False
     ) -> Question:
-        """Put the rows in order for the threshold of a class.
-
-        Parameters
-        ----------
-        of : the class that is acted on; None where predictions of any class are accepted
-        rates : what is asked; by default what its kind is judged by
-        promised : whether weights must be such that a promise can rest on them
-        """
+        """Put the rows in order for the threshold of a class."""
         asked = list(rates) or [RATES["accuracy" if of is None else "precision"]]
         found = put_question(
             filled(self.codes),
@@ -103,17 +96,7 @@ class LabelledRows:
         clears: bool = False,
         seen: Seen = NOTHING_SEEN,
     ) -> OperatingPoint | TargetUnreachable:
-        """Choose the threshold that keeps its targets, or say why there is none.
-
-        Parameters
-        ----------
-        of : as in `question`
-        targets : what it must keep
-        confidence : of all promises that are made together
-        share : of the error that this allows, what may be spent here
-        clears : whether rows below the threshold are cleared: then as many as possible are
-        seen : what the ranking has seen of these labels
-        """
+        """Choose the threshold that keeps its targets, or say why there is none."""
         least = RATES["coverage"] if clears else None
         objective, sign = objective_of(targets, None, least, one_class=of is not None)
         rates = [*(target.rate for target in targets), objective]
@@ -129,11 +112,6 @@ class LabelledRows:
         self, of: Any, *, prob: float | None = None, logit: float | None = None
     ) -> OperatingPoint:
         """Measure a threshold that somebody set; it carries no promise.
-
-        Parameters
-        ----------
-        of : as in `question`
-        prob, logit : the threshold as a probability, or as log-odds; one of the two
 
         Examples
         --------

@@ -65,13 +65,7 @@ class LargestWeight:
 
 
 def largest_of(weights: FloatArray | None, given: float | None) -> LargestWeight | None:
-    """Return what limits the weights of rows; None where rows have none.
-
-    Parameters
-    ----------
-    weights : of the rows that are there
-    given : what the design allows at most, or None
-    """
+    """Return what limits the weights of rows; None where rows have none."""
     if weights is None:
         return None
     most = float(weights.max())
@@ -92,27 +86,14 @@ def provided(condition: str | None) -> str:
 
 
 def naming(point: OperatingPoint, setting: str | None) -> OperatingPoint:
-    """Return a point whose notes call the limit as its user does.
-
-    Parameters
-    ----------
-    point : the point
-    setting : like "--largest-weight"; None where a user has no way to set it
-    """
+    """Return a point whose notes call the limit as its user does."""
     new = "" if setting is None else _REMEDY.format(setting)
     notes = (note.replace(_REMEDY.format(_SETTING), new) for note in point.notes)
     return replace(point, notes=tuple(notes))
 
 
 def check_largest(given: Any, weights: FloatArray | None, *, name: str = _SETTING) -> None:
-    """Refuse a limit without weights, or one that a weight exceeds.
-
-    Parameters
-    ----------
-    given : the limit, or None
-    weights : of the rows, or None
-    name : how the caller calls the limit
-    """
+    """Refuse a limit without weights, or one that a weight exceeds."""
     if given is None:
         return
     if weights is None:

@@ -63,14 +63,6 @@ def labels_needed(
     samples that succeed reaches `power`. So `power` is an average over what the truth may be, given
     that the targets can be met: with one more sample of that size, chances are 4 in 5.
 
-    Parameters
-    ----------
-    rows : the labelled rows at hand, which did not prove the targets
-    targets, delta : as for `select`
-    power : share of samples that should succeed
-    rng : source of curves and samples
-    positions : of thresholds that were fixed beforehand, for costs
-
     Examples
     --------
     >>> from calibrant.thresholds.ranked import rank_rows

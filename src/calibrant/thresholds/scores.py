@@ -58,13 +58,6 @@ def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Sco
     Probabilities stay as they are. Logits become log-odds against the rest, which keep apart rows
     whose probabilities have rounded to 1.
 
-    Parameters
-    ----------
-    array : (n,) of the second of two classes, or (n, K)
-    on : what `array` holds
-    of : a class name, or None for the confidence in the predicted class
-    classes : the names of all classes, in the order of the columns
-
     Examples
     --------
     >>> probs = np.array([[0.1, 0.7, 0.2]])

@@ -59,16 +59,7 @@ def share_certified(
     rng: np.random.Generator,
     fixed: FloatArray | None = None,
 ) -> float:
-    """Return in which share of simulated samples some threshold holds all targets for certain.
-
-    Parameters
-    ----------
-    curves : one sample is drawn from each version
-    n : rows of a sample
-    targets, delta : as for `select`; each target gets its share of delta
-    rng : source of the samples
-    fixed : ranks (0 to 1) of thresholds that were fixed beforehand, for costs
-    """
+    """Return in which share of simulated samples some threshold holds all targets for certain."""
     level = delta / len(targets)
     looked_at = None if fixed is None else np.round(fixed * n).astype(np.int64)
     ranks = _ranks(curves, n, targets, level)

@@ -129,15 +129,7 @@ def check_share(target: Target, hits: int, n: int, level: float) -> TargetCheck:
 def check_mean(
     target: Target, values: FloatArray, weights: FloatArray, largest: float, level: float
 ) -> TargetCheck:
-    """Judge a weighted mean, of a cost or of an event (0 or 1), by bets.
-
-    Parameters
-    ----------
-    target : with the limit of the mean
-    values, weights : of the rows that meet the condition
-    largest : the largest weight that any row can have
-    level : the chance of a wrong verdict that is allowed
-    """
+    """Judge a weighted mean, of a cost or of an event (0 or 1), by bets."""
     if not len(values):
         return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
     costs = target.rate.matrix if isinstance(target.rate, Cost) else (0.0, 1.0)

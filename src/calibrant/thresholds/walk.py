@@ -43,16 +43,6 @@ def plan(n: int, target: float, delta: float) -> tuple[IntArray, FloatArray]:
     :math:`\tau^k \le \alpha_1`; the next ones lie twice as far down each. A tenth of delta is
     spread over starts 7 % apart, for precision that is good in the middle ranks only.
 
-    Parameters
-    ----------
-    n : rows
-    target : the share :math:`\tau` to be reached
-    delta : the chance of a broken promise that is allowed in all
-
-    Returns
-    -------
-    Positions of the starts (none where n is too small), and the share of delta of each.
-
     Examples
     --------
     >>> starts, shares = plan(45, 0.85, 0.05)
@@ -116,15 +106,6 @@ def walk(n: int, target: float, delta: float, passes: Passes) -> list[tuple[int,
     A level is alive while every position passes; it is lost where one fails, and every start adds
     its share. With probability 1 - delta no certified position misses the target.
 
-    Parameters
-    ----------
-    n, target, delta : as in `plan`
-    passes : says of each position whether its p-value is at most the level
-
-    Returns
-    -------
-    Pairs (first, last), both included, in rising order.
-
     Examples
     --------
     Forty rows that are all positive, then forty that are not:
@@ -153,11 +134,6 @@ def binomial_passes(hits: NDArray[Any], target: float) -> Passes:
 
     Most positions are decided by a bound from either side (Chernoff's, and what is left of it
     after Stirling's formula); the exact tail is computed only where those do not tell.
-
-    Parameters
-    ----------
-    hits : positives among the first 1, 2, ... rows
-    target : the share tau
     """
     kept = _bounds(hits, np.arange(1, len(hits) + 1), target) if len(hits) <= _FEW else None
 

@@ -30,13 +30,6 @@ def crop_and_flip(
 
     Neither rotation nor change of colour or of scale.
 
-    Parameters
-    ----------
-    images : (n, H, W, C) of any type
-    pad : pixels of the border, p
-    flip : whether to mirror left and right, one image in two
-    places : (b,) which images; None for all of them
-
     References
     ----------
     K. He, X. Zhang, S. Ren, J. Sun, Deep residual learning for image recognition, CVPR 2016,
@@ -73,14 +66,6 @@ def cut_out(
     mirrored: Tensor | None = None,
 ) -> Tensor:
     """Return a frame of each named image; what lies outside the image is black.
-
-    Parameters
-    ----------
-    images : (n, H, W, C) of any type
-    places : (b,) which images
-    down, right : (b,) by how many pixels the frame moves, below 0 for up and left; None where it
-        stays. Give both or none
-    mirrored : (b,) 1 where the frame is mirrored, left for right, else 0; None for nowhere
 
     Examples
     --------

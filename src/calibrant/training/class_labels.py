@@ -21,11 +21,6 @@ _LARGEST = 2.0**53
 def read_classes(y: Any, *, n: int) -> tuple[IntArray, NDArray[Any]]:
     """Return the classes that occur, sorted, and the place of each row's label among them.
 
-    Parameters
-    ----------
-    y : n labels: text, whole numbers or booleans
-    n : number of rows that they belong to
-
     Examples
     --------
     >>> from calibrant.training.class_labels import read_classes

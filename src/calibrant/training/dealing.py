@@ -80,12 +80,6 @@ def batch_sizes(n: int, size: int, *, shuffled: bool, world: int = 1) -> list[in
 def blocks(sizes: list[int], row: int, most: int) -> Iterator[tuple[int, int, list[int]]]:
     """Group batches into blocks: where each starts and stops, and the sizes of its batches.
 
-    Parameters
-    ----------
-    sizes : rows of each batch
-    row : bytes of a row
-    most : bytes of a block; a batch that has more is a block of its own
-
     Examples
     --------
     >>> from calibrant.training.dealing import blocks

@@ -127,16 +127,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.progress = progress
 
     def fit(self, X: Any, y: Any, *, steer: tuple[Any, Any] | None = None) -> Self:  # noqa: N803
-        """Learn from labelled rows.
-
-        Parameters
-        ----------
-        X : the rows
-        y : their labels: text, whole numbers or booleans
-        steer : (X, y) of other rows, which pick the epoch, end the run and steer the loss, but are
-            not learned from; None to split off `steer_share` of the rows of every class. Steer
-            rows are spent: fit calibrators and thresholds on others.
-        """
+        """Learn from labelled rows."""
         options, hooks = self._options(), self._checked_hooks()
         self._check_resample()
         encoder = self._new_encoder()

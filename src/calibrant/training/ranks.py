@@ -54,12 +54,6 @@ def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) 
     raised here, after all others were ended: a `CalibrantError` as it is, anything else, or a
     process that was killed, as a `TrainingError`.
 
-    Parameters
-    ----------
-    target : a function of a module, which new processes can import
-    arguments : what it is called with
-    n : processes; on GPUs one for each
-
     Examples
     --------
     >>> run_on_ranks(time.sleep, [0], 2)

@@ -19,10 +19,6 @@ def own_randomness(seed: int | None = None) -> Iterator[None]:
 
     Torch has one generator per device for the whole process, so two runs in threads of one process
     draw from each other: give runs processes of their own.
-
-    Parameters
-    ----------
-    seed : to draw from meanwhile; None to go on with the caller's numbers
     """
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=devices):

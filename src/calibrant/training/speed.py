@@ -64,12 +64,6 @@ def compiled(model: nn.Module, options: TrainingOptions, device: torch.device) -
 
     Batches of images are all of one size, so that on a GPU whole steps are recorded once and
     replayed, which saves the time in which the card waits for Python. Texts are of any length.
-
-    Parameters
-    ----------
-    model : the network
-    options : of the run
-    device : where it runs
     """
     if not options.compile:
         return model

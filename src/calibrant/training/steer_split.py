@@ -19,12 +19,6 @@ def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.b
     A class with at least two rows gives at least one and keeps at least one for training; a class
     with one row keeps it. So with many rare classes more than the share is marked.
 
-    Parameters
-    ----------
-    labels : (n,) classes as whole numbers
-    share : of the rows of a class that steer, above 0 and below 1
-    seed : of the draw
-
     Examples
     --------
     >>> import numpy as np

@@ -87,11 +87,6 @@ class Weighing:
 def weighing_of(loss: nn.Module, parts: int) -> Weighing:
     """Read what a loss divides by; refuse one whose terms disagree, where there are parts.
 
-    Parameters
-    ----------
-    loss : a loss, or a sum of losses
-    parts : into how many a batch is cut: processes times accumulated parts
-
     Examples
     --------
     >>> from calibrant.losses import FocalLoss

@@ -23,12 +23,7 @@ _WORD = re.compile(r"[a-z]+")
 
 
 def misspelt(text: str, where: float, which: float) -> str:
-    """Return the text with a slip in one word; unchanged where that word has none.
-
-    Parameters
-    ----------
-    where, which : numbers of [0, 1) that choose the word and its slip
-    """
+    """Return the text with a slip in one word; unchanged where that word has none."""
     parts = text.split(" ")
     place = int(where * len(parts))
     word = parts[place]

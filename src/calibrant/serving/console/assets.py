@@ -30,13 +30,7 @@ def address_of(name: str) -> str:
 
 
 def asset_response(version: str, name: str, *, zipped: bool) -> Response | None:
-    """Return an asset as an answer; None where there is none of that name and version.
-
-    Parameters
-    ----------
-    version, name : as its address says
-    zipped : whether whoever asks can unpack it
-    """
+    """Return an asset as an answer; None where there is none of that name and version."""
     if name not in _sources() or version != _version(name):
         return None
     headers = {**_KEPT, "Vary": "Accept-Encoding"}

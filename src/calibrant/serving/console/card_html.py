@@ -26,10 +26,6 @@ def card_html(text: str) -> Markup:
     HTML in it is shown as text, links and pictures stay as they were written, and its headings
     become smaller ones. Its title is left out, as the page has one.
 
-    Parameters
-    ----------
-    text : Markdown, by whomever
-
     Examples
     --------
     >>> print(card_html("# Model card\n\n## Use\n\n- <b>All</b> [x](https://example.com)"))

@@ -94,12 +94,7 @@ class Visitor:
 
 
 def visitor(role: str | None = None) -> Callable[[Request], Awaitable[Visitor]]:
-    """Return what lets a visitor in; it refuses one whose key has another role.
-
-    Parameters
-    ----------
-    role : that is needed; None for any
-    """
+    """Return what lets a visitor in; it refuses one whose key has another role."""
 
     async def admitted(request: Request) -> Visitor:
         found = await _visitor(request)
@@ -125,13 +120,7 @@ async def known_visitor(request: Request) -> Visitor | None:
 
 
 async def sent_form(request: Request, visitor: Visitor) -> Form:
-    """Read the form that a visitor sent; one that another page made is refused.
-
-    Parameters
-    ----------
-    request : with the form as its body
-    visitor : who sent it
-    """
+    """Read the form that a visitor sent; one that another page made is refused."""
     return await checked_form(request, visitor.session)
 
 

@@ -60,13 +60,7 @@ class Form:
         return dict(self._fields)
 
     def raw(self, name: str, *, most: int = 1_000_000) -> str:
-        """Return a text as it was typed, with its spaces and lines; empty where it is not there.
-
-        Parameters
-        ----------
-        name : of the field
-        most : characters
-        """
+        """Return a text as it was typed, with its spaces and lines; empty where it is not there."""
         found = self._fields.get(name, "").replace("\r\n", "\n")
         if len(found) > most:
             raise _wrong(
@@ -75,13 +69,7 @@ class Form:
         return found
 
     def text(self, name: str, *, most: int = 200) -> str | None:
-        """Return a text without spaces around it; None where it is empty.
-
-        Parameters
-        ----------
-        name : of the field
-        most : characters
-        """
+        """Return a text without spaces around it; None where it is empty."""
         found = self.raw(name, most=most).strip()
         if any(char < " " and char not in "\n\t" for char in found):
             raise _wrong(name, "control characters are not allowed")

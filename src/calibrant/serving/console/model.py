@@ -21,12 +21,7 @@ _READS = {"text": "texts", "table": "rows of a table", "logits": "logits of a cl
 
 
 def model_data(served: Served) -> dict[str, Any]:
-    """Gather all that the page shows. It reads the card from the folder: run it in a thread.
-
-    Parameters
-    ----------
-    served : the bundle that serves
-    """
+    """Gather all that the page shows. It reads the card from the folder: run it in a thread."""
     bundle = served.bundle
     together = bundle.provenance.get("confidence_together")
     return {

@@ -37,12 +37,7 @@ def figures_of(metrics: Mapping[str, Any]) -> dict[str, Figure]:
 
 
 def figure_data(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Gather the figures: a few as cards, all in a table, and what else was packed.
-
-    Parameters
-    ----------
-    metrics : as the bundle has them
-    """
+    """Gather the figures: a few as cards, all in a table, and what else was packed."""
     found = figures_of(metrics)
     rest = {name: value for name, value in metrics.items() if name not in _KNOWN}
     return {

@@ -24,11 +24,6 @@ def bundle_file(served: Served, name: str) -> bytes:
 
     The folder may have changed since it was loaded: a file that is gone, or another one by now, is
     refused in a sentence.
-
-    Parameters
-    ----------
-    served : the bundle
-    name : of a file that its manifest may list
     """
     packed = served.manifest["files"].get(name)
     if packed is None:

@@ -46,13 +46,7 @@ def unreached_data(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
 
 
 def rule_words(rule: Rule, *, calibrated: bool = False) -> str:
-    """Say which rows a rule is about: "act on a row when P(defect) is at least 0.75".
-
-    Parameters
-    ----------
-    rule : the rule
-    calibrated : whether it looks at calibrated probabilities, which is said then
-    """
+    """Say which rows a rule is about: "act on a row when P(defect) is at least 0.75"."""
     if not rule.clears:
         return printable(acting_rule(rule.point, calibrated=calibrated))
     name = f"P({printable(rule.point.of)})"

@@ -56,14 +56,7 @@ class Counts:
 
 
 def counts_of(store: Store, window: Window, bundle: Bundle | None) -> Counts:
-    """Ask the store about a window.
-
-    Parameters
-    ----------
-    store : is asked
-    window : from when on
-    bundle : the one that is asked about; None for all
-    """
+    """Ask the store about a window."""
     since, tallies = window.since, store.tallies
     hash = None if bundle is None else str(bundle.manifest["sha256"])
     return Counts(
@@ -82,12 +75,7 @@ def live_of(store: Store, now: datetime) -> Live:
 
 
 def past_of(bundle: Bundle) -> tuple[AtCalibration | None, str]:
-    """Return the calibrate rows of a bundle, or why there are none to compare with.
-
-    Parameters
-    ----------
-    bundle : may have none, or damaged ones
-    """
+    """Return the calibrate rows of a bundle, or why there are none to compare with."""
     try:
         found = at_calibration(bundle)
     except BundleError as error:
@@ -196,17 +184,7 @@ def _tallied(promised: Sequence[Promise]) -> str:
 def overview(
     counts: Counts, bundle: Bundle, window: Window, past: AtCalibration | None, *, own: bool = True
 ) -> Overview:
-    """Work out what the page shows.
-
-    Parameters
-    ----------
-    counts : what the store says
-    bundle : the one that serves
-    window : the hours that are looked at
-    past : its calibrate rows, if it has them
-    own : whether the counts are of this bundle alone; else its promises are not checked, and
-        nothing is compared with its calibrate rows
-    """
+    """Work out what the page shows."""
     traffic = traffic_of(window, counts.hours)
     acted = acted_of(counts.acted, counts.audited, traffic.total)
     together = added(acted, traffic.total)

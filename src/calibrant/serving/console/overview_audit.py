@@ -58,12 +58,6 @@ def acted_of(
     Where there are several classes, their intervals and that of `added` hold together with 95 %
     confidence.
 
-    Parameters
-    ----------
-    acted : decisions to act, with the sum of their probabilities
-    audited : decisions to act that have a label
-    total : predictions of all kinds
-
     Examples
     --------
     >>> (found,) = acted_of([ActedCount("bad", 4, 3.6)], [AuditedCount("bad", 10, 9)], total=8)
@@ -85,11 +79,6 @@ def acted_of(
 
 def added(acted: Sequence[Acted], total: int) -> Acted:
     """Return all acted decisions together, whatever their class.
-
-    Parameters
-    ----------
-    acted : of each class
-    total : predictions of all kinds
 
     Examples
     --------

@@ -38,10 +38,6 @@ def limits_of(bundle: Bundle) -> dict[Place, Limit]:
 
     Each has its share of the error, whether or not labels came in about it: the shares must not
     move.
-
-    Parameters
-    ----------
-    bundle : whose points promise something; those that decide on request only are left out
     """
     found = {
         (i, j): claim_of(target).least

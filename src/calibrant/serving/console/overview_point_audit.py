@@ -88,11 +88,6 @@ def point_audits(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
     Versions of the bundle count in which that rule, the model and the calibrator are the same,
     whatever other points they have. The counts are kept as long as the bundle is, and labels that
     came in since are added to them.
-
-    Parameters
-    ----------
-    store : with the predictions and their labels
-    bundle : the one that serves
     """
     now = store.audits.state()  # before the versions: none of its labels is about an unknown one
     versions = store.bundles.all(manifests=False)

@@ -203,14 +203,6 @@ def promises_of(
     """Return every promise of a bundle; those that are not kept first, then as they were packed.
 
     All verdicts hold together with the confidence of the page; see `limits_of`.
-
-    Parameters
-    ----------
-    bundle : whose points promise something
-    audits : what labels say about its rules
-    acted : decisions of this bundle to act, by class
-    total : predictions of all kinds
-    comparable : whether the decisions are those of this bundle alone; else nothing is checked
     """
     checked = _Checked(bundle, audits, acted, total)
     found = []
@@ -265,10 +257,6 @@ def may_overlap(bundle: Bundle) -> bool:
 
     A promise is about all rows that its point would act on. Above one half of the same scores only
     one class can lie.
-
-    Parameters
-    ----------
-    bundle : whose points are asked, but for those that decide on request only
     """
     heard = [each for i, each in enumerate(bundle.points) if not bundle.is_alternative(i)]
     acting = [(each, rule) for each in heard for rule in each.rules if not rule.clears]

@@ -33,14 +33,7 @@ class Sending:
 
 
 def sending(served: Served, address: str, *, needs_key: bool) -> Sending:
-    """Return how to send predictions to a service.
-
-    Parameters
-    ----------
-    served : the bundle that will read them
-    address : of the service, such as "http://127.0.0.1:8000/"
-    needs_key : whether a key must go with them
-    """
+    """Return how to send predictions to a service."""
     address = address.rstrip("/")
     example = _example(served)
     key = " -H 'Authorization: Bearer KEY'" if needs_key else ""

@@ -66,10 +66,6 @@ def at_calibration(bundle: Bundle) -> AtCalibration | None:
     """Score the calibrate rows as requests are; None where the bundle has none.
 
     The answer is kept as long as the bundle is. `BundleError` is raised where they are damaged.
-
-    Parameters
-    ----------
-    bundle : its calibrator and its out-of-scope rule are asked
     """
     if bundle not in _KNOWN:
         rows = bundle.calib
@@ -250,14 +246,7 @@ class Scope:
 
 
 def scope_of(outside: int, total: int, bundle: Bundle, then: AtCalibration | None) -> Scope | None:
-    """Compare the share out of scope; None where nothing can be counted.
-
-    Parameters
-    ----------
-    outside, total : predictions out of scope, and all
-    bundle : has the rule; without an operating point nothing is decided, so nothing is counted
-    then : the calibrate rows
-    """
+    """Compare the share out of scope; None where nothing can be counted."""
     if bundle.ood is None or not bundle.points or total == 0:
         return None
     share, difference = None if then is None else then.flagged, None

@@ -159,11 +159,6 @@ class Traffic:
 def traffic_of(window: Window, hours: Sequence[HourCount]) -> Traffic:
     """Add up the counts of hours.
 
-    Parameters
-    ----------
-    window : the hours that are looked at
-    hours : of the store; those outside of the window do not count
-
     Examples
     --------
     >>> window = Window.of("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))

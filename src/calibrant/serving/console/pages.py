@@ -50,16 +50,7 @@ _HEADERS = {
 def page(
     request: Request, visitor: Visitor | None, template: str, *, status: int = 200, **data: Any
 ) -> HTMLResponse:
-    """Return a page.
-
-    Parameters
-    ----------
-    request : that asked for it
-    visitor : who will see it; None before they are logged in
-    template : name of its template, such as "overview.html.j2"
-    status : of the answer
-    **data : what the template shows
-    """
+    """Return a page."""
     service = service_of(request)
     csrf = "" if visitor is None else visitor.csrf
     text = _environment().get_template(template).render(

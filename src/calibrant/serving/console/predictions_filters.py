@@ -92,13 +92,7 @@ class Filters:
         return [_said(name, value) for name, value in self._set().items() if name != "before"]
 
     def address(self, *without: str, before: str | None = None) -> str:
-        """Return the address of this list.
-
-        Parameters
-        ----------
-        without : filters that are dropped
-        before : id of the last prediction of the page before; None for the newest
-        """
+        """Return the address of this list."""
         kept = replace(self, before=before)._set()
         query = {name: _written(value) for name, value in kept.items() if name not in without}
         return f"{LIST}?{urlencode(query)}" if query else LIST
@@ -133,11 +127,6 @@ class Typed:
 
 def read_filters(given: Mapping[str, str], bundles: Sequence[BundleRecord]) -> Typed:
     """Read filters; a field that is empty, or not there, is no filter.
-
-    Parameters
-    ----------
-    given : fields of the form
-    bundles : versions that there are
 
     Examples
     --------

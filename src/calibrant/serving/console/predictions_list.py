@@ -69,13 +69,7 @@ class Listed:
 
 
 def found_by(store: Store, filters: Filters) -> str | None:
-    """Return the id of the prediction that was searched for; None where it is none.
-
-    Parameters
-    ----------
-    store : with predictions
-    filters : what was asked for
-    """
+    """Return the id of the prediction that was searched for; None where it is none."""
     asked = filters.search
     if asked is None or filters.before is not None or store.predictions.get(asked) is None:
         return None
@@ -83,13 +77,7 @@ def found_by(store: Store, filters: Filters) -> str | None:
 
 
 def list_predictions(store: Store, filters: Filters) -> Listed:
-    """Return a page of the list.
-
-    Parameters
-    ----------
-    store : with predictions
-    filters : what is looked for
-    """
+    """Return a page of the list."""
     last = None
     if filters.before is not None:
         last = store.predictions.get(filters.before)

@@ -50,12 +50,6 @@ class Telling:
 def read_telling(fields: Mapping[str, str], prediction: str, classes: Sequence[str]) -> Telling:
     """Read a form that was sent; the errors of what cannot be recorded stand beside its fields.
 
-    Parameters
-    ----------
-    fields : of the form
-    prediction : id of what it is about
-    classes : of the bundle that decided
-
     Examples
     --------
     >>> once = "0199d0f2-7a3c-7c1e-9a51-3f2f6c1b8e77"
@@ -80,14 +74,7 @@ def read_telling(fields: Mapping[str, str], prediction: str, classes: Sequence[s
 
 
 def record_telling(store: Store, told: Telling, key: str | None) -> Recorded:
-    """Write what was told; sent twice, it is written once.
-
-    Parameters
-    ----------
-    store : with the prediction
-    told : without errors
-    key : id of the visitor's key
-    """
+    """Write what was told; sent twice, it is written once."""
     at, about = datetime.now(UTC), told.content
     request = f"{key or ''}:console:{told.once}"
     labels, outcomes = [], []

@@ -115,13 +115,7 @@ def address_of(id: str) -> str:
 
 
 def view_of(store: Store, id: str) -> PredictionView | None:
-    """Read a prediction and what belongs to it; None where there is none.
-
-    Parameters
-    ----------
-    store : with predictions
-    id : of the prediction
-    """
+    """Read a prediction and what belongs to it; None where there is none."""
     found = store.predictions.get(id) if id.isprintable() else None
     if found is None:
         return None

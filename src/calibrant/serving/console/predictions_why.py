@@ -72,13 +72,7 @@ class Why:
 
 
 def why(found: Prediction, record: BundleRecord) -> Why:
-    """Explain a prediction by the bundle that made it, which may not serve any more.
-
-    Parameters
-    ----------
-    found : the prediction
-    record : its bundle, as it is on record
-    """
+    """Explain a prediction by the bundle that made it, which may not serve any more."""
     try:
         points = [BundlePoint.from_dict(each) for each in record.manifest["operating_points"]]
         outside = _outside(found, record) if found.out_of_scope else ()
@@ -99,12 +93,6 @@ def why(found: Prediction, record: BundleRecord) -> Why:
 
 def apart(score: float, threshold: float, *, above: bool) -> tuple[str, str]:
     """Write two numbers with as many digits as it takes to see which is greater.
-
-    Parameters
-    ----------
-    score, threshold : the numbers
-    above : whether the score was found to be at or above the threshold; where rounding says
-        otherwise, both are written alike
 
     Examples
     --------

@@ -73,11 +73,6 @@ def isolated(text: str) -> str:
 def decision_words(decision: str | None, acted_as: str | None = None) -> str:
     """Say what was decided.
 
-    Parameters
-    ----------
-    decision : as the store has it
-    acted_as : the class that was acted on
-
     Examples
     --------
     >>> decision_words("act", "defective"), decision_words("abstain"), decision_words(None)
@@ -125,11 +120,6 @@ def cell(value: Any) -> str:
 def beginning(input: Mapping[str, Any] | None, most: int = 120) -> str | None:
     r"""Return how an input begins, on one line; None where only its hash was kept.
 
-    Parameters
-    ----------
-    input : as the store has it
-    most : characters
-
     Examples
     --------
     >>> beginning({"text": "the zip\nbroke on the first day"}, most=20)
@@ -150,11 +140,6 @@ def beginning(input: Mapping[str, Any] | None, most: int = 120) -> str | None:
 
 def cut(text: str, most: int) -> str:
     """Return a text, or its beginning where it is longer.
-
-    Parameters
-    ----------
-    text : to be shown
-    most : characters
 
     Examples
     --------

@@ -63,13 +63,7 @@ class Sessions:
         self._sign = sign
 
     def begin(self, key: str | None, *, now: float | None = None) -> Session:
-        """Return a new session.
-
-        Parameters
-        ----------
-        key : id of the key that was shown, or None
-        now : seconds since 1970
-        """
+        """Return a new session."""
         begin = time.time() if now is None else now
         return Session(secrets.token_hex(16), key, int(begin) + LIFETIME)
 

@@ -76,11 +76,6 @@ class AskedTarget:
 def read_target(text: str, *, of: str | None, clears: bool = False) -> AskedTarget:
     """Read what was typed for a class; what makes no sense is refused in one sentence.
 
-    Parameters
-    ----------
-    text : like "precision>=0.85" or "precision>=0.85 and recall>=0.3"; it may name the class
-    of, clears : as in `AskedTarget`
-
     Examples
     --------
     >>> read_target("defect: precision>=0.85", of="defect").targets
@@ -127,10 +122,6 @@ def _check_kind(target: Target, of: str | None, clears: bool) -> None:
 def places_of(tried: Iterable[Mapping[str, Any]]) -> list[int]:
     """Number different targets in the order in which they were tried first; repeats keep theirs.
 
-    Parameters
-    ----------
-    tried : what was written down of each, the oldest first
-
     Examples
     --------
     >>> asked = [read_target(text, of="defect").to_dict()
@@ -157,11 +148,6 @@ def share_of(place: int, promises: int) -> float:
     for the k-th different target, where P promises are to hold together. The shares of all k sum to
     1/P, so that however many are tried, one promise's part of the error pays for all of them.
 
-    Parameters
-    ----------
-    place : k, from 1
-    promises : P, how many promised thresholds the bundle would have
-
     Examples
     --------
     >>> round(share_of(1, 1), 4), round(share_of(2, 1), 4), round(share_of(1, 2), 4)
@@ -180,13 +166,6 @@ def together_after(
     A promise that takes the place of another has its part of the error: that is strict where it was
     settled beforehand which one goes. One that is added brings its own, 1/P of what is allowed. A
     promise that is given up changes nothing: what remains holds at least as surely.
-
-    Parameters
-    ----------
-    before : of all promises together before the change; None where there was none
-    confidence : that the new promise is certified with
-    promises : P, how many promised thresholds there are afterwards
-    added : whether one of them stands where there was none
 
     Examples
     --------

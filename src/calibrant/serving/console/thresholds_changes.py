@@ -100,16 +100,7 @@ class Change:
 def save(
     service: Service, seen: Visitor, change: Change, *, base: Served, reason: str | None
 ) -> str:
-    """Write a new version with a changed threshold and serve it; return its hash.
-
-    Parameters
-    ----------
-    service : whose bundle it is
-    seen : who changes it
-    change : the new threshold
-    base : the bundle that they looked at
-    reason : why, in their words
-    """
+    """Write a new version with a changed threshold and serve it; return its hash."""
     try:
         points = points_after(base.bundle, change.choice, change.point, change.decides_on)
     except InputError as error:
@@ -129,13 +120,7 @@ def save(
 def restore(
     service: Service, seen: Visitor, version: str, *, base: Served, reason: str | None
 ) -> str:
-    """Put an earlier version of the bundle back and serve it; return its hash.
-
-    Parameters
-    ----------
-    service, seen, base, reason : as in `save`
-    version : hash of the version
-    """
+    """Put an earlier version of the bundle back and serve it; return its hash."""
     versions = Versions(service.settings.bundle)
     known = {each.hash for each in versions.all()} if _HASH.fullmatch(version) else set()
     if version not in known:

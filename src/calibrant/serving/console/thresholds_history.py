@@ -56,11 +56,6 @@ class History:
 
         Those that somebody may want to go back to are always there: the version that serves, the
         one that was packed last, and the first of all.
-
-        Parameters
-        ----------
-        served : hash of the version that serves
-        every : whether to list all, instead of the newest
         """
         packed = next((each.hash for each in self.found if each.change is None), None)
         always = {served, packed, *(each.hash for each in self.found[-1:])}
@@ -80,15 +75,7 @@ class History:
 
 
 def trail_rows(store: Store, subject: str, names: Names, history: History) -> list[dict[str, Any]]:
-    """Return the latest changes of a bundle, newest first; those that did not happen too.
-
-    Parameters
-    ----------
-    store : where events are
-    subject : name of the bundle
-    names : of who made them
-    history : its versions, read before
-    """
+    """Return the latest changes of a bundle, newest first; those that did not happen too."""
     found = store.events.latest(kinds=[SAVED, RESTORED, FAILED], subject=subject, limit=_MOST)
     was_there = {each.hash for each in history.found}
     now = datetime.now(UTC)

@@ -159,13 +159,6 @@ def points_after(
 
     Requests may ask for a point by its position, so all keep theirs where that can be; see
     `positions_told`.
-
-    Parameters
-    ----------
-    bundle : as it is now
-    choice : the threshold
-    point : what takes its place
-    decides_on : the scores that it looks at
     """
     points, made = list(bundle.points), BundlePoint(point, decides_on)
     current = current_of(bundle, choice)
@@ -189,14 +182,7 @@ def points_after(
 
 
 def positions_told(bundle: Bundle, choice: Choice, decides_on: DecidesOn) -> str:
-    """Say what a change means for requests that ask for a point by its position.
-
-    Parameters
-    ----------
-    bundle : as it is now
-    choice : the threshold that would change
-    decides_on : the scores that the new one would look at
-    """
+    """Say what a change means for requests that ask for a point by its position."""
     current, last = current_of(bundle, choice), len(bundle.points)
     place, found = _place_of(bundle, choice, decides_on), []
     if place == last if current is None else place == current.entry:

@@ -31,13 +31,6 @@ def fates(
 
     A change happened where the next one begins with what it made, or the folder holds that, or it
     is known to have been there. One that failed while the service went on has its own event.
-
-    Parameters
-    ----------
-    events : changes of one bundle, newest first
-    holds : hash of the bundle in the folder, read before the events; None where there is none
-    was_there : hashes of versions that were in the folder: they are kept, or decided something
-    now : to see whether the newest change may still be under way
     """
     found: dict[str, str] = {}
     failures: Counter[tuple[str | None, str | None]] = Counter()

@@ -135,13 +135,6 @@ def record_target(service: Service, rows: AskedRows, asked: AskedTarget, *, key:
 
     One that this store knows already keeps its try; one that any of both knows keeps its number.
     Beside the bundle it is written where that can be.
-
-    Parameters
-    ----------
-    service : whose bundle it is, and where events are
-    rows : on which it is tried
-    asked : the target
-    key : id of the key of who tries it
     """
     store, made = service.store, asked.to_dict()
     before = [each.target for each, _ in all_tried(service, rows).found]
@@ -163,15 +156,7 @@ def record_target(service: Service, rows: AskedRows, asked: AskedTarget, *, key:
 
 
 def tried_by_id(service: Service, served: Served, rows: AskedRows, id: str) -> Tried:
-    """Return what came of a target; a problem where it is not one of these rows.
-
-    Parameters
-    ----------
-    service : where tries are written down
-    served : the bundle
-    rows : its calibrate rows
-    id : of the try
-    """
+    """Return what came of a target; a problem where it is not one of these rows."""
     try:
         tried = all_tried(service, rows)
     except BundleError as error:

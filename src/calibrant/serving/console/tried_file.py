@@ -66,11 +66,6 @@ def read_tried(bundle: str | os.PathLike[str], rows: str) -> list[Try]:
 
     A file that cannot be read is a `BundleError`: nobody knows then what was tried.
 
-    Parameters
-    ----------
-    bundle : its folder
-    rows : hash of the rows
-
     Examples
     --------
     >>> read_tried("no_such_bundle", "5ea3")
@@ -84,12 +79,6 @@ def add_tried(bundle: str | os.PathLike[str], rows: str, tried: Iterable[Try]) -
 
     Where the file cannot be written, such as in a folder that is read-only, or while another
     process changes the bundle, that is a `BundleError`, and the file is as it was.
-
-    Parameters
-    ----------
-    bundle : its folder
-    rows : hash of the rows
-    tried : the oldest first
     """
     path, folder = _path(bundle), Path(bundle)
     try:

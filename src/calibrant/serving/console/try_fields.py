@@ -64,12 +64,7 @@ class Field:
 
 
 def fields_of(served: Served) -> tuple[Field, ...]:
-    """Return the fields of what a bundle reads, in the order in which the model has them.
-
-    Parameters
-    ----------
-    served : the bundle that serves
-    """
+    """Return the fields of what a bundle reads, in the order in which the model has them."""
     if served.reads == "text":
         return (Field("text", "text", "text"),)
     if served.reads == "logits":

@@ -50,14 +50,7 @@ class Typed:
 
 
 def read_typed(form: Form, served: Served, *, max_text: int) -> Typed:
-    """Read the fields of a form; every fault is told beside its field.
-
-    Parameters
-    ----------
-    form : as it was sent
-    served : the bundle that will decide
-    max_text : characters of a text that are taken
-    """
+    """Read the fields of a form; every fault is told beside its field."""
     fields = fields_of(served)
     paste = form.raw(PASTE)
     values = {each.key: form.raw(each.key) for each in fields}

@@ -21,11 +21,6 @@ def pasted(text: str, names: Sequence[str]) -> list[str]:
     A row is a JSON object by names or a list in their order; or values that tabs, semicolons or
     commas part, in the order of the names, under a line of names in any order, or one on each line.
 
-    Parameters
-    ----------
-    text : what was pasted
-    names : of the columns or classes
-
     Examples
     --------
     >>> pasted('{"shelf": "top", "price": 2.5}', ["price", "shelf"])

@@ -36,15 +36,7 @@ _WIDEST, _MARGIN, _FARTHEST = 4.6, 1.5, 60.0
 def result_data(
     served: Served, given: Input, row: ScoredRow, point: int | None = None
 ) -> dict[str, Any]:
-    """Gather the answer to a row: class, probabilities, decision, why, and what would turn it.
-
-    Parameters
-    ----------
-    served : the bundle that decided
-    given : the input
-    row : what it said
-    point : position of the one operating point that was asked to decide
-    """
+    """Gather the answer to a row: class, probabilities, decision, why, and what would turn it."""
     bundle, calibrator = served.bundle, served.bundle.calibration is not None
     found = readings(bundle, row, point) if bundle.points else []
     scope = scope_of(bundle, row)

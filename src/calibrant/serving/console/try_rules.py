@@ -91,14 +91,7 @@ class Scope:
 
 
 def readings(bundle: Bundle, row: ScoredRow, point: int | None = None) -> list[Reading]:
-    """Return what every rule that has a say compared, in the order of the operating points.
-
-    Parameters
-    ----------
-    bundle : that decided
-    row : what it said
-    point : position of the one operating point that decides; by default the first of each class
-    """
+    """Return what every rule that has a say compared, in the order of the operating points."""
     logits = np.array([row.logits], dtype=np.float64)
     log_probs = None if bundle.calibration is None else bundle.calibration.log_probs(logits)
     given = GivenScores.of(bundle.classes, logits=logits)

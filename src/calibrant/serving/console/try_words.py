@@ -49,13 +49,7 @@ def outcome_words(outcome: Outcome) -> str:
 
 
 def headline_words(row: ScoredRow, found: Sequence[Reading]) -> str:
-    """Say what was decided.
-
-    Parameters
-    ----------
-    row : what the bundle said
-    found : what the rules compared, which tells what a row was cleared of
-    """
+    """Say what was decided."""
     if row.decision is None:
         return "No decision: the bundle has no operating point and gives probabilities only."
     if row.decision == "out_of_scope":
@@ -70,13 +64,7 @@ def headline_words(row: ScoredRow, found: Sequence[Reading]) -> str:
 
 
 def compared_words(reading: Reading, *, calibrator: bool) -> str:
-    """Say which score a rule looks at.
-
-    Parameters
-    ----------
-    reading : of the rule
-    calibrator : whether the bundle has one
-    """
+    """Say which score a rule looks at."""
     of = reading.rule.point.of
     what = "probability" if reading.told_by_probs else "log-odds"
     about = "of the predicted class" if of is None else f"of {quoted(visible(str(of)))}"

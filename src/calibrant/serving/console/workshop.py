@@ -44,11 +44,6 @@ class Workshop:
         """Return what `make` returns; a `Problem` where there is too much to do, or it takes long.
 
         What still waits when its time is over is not begun; what is under way is finished.
-
-        Parameters
-        ----------
-        seconds : for the computation and the wait before it
-        make : what to run
         """
         if self._here >= self._most:
             raise Problem.busy(_FULL)

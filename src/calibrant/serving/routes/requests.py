@@ -62,13 +62,7 @@ def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def body_of(message: type, *, retried: bool = False) -> dict[str, Any]:
-    """Return a body as OpenAPI describes it; the route itself reads the bytes.
-
-    Parameters
-    ----------
-    message : the body
-    retried : whether an `Idempotency-Key` tells a request that comes again
-    """
+    """Return a body as OpenAPI describes it; the route itself reads the bytes."""
     schema = {"$ref": f"#/components/schemas/{message.__name__}"}
     body = {"required": True, "content": {"application/json": {"schema": schema}}}
     return {"requestBody": body, **({"parameters": [_RETRY_KEY]} if retried else {})}

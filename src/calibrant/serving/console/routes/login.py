@@ -84,15 +84,7 @@ async def log_out(request: Request, seen: Annotated[Visitor, Depends(visitor())]
 def login_page(
     request: Request, *, why: str = "", status: int = HTTPStatus.OK, form: Form | None = None
 ) -> Response:
-    """Return the page that asks for a key.
-
-    Parameters
-    ----------
-    request : that asked for it, or that cannot be answered without a key
-    why : what was wrong; empty where nothing was
-    status : of the answer
-    form : what was sent before
-    """
+    """Return the page that asks for a key."""
     sessions = sessions_of(request)
     # The form has a session of its own, so that no other page can log somebody in.
     # It stays the same as long as its cookie is there, for several windows may wait.

@@ -152,8 +152,7 @@ def kept_versions(place: Path) -> Iterator[Version]:
 def copied(
     source: Path, names: Iterable[str], target: Path, *, same: Mapping[str, Path] | None = None
 ) -> None:
-    """Put files of a bundle into another folder; bytes, times and rights are those of the source.
-    """
+    """Copy files of a bundle into another folder, with their times and permissions."""
     for name in names:
         if same is not None and name in same:
             with suppress(OSError):  # another disk, or one that cannot share

@@ -142,8 +142,7 @@ def check_export(
     *,
     name: str = "path",
 ) -> Path:
-    """Refuse, before any work is done, a file that cannot be written or a range without an inside.
-    """
+    """Refuse a file that cannot be written, or an empty range."""
     path = check_writable(path, name=name)
     if path.suffix.lower() != ".parquet":
         raise InputError(f"{name} {path}: the export is parquet, so let the name end in .parquet.")

@@ -24,8 +24,7 @@ def told_before(connection: Connection, request: str) -> str | None:
 
 
 def claim_telling(connection: Connection, request: str, hash: str) -> str | None:
-    """Write down what a request tells; where another was faster, return the hash of what it told.
-    """
+    """Record a request; if its id is already recorded, return the hash of the earlier one."""
     insert = postgresql.insert if connection.dialect.name == "postgresql" else sqlite.insert
     row = {"request": request, "hash": hash, "at": datetime.now(UTC)}
     claim = insert(tellings).values(row).on_conflict_do_nothing(index_elements=["request"])

@@ -16,8 +16,7 @@ __all__ = ["names_only", "sources_of"]
 
 
 def sources_of(config: StudyConfig) -> dict[str, Path]:
-    """Return what a study is made from: files, and the folder of a model that was trained before.
-    """
+    """Return the input files of a study, and the folder of a pretrained model."""
     told = {"data": config.data, "golden": config.golden, "model": config.model}
     paths = {role: Path(path or "") for role, path in told.items()}
     return {

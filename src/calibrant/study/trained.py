@@ -156,8 +156,7 @@ def refinement_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
 def keep(
     folder: Path, candidate: Candidate, logits: Mapping[str, FloatArray], facts: Mapping[str, Any]
 ) -> None:
-    """Write a candidate's logits, then what is known about it: with that, the folder is complete.
-    """
+    """Write the logits of a candidate, then its record, which marks the folder as complete."""
     arrays: dict[str, Any] = dict(logits)
     with whole_file(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
         np.savez(file, **arrays)

@@ -97,7 +97,7 @@ def read_pretrained(source: str | Path, *, pooling: str = "auto") -> Pretrained:
 
 
 def load_network(found: Pretrained, config: Any) -> nn.Module:
-    """Return the network with the weights of the folder; missing weights are initialised at random."""
+    """Return the network with the folder's weights; missing ones are initialised at random."""
     hub = library()
     kind, options = hub.AutoModelForSequenceClassification, {}
     if found.pooling == "mean":

@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.harness import Size
 from calibrant.convert import probs_from_logits
-from calibrant.data.score_checks import raised, zero_as
+from calibrant.scores.checks import raised, zero_as
 
 __all__ = ["Case", "Split", "cases", "data_folder", "scored_rows"]
 

@@ -19,8 +19,8 @@ from calibrant.calibrators import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.calibrators.affine import Affine, Penalty, fit_affine
-from calibrant.calibrators.rows import calibration_rows
+from calibrant.calibrators.base.rows import calibration_rows
+from calibrant.calibrators.fits.affine import Affine, Penalty, fit_affine
 from calibrant.convert import log_probs_from_logits, probs_from_logits
 
 __all__ = ["TWINS", "Twin", "fitted"]

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-
-from calibrant.reproductions.data_sets import find
-from calibrant.reproductions.image_strips import read_strips
+from reproductions.data_sets import find
+from reproductions.image_strips import read_strips
 
 __all__ = ["cifar10", "gpu_name", "newsgroups", "random_images"]
 

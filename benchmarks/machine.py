@@ -6,8 +6,9 @@ import os
 from datetime import UTC, datetime
 from typing import Any
 
+from reproductions.machine import machine as described
+
 from benchmarks.harness import cores
-from calibrant.reproductions.machine import machine as described
 
 __all__ = ["machine"]
 

@@ -36,7 +36,7 @@ _BARE = """
 import json, sys, time
 import numpy as np, torch
 import calibrant
-from calibrant.data.redaction import redact
+from calibrant.data.redaction.redactor import redact
 from calibrant.data.row_files import scan_rows
 from calibrant.models.text_batch import padded
 
@@ -110,7 +110,7 @@ def measure(size: Size) -> list[Outcome]:
 
 def _write(file: Path, n: int) -> Path:
     from calibrant.data.return_reasons import draw
-    from calibrant.data.table_files import write_tables
+    from calibrant.files.write_table import write_tables
 
     def pieces() -> Iterator[Any]:
         for place, start in enumerate(range(0, n, PIECE)):

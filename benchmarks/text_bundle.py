@@ -19,7 +19,7 @@ def pack_texts(folder: Path, n: int) -> Path:
     from calibrant import TextClassifier
     from calibrant.bundle import BundlePoint, pack
     from calibrant.calibrators import TemperatureScaling
-    from calibrant.data.redaction import redact
+    from calibrant.data.redaction.redactor import redact
     from calibrant.data.return_reasons import draw
     from calibrant.models.scorer import Scorer
     from calibrant.ood import OodRule

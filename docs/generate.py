@@ -83,7 +83,7 @@ def main() -> None:
 
 def reproductions() -> None:
     """Write the pages about reproductions with their charts."""
-    from calibrant.reproductions import experiments
+    from reproductions import experiments
 
     folder = DOCS / "reproductions"
     reproduction_pages.write_pages(folder, experiments().values(), folder / "results")

@@ -11,8 +11,8 @@ from docs.reproduction_tables import difference, percent
 from docs.tables import dense, table
 
 if TYPE_CHECKING:
-    from calibrant.reproductions.paired_loss import PairedLoss
-    from calibrant.reproductions.seed_figures import MethodSummary
+    from reproductions.paired_loss import PairedLoss
+    from reproductions.seed_figures import MethodSummary
 
     _Pair = tuple[Found, MethodSummary, MethodSummary, PairedLoss]
 

@@ -20,10 +20,10 @@ from docs.reproduction_records import Found, Run, shown_error
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+    from reproductions.seed_figures import MethodSummary
 
     from calibrant.inputs import FloatArray
-    from calibrant.reports.bin_history import BinHistory
-    from calibrant.reproductions.seed_figures import MethodSummary
+    from calibrant.reports.displays.bin_history import BinHistory
 
 WIDTH = 6.4  # inches: letters can still be read where a telephone makes the picture small
 PIXELS = 140  # for each inch
@@ -141,7 +141,7 @@ def over_epochs(found: Found) -> Figure | None:
         return None
     import matplotlib.pyplot as plt
 
-    from calibrant.reports.epoch_panels import name_axes, run_style
+    from calibrant.reports.displays.epoch_panels import name_axes, run_style
 
     size = (WIDTH, 5.2 + 0.1 * len(followed))  # room for the legend
     figure, axes = plt.subplots(2, 1, figsize=size, layout="constrained", sharex=True)
@@ -224,7 +224,7 @@ def dumbbells(found: Found) -> Figure | None:
     """Draw the calibration error of each method: as trained, with temperature, with the choice."""
     import matplotlib.pyplot as plt
 
-    from calibrant.reports.style import BAND, GREY, tidy
+    from calibrant.reports.displays.style import BAND, GREY, tidy
 
     methods, metric = found.summary.methods, shown_error(found.summary)
     figure, ax = plt.subplots(figsize=(WIDTH, 1.6 + 0.34 * len(methods)), layout="constrained")
@@ -361,7 +361,7 @@ def _lines(runs: Sequence[Run], key: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _three(history: BinHistory) -> tuple[int, ...]:
-    from calibrant.reports.epoch_panels import chosen_bins, filled_bins
+    from calibrant.reports.displays.epoch_panels import chosen_bins, filled_bins
 
     return chosen_bins(history.n_bins, None, filled_bins(history.error))
 

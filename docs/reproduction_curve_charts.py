@@ -27,7 +27,7 @@ def reliability(found: Found) -> Figure | None:
     """Draw accuracy against confidence of each method, before and after temperature."""
 
     def draw(ax: Axes, both: Both) -> str:
-        from calibrant.reports.style import GREY
+        from calibrant.reports.displays.style import GREY
 
         low = min(both["before"]["confidence"] + both["after"]["confidence"])
         ends = [math.floor(10 * low) / 10, 1.0]
@@ -60,7 +60,7 @@ def thresholds(found: Found) -> Figure | None:
     """Draw precision and recall over the threshold, of the model as trained."""
 
     def draw(ax: Axes, both: Both) -> str:
-        from calibrant.reports.style import GREY
+        from calibrant.reports.displays.style import GREY
 
         one = {name: _floats(values) for name, values in both["before"].items()}
         ax.axhline(_TARGET, color=GREY, linestyle=(0, (4, 3)), linewidth=1.0, label="85 %")
@@ -102,7 +102,7 @@ def _panels(
         return None
     import matplotlib.pyplot as plt
 
-    from calibrant.reports.style import tidy
+    from calibrant.reports.displays.style import tidy
 
     columns = min(3, len(shown))
     rows = math.ceil(len(shown) / columns)

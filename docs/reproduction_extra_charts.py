@@ -13,8 +13,7 @@ from docs.reproduction_records import Found, data_set, extras
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-    from calibrant.reproductions.seed_figures import MethodSummary, Spread
+    from reproductions.seed_figures import MethodSummary, Spread
 
 BEFORE, AFTER, THIRD = "#D55E00", "#0072B2", "#009E73"
 
@@ -27,7 +26,7 @@ def out_of_scope(found: Found) -> Figure | None:
         return None
     import matplotlib.pyplot as plt
 
-    from calibrant.reports.style import GREY, tidy
+    from calibrant.reports.displays.style import GREY, tidy
 
     sets = list(next(iter(per_method.values()))[0])
     size = (WIDTH, 1.3 + 0.27 * len(per_method))
@@ -66,7 +65,7 @@ def rare_class(found: Found) -> Figure | None:
         return None
     import matplotlib.pyplot as plt
 
-    from calibrant.reports.style import GREY, tidy
+    from calibrant.reports.displays.style import GREY, tidy
 
     first = found.runs[0]["classes"], next(iter(having.values()))[0]["class"]
     place = first[0].index(first[1])
@@ -102,14 +101,14 @@ def _mean_scores(runs: Sequence[Mapping[str, Any]]) -> list[float]:
 
 def ablations(found: Found) -> Figure | None:
     """Draw calibration error over each setting of AdaFocal that methods change."""
-    from calibrant.reproductions.adafocal_settings import SETTINGS, settings_of
+    from reproductions.adafocal_settings import SETTINGS, settings_of
 
     panels = settings_of(found.experiment, found.summary.methods)
     if not panels:
         return None
     import matplotlib.pyplot as plt
 
-    from calibrant.reports.style import BAND, tidy
+    from calibrant.reports.displays.style import BAND, tidy
 
     columns = min(2, len(panels))
     rows = math.ceil(len(panels) / columns)
@@ -141,7 +140,7 @@ def ablations(found: Found) -> Figure | None:
 
 def _spreads(found: Found) -> dict[str, tuple[str, Callable[[MethodSummary], Spread | None]]]:
     """Return what is drawn of each method: words, a colour, and the figure over seeds."""
-    from calibrant.reproductions.adafocal_settings import later_error
+    from reproductions.adafocal_settings import later_error
 
     def of(way: str) -> Callable[[MethodSummary], Spread | None]:
         return lambda each: one.value if (one := each.figure(way, "ece_em")) else None

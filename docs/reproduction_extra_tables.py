@@ -165,7 +165,7 @@ def rare_class(found: Found) -> str:
     having = _having(found, "rare_class")
     if not having:
         return ""
-    from calibrant.reproductions.rare_class_words import rare_class_words
+    from reproductions.rare_class_words import rare_class_words
 
     one = next(iter(having.values()))[0]
     place = found.runs[0]["classes"].index(one["class"])

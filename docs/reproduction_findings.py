@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from docs.reproduction_records import Found, last_epoch, shown_error
 
 if TYPE_CHECKING:
-    from calibrant.reproductions.goals import Recipe
-    from calibrant.reproductions.seed_figures import MethodSummary
+    from reproductions.goals import Recipe
+    from reproductions.seed_figures import MethodSummary
 
 _CLAIMS = (
     "The paper claims that focal loss calibrates better than cross-entropy, the more so the larger "
@@ -27,9 +27,9 @@ _SETTINGS = (
 
 def headline(found: Found) -> str:
     """Return what was found, in one sentence."""
-    from calibrant.reproductions.adafocal_settings import setting_headline
-    from calibrant.reproductions.focal_words import focal_headline
-    from calibrant.reproductions.rare_class_words import rare_class_words
+    from reproductions.adafocal_settings import setting_headline
+    from reproductions.focal_words import focal_headline
+    from reproductions.rare_class_words import rare_class_words
 
     parts = (found.experiment, found.summary, found.methods)
     told = setting_headline(*parts)
@@ -41,8 +41,8 @@ def headline(found: Found) -> str:
 
 def findings(found: Found) -> str:
     """Return what was found as lists: claims or settings first, then recipe, goals and order."""
-    from calibrant.reproductions.adafocal_settings import setting_words
-    from calibrant.reproductions.focal_words import focal_words
+    from reproductions.adafocal_settings import setting_words
+    from reproductions.focal_words import focal_words
 
     parts = (found.experiment, found.summary, found.methods)
     text = "## What was found\n\n"
@@ -70,7 +70,7 @@ def recipe_name(recipe: Recipe) -> str:
 
 def _recipe_line(found: Found) -> str:
     """Say what the recipe reached, beside the paper's best, chance, and cross-entropy."""
-    from calibrant.reproductions.goals import best_published
+    from reproductions.goals import best_published
 
     summary = found.summary
     if summary.recipe is None:
@@ -91,7 +91,7 @@ def _recipe_line(found: Found) -> str:
 
 def _range_line(found: Found) -> str:
     """Say between which methods calibration errors lie, and who beats cross-entropy."""
-    from calibrant.reproductions.summary_words import figure_name
+    from reproductions.summary_words import figure_name
 
     summary, metric = found.summary, shown_error(found.summary)
     known = [(value, each) for each in summary.methods if (value := each.mean("raw", metric))]

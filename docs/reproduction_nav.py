@@ -8,7 +8,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from calibrant.reproductions import experiments
+from reproductions import experiments
 
 OVERVIEW = "reproductions/index.md"
 

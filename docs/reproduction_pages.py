@@ -33,7 +33,7 @@ from docs.reproduction_tables import (
 from docs.tables import dense, table
 
 if TYPE_CHECKING:
-    from calibrant.reproductions.experiment import Experiment
+    from reproductions.experiment import Experiment
 
 _INTRO = """# Reproductions
 
@@ -188,7 +188,7 @@ def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> 
 
 def _log_losses(found: Mapping[str, Found]) -> str:
     """Count how often the recipe's log loss is lower than that of cross-entropy."""
-    from calibrant.reports.words import counted
+    from calibrant.formatting import counted
 
     told = [_nll_words(one).strip("*") for one in found.values()]
     known = [words for words in told if words != "unknown"]
@@ -222,7 +222,7 @@ def _recipes(found: Mapping[str, Found]) -> str:
 
 
 def _recipe_row(found: Found) -> tuple[str, ...]:
-    from calibrant.reproductions.goals import best_published
+    from reproductions.goals import best_published
 
     summary, best = found.summary, best_published(found.experiment)
     title = f"[{summary.title}]({found.name}.md){_smaller(found)}"
@@ -276,7 +276,7 @@ def _face_value(found: Mapping[str, Found]) -> str:
 
 
 def _floor_line(found: Found) -> str:
-    from calibrant.reproductions.goals import best_published
+    from reproductions.goals import best_published
 
     best, recipe = best_published(found.experiment), found.summary.recipe
     figure = None if recipe is None else found.summary[recipe.method].figure("auto", "ece_em")
@@ -293,7 +293,7 @@ def _floor_line(found: Found) -> str:
 
 def _without(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
     """List what has no results: why, and where its data is."""
-    from calibrant.reproductions.data_sets import DATA_SETS
+    from reproductions.data_sets import DATA_SETS
 
     rest = [one for one in experiments if one.name not in found]
     if not rest:

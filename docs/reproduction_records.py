@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.reproductions.experiment import Experiment, Size
-    from calibrant.reproductions.summary import Summary
+    from reproductions.experiment import Experiment, Size
+    from reproductions.summary import Summary
 
 Run = Mapping[str, Any]
 
@@ -56,8 +56,8 @@ def read_results(folder: Path, experiments: Iterable[Experiment]) -> dict[str, F
 
 def read_one(folder: Path, experiment: Experiment) -> Found | None:
     """Read an experiment's records: those of the largest size that is there."""
-    from calibrant.reproductions.record import read_losses, read_notes, read_records
-    from calibrant.reproductions.summary import summarise
+    from reproductions.record import read_losses, read_notes, read_records
+    from reproductions.summary import summarise
 
     sizes = {one["size"] for one in read_records(folder, experiment)}
     size = next((size for size in SIZES if size in sizes), None)
@@ -73,7 +73,7 @@ def read_one(folder: Path, experiment: Experiment) -> Found | None:
 
 def shown_error(summary: Summary) -> str:
     """Return the calibration error to show: bins of equal mass, unless the paper's are wide."""
-    from calibrant.reproductions.seed_figures import paper_error
+    from reproductions.seed_figures import paper_error
 
     return paper_error(summary.methods)
 

@@ -10,8 +10,8 @@ from docs.reproduction_records import Found, last_epoch, shown_error
 from docs.tables import dense, table
 
 if TYPE_CHECKING:
-    from calibrant.reproductions.paired_loss import PairedLoss
-    from calibrant.reproductions.seed_figures import MethodSummary, SeedFigure, Spread
+    from reproductions.paired_loss import PairedLoss
+    from reproductions.seed_figures import MethodSummary, SeedFigure, Spread
 
 NONE = "–"
 BOTH = ("raw", "temperature")
@@ -269,7 +269,7 @@ def _arrow(pair: Sequence[str]) -> str:
 
 
 def _taken(chosen: Mapping[int, str]) -> str:
-    from calibrant.reports.study_words import method_name
+    from calibrant.study.report.wording import method_name
 
     counts = Counter(chosen.values())
     if len(counts) == 1:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     )
     from calibrant.bundle import load_bundle
     from calibrant.calibrators import AutoCalibrator, CalibratedModel, TemperatureScaling
+    from calibrant.client.client import Client
     from calibrant.errors import CalibrantError, InputError, TargetUnreachable
     from calibrant.metrics import compare, ece, evaluate, measure
     from calibrant.metrics.streaming import StreamingEvaluation
@@ -37,7 +38,6 @@ if TYPE_CHECKING:
         ThresholdDisplay,
     )
     from calibrant.results import Comparison, Evaluation
-    from calibrant.serving.client import Client
     from calibrant.study import StudyConfig, run_study
     from calibrant.thresholds import OperatingPoint, select
     from calibrant.training.image import ImageClassifier
@@ -87,7 +87,7 @@ _HOME = {
     "AutoCalibrator": "calibrant.calibrators",
     "CalibrantError": "calibrant.errors",
     "CalibratedModel": "calibrant.calibrators",
-    "Client": "calibrant.serving.client",
+    "Client": "calibrant.client.client",
     "Comparison": "calibrant.results",
     "ConfidenceHistogramDisplay": "calibrant.reports",
     "Evaluation": "calibrant.results",

@@ -14,7 +14,7 @@ from calibrant.calibrators import (
     methods,
     registry,
 )
-from calibrant.calibrators.softmax import SoftmaxCalibrator
+from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.testing import check_calibrator
 from calibrant.testing.calibrator_rules import RULES

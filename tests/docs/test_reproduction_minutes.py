@@ -4,8 +4,7 @@ import json
 from pathlib import Path
 
 import pytest
-
-from calibrant.reproductions.experiment import experiments
+from reproductions.experiment import experiments
 
 RESULTS = Path(__file__).parents[2] / "docs/reproductions/results"
 RUN = [name for name in experiments() if (RESULTS / name).is_dir()]

@@ -13,8 +13,7 @@ from docs.reproduction_nav import _with_pages
 from docs.reproduction_pages import experiment_page, index_page, write_pages
 from docs.reproduction_records import read_one
 from docs.reproduction_tables import commands, how_it_was_run, log_losses
-
-from calibrant.reproductions.experiment import experiments
+from reproductions.experiment import experiments
 
 WAYS = ("raw", "temperature", "ets", "spline", "auto")
 ECES = ("ece_em", "ece_ew", "ece_debiased", "ece_sweep_em")

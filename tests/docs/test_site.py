@@ -34,7 +34,7 @@ PACKAGES = (
     "calibrant.losses",
     "calibrant.models",
     "calibrant.ood",
-    "calibrant.reproductions",
+    "reproductions",
     "calibrant.serving",
     "calibrant.store",
     "calibrant.study",

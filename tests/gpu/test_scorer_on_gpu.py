@@ -16,7 +16,7 @@ from tests.unit.bundle.model_parts import (
 )
 
 from calibrant.bundle import load_bundle, pack
-from calibrant.data.image_encoder import ImageEncoder
+from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.models import ResNet50
 from calibrant.models.scorer import Scorer
 

@@ -32,8 +32,8 @@ from calibrant.thresholds import (
     select_band,
     select_each,
 )
-from calibrant.thresholds.certify import certified
-from calibrant.thresholds.ranked import rank_rows
+from calibrant.thresholds.proof.certify import certified
+from calibrant.thresholds.proof.ranked import rank_rows
 
 SLACK = 1e-12  # sums of floats stand behind every truth
 REFUSALS = (

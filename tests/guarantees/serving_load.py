@@ -16,8 +16,8 @@ from typing import Any
 import httpx2
 from tests.guarantees.serving_process import PATIENCE, wait_until
 
+from calibrant.client.client import Client
 from calibrant.errors import CalibrantError
-from calibrant.serving.client import Client
 
 LIMIT = 45.0
 """Seconds within which every request must be answered, by a refusal at least."""

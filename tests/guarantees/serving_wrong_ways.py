@@ -11,9 +11,9 @@ from dataclasses import replace
 
 from calibrant.cli.main import run
 from calibrant.store import Logged, LoggedRequest, PredictionLog
-from calibrant.store.inserting import insert_first, insert_rest
+from calibrant.store.insertion import insert_first, insert_rest
 from calibrant.store.records import new_id
-from calibrant.store.tallying import ClassPlaces, add_to_tallies
+from calibrant.store.tally_updates import ClassPlaces, add_to_tallies
 
 __all__ = ["WAYS", "program"]
 

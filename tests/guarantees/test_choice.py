@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 from calibrant.data.splits import Part, Splits
-from calibrant.reports.study_result import CandidateResult
-from calibrant.study.choice_split import halve_steer
-from calibrant.study.judging import choose
-from calibrant.study.rows import SplitRows, StudyRows
-from calibrant.study.trained import refinement_of
+from calibrant.study.candidates.trained import refinement_of
+from calibrant.study.judge import choose
+from calibrant.study.result import CandidateResult
+from calibrant.study.rows.choice_split import halve_steer
+from calibrant.study.rows.rows import SplitRows, StudyRows
 
 DRAWS, ROWS, CLASSES = 100, 240, 3
 

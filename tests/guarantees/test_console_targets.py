@@ -11,7 +11,7 @@ import pytest
 
 from calibrant.convert import log_odds_of
 from calibrant.errors import TargetUnreachable
-from calibrant.serving.console.targets import places_of, read_target, share_of
+from calibrant.serving.console.pages.thresholds.targets import places_of, read_target, share_of
 from calibrant.testing import THRESHOLD_WORLDS, ThresholdWorld
 from calibrant.testing.threshold_laws import Steps
 from calibrant.thresholds import OperatingPoint

@@ -17,7 +17,7 @@ from tests.guarantees.promises import Cell, Count, count, count_all, count_each,
 from calibrant.calibrators import HistogramBinning
 from calibrant.testing.threshold_worlds import THRESHOLD_WORLDS, constant_rate, hugging
 from calibrant.thresholds import Seen, TargetUnreachable, precision, select
-from calibrant.thresholds.walk import binomial_passes
+from calibrant.thresholds.proof.walk import binomial_passes
 
 REPETITIONS = 200
 

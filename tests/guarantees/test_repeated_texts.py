@@ -8,7 +8,7 @@ import numpy as np
 
 from calibrant.errors import TargetUnreachable
 from calibrant.study import StudyConfig
-from calibrant.study.reading import read_study_rows
+from calibrant.study.rows.read import read_study_rows
 from calibrant.thresholds import precision, select
 
 DRAWS, TEXTS, ROWS, ERROR = 100, 400, 2_000, 0.05

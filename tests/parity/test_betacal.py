@@ -6,7 +6,7 @@ from betacal import BetaCalibration as Peer
 from tests.parity.peer_rows import drawn
 
 from calibrant.calibrators import BetaCalibration
-from calibrant.calibrators.platt import LEAST_SLOPE
+from calibrant.calibrators.methods.platt import LEAST_SLOPE
 from calibrant.metrics import auroc, nll
 
 SHAPES = ("abm", "am", "ab")

@@ -12,7 +12,7 @@ from sklearn.metrics import precision_recall_curve
 from calibrant import thresholds
 from calibrant.testing import THRESHOLD_WORLDS
 from calibrant.thresholds import select
-from calibrant.thresholds.walk import binomial_passes
+from calibrant.thresholds.proof.walk import binomial_passes
 
 GRID = np.linspace(0, 0.99, 100)
 

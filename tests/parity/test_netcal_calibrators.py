@@ -9,10 +9,10 @@ from netcal.binning import BBQ, ENIR, NearIsotonicRegression
 from netcal.binning import HistogramBinning as NetcalHistogram
 from tests.parity.peer_rows import drawn
 
-from calibrant.calibrators.bayesian_binning import BayesianBinning, bins_tried
-from calibrant.calibrators.enir import NearIsotonicEnsemble
-from calibrant.calibrators.histogram import HistogramBinning
-from calibrant.calibrators.near_isotonic import near_isotonic_path
+from calibrant.calibrators.fits.near_isotonic import near_isotonic_path
+from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, bins_tried
+from calibrant.calibrators.methods.enir import NearIsotonicEnsemble
+from calibrant.calibrators.methods.histogram import HistogramBinning
 
 
 def rows(name, n, seed):

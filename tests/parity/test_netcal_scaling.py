@@ -16,7 +16,7 @@ from calibrant.calibrators import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.calibrators.platt import LEAST_SLOPE
+from calibrant.calibrators.methods.platt import LEAST_SLOPE
 from calibrant.metrics import auroc, nll
 
 PAIRS = {

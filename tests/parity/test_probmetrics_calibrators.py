@@ -10,8 +10,8 @@ from tests.data_sets import data_file
 from tests.parity.peer_rows import drawn
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.calibrators.ensemble_temperature import EnsembleTemperatureScaling
-from calibrant.calibrators.spline import SplineCalibration
+from calibrant.calibrators.methods.ensemble_temperature import EnsembleTemperatureScaling
+from calibrant.calibrators.methods.spline import SplineCalibration
 from calibrant.convert import logits_from_probs, probs_from_logits
 from calibrant.metrics import brier, nll
 

@@ -13,7 +13,7 @@ from calibrant.calibrators import (
     StructuredVectorScaling,
     TemperatureScaling,
 )
-from calibrant.calibrators.affine_calibrator import centred
+from calibrant.calibrators.base.affine_calibrator import centred
 from calibrant.convert import log_probs_from_logits
 from calibrant.metrics import nll
 

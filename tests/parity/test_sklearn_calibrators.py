@@ -9,7 +9,7 @@ from sklearn.isotonic import IsotonicRegression
 from tests.parity.peer_rows import drawn
 
 from calibrant.calibrators import IsotonicCalibration, PlattScaling
-from calibrant.calibrators.logistic import platt_targets
+from calibrant.calibrators.fits.logistic import platt_targets
 from calibrant.convert import log_odds_from_logits
 from calibrant.metrics import auroc, nll
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tests.parity.peer_rows import NO_TIES, drawn, one_problem
 
 from calibrant.metrics import ece_sweep
-from calibrant.reproductions import parity
+from reproductions import parity
 
 SCHEMES = ("mass", "width")
 

@@ -7,7 +7,7 @@ from calibration.utils import get_selective_stats as peer_selective_stats
 from tests.parity.peer_rows import EVERY, MULTICLASS, NO_TIES, drawn, one_problem
 
 from calibrant.metrics import aurc, ece, ece_classwise, ece_debiased
-from calibrant.reproductions import parity
+from reproductions import parity
 
 EXACT = 1e-12
 

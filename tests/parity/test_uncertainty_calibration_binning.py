@@ -10,9 +10,9 @@ from calibration.calibrators import (
 )
 from tests.parity.peer_rows import drawn
 
-from calibrant.calibrators.histogram import HistogramBinning
-from calibrant.calibrators.platt import PlattScaling
-from calibrant.calibrators.scaling_binning import ScalingBinning
+from calibrant.calibrators.methods.histogram import HistogramBinning
+from calibrant.calibrators.methods.platt import PlattScaling
+from calibrant.calibrators.methods.scaling_binning import ScalingBinning
 from calibrant.convert import log_odds_from_logits
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.parity.peer_rows import drawn
 
-from calibrant.calibrators.venn_abers import VennAbers
+from calibrant.calibrators.methods.venn_abers import VennAbers
 
 
 @pytest.fixture(scope="module")

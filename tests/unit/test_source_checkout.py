@@ -161,7 +161,7 @@ def test_its_bundle_predicts(machine, trained):
 
 def test_where_plotly_is_the_same_command_writes_the_report_and_trains_nothing(machine, trained):
     from calibrant.study import StudyConfig, run_study
-    from calibrant.study.config_file import read_config
+    from calibrant.study.settings.config_file import read_config
 
     told = []
     config = StudyConfig.from_dict(read_config(machine.folder / "run" / "study.toml"))

@@ -13,7 +13,7 @@ from tests.unit.reports.study_cases import (
     an_averaged_study,
 )
 
-from calibrant.reports.study_report import write_study_html
+from calibrant.study.report.page import write_study_html
 
 pytestmark = pytest.mark.web
 

@@ -7,7 +7,7 @@ import pytest
 
 from calibrant.errors import TargetUnreachable
 from calibrant.reports import write_threshold_html
-from calibrant.reports.threshold_words import threshold_words
+from calibrant.reports.threshold.wording import threshold_words
 from calibrant.thresholds import (
     Cost,
     accuracy,

@@ -6,7 +6,7 @@ from calibrant.bundle.decisions import Decisions
 from calibrant.bundle.loading import load_bundle
 from calibrant.bundle.packing import pack
 from calibrant.bundle.points import BundlePoint
-from calibrant.bundle.versions import Version, Versions
+from calibrant.bundle.versions.versions import Version, Versions
 
 __all__ = [
     "Bundle",

@@ -17,7 +17,7 @@ from calibrant.bundle.decisions import Decisions, Verdict, decided
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
-from calibrant.data.input_columns import InputColumns
+from calibrant.data.encoders.input_columns import InputColumns
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 

@@ -15,10 +15,10 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.calibrators.rows import two_columns
+from calibrant.calibrators.base.rows import two_columns
 from calibrant.errors import BundleError, InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits, as_weights
-from calibrant.thresholds.largest_weight import check_largest
+from calibrant.thresholds.proof.largest_weight import check_largest
 
 __all__ = ["FILE", "CalibRows"]
 

@@ -49,7 +49,7 @@ class Calibration:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` takes."""
-        from calibrant.data.score_checks import FLOOR
+        from calibrant.scores.checks import FLOOR
 
         saved = self.calibrator.to_dict()
         return saved if self.zero_as == FLOOR else {**saved, "zero_as": self.zero_as}
@@ -71,7 +71,7 @@ class Calibration:
 
     def logits(self, probs: FloatArray) -> FloatArray:
         """Turn a model's probabilities into logits, where a 0 means what it meant when fitting."""
-        from calibrant.data.score_checks import FLOOR, raised
+        from calibrant.scores.checks import FLOOR, raised
 
         found = logits_from_probs(probs, floor=FLOOR)
         return np.asarray(raised(found, self.zero_as), dtype=np.float64)
@@ -99,7 +99,7 @@ def _without_rows(saved: Any) -> Any:
 
 
 def _zero_as(saved: Mapping[str, Any]) -> float:
-    from calibrant.data.score_checks import FLOOR
+    from calibrant.scores.checks import FLOOR
 
     value = saved.get("zero_as", FLOOR)
     if isinstance(value, bool) or not isinstance(value, int | float) or not FLOOR <= value < 0.5:

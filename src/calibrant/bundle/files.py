@@ -12,8 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from calibrant.data.umask import umask
 from calibrant.errors import InputError
+from calibrant.files.umask import umask
 
 __all__ = [
     "MANIFEST",

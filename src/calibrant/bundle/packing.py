@@ -17,7 +17,7 @@ import numpy as np
 from calibrant.bundle.bundle import Bundle
 from calibrant.bundle.calib_rows import FILE, CalibRows
 from calibrant.bundle.calibration import Calibration
-from calibrant.bundle.card import card_of
+from calibrant.bundle.card.card import card_of
 from calibrant.bundle.files import MANIFEST, is_plain_name, sha256_of, whole_folder
 from calibrant.bundle.loading import assembled, load_bundle
 from calibrant.bundle.manifest import FORMAT, as_json, write_manifest

@@ -53,6 +53,6 @@ def flagged(
 
 
 def _logits(given: GivenScores) -> NDArray[np.float64]:
-    from calibrant.data.score_checks import FLOOR
+    from calibrant.scores.checks import FLOOR
 
     return logits_from_probs(given.probs, floor=FLOOR)

@@ -8,7 +8,7 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from calibrant.calibrators.rows import two_columns
+from calibrant.calibrators.base.rows import two_columns
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits, as_probs

@@ -10,7 +10,7 @@ from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.calibration import Calibration
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import places_of
-from calibrant.calibrators.rows import Rows
+from calibrant.calibrators.base.rows import Rows
 from calibrant.errors import SplitMisuse
 from calibrant.inputs import FloatArray
 from calibrant.thresholds import OperatingPoint, Seen

@@ -1,41 +1,41 @@
 """Calibrators: logits in, trustworthy probabilities out; one file for each method."""
 
-from calibrant.calibrators.auto import AutoCalibrator, default_candidates
-from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.bayesian_binning import BayesianBinning
-from calibrant.calibrators.beta import BetaCalibration
+from calibrant.calibrators.base.calibrator import Calibrator
+from calibrant.calibrators.base.registry import methods, register
 from calibrant.calibrators.chain import Chain
-from calibrant.calibrators.choice import Candidate, Choice
-from calibrant.calibrators.dirichlet import DirichletCalibration
-from calibrant.calibrators.enir import NearIsotonicEnsemble
-from calibrant.calibrators.ensemble_temperature import EnsembleTemperatureScaling
-from calibrant.calibrators.focal_recovery import FocalRecovery
-from calibrant.calibrators.focal_temperature import FocalTemperatureScaling
-from calibrant.calibrators.histogram import HistogramBinning
-from calibrant.calibrators.identity import Identity
-from calibrant.calibrators.isotonic import IsotonicCalibration
-from calibrant.calibrators.isotonic_temperature import IsotonicTemperature
-from calibrant.calibrators.matrix import MatrixScaling
-from calibrant.calibrators.model import CalibratedModel
-from calibrant.calibrators.platt import PlattScaling
-from calibrant.calibrators.pooled_isotonic import PooledIsotonic
-from calibrant.calibrators.prior import PriorCorrection
-from calibrant.calibrators.prior_shift import (
+from calibrant.calibrators.choice.auto import AutoCalibrator, default_candidates
+from calibrant.calibrators.choice.comparison import Candidate, Choice
+from calibrant.calibrators.methods.bayesian_binning import BayesianBinning
+from calibrant.calibrators.methods.beta import BetaCalibration
+from calibrant.calibrators.methods.dirichlet import DirichletCalibration
+from calibrant.calibrators.methods.enir import NearIsotonicEnsemble
+from calibrant.calibrators.methods.ensemble_temperature import EnsembleTemperatureScaling
+from calibrant.calibrators.methods.focal_recovery import FocalRecovery
+from calibrant.calibrators.methods.focal_temperature import FocalTemperatureScaling
+from calibrant.calibrators.methods.histogram import HistogramBinning
+from calibrant.calibrators.methods.identity import Identity
+from calibrant.calibrators.methods.isotonic import IsotonicCalibration
+from calibrant.calibrators.methods.isotonic_temperature import IsotonicTemperature
+from calibrant.calibrators.methods.matrix import MatrixScaling
+from calibrant.calibrators.methods.platt import PlattScaling
+from calibrant.calibrators.methods.pooled_isotonic import PooledIsotonic
+from calibrant.calibrators.methods.prior import PriorCorrection
+from calibrant.calibrators.methods.prior_shift import (
     PriorEstimate,
     PriorShift,
     confusion_matrix,
     estimate_prior,
 )
-from calibrant.calibrators.quadratic import QuadraticScaling
-from calibrant.calibrators.registry import methods, register
-from calibrant.calibrators.scaling_binning import ScalingBinning
-from calibrant.calibrators.spline import SplineCalibration
-from calibrant.calibrators.strict_isotonic import StrictIsotonic
-from calibrant.calibrators.structured_matrix import StructuredMatrixScaling
-from calibrant.calibrators.structured_vector import StructuredVectorScaling
-from calibrant.calibrators.temperature import TemperatureScaling
-from calibrant.calibrators.vector import VectorScaling
-from calibrant.calibrators.venn_abers import VennAbers
+from calibrant.calibrators.methods.quadratic import QuadraticScaling
+from calibrant.calibrators.methods.scaling_binning import ScalingBinning
+from calibrant.calibrators.methods.spline import SplineCalibration
+from calibrant.calibrators.methods.strict_isotonic import StrictIsotonic
+from calibrant.calibrators.methods.structured_matrix import StructuredMatrixScaling
+from calibrant.calibrators.methods.structured_vector import StructuredVectorScaling
+from calibrant.calibrators.methods.temperature import TemperatureScaling
+from calibrant.calibrators.methods.vector import VectorScaling
+from calibrant.calibrators.methods.venn_abers import VennAbers
+from calibrant.calibrators.model import CalibratedModel
 
 __all__ = [
     "AutoCalibrator",

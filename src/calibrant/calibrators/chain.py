@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.base import clone
 
-from calibrant.calibrators.base import Calibrator
-from calibrant.calibrators.registry import register
-from calibrant.calibrators.rows import Rows
+from calibrant.calibrators.base.calibrator import Calibrator
+from calibrant.calibrators.base.registry import register
+from calibrant.calibrators.base.rows import Rows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 

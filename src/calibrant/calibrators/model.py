@@ -14,10 +14,10 @@ from sklearn.utils import indexable
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d, has_fit_parameter
 
-from calibrant.calibrators.auto import AutoCalibrator
-from calibrant.calibrators.base import Calibrator, Unfitted
-from calibrant.calibrators.folds import random_folds
-from calibrant.calibrators.identity import Identity
+from calibrant.calibrators.base.calibrator import Calibrator, Unfitted
+from calibrant.calibrators.choice.auto import AutoCalibrator
+from calibrant.calibrators.choice.folds import random_folds
+from calibrant.calibrators.methods.identity import Identity
 from calibrant.calibrators.model_scores import Answer, answer_of, read, take_rows, zero_as
 from calibrant.convert import log_probs_from_logits
 from calibrant.errors import InputError

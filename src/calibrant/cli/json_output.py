@@ -14,7 +14,7 @@ def checked_outputs(
     out: Path | None, html: Path | None, read: Iterable[Path], *, what: str
 ) -> Path:
     """Check, before any work is done, everything that is going to be written."""
-    from calibrant.data.whole_file import check_writable
+    from calibrant.files.atomic_write import check_writable
 
     if out is None:
         raise InputError(f"-o is missing: name the file for the {what}, like -o {what}.json.")

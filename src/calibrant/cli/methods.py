@@ -33,7 +33,7 @@ def method_of(text: str, *, score: str, seed: int) -> Calibrator:
     TemperatureScaling(objective='ece_mass')
     """
     from calibrant.calibrators import methods
-    from calibrant.calibrators.auto import AutoCalibrator
+    from calibrant.calibrators.choice.auto import AutoCalibrator
 
     known: dict[str, type[Calibrator]] = {AutoCalibrator.method: AutoCalibrator, **methods()}
     name, settings = settings_of(text)

@@ -16,15 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.cli.given_rows import in_order
 from calibrant.cli.remote_rows import BATCH, Asked, RemoteRows, cut_by_unit
-from calibrant.cli.telling import Predicted, Said, Teller, refuse_taken, tell_file
+from calibrant.client.address import checked_url, given_key, open_key_note
+from calibrant.client.answers import Predicted as Row
+from calibrant.client.answers import ServedBundle
+from calibrant.client.client import Client
+from calibrant.client.transport import Refused
 from calibrant.errors import InputError, ServiceError
-from calibrant.serving.client import Client
-from calibrant.serving.client_address import checked_url, given_key, open_key_note
-from calibrant.serving.client_answers import Predicted as Row
-from calibrant.serving.client_answers import ServedBundle
-from calibrant.serving.client_transport import Refused
+from calibrant.workflows.scored_rows import in_order
+from calibrant.workflows.write_predictions import Predicted, Said, Teller, refuse_taken, tell_file
 
 __all__ = ["Service", "predict_remotely"]
 

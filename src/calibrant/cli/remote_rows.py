@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from calibrant.cli.given_rows import notes_of_empty
-from calibrant.cli.image_rows import holds_images
-from calibrant.data.input_columns import listed
+from calibrant.client.answers import ServedBundle
+from calibrant.data.encoders.input_columns import listed
 from calibrant.data.row_columns import as_words
 from calibrant.data.row_files import estimated_rows, row_files, scan_rows
-from calibrant.data.score_columns import Place, is_score
-from calibrant.data.score_files import count_rows
-from calibrant.data.score_tables import ScoreTable, TableBatch
 from calibrant.errors import InputError
-from calibrant.serving.client_answers import ServedBundle
+from calibrant.scores.columns import Place, is_score
+from calibrant.scores.files import count_rows
+from calibrant.scores.tables import ScoreTable, TableBatch
+from calibrant.workflows.image_rows import holds_images
+from calibrant.workflows.scored_rows import notes_of_empty
 
 __all__ = [
     "BATCH",

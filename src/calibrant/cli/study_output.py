@@ -13,7 +13,7 @@ from calibrant.cli import interruption
 from calibrant.cli.output import color, print_json, say, width
 
 if TYPE_CHECKING:
-    from calibrant.reports.study_result import StudyResult
+    from calibrant.study.result import StudyResult
 
 __all__ = ["show_study", "telling"]
 
@@ -45,8 +45,8 @@ def show_study(result: StudyResult, folder: Path, *, again: str, json: bool) -> 
         files["settings"] = str(folder / "study.toml")
         print_json({**result.to_dict(), "out": str(folder), **files})
         return
-    from calibrant.reports.study_text import render_study
-    from calibrant.reports.words import printable
+    from calibrant.formatting import printable
+    from calibrant.study.report.text import render_study
 
     say(render_study(result, width=width(), color=color()))
     places = f"The report is in {report}, and the bundle in" if written else "The bundle is in"

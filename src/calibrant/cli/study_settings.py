@@ -64,7 +64,7 @@ def _of_another_kind(saved: Mapping[str, Any], *, images: bool) -> dict[str, Any
 
 
 def _read(config: Path) -> dict[str, Any]:
-    from calibrant.study.config_file import read_config
+    from calibrant.study.settings.config_file import read_config
 
     return read_config(config)
 

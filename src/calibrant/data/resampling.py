@@ -10,7 +10,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data.table_columns import is_missing
+from calibrant.data.encoders.table_columns import is_missing
 from calibrant.errors import InputError, MissingExtra
 from calibrant.inputs import FloatArray, IntArray
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from calibrant.data.score_columns import Place
-from calibrant.data.table_columns import number_words
+from calibrant.data.encoders.table_columns import number_words
 from calibrant.errors import InputError
+from calibrant.scores.columns import Place
 
 __all__ = ["as_inferred", "as_numbers", "as_words"]
 

@@ -15,13 +15,13 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.types as pt
 
-from calibrant.data.csv_source import CsvSource
-from calibrant.data.jsonl_source import JsonlSource
-from calibrant.data.named_files import FileKind, Paths, denied, named_files, suffix_of
-from calibrant.data.parquet_source import ParquetSource
 from calibrant.data.row_columns import as_inferred, as_numbers, as_words
-from calibrant.data.score_columns import Ask, Place, Source, reason_of
 from calibrant.errors import InputError
+from calibrant.files.csv import CsvSource
+from calibrant.files.find import FileKind, Paths, denied, named_files, suffix_of
+from calibrant.files.jsonl import JsonlSource
+from calibrant.files.parquet import ParquetSource
+from calibrant.scores.columns import Ask, Place, Source, reason_of
 
 __all__ = ["estimated_rows", "read_rows", "row_files", "scan_rows"]
 

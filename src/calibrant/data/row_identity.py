@@ -13,9 +13,9 @@ import pyarrow.types as pt
 from numpy.typing import NDArray
 
 from calibrant.data.row_columns import as_words
-from calibrant.data.score_columns import Place
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
+from calibrant.scores.columns import Place
 
 __all__ = ["content_groups", "same_rows"]
 

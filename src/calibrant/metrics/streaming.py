@@ -10,10 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.arrays import listed
 from calibrant.cores import usable_cores
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
+from calibrant.inputs.arrays import listed
 from calibrant.metrics.bounds import bounded_figures
 from calibrant.metrics.calibration_figures import checked_options
 from calibrant.metrics.cells import CELLS, ScoreCells, log_odds

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.class_columns import column_names, in_class_order
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_probs
+from calibrant.inputs.class_columns import column_names, in_class_order
 from calibrant.metrics.binning import bin_index, check_bins, mass_edges
 
 __all__ = ["true_ce"]

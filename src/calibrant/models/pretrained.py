@@ -11,7 +11,7 @@ from typing import Any
 
 from torch import nn
 
-from calibrant.data.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.errors import InputError
 from calibrant.models.architectures import (
     backbone_options,

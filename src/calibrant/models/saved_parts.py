@@ -10,11 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibrant.calibrators.registry import methods
-from calibrant.data.image_encoder import ImageEncoder
-from calibrant.data.subword_encoder import SubwordEncoder
-from calibrant.data.table_encoder import TableEncoder
-from calibrant.data.text_encoder import TextEncoder
+from calibrant.calibrators.base.registry import methods
+from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.errors import InputError, MissingExtra
 from calibrant.models.options import plain
 from calibrant.models.registry import build, models

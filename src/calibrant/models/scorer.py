@@ -11,11 +11,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from calibrant.data.image_encoder import ImageEncoder
-from calibrant.data.input_columns import InputColumns
-from calibrant.data.redaction import redacted_column
-from calibrant.data.subword_encoder import SubwordEncoder
-from calibrant.data.table_encoder import TableEncoder
+from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.input_columns import InputColumns
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.redaction.redactor import redacted_column
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.models.ensemble import Ensemble

@@ -6,13 +6,13 @@ from collections.abc import Mapping
 from numbers import Number
 from typing import Any
 
-from calibrant.data.image_encoder import ImageEncoder
-from calibrant.data.input_columns import InputColumns, listed, refuse_lacking
-from calibrant.data.number_column import NumberColumn
-from calibrant.data.subword_encoder import SubwordEncoder
-from calibrant.data.table_columns import as_table
-from calibrant.data.table_encoder import TableEncoder
-from calibrant.data.text_encoder import TextEncoder, as_text_column
+from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.input_columns import InputColumns, listed, refuse_lacking
+from calibrant.data.encoders.number_column import NumberColumn
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.table_columns import as_table
+from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.encoders.text_encoder import TextEncoder, as_text_column
 from calibrant.errors import InputError
 
 __all__ = ["Encoder", "as_inputs", "columns_of", "kind_of"]

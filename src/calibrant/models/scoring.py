@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from calibrant.data.image_encoder import scale_and_offset
+from calibrant.data.encoders.image_encoder import scale_and_offset
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.models.text_batch import padded
 

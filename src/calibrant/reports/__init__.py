@@ -10,19 +10,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from calibrant.reports.bin_errors import BinErrorDisplay
-    from calibrant.reports.bin_history import BinHistory
-    from calibrant.reports.confidence_histogram import ConfidenceHistogramDisplay
-    from calibrant.reports.confidence_match import ConfidenceMatchDisplay
-    from calibrant.reports.gamma_dynamics import GammaDynamicsDisplay
-    from calibrant.reports.html_report import html, write_html
-    from calibrant.reports.operating_curve import OperatingCurveDisplay
-    from calibrant.reports.precision_recall import PrecisionRecallDisplay
-    from calibrant.reports.reliability import ReliabilityDisplay
-    from calibrant.reports.risk_coverage import RiskCoverageDisplay
-    from calibrant.reports.text import render_comparison, render_text
-    from calibrant.reports.threshold import ThresholdDisplay
-    from calibrant.reports.threshold_report import threshold_html, write_threshold_html
+    from calibrant.reports.displays.bin_errors import BinErrorDisplay
+    from calibrant.reports.displays.bin_history import BinHistory
+    from calibrant.reports.displays.confidence_histogram import ConfidenceHistogramDisplay
+    from calibrant.reports.displays.confidence_match import ConfidenceMatchDisplay
+    from calibrant.reports.displays.gamma_dynamics import GammaDynamicsDisplay
+    from calibrant.reports.displays.operating_curve import OperatingCurveDisplay
+    from calibrant.reports.displays.precision_recall import PrecisionRecallDisplay
+    from calibrant.reports.displays.reliability import ReliabilityDisplay
+    from calibrant.reports.displays.risk_coverage import RiskCoverageDisplay
+    from calibrant.reports.displays.threshold import ThresholdDisplay
+    from calibrant.reports.evaluation.page import html, write_html
+    from calibrant.reports.evaluation.text import render_comparison, render_text
+    from calibrant.reports.threshold.page import threshold_html, write_threshold_html
 
 __all__ = [
     "BinErrorDisplay",

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from io import StringIO
 from typing import TYPE_CHECKING, Any
 
+from calibrant.formatting import printable
 from calibrant.reports.text_cells import Words
-from calibrant.reports.words import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

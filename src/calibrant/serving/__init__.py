@@ -6,8 +6,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from calibrant.client.client import Client
     from calibrant.serving.app import make_app
-    from calibrant.serving.client import Client
     from calibrant.serving.service import Service
     from calibrant.serving.settings import Settings
 

@@ -7,9 +7,9 @@ import time
 from datetime import UTC, datetime
 from http import HTTPStatus
 
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.known_keys import KnownKeys
-from calibrant.serving.problems import Problem
-from calibrant.serving.waiting import within
+from calibrant.serving.store_calls import within
 from calibrant.store import Key
 from calibrant.store.keys import KeyRing
 

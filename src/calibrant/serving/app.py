@@ -13,12 +13,12 @@ from pydantic.json_schema import models_json_schema
 from starlette.responses import HTMLResponse
 from starlette.types import Receive, Scope, Send
 
+from calibrant.client.messages import OutcomesBody, PredictBody, ProblemAnswer
 from calibrant.distribution import own_version
-from calibrant.serving.api_page import api_page
 from calibrant.serving.console import Console
-from calibrant.serving.doorway import Doorway
-from calibrant.serving.messages import OutcomesBody, PredictBody, ProblemAnswer
-from calibrant.serving.problems import handle_problems
+from calibrant.serving.http.api_page import api_page
+from calibrant.serving.http.host_guard import Doorway
+from calibrant.serving.http.problems import handle_problems
 from calibrant.serving.routes import ROUTERS
 from calibrant.serving.routes.units import EraseBody
 from calibrant.serving.service import Service

@@ -9,8 +9,8 @@ from collections import OrderedDict
 from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
-from calibrant.serving.problems import Problem
-from calibrant.serving.waiting import noted, shared
+from calibrant.serving.http.problems import Problem
+from calibrant.serving.store_calls import noted, shared
 from calibrant.store import Key
 from calibrant.store.keys import TOKEN, KeyRing
 

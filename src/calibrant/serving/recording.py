@@ -14,8 +14,8 @@ from pydantic_core import to_json
 
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit, UnknownBundle
 from calibrant.serving.bundle_slot import Served
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
-from calibrant.serving.problems import Problem
 from calibrant.serving.request_inputs import kept
 from calibrant.serving.scoring import Asked, ScoredRow
 from calibrant.serving.settings import InputPolicy

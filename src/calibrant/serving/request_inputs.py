@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from calibrant.data.input_columns import listed
-from calibrant.data.redaction import redact
+from calibrant.client.messages import Input
+from calibrant.data.encoders.input_columns import listed
+from calibrant.data.redaction.redactor import redact
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.messages import Input
 from calibrant.serving.settings import InputPolicy
 
 __all__ = ["Faulty", "checked_inputs", "joined", "kept"]

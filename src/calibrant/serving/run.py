@@ -13,12 +13,12 @@ from dataclasses import replace
 
 from calibrant.errors import InputError
 from calibrant.serving.app import SETTINGS, app_of_environment, make_app
-from calibrant.serving.logs import logged
-from calibrant.serving.server import BACKLOG, Server
+from calibrant.serving.http.logs import logged
+from calibrant.serving.http.server import BACKLOG, Server
+from calibrant.serving.http.signals import handled
+from calibrant.serving.http.workers import Workers, end_with_parent
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
-from calibrant.serving.signals import handled
-from calibrant.serving.workers import Workers, end_with_parent
 
 __all__ = ["Started", "serve"]
 

@@ -12,9 +12,9 @@ import numpy as np
 from calibrant.bundle import Bundle
 from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
+from calibrant.client.messages import Input
 from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.messages import Input
 from calibrant.serving.request_inputs import joined
 
 __all__ = ["Asked", "ScoredRow", "score"]

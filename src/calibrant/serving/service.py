@@ -10,18 +10,18 @@ import time
 from http import HTTPStatus
 from typing import Any
 
+from calibrant.client.messages import PredictBody
 from calibrant.errors import CalibrantError, InputError, StoreUnavailable
 from calibrant.serving.access import Access
 from calibrant.serving.batching import Batcher, Expired, QueueFull
 from calibrant.serving.bundle_slot import BundleSlot, Served
-from calibrant.serving.messages import PredictBody
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
-from calibrant.serving.problems import Problem
 from calibrant.serving.recording import Recorder
 from calibrant.serving.request_inputs import Faulty, checked_inputs
 from calibrant.serving.scoring import Asked, score
 from calibrant.serving.settings import Settings
-from calibrant.serving.waiting import Readiness, within
+from calibrant.serving.store_calls import Readiness, within
 from calibrant.store import Key, Store
 from calibrant.store.records import new_id
 

@@ -1,8 +1,8 @@
 """The store: every prediction on record, with its labels, its outcomes and the keys of callers."""
 
-from calibrant.store.auditing import AuditLog, AuditState, LabelledRow
+from calibrant.store.audit_rows import AuditLog, AuditState, LabelledRow
 from calibrant.store.bundles import BundleLog
-from calibrant.store.counting import Counts
+from calibrant.store.counts import Counts
 from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
 from calibrant.store.outcomes import OutcomeLog

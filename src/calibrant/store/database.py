@@ -20,7 +20,7 @@ from sqlalchemy.pool import QueuePool
 
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit
 from calibrant.store.address import Address, read_address
-from calibrant.store.guarding import guarded
+from calibrant.store.database_errors import guarded
 from calibrant.store.open_file import is_at_its_path, remember
 from calibrant.store.schema import settings
 
@@ -312,7 +312,7 @@ def _waits(address: Address) -> dict[str, Any]:
 
 
 def _connect(_dialect: Any, _record: Any, words: Any, options: Any) -> Any:
-    from calibrant.store.patience import PatientConnection
+    from calibrant.store.timeouts import PatientConnection
 
     return PatientConnection.connect(*words, **options)
 

@@ -19,9 +19,9 @@ from typing import Any
 import pyarrow as pa
 from sqlalchemy import ColumnElement, Connection, Row, exists, func, or_, select
 
-from calibrant.data.table_files import write_tables
-from calibrant.data.whole_file import check_writable
 from calibrant.errors import InputError
+from calibrant.files.atomic_write import check_writable
+from calibrant.files.write_table import write_tables
 from calibrant.store.database import Database
 from calibrant.store.schema import bundles, labels, outcomes, predictions
 

@@ -15,9 +15,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from calibrant.errors import InputError, StoreError
 from calibrant.store.database import Database
 from calibrant.store.label_classes import check_classes
+from calibrant.store.outcome_requests import claim_telling, told_before
 from calibrant.store.records import AuditedCount, Label, Outcome, Recorded
 from calibrant.store.schema import labels, outcomes, predictions, utc
-from calibrant.store.tellings import claim_telling, told_before
 
 __all__ = ["OutcomeLog"]
 

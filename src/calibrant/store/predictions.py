@@ -13,13 +13,13 @@ from sqlalchemy.exc import IntegrityError
 
 from calibrant.errors import InputError, StoreError, UnknownBundle
 from calibrant.store.database import Database
-from calibrant.store.guarding import lacks_its_parent
-from calibrant.store.inserting import insert_first, insert_rest
-from calibrant.store.leading import leading, unindexed
+from calibrant.store.database_errors import lacks_its_parent
+from calibrant.store.index_choice import leading, unindexed
+from calibrant.store.insertion import insert_first, insert_rest
 from calibrant.store.records import Logged, LoggedRequest, Prediction
 from calibrant.store.schema import predictions
-from calibrant.store.spans import span
-from calibrant.store.tallying import ClassPlaces, add_to_tallies
+from calibrant.store.tally_updates import ClassPlaces, add_to_tallies
+from calibrant.store.time_spans import span
 
 __all__ = ["PredictionLog"]
 

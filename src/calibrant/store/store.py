@@ -8,18 +8,18 @@ from datetime import UTC, datetime
 from types import TracebackType
 
 from calibrant.store import erasing, export
-from calibrant.store.auditing import AuditLog
+from calibrant.store.audit_rows import AuditLog
 from calibrant.store.bundles import BundleLog
-from calibrant.store.counting import Counts, count
+from calibrant.store.counts import Counts, count
 from calibrant.store.database import Database
+from calibrant.store.ended_sessions import VisitLog
 from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
-from calibrant.store.migrating import check_version, migrate
+from calibrant.store.migration import check_version, migrate
 from calibrant.store.outcomes import OutcomeLog
 from calibrant.store.predictions import PredictionLog
 from calibrant.store.records import Erased
 from calibrant.store.tallies import TallyLog
-from calibrant.store.visits import VisitLog
 
 __all__ = ["Store"]
 

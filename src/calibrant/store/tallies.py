@@ -10,7 +10,7 @@ from sqlalchemy import ColumnElement, func, select
 from calibrant.store.database import Database
 from calibrant.store.records import ActedCount, HourCount
 from calibrant.store.schema import tallies
-from calibrant.store.tallying import (
+from calibrant.store.tally_updates import (
     ACTED,
     BILLION,
     DECISION,

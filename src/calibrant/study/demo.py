@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data import return_reasons
-from calibrant.data.file_lock import alone_in
+from calibrant.files.lock import alone_in
 from calibrant.inputs import as_seed
-from calibrant.reports.study_result import StudyResult
-from calibrant.study.config import CANDIDATES, StudyConfig
-from calibrant.study.on_devices import refuse_torchrun
+from calibrant.study.candidates.devices import refuse_torchrun
+from calibrant.study.result import StudyResult
+from calibrant.study.settings.config import CANDIDATES, StudyConfig
 from calibrant.study.study import study_in
 from calibrant.study.study_folder import check_place, folder_of
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from calibrant.thresholds import OperatingPoint
 
 if TYPE_CHECKING:
-    from calibrant.reports.study_result import CandidateResult, PointResult, StudyResult
     from calibrant.results import Evaluation
+    from calibrant.study.result import CandidateResult, PointResult, StudyResult
 
 __all__ = ["packed_figures"]
 

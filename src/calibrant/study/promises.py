@@ -10,13 +10,13 @@ from calibrant.bundle import BundlePoint
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.ood import OodRule
-from calibrant.reports.study_result import PointResult
-from calibrant.reports.threshold_report import point_view
-from calibrant.study.rows import StudyRows
+from calibrant.reports.threshold.page import point_view
+from calibrant.study.result import PointResult
+from calibrant.study.rows.rows import StudyRows
 from calibrant.thresholds import OperatingPoint, Transfer, check_transfer
 from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.labelled_rows import LabelledRows, filled
-from calibrant.thresholds.largest_weight import naming
+from calibrant.thresholds.proof.largest_weight import naming
 from calibrant.thresholds.rates import Rate, Target
 
 __all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point", "decided_by_later"]

@@ -6,14 +6,14 @@ import time
 
 import numpy as np
 
-from calibrant.calibrators.rows import two_columns
+from calibrant.calibrators.base.rows import two_columns
 from calibrant.data import TableEncoder
 from calibrant.inputs import FloatArray
-from calibrant.reports.study_result import CandidateResult
-from calibrant.study.config import StudyConfig
-from calibrant.study.judging import fitted_temperature, judged_logits, log_test_of
-from calibrant.study.rows import StudyRows
-from calibrant.study.trained import refinement_of
+from calibrant.study.candidates.trained import refinement_of
+from calibrant.study.judge import fitted_temperature, judged_logits, log_test_of
+from calibrant.study.result import CandidateResult
+from calibrant.study.rows.rows import StudyRows
+from calibrant.study.settings.config import StudyConfig
 
 __all__ = ["gradient_boosting"]
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from calibrant.inputs import FloatArray
 from calibrant.ood import SCORES, OodRule, separation
-from calibrant.reports.study_result import OutOfScope
-from calibrant.study.rows import StudyRows
+from calibrant.study.result import OutOfScope
+from calibrant.study.rows.rows import StudyRows
 
 __all__ = ["describe_rule", "fit_rule"]
 

@@ -11,28 +11,29 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle import Bundle, CalibRows, pack
 from calibrant.calibrators import AutoCalibrator, Calibrator
-from calibrant.calibrators.registry import method_named
-from calibrant.data.file_lock import alone_in
+from calibrant.calibrators.base.registry import method_named
 from calibrant.errors import InputError, TrainingError
+from calibrant.files.lock import alone_in
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
-from calibrant.reports.study_report import write_study_html
-from calibrant.reports.study_result import PointResult, StudyResult
 from calibrant.results import Evaluation
-from calibrant.study.candidate import candidates_of
-from calibrant.study.config import StudyConfig
-from calibrant.study.config_file import config_text, write_config
-from calibrant.study.file_names import names_only, sources_of
-from calibrant.study.judging import choose, judge
-from calibrant.study.on_devices import refuse_torchrun
+from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.devices import refuse_torchrun
+from calibrant.study.candidates.train_all import Outcome, train_all
+from calibrant.study.candidates.trained import TrainedCandidate
+from calibrant.study.judge import choose, judge
 from calibrant.study.packed_figures import packed_figures
 from calibrant.study.promises import asked_of, bundle_points, certify, decided_by_later
-from calibrant.study.reading import read_study_rows
 from calibrant.study.reference import gradient_boosting
-from calibrant.study.rows import StudyRows
+from calibrant.study.report.page import write_study_html
+from calibrant.study.result import PointResult, StudyResult
+from calibrant.study.rows.file_names import names_only, sources_of
+from calibrant.study.rows.read import read_study_rows
+from calibrant.study.rows.rows import StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
-from calibrant.study.side_by_side import Outcome, train_all
+from calibrant.study.settings.config import StudyConfig
+from calibrant.study.settings.config_file import config_text, write_config
 from calibrant.study.study_folder import (
     BUNDLE,
     CANDIDATE_FOLDERS,
@@ -43,7 +44,6 @@ from calibrant.study.study_folder import (
     put,
     write_json,
 )
-from calibrant.study.trained import TrainedCandidate
 from calibrant.thresholds import OperatingPoint
 
 if TYPE_CHECKING:

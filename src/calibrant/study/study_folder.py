@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.bundle.files import check_folder
-from calibrant.data.whole_file import whole_file
 from calibrant.errors import InputError
-from calibrant.study.config_file import read_config
+from calibrant.files.atomic_write import whole_file
+from calibrant.study.settings.config_file import read_config
 
 __all__ = [
     "BUNDLE",

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from calibrant.convert import probs_from_logits
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics import true_ce
-from calibrant.reports.study_result import KnownTruth, StudyResult
+from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.promises import check_point
-from calibrant.study.rows import OUTSIDE, StudyRows
-from calibrant.study.trained import TrainedCandidate
+from calibrant.study.result import KnownTruth, StudyResult
+from calibrant.study.rows.rows import OUTSIDE, StudyRows
 from calibrant.thresholds import OperatingPoint
 
 if TYPE_CHECKING:

@@ -1,11 +1,14 @@
 """Operating points: thresholds that keep a promise."""
 
 from calibrant.errors import TargetUnreachable
+from calibrant.thresholds.after.forecast import Forecast, forecast
+from calibrant.thresholds.after.target_check import TargetCheck
+from calibrant.thresholds.after.transfer import Transfer, check_counts, check_transfer
 from calibrant.thresholds.band import Band, select_band
 from calibrant.thresholds.classes import OperatingPoints, select_each
 from calibrant.thresholds.curve import OperatingCurve, RateCurve, operating_curve
-from calibrant.thresholds.forecast import Forecast, forecast
 from calibrant.thresholds.operating_point import OperatingPoint
+from calibrant.thresholds.proof.seen_labels import Seen
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import (
     RATES,
@@ -25,10 +28,7 @@ from calibrant.thresholds.rates import (
     specificity,
 )
 from calibrant.thresholds.risk_coverage import RiskCoverage, risk_coverage
-from calibrant.thresholds.seen import Seen
 from calibrant.thresholds.selection import select
-from calibrant.thresholds.target_check import TargetCheck
-from calibrant.thresholds.transfer import Transfer, check_counts, check_transfer
 
 __all__ = [
     "RATES",

@@ -12,18 +12,18 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
-from calibrant.thresholds.candidates import Candidates, candidates_at_ends
-from calibrant.thresholds.certify import claim_of
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import Chosen
-from calibrant.thresholds.keeping import kept_candidates
-from calibrant.thresholds.largest_weight import provided
+from calibrant.thresholds.labels_needed.unreachable import unreachable
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import Question, put_question
+from calibrant.thresholds.proof.candidates import Candidates, candidates_at_ends
+from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.proof.keeping import kept_candidates
+from calibrant.thresholds.proof.largest_weight import provided
+from calibrant.thresholds.proof.question import Question, put_question
+from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT
-from calibrant.thresholds.seen import NOTHING_SEEN, Seen
-from calibrant.thresholds.unreachable import unreachable
 
 __all__ = ["Band", "select_band"]
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from calibrant.thresholds.candidates import Candidates
-from calibrant.thresholds.expected_cost import cost_bound, cost_value
-from calibrant.thresholds.largest_weight import provided
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import Question
+from calibrant.thresholds.proof.candidates import Candidates
+from calibrant.thresholds.proof.expected_cost import cost_bound, cost_value
+from calibrant.thresholds.proof.largest_weight import provided
+from calibrant.thresholds.proof.question import Question
+from calibrant.thresholds.proof.seen_labels import Seen
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Target
-from calibrant.thresholds.seen import Seen
 
 __all__ = ["USUAL", "Chosen", "rates_at"]
 

@@ -14,11 +14,11 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.objective import as_targets, objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import put_question
+from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
 from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import labelled_scores
-from calibrant.thresholds.seen import NOTHING_SEEN, Seen
 from calibrant.thresholds.selection import answer
 
 __all__ = ["OperatingPoints", "select_each"]

@@ -14,8 +14,8 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.results import Interval
 from calibrant.stats.proportions import exact_bounds, wilson_bounds
 from calibrant.thresholds.measures import Measures
-from calibrant.thresholds.question import Question, put_question
-from calibrant.thresholds.ranked import Ranked
+from calibrant.thresholds.proof.question import Question, put_question
+from calibrant.thresholds.proof.ranked import Ranked
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Rate, coverage, precision
 from calibrant.thresholds.scores import On

@@ -15,9 +15,9 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.thresholds.chosen import USUAL, rates_at
 from calibrant.thresholds.objective import objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import Question, Threshold, put_question
+from calibrant.thresholds.proof.question import Question, Threshold, put_question
+from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target
-from calibrant.thresholds.seen import NOTHING_SEEN, Seen
 from calibrant.thresholds.selection import answer
 
 __all__ = ["LabelledRows", "filled"]

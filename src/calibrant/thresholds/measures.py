@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, wilson
-from calibrant.thresholds.ranked import Ranked
+from calibrant.thresholds.proof.ranked import Ranked
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Rate
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from itertools import combinations
 
 from calibrant.errors import InputError
-from calibrant.thresholds.certify import claim_of
+from calibrant.thresholds.proof.certify import claim_of
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target, parse_target
 
 __all__ = ["as_targets", "objective_of"]

@@ -12,7 +12,7 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.ranking import aurc_influence
 from calibrant.metrics.tally import tally_and_places
 from calibrant.thresholds.curve import POINTS, curve_of
-from calibrant.thresholds.question import put_question
+from calibrant.thresholds.proof.question import put_question
 from calibrant.thresholds.rates import accuracy
 
 __all__ = ["RiskCoverage", "risk_coverage"]

@@ -8,10 +8,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.class_columns import Kind, in_class_order
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray, as_labels, as_logits, as_probs
+from calibrant.inputs.class_columns import Kind, in_class_order
 
 __all__ = ["On", "as_scores", "labelled_scores", "predicted", "row_scores"]
 

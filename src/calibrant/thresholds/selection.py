@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.thresholds.candidates import candidates_at_ends, fixed_candidates
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
 from calibrant.thresholds.chosen import Chosen
-from calibrant.thresholds.keeping import kept_candidates
+from calibrant.thresholds.labels_needed.unreachable import unreachable
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.objective import as_targets, objective_of
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.question import Question, put_question
+from calibrant.thresholds.proof.candidates import candidates_at_ends, fixed_candidates
+from calibrant.thresholds.proof.keeping import kept_candidates
+from calibrant.thresholds.proof.question import Question, put_question
+from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
 from calibrant.thresholds.rates import Cost, Rate, Target
-from calibrant.thresholds.seen import NOTHING_SEEN, Seen
-from calibrant.thresholds.unreachable import unreachable
 
 __all__ = ["answer", "select"]
 

@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from calibrant.errors import InputError
 from calibrant.training.batches import Batch
-from calibrant.training.dealing import as_row_labels, blocks, dealt, views
+from calibrant.training.sharding import as_row_labels, blocks, dealt, views
 
 __all__ = ["ArrayRows"]
 

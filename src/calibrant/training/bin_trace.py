@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrant.losses.rows import IGNORE, as_rows
-from calibrant.reports.bin_history import BinHistory
+from calibrant.reports.displays.bin_history import BinHistory
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.records import EpochRecord
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import column_or_1d
 
-from calibrant.data.table_columns import is_missing
+from calibrant.data.encoders.table_columns import is_missing
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 

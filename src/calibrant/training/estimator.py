@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from torch import nn
 
-from calibrant.calibrators.base import Unfitted
+from calibrant.calibrators.base.calibrator import Unfitted
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.data.resampling import Resampling, resampled
 from calibrant.errors import InputError

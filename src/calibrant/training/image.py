@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from calibrant.data.image_encoder import ImageEncoder, as_images
+from calibrant.data.encoders.image_encoder import ImageEncoder, as_images
 from calibrant.data.resampling import Resampling
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray

@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Generator, Tensor
 
-from calibrant.data.image_encoder import as_images, scale_and_offset
+from calibrant.data.encoders.image_encoder import as_images, scale_and_offset
 from calibrant.errors import InputError
 from calibrant.training.augmentation import crop_and_flip
 from calibrant.training.batches import Batch
-from calibrant.training.dealing import as_row_labels, blocks, dealt, views
+from calibrant.training.sharding import as_row_labels, blocks, dealt, views
 
 __all__ = ["ImageRows"]
 

@@ -13,18 +13,18 @@ from torch import Tensor, nn
 from calibrant.errors import InputError
 from calibrant.training.batches import Rows
 from calibrant.training.checkpoints import Checkpoints
-from calibrant.training.dealing import batch_sizes
 from calibrant.training.devices import make_fabric, planned_world
+from calibrant.training.early_stopping import Stopping
 from calibrant.training.hooks import Hook, Run
+from calibrant.training.loss_weighting import Weighing, weighing_of
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
 from calibrant.training.records import EpochRecord, Trained
 from calibrant.training.scoring import weight_type
+from calibrant.training.sharding import batch_sizes
 from calibrant.training.speed import compiled, in_fast_layout, lay_out_as_weights
 from calibrant.training.split_checks import check_batches, learns_from_batches
-from calibrant.training.stopping import Stopping
-from calibrant.training.weighing import Weighing, weighing_of
 
 __all__ = ["Job", "go_on", "keep", "save", "set_up", "trained"]
 

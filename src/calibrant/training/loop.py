@@ -14,8 +14,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibrant.data.file_lock import alone_in
 from calibrant.errors import TrainingError
+from calibrant.files.lock import alone_in
 from calibrant.losses import as_loss
 from calibrant.losses.function import check_value
 from calibrant.losses.names import LossLike
@@ -33,7 +33,7 @@ from calibrant.training.scoring import gathered, moved, score, share_buffers
 from calibrant.training.seeds import own_randomness, row_order, seed_epoch
 from calibrant.training.speed import naming_failed_compilation, tuned_convolutions
 from calibrant.training.split_checks import check_shift, check_splits, class_counts
-from calibrant.training.steering import steer_figures
+from calibrant.training.steer_figures import steer_figures
 
 __all__ = ["train"]
 

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from calibrant.data.encoders.table_columns import Table, as_table
+from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.resampling import Resampling, smote
-from calibrant.data.table_columns import Table, as_table
-from calibrant.data.table_encoder import TableEncoder
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.names import LossLike
@@ -23,7 +23,7 @@ from calibrant.training.batches import Rows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
-from calibrant.training.telltales import telltale_columns
+from calibrant.training.target_leakage import telltale_columns
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags

@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
-from calibrant.data.whole_file import whole_file
 from calibrant.errors import TrainingError
+from calibrant.files.atomic_write import whole_file
 
 __all__ = ["bytes_of", "read_state", "write_state"]
 

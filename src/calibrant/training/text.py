@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from torch import nn
 
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.text_encoder import TextEncoder, as_texts
 from calibrant.data.resampling import Resampling
-from calibrant.data.subword_encoder import SubwordEncoder
-from calibrant.data.text_encoder import TextEncoder, as_texts
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 from calibrant.losses.names import LossLike

@@ -12,7 +12,7 @@ from torch import Generator, Tensor
 from calibrant.errors import InputError
 from calibrant.models.text_batch import padded
 from calibrant.training.batches import Batch
-from calibrant.training.dealing import (
+from calibrant.training.sharding import (
     as_row_labels,
     batch_sizes,
     check_batch_size,

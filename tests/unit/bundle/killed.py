@@ -13,7 +13,7 @@ import sys
 from pathlib import Path
 
 from calibrant.bundle import BundlePoint, Versions, exchange, load_bundle
-from calibrant.bundle.kept_versions import seal_of
+from calibrant.bundle.versions.kept_versions import seal_of
 from calibrant.errors import CalibrantError
 
 _READS = ("os.listdir", "os.scandir", "os.fwalk")

@@ -3,10 +3,10 @@
 import numpy as np
 import torch
 
-from calibrant.data.image_encoder import ImageEncoder
-from calibrant.data.subword_encoder import SubwordEncoder
-from calibrant.data.table_encoder import TableEncoder
-from calibrant.data.text_encoder import TextEncoder
+from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.models import MLP, BiLSTM, Transformer, models, register
 from calibrant.models.dropout import Dropout
 from calibrant.models.scorer import Scorer

@@ -12,8 +12,8 @@ from tests.unit.bundle.test_models import refused, reseal
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.convert import ensemble_logits
-from calibrant.data.image_encoder import ImageEncoder
-from calibrant.data.input_columns import InputColumns
+from calibrant.data.encoders.image_encoder import ImageEncoder
+from calibrant.data.encoders.input_columns import InputColumns
 from calibrant.errors import InputError
 from calibrant.models import ResNet50
 from calibrant.models.scorer import Scorer

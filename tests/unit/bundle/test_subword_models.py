@@ -16,7 +16,7 @@ from tests.unit.bundle.model_parts import (
 from tests.unit.bundle.test_models import refused, reseal
 
 from calibrant.bundle import load_bundle, pack
-from calibrant.data.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.errors import InputError
 from calibrant.models import Transformer
 from calibrant.models.scorer import Scorer

@@ -11,9 +11,9 @@ import pytest
 from tests.unit.bundle.parts import point, rows
 
 from calibrant.bundle import BundlePoint, CalibRows, Versions, exchange, load_bundle, pack
-from calibrant.bundle.version_lock import alone
-from calibrant.data.file_lock import LOCK
+from calibrant.bundle.versions.lock import alone
 from calibrant.errors import BundleError, VersionConflict
+from calibrant.files.lock import LOCK
 from calibrant.serving.bundle_slot import BundleSlot
 
 _CHANGE = """
@@ -73,7 +73,9 @@ def test_of_processes_that_change_the_same_version_one_does(bundle):
 
 
 def test_a_change_waits_for_another_and_not_for_ever(bundle, monkeypatch):
-    monkeypatch.setattr("calibrant.bundle.versions.alone", lambda p, **more: alone(p, patience=0.1))
+    monkeypatch.setattr(
+        "calibrant.bundle.versions.versions.alone", lambda p, **more: alone(p, patience=0.1)
+    )
     base = seal(bundle)
     with alone(place(bundle)), pytest.raises(VersionConflict, match="another process is at work"):
         save(bundle)

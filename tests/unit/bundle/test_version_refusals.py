@@ -141,7 +141,7 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(bundle, monkeypatch, bro
         raise OSError(28, "No space left on device")
 
     if broken == "os.fsync":  # a folder that cannot be waited for is no reason to fail: files are
-        monkeypatch.setattr("calibrant.bundle.exchange._sync", full)
+        monkeypatch.setattr("calibrant.bundle.versions.exchange._sync", full)
     else:
         monkeypatch.setattr(broken, full)
     with pytest.raises(BundleError, match="cannot be changed: No space left on device") as caught:

@@ -18,9 +18,9 @@ from sklearn.svm import SVC, LinearSVC
 from tests.unit.calibrators.model_rows import Boosted, fitted_on_half, named_rows, rows, state_of
 
 from calibrant.calibrators import Identity, TemperatureScaling
-from calibrant.calibrators.auto import AutoCalibrator
+from calibrant.calibrators.choice.auto import AutoCalibrator
+from calibrant.calibrators.methods.platt import PlattScaling
 from calibrant.calibrators.model import CalibratedModel
-from calibrant.calibrators.platt import PlattScaling
 from calibrant.errors import CalibrantError, InputError, NotFitted
 from calibrant.metrics import nll
 

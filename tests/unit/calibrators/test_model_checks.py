@@ -7,9 +7,9 @@ from sklearn.svm import LinearSVC
 from sklearn.utils.estimator_checks import estimator_checks_generator
 
 from calibrant.calibrators import TemperatureScaling
+from calibrant.calibrators.methods.platt import PlattScaling
+from calibrant.calibrators.methods.prior import PriorCorrection
 from calibrant.calibrators.model import CalibratedModel
-from calibrant.calibrators.platt import PlattScaling
-from calibrant.calibrators.prior import PriorCorrection
 
 WITHOUT_ARRAY_API = "check_array_api_input"  # asks for a switch that scipy reads when it is loaded
 # Copies of a row fall into different folds, so a weight is a repetition only without cross_fit;

@@ -13,7 +13,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from tests.unit.calibrators.model_rows import rows
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.calibrators.folds import random_folds
+from calibrant.calibrators.choice.folds import random_folds
 from calibrant.calibrators.model import CalibratedModel
 from calibrant.errors import InputError
 from calibrant.metrics import nll

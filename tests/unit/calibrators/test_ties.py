@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators import SplineCalibration, methods
-from calibrant.calibrators.registry import method_named
+from calibrant.calibrators.base.registry import method_named
 
 
 @pytest.mark.parametrize("method", [name for name in methods() if name not in ("auto", "chain")])

@@ -12,7 +12,7 @@ from tests.forks import COMMAND
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.data import read_scores, write_example
-from calibrant.data.table_files import write_tables
+from calibrant.files.write_table import write_tables
 
 CLASSES = ["cat", "dog", "elk"]
 
@@ -149,7 +149,7 @@ def test_probabilities_of_exactly_zero_are_said(cli, tmp_path):
 
 SLOW = """
 import sys, time
-import calibrant.data.score_tables as tables
+import calibrant.scores.tables as tables
 real = tables.ScoreTable.batches
 def slow(self):
     for batch in real(self):

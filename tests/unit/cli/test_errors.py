@@ -287,7 +287,7 @@ def test_a_file_without_permission(spawn, tmp_path):
         assert "may not be read" in err
         return
     # root may read everything, so the refusal is played
-    from calibrant.data import score_files
+    from calibrant.scores import files as score_files
 
     class Refusing:
         def __init__(self, file, ask):

@@ -17,11 +17,11 @@ from tests.unit.bundle.model_parts import (
     text_scorer,
 )
 from tests.unit.bundle.parts import point, points_of, rows, temperature
-from tests.unit.cli.test_predict import NEW, PEAK, messages, read, refused, same, written
+from tests.unit.cli.verbs.test_predict import NEW, PEAK, messages, read, refused, same, written
 
 from calibrant.bundle import BundlePoint, pack
 from calibrant.data import read_images
-from calibrant.data.image_encoder import ImageEncoder
+from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.models import ResNet50, scoring
 from calibrant.models.scorer import Scorer
 from calibrant.ood import OodRule

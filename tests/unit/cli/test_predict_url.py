@@ -16,9 +16,9 @@ from tests.unit.serving.scripted import BUNDLE, SERVED, dropped, good, problem, 
 
 from calibrant.bundle import BundlePoint, pack
 from calibrant.cli import remote_predicting, remote_rows
-from calibrant.data.table_files import write_tables
+from calibrant.client import transport as client_transport
+from calibrant.files.write_table import write_tables
 from calibrant.ood import OodRule
-from calibrant.serving import client_transport
 
 NEW = ["predicted", "prob_defect", "prob_other", "decision", "acted_as", "action", "prediction_id"]
 

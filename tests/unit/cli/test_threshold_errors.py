@@ -156,7 +156,9 @@ EARLY = [w for w in CHOICES if "three" not in w and not any(x in CHOICES[w] for 
 
 @pytest.mark.parametrize("words", EARLY)
 def test_nothing_is_read_before_options_and_outputs_are_checked(cli, files, words, monkeypatch):
-    monkeypatch.setattr("calibrant.cli.point_rows.read_scores", None)  # would be our fault: 70
+    monkeypatch.setattr(
+        "calibrant.workflows.point_rows.read_scores", None
+    )  # would be our fault: 70
     refused(cli, files, "threshold", words)
 
 
@@ -368,7 +370,7 @@ def test_out_of_memory_names_a_remedy_that_this_verb_has(cli, files, tmp_path, m
     def greedy(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("calibrant.cli.point_rows.read_scores", greedy)
+    monkeypatch.setattr("calibrant.workflows.point_rows.read_scores", greedy)
     result = cli("threshold", files / "two.csv", *HOLD, "-o", tmp_path / "p.json")
     assert_one_sentence(result)
     assert "fewer rows" in result.stderr

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.data import Scores, read_scores, scan_scores
-from calibrant.data.score_classes import class_order, in_order_of
 from calibrant.errors import InputError
+from calibrant.scores.classes import class_order, in_order_of
 
 
 def text(folder, content, name="scores.csv"):

@@ -9,8 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.data import Scores, read_scores, scan_scores
-from calibrant.data.paired import paired
 from calibrant.errors import InputError
+from calibrant.scores.paired import paired
 
 
 def jsonl(folder, *rows):

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from tests.data_sets import data_file
 
 from calibrant.data import read_rows, scan_rows
-from calibrant.data.table_files import write_tables
 from calibrant.errors import InputError
+from calibrant.files.write_table import write_tables
 
 
 def file_of(folder, text, name="rows.csv"):

@@ -25,7 +25,7 @@ from tests.unit.models.tiny_transformers import (
 )
 from tokenizers import Tokenizer, models, pre_tokenizers
 
-from calibrant.data.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.errors import InputError, MissingExtra
 from calibrant.models import Transformer
 from calibrant.models.pretrained import fingerprint, read_pretrained

@@ -8,9 +8,9 @@ import torch
 
 from calibrant import ImageClassifier, TabularClassifier, TextClassifier
 from calibrant.convert import ensemble_logits, probs_from_logits
-from calibrant.data.input_columns import InputColumns
-from calibrant.data.table_encoder import TableEncoder
-from calibrant.data.text_encoder import TextEncoder
+from calibrant.data.encoders.input_columns import InputColumns
+from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.errors import InputError
 from calibrant.models import MLP, BiLSTM
 from calibrant.models.saved_parts import networks_of

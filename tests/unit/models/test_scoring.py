@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from calibrant.data.image_encoder import ImageEncoder
+from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.models import MLP, BiLSTM, ResNet50, TextCNN
 from calibrant.models.scoring import (
     AT_A_TIME,

@@ -20,7 +20,7 @@ from tests.unit.models.tiny_transformers import (
 from torch import nn
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
-from calibrant.data.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.errors import InputError
 from calibrant.models import Transformer, build, transformer
 from calibrant.models.pretrained import read_pretrained

@@ -13,14 +13,14 @@ from calibrant.calibrators import AutoCalibrator, TemperatureScaling
 from calibrant.data.reasons import REASONS
 from calibrant.errors import TargetUnreachable
 from calibrant.metrics import evaluate
-from calibrant.reports.study_result import (
+from calibrant.reports.threshold.page import point_view
+from calibrant.study.result import (
     CandidateResult,
     KnownTruth,
     OutOfScope,
     PointResult,
     StudyResult,
 )
-from calibrant.reports.threshold_report import point_view
 from calibrant.testing import Draw, true_ce
 from calibrant.thresholds import check_transfer, select
 

@@ -7,11 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibrant.calibrators.choice import Candidate, Choice
+from calibrant.calibrators.choice.comparison import Candidate, Choice
 from calibrant.metrics import compare, evaluate
-from calibrant.reports.calibration_report import calibration_html, write_calibration_html
-from calibrant.reports.calibration_result import CalibrationResult, Judgement
-from calibrant.reports.calibration_text import render_calibration
+from calibrant.reports.calibration.page import calibration_html, write_calibration_html
+from calibrant.reports.calibration.result import CalibrationResult, Judgement
+from calibrant.reports.calibration.text import render_calibration
 from calibrant.results import Difference
 from calibrant.testing import WORLDS
 

@@ -5,13 +5,13 @@ from dataclasses import replace
 import pytest
 from tests.unit.reports.study_cases import a_plain_study, a_study
 
-from calibrant.reports.study_headline import headline_data, promise_data, several_words
-from calibrant.reports.study_report import study_html
-from calibrant.reports.study_story import story
-from calibrant.reports.study_tables import scope_data, truth_data
-from calibrant.reports.study_text import render_study
-from calibrant.reports.study_words import baseline_of, loss_name
 from calibrant.results import Floor, Interval
+from calibrant.study.report.headline import headline_data, promise_data, several_words
+from calibrant.study.report.page import study_html
+from calibrant.study.report.story import story
+from calibrant.study.report.tables import scope_data, truth_data
+from calibrant.study.report.text import render_study
+from calibrant.study.report.wording import baseline_of, loss_name
 
 
 def flat(text):

@@ -5,7 +5,7 @@ import threading
 from contextlib import contextmanager
 
 from calibrant.serving.app import make_app
-from calibrant.serving.server import Server
+from calibrant.serving.http.server import Server
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 

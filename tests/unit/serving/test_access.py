@@ -8,7 +8,7 @@ import pytest
 
 from calibrant.errors import StoreUnavailable
 from calibrant.serving.access import Access, Bucket
-from calibrant.serving.problems import Problem
+from calibrant.serving.http.problems import Problem
 from calibrant.store import Store
 
 

@@ -5,9 +5,9 @@ import json
 import pytest
 from pydantic import TypeAdapter
 
+from calibrant.client.messages import OutcomesBody, PredictBody
 from calibrant.distribution import own_version
 from calibrant.serving.app import SETTINGS, app_of_environment
-from calibrant.serving.messages import OutcomesBody, PredictBody
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_problems_are_described_as_problems(described):
 
 
 def test_answers_are_what_is_described(client, described):
-    from calibrant.serving import messages
+    from calibrant.client import messages
 
     body = {"inputs": [{"logits": [9.0, 0.0, 0.0]}]}
     answer = client.post("/v1/predict", json=body).content

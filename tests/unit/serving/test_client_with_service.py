@@ -13,10 +13,10 @@ from tests.unit.serving.bundles import CLASSES, logits_bundle
 from tests.unit.serving.running import running
 
 from calibrant.bundle import load_bundle
+from calibrant.client import transport as client_transport
+from calibrant.client.client import Client
+from calibrant.client.transport import Refused
 from calibrant.errors import InputError, ServiceError
-from calibrant.serving import client_transport
-from calibrant.serving.client import Client
-from calibrant.serving.client_transport import Refused
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/client.md"
 

@@ -8,8 +8,8 @@ import pytest
 
 from calibrant.errors import StoreUnavailable
 from calibrant.serving import known_keys
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.known_keys import KnownKeys
-from calibrant.serving.problems import Problem
 from calibrant.store import Store
 
 

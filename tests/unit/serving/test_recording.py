@@ -9,8 +9,8 @@ import pytest
 from pydantic_core import to_json
 from tests.unit.serving.bundles import CLASSES, logits_bundle, served
 
+from calibrant.client.messages import Input
 from calibrant.errors import StoreError, StoreUnavailable
-from calibrant.serving.messages import Input
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.recording import Recorder
 from calibrant.serving.scoring import Asked, score

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from tests.unit.serving.bundles import TABLE, rows_of, served
 
-from calibrant.serving.messages import Input
+from calibrant.client.messages import Input
 from calibrant.serving.request_inputs import Faulty, checked_inputs, joined, kept
 
 

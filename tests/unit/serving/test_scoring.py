@@ -5,7 +5,7 @@ import pytest
 from tests.unit.bundle.parts import rows
 from tests.unit.serving.bundles import TABLE, TEXTS, logits_bundle, rows_of, served
 
-from calibrant.serving.messages import Input
+from calibrant.client.messages import Input
 from calibrant.serving.request_inputs import checked_inputs
 from calibrant.serving.scoring import Asked, score
 

@@ -9,10 +9,10 @@ import time
 import pytest
 from tests.unit.serving.bundles import logits_bundle
 
+from calibrant.client.messages import PredictBody
 from calibrant.errors import BundleError, StoreUnavailable
 from calibrant.serving import scoring
-from calibrant.serving.messages import PredictBody
-from calibrant.serving.problems import Problem
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 from calibrant.store import Store

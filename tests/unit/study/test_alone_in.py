@@ -10,15 +10,15 @@ import sys
 import pytest
 from tests.unit.study.runs import text_config
 
-from calibrant.data.file_lock import LOCK, alone_in
 from calibrant.errors import InputError
+from calibrant.files.lock import LOCK, alone_in
 from calibrant.study import run_study
 from calibrant.study.demo import DemoSize, run_demo
 
 HOLDER = (
     "import sys, time\n"
     "from pathlib import Path\n"
-    "from calibrant.data.file_lock import alone_in\n"
+    "from calibrant.files.lock import alone_in\n"
     "with alone_in(Path(sys.argv[1])):\n"
     "    print('held', flush=True)\n"
     "    time.sleep(600)\n"

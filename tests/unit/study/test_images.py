@@ -11,9 +11,9 @@ from PIL import Image
 from calibrant.bundle.files import sha256_of
 from calibrant.errors import InputError, SplitMisuse
 from calibrant.study import StudyConfig
-from calibrant.study.image_reading import content_hashes
-from calibrant.study.reading import read_study_rows
-from calibrant.study.rows import OUTSIDE
+from calibrant.study.rows.read import read_study_rows
+from calibrant.study.rows.read_images import content_hashes
+from calibrant.study.rows.rows import OUTSIDE
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
 

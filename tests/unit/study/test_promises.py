@@ -13,13 +13,13 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.ood import OodRule
 from calibrant.study import StudyConfig
 from calibrant.study.promises import asked_of, bundle_points, certify, decided_by_later, filled
-from calibrant.study.reading import read_study_rows
-from calibrant.study.rows import OUTSIDE, SplitRows, StudyRows
+from calibrant.study.rows.read import read_study_rows
+from calibrant.study.rows.rows import OUTSIDE, SplitRows, StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.thresholds import OperatingPoint
-from calibrant.thresholds.candidates import candidates_at_ends
-from calibrant.thresholds.keeping import kept_candidates
-from calibrant.thresholds.question import put_question
+from calibrant.thresholds.proof.candidates import candidates_at_ends
+from calibrant.thresholds.proof.keeping import kept_candidates
+from calibrant.thresholds.proof.question import put_question
 
 CLASSES = ("a", "b", "c")
 

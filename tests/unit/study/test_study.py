@@ -23,10 +23,10 @@ from calibrant.data.splits import Part, Splits
 from calibrant.errors import InputError, TargetUnreachable, TrainingError
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
-from calibrant.study.candidate import candidates_of
-from calibrant.study.config_file import read_config
-from calibrant.study.reading import read_study_rows
-from calibrant.study.trained import load_trained
+from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.trained import load_trained
+from calibrant.study.rows.read import read_study_rows
+from calibrant.study.settings.config_file import read_config
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
 

@@ -12,7 +12,7 @@ from calibrant.metrics.tally import tally_rows
 from calibrant.stats import clopper_pearson, wilson
 from calibrant.thresholds import RATES, Cost, accuracy, precision, select
 from calibrant.thresholds.curve import POINTS, curve_of, operating_curve
-from calibrant.thresholds.question import put_question
+from calibrant.thresholds.proof.question import put_question
 
 
 @pytest.fixture(scope="module")

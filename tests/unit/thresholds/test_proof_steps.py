@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from calibrant.stats import running_log_evidence
-from calibrant.thresholds.walk import binomial_passes, plan, walk
+from calibrant.thresholds.proof.walk import binomial_passes, plan, walk
 
 TAU = 0.7
 WORLDS = range(6)

@@ -4,7 +4,7 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.thresholds import RATES, Cost, Target, parse_target, precision, recall
-from calibrant.thresholds.certify import claim_of
+from calibrant.thresholds.proof.certify import claim_of
 
 
 def test_a_comparison_makes_a_target():

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from calibrant.errors import TargetUnreachable
-from calibrant.reports.threshold_report import point_view
+from calibrant.reports.threshold.page import point_view
 from calibrant.thresholds import OperatingPoint, check_transfer, precision, recall
-from calibrant.thresholds.candidates import candidates_at_ends
-from calibrant.thresholds.keeping import kept_candidates
 from calibrant.thresholds.objective import objective_of
-from calibrant.thresholds.question import put_question
+from calibrant.thresholds.proof.candidates import candidates_at_ends
+from calibrant.thresholds.proof.keeping import kept_candidates
+from calibrant.thresholds.proof.question import put_question
 from calibrant.thresholds.rates import Target
 from calibrant.thresholds.selection import answer
 

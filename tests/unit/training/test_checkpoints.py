@@ -13,8 +13,8 @@ import torch
 from tests.unit.training import resumed_run
 from tests.unit.training.runs import blobs, net, options, same_weights
 
-from calibrant.data.file_lock import LOCK
 from calibrant.errors import InputError, TrainingError
+from calibrant.files.lock import LOCK
 from calibrant.training import Hook, train
 from calibrant.training.tensor_file import read_state, write_state
 

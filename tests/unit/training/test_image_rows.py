@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from calibrant.data.image_encoder import ImageEncoder
+from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.errors import InputError
 from calibrant.training import image_rows
 from calibrant.training.image_rows import ImageRows

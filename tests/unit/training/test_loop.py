@@ -12,7 +12,7 @@ from torch import nn
 from calibrant.errors import InputError, TrainingError
 from calibrant.losses import FocalLoss, Loss
 from calibrant.training import ArrayRows, Hook, predict_logits, train
-from calibrant.training.steering import steer_figures
+from calibrant.training.steer_figures import steer_figures
 
 
 def test_training_learns_what_can_be_learned():

@@ -9,7 +9,7 @@ from tests.unit.training.runs import blobs, net, options, same_weights
 from calibrant.data import resampled
 from calibrant.errors import InputError, NotFitted
 from calibrant.training import ArrayRows, Hook, TextClassifier, train
-from calibrant.training.steering import steer_figures
+from calibrant.training.steer_figures import steer_figures
 from calibrant.training.tabular import TabularClassifier
 from calibrant.training.tensor_file import read_state, write_state
 

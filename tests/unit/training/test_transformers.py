@@ -16,7 +16,7 @@ from tests.unit.models.tiny_transformers import described, no_network, written
 
 from calibrant import TextClassifier
 from calibrant.bundle import load_bundle, pack
-from calibrant.data.subword_encoder import SubwordEncoder
+from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.errors import InputError
 from calibrant.models import Transformer
 from calibrant.models.scorer import Scorer

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from calibrant.serving.console.sessions import LIFETIME, Sessions
+from calibrant.serving.console.shell.sessions import LIFETIME, Sessions
 
 pytestmark = pytest.mark.web
 

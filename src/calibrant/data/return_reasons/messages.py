@@ -21,8 +21,8 @@ from calibrant.data.return_reasons.world import (
     draw_facts,
     posterior,
 )
-from calibrant.data.table_files import write_tables
 from calibrant.errors import InputError
+from calibrant.files.write_table import write_tables
 
 __all__ = ["BINARY", "OUT_OF_SCOPE", "Messages", "Source", "draw"]
 

@@ -1,5 +1,5 @@
 """The console: pages about the promise, the thresholds and every decision, for people."""
 
-from calibrant.serving.console.console import Console
+from calibrant.serving.console.shell.console import Console
 
 __all__ = ["Console"]

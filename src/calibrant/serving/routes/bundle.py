@@ -7,9 +7,9 @@ from http import HTTPStatus
 
 from fastapi import APIRouter, Depends, Request
 
+from calibrant.client.messages import BundleAnswer
 from calibrant.errors import CalibrantError
-from calibrant.serving.messages import BundleAnswer
-from calibrant.serving.problems import Problem
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import needs, problems, service_of
 from calibrant.serving.service import Service
 

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from calibrant.errors import StoreError
-from calibrant.serving.problems import Problem
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import needs, problems, service_of
 
 __all__ = ["router"]

@@ -9,13 +9,13 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
+from calibrant.client.messages import OutcomesAnswer, OutcomesBody
 from calibrant.errors import UnknownClass
-from calibrant.serving.bodies import idempotency_key, read_body, understood
-from calibrant.serving.messages import OutcomesAnswer, OutcomesBody
-from calibrant.serving.problems import Problem
+from calibrant.serving.http.bodies import idempotency_key, read_body, understood
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.recording import OTHER_BODY
 from calibrant.serving.routes.requests import body_of, needs, problems, service_of
-from calibrant.serving.waiting import within
+from calibrant.serving.store_calls import within
 from calibrant.store import Key, Label, Outcome, Recorded
 from calibrant.store.records import new_id
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-from calibrant.serving.messages import PredictAnswer, PredictBody
-from calibrant.serving.predict_endpoint import PATH, predicted
+from calibrant.client.messages import PredictAnswer, PredictBody
+from calibrant.serving.http.predict_endpoint import PATH, predicted
 from calibrant.serving.routes.requests import body_of, problems, service_of
 
 __all__ = ["router"]

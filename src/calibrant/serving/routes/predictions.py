@@ -7,12 +7,12 @@ from typing import Any
 
 from fastapi import APIRouter, Depends, Request
 
-from calibrant.serving.messages import PredictionAnswer
-from calibrant.serving.problems import Problem
+from calibrant.client.messages import PredictionAnswer
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.recording import row_of
 from calibrant.serving.routes.requests import needs, problems, service_of
 from calibrant.serving.service import Service
-from calibrant.serving.waiting import within
+from calibrant.serving.store_calls import within
 
 __all__ = ["router"]
 

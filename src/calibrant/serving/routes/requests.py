@@ -7,8 +7,8 @@ from typing import Any
 
 from fastapi import Request
 
-from calibrant.serving.messages import ProblemAnswer
-from calibrant.serving.problems import PROBLEM_JSON
+from calibrant.client.messages import ProblemAnswer
+from calibrant.serving.http.problems import PROBLEM_JSON
 from calibrant.serving.service import Service
 from calibrant.store import Key
 

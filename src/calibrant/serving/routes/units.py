@@ -10,10 +10,10 @@ from http import HTTPStatus
 from fastapi import APIRouter, Depends, Request
 from pydantic import BaseModel, ConfigDict, Field
 
+from calibrant.client.messages import ErasedAnswer, Name
 from calibrant.errors import StoreUnavailable, StoreUnfit
-from calibrant.serving.bodies import read_body, understood
-from calibrant.serving.messages import ErasedAnswer, Name
-from calibrant.serving.problems import Problem
+from calibrant.serving.http.bodies import read_body, understood
+from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import body_of, needs, problems, service_of
 from calibrant.serving.service import Service
 

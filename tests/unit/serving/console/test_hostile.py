@@ -15,7 +15,7 @@ from tests.unit.serving.console.thresholds_bundles import calib_rows, certified
 
 from calibrant.bundle import BundlePoint, pack
 from calibrant.ood import OodRule
-from calibrant.serving.console.try_input import PASTE
+from calibrant.serving.console.pages.try_it.form_input import PASTE
 from calibrant.store import Label, Outcome
 
 HOSTILE = (

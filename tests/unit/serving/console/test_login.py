@@ -6,7 +6,7 @@ import time
 import pytest
 from tests.unit.serving.console.conftest import csrf_of, log_in
 
-from calibrant.serving.console.sessions import LIFETIME, Session, Sessions
+from calibrant.serving.console.shell.sessions import LIFETIME, Session, Sessions
 
 COOKIE = "calibrant"
 

@@ -11,9 +11,9 @@ from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
 from calibrant.bundle import load_bundle
 from calibrant.bundle.calib_rows import CalibRows
-from calibrant.bundle.versions import Versions
+from calibrant.bundle.versions.versions import Versions
 from calibrant.errors import BundleError
-from calibrant.serving.console.tried_file import FILE, add_tried, read_tried
+from calibrant.serving.console.pages.thresholds.tried_file import FILE, add_tried, read_tried
 
 KIND = "one point"
 HOLDS = ("precision>=0.75", "precision>=0.8", "recall>=0.3")
@@ -228,7 +228,7 @@ def test_where_the_file_cannot_be_moved_into_place_the_old_one_stays(visit, monk
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("calibrant.serving.console.tried_file.synced", full)
+    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried_file.synced", full)
     other = type(kept)("2", kept.at, "Ann", {**kept.target, "targets": ["recall>=0.2"]})
     with pytest.raises(BundleError, match="No space left"):
         add_tried(there.folder, rows, [other])

@@ -8,7 +8,7 @@ from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.thresholds_bundles import bundle, calib_rows
 from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
-from calibrant.bundle.versions import Versions
+from calibrant.bundle.versions.versions import Versions
 from calibrant.errors import StoreUnavailable
 
 
@@ -149,7 +149,7 @@ def test_a_folder_that_cannot_be_written_is_told(visit, monkeypatch):
     there = visit("points")
     base = there.hash
     there.look()
-    monkeypatch.setattr("calibrant.bundle.versions.os.access", lambda *_: False)
+    monkeypatch.setattr("calibrant.bundle.versions.versions.os.access", lambda *_: False)
     sent = there.send("save", rule="0", threshold="0.5")
     assert sent.status_code == 503
     assert "not writable" in text_of(sent)
@@ -179,7 +179,7 @@ def test_a_change_that_fails_after_it_was_announced_is_told_in_the_trail(visit, 
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("calibrant.bundle.versions.take_place", full)
+    monkeypatch.setattr("calibrant.bundle.versions.versions.take_place", full)
     sent = there.send("save", rule="0", threshold="0.5")
     assert sent.status_code == 503
     assert "No space left" in text_of(sent)
@@ -190,7 +190,7 @@ def test_a_change_that_fails_after_it_was_announced_is_told_in_the_trail(visit, 
 
 def test_a_thousand_targets_are_enough(visit, monkeypatch):
     there = visit("one point")
-    monkeypatch.setattr("calibrant.serving.console.thresholds_tried.MOST_TARGETS", 2)
+    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried.MOST_TARGETS", 2)
     for hold in ("precision>=0.75", "precision>=0.7"):
         there.try_target(hold)
     sent = there.send("target", hold="precision>=0.6", rule="0")

@@ -15,9 +15,9 @@ from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
 from calibrant.bundle import load_bundle, pack
 from calibrant.bundle.calib_rows import CalibRows
-from calibrant.bundle.versions import Versions
-from calibrant.serving.console.targets import share_of
-from calibrant.serving.console.thresholds_rules import choices_of, current_of
+from calibrant.bundle.versions.versions import Versions
+from calibrant.serving.console.pages.thresholds.rules import choices_of, current_of
+from calibrant.serving.console.pages.thresholds.targets import share_of
 from calibrant.thresholds import precision
 from calibrant.thresholds.labelled_rows import LabelledRows
 

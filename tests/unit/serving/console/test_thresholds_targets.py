@@ -5,7 +5,7 @@ import math
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.serving.console.targets import (
+from calibrant.serving.console.pages.thresholds.targets import (
     AskedTarget,
     places_of,
     read_target,

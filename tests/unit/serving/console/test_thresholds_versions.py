@@ -9,9 +9,8 @@ from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.thresholds_bundles import bundle
 from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
 
-from calibrant.bundle import kept_versions
-from calibrant.bundle.versions import Versions
-from calibrant.serving.problems import Problem
+from calibrant.bundle.versions.versions import Versions, kept_versions
+from calibrant.serving.http.problems import Problem
 
 
 @pytest.fixture
@@ -39,7 +38,7 @@ def listed(page):
 
 
 def test_the_first_version_and_the_one_that_serves_are_always_listed(visit, monkeypatch):
-    monkeypatch.setattr("calibrant.serving.console.thresholds_history._MOST", 3)
+    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.history._MOST", 3)
     there = visit("one point")
     first = there.hash
     made = saved(there, 6)
@@ -63,7 +62,7 @@ def test_manifests_of_versions_are_read_once(visit, monkeypatch):
     there.service.reload()
     there.look()
     read = []
-    strictly = "calibrant.bundle.kept_versions.read_strictly"
+    strictly = "calibrant.bundle.versions.kept_versions.read_strictly"
     from calibrant.bundle.files import read_strictly
 
     monkeypatch.setattr(strictly, lambda path: read.append(path) or read_strictly(path))
@@ -162,7 +161,7 @@ def test_a_change_waits_for_another_one_without_a_thread(visit, monkeypatch):
     there.client.portal.call(busy)
     impatient = SimpleNamespace(**{**vars(asyncio), "wait_for": briefly})
     with monkeypatch.context() as patch:
-        patch.setattr("calibrant.serving.console.routes.thresholds.asyncio", impatient)
+        patch.setattr("calibrant.serving.console.pages.thresholds.route.asyncio", impatient)
         sent = there.send("save", rule="0", threshold="0.6")
     assert sent.status_code == 503
     assert "Another change is being made" in text_of(sent)

@@ -13,8 +13,8 @@ from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import csrf_of, log_in
 
 from calibrant.bundle import BundlePoint, pack
-from calibrant.reports.words import percent
-from calibrant.serving.problems import Problem
+from calibrant.formatting import percent
+from calibrant.serving.http.problems import Problem
 
 HOSTILE = "</textarea><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{{ 7*7 }}"
 
@@ -291,7 +291,7 @@ def test_only_keys_that_may_predict_try(guarded):
 def test_a_model_that_takes_too_long(serving, logits_folder, monkeypatch):
     import threading
 
-    from calibrant.serving.console.routes import try_it
+    from calibrant.serving.console.shell.render.try_it import route as try_it
 
     end, scored = threading.Event(), try_it._scored
     monkeypatch.setattr(try_it, "score", lambda asked: end.wait(60))
@@ -305,8 +305,9 @@ def test_a_model_that_takes_too_long(serving, logits_folder, monkeypatch):
 
 
 def test_a_row_that_the_calibrator_cannot_take(serving, logits_folder, monkeypatch):
+    from calibrant.serving.console.shell.render.try_it import route as try_it
+
     from calibrant.errors import InputError
-    from calibrant.serving.console.routes import try_it
 
     def refused(asked):
         raise InputError("the calibrator gives no probability for row 0")

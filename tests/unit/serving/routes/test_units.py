@@ -7,7 +7,7 @@ from urllib.parse import quote
 import pytest
 
 from calibrant.errors import StoreUnavailable
-from calibrant.store import erasing
+from calibrant.store import erasure as erasing
 
 
 @pytest.fixture

@@ -1,0 +1,71 @@
+"""How many of the paper's figures lie within the intervals of ours."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from calibrant.formatting import counted
+from calibrant.study.report.wording import joined
+from reproductions.seed_figures import PRINTED, MethodSummary
+from reproductions.summary_words import called, figure_words, points
+
+__all__ = ["agreement_sentence"]
+
+_MOST = 3  # figures outside that a sentence names
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A figure that the paper printed, and ours beside it; all are fractions."""
+
+    label: str
+    figure: str
+    paper: float
+    ours: float
+    within: bool
+
+
+def agreement_sentence(methods: Sequence[MethodSummary]) -> str | None:
+    """Say how many printed figures lie within our intervals, and which do not.
+
+    An interval is that of one run: chance in the test rows, not in seeds. Where the paper had other
+    test rows, or rows that were cut otherwise, its own chance comes on top. So this tells whether
+    the same training was reached; it is no test. None where no figure has both.
+
+    Parameters
+    ----------
+    methods : trained as in the paper, with the paper's figures
+    """
+    held = [each for method in methods for each in _held(method)]
+    if not held:
+        return None
+    outside = [each for each in held if not each.within]
+    kinds = joined(list(dict.fromkeys(each.figure for each in held)))
+    of = called(methods[0].label) if len(methods) == 1 else "these methods"
+    told = f"Of the {counted(len(held), 'figure')} that were printed of {of} ({kinds}), "
+    if not outside:
+        return f"{told}{'all lie' if len(held) > 1 else 'it lies'} within the intervals of ours."
+    near = len(held) - len(outside)
+    lie = f"{near or 'none'} {'lies' if near == 1 else 'lie'}"
+    return f"{told}{lie} within the intervals of ours; {_far(outside)}."
+
+
+def _held(method: MethodSummary) -> Iterator[_Held]:
+    for printed, name, way in PRINTED:
+        paper, ours = method.published.get(printed), method.figure(way, name)
+        if paper is None or ours is None or ours.low is None or ours.high is None:
+            continue
+        words = name if name == "error" else figure_words(name, way)
+        paper = paper / 100
+        within = ours.low <= paper <= ours.high
+        yield _Held(called(method.label), words, paper, ours.value.mean, within)
+
+
+def _far(outside: Sequence[_Held]) -> str:
+    ranked = sorted(outside, key=lambda each: -abs(each.ours - each.paper))
+    shown = [
+        f"{each.label}, {each.figure}: {points(each.ours)} %, printed {points(each.paper)} %"
+        for each in ranked[:_MOST]
+    ]
+    return f"{'furthest off' if len(outside) > _MOST else 'outside'}: {'; '.join(shown)}"

@@ -1,0 +1,151 @@
+"""A promise asked of many golden sets: how often a threshold keeps what it says.
+
+One golden set shows one threshold, which holds or does not. Whoever tunes on it wants to know how
+often that goes well: so many sets of the same size are cut from messages whose truth is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from calibrant.inputs import FloatArray, IntArray
+from calibrant.study.promises import Asked
+from calibrant.thresholds.objective import objective_of
+from calibrant.thresholds.proof.candidates import candidates_at_ends
+from calibrant.thresholds.proof.keeping import kept_candidates
+from calibrant.thresholds.proof.question import Question, put_question
+from calibrant.thresholds.scores import predicted, row_scores
+from reproductions.parts import Part
+
+__all__ = ["Population", "golden_sets", "question_of"]
+
+MOST_SETS = 100
+
+
+@dataclass(frozen=True, eq=False)
+class Population:
+    """Rows of which it is known how likely acting on each is right.
+
+    Parameters
+    ----------
+    scores : (n,) log-odds that a threshold is compared with, falling
+    right : (n,) how likely the row is of the class acted on, or its prediction right, added up
+    """
+
+    scores: FloatArray
+    right: FloatArray
+
+    @classmethod
+    def of(cls, rows: Part, logits: FloatArray, asked: Asked, classes: Sequence[str]) -> Population:
+        """Sort rows by their scores; labels stand in where the posterior is not known."""
+        truth = rows.posterior
+        if truth is None:
+            truth = np.eye(len(classes))[rows.labels]
+        column = predicted(logits, "logits") if asked.of is None else classes.index(asked.of)
+        scores = row_scores(logits, on="logits", of=asked.of, classes=classes)
+        order = np.argsort(-scores, kind="stable")
+        right = truth[np.arange(len(truth)), column][order]
+        return cls(np.asarray(scores[order]), np.asarray(right.cumsum()))
+
+    def acted_on(self, logit: float) -> int:
+        """Return how many rows reach a threshold."""
+        return int(np.searchsorted(-self.scores, -logit, side="right"))
+
+    def precision(self, logit: float) -> float | None:
+        """Return how often acting is right; None where no row is acted on."""
+        n = self.acted_on(logit)
+        return None if n == 0 else float(self.right[n - 1]) / n
+
+    def recall(self, logit: float) -> float:
+        """Return how much of what is right to act on is acted on."""
+        n = self.acted_on(logit)
+        return 0.0 if n == 0 else float(self.right[n - 1] / self.right[-1])
+
+
+def question_of(
+    labels: IntArray, logits: FloatArray, asked: Asked, classes: Sequence[str], *, promised: bool
+) -> Question:
+    """Put a promise to golden rows; the ranking is that of the model's own logits."""
+    objective, _ = objective_of(asked.targets, None, None, one_class=asked.of is not None)
+    return put_question(
+        np.asarray(classes)[labels],
+        None,
+        logits,
+        [*(target.rate for target in asked.targets), objective],
+        classes=classes,
+        positive=asked.of,
+        promised=promised,
+        needs_both=False,
+    )
+
+
+def golden_sets(
+    rows: Part,
+    logits: FloatArray,
+    asked: Asked,
+    classes: Sequence[str],
+    *,
+    size: int,
+    delta: float,
+) -> dict[str, Any] | None:
+    r"""Cut rows into golden sets, choose a threshold on each, and hold it against the truth.
+
+    "naive" is the smallest threshold whose precision on the golden set is at least the target,
+    which is how thresholds are tuned by hand. "certified" is the one that
+    `calibrant.thresholds.select` promises with confidence :math:`1 - \delta`.
+
+    Sets are disjoint, and the truth is that of all rows together: a set of 1 % of them has its own
+    small part in it.
+
+    Parameters
+    ----------
+    rows : with a posterior
+    logits : (n, K) of these rows
+    asked : the promise, of one target
+    classes : names of the columns
+    size : rows of a golden set
+    delta : allowed chance of a broken promise
+
+    Returns
+    -------
+    number of sets, and for both ways how many thresholds were given, how many of them broke the
+    target, and their mean recall; None where the rows give less than two sets
+    """
+    n_sets = min(MOST_SETS, len(rows) // size)
+    if rows.posterior is None or n_sets < 2:
+        return None
+    truth = Population.of(rows, logits, asked, classes)
+    given: dict[str, list[float | None]] = {"naive": [], "certified": []}
+    for i in range(n_sets):
+        part = slice(i * size, (i + 1) * size)
+        question = question_of(rows.labels[part], logits[part], asked, classes, promised=False)
+        given["naive"].append(_logit(question, asked, None))
+        given["certified"].append(_logit(question, asked, delta))
+    told = {way: _kept(found, truth, asked) for way, found in given.items()}
+    return {"sets": n_sets, "rows": size, **told}
+
+
+def _logit(question: Question, asked: Asked, delta: float | None) -> float | None:
+    """Return the smallest threshold that keeps the targets, as log-odds; None where none does."""
+    found = candidates_at_ends(question)
+    kept = np.flatnonzero(kept_candidates(question.rows, found, asked.targets, delta))
+    if not len(kept):
+        return None
+    return question.threshold_at(int(found.positions[kept].max())).logit
+
+
+def _kept(found: Sequence[float | None], truth: Population, asked: Asked) -> dict[str, Any]:
+    target = asked.targets[0]
+    given = [logit for logit in found if logit is not None]
+    reached = [truth.precision(logit) for logit in given]
+    values = [value for value in reached if value is not None]
+    return {
+        "given": len(given),
+        "broken": sum(not target.met_by(value) for value in values),
+        "mean_precision": float(np.mean(values)) if values else None,
+        "mean_recall": float(np.mean([truth.recall(x) for x in given])) if given else None,
+    }

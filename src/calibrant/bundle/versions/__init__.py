@@ -1,0 +1,1 @@
+"""Versions of a bundle: replaced atomically, earlier ones kept."""

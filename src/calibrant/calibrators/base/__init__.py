@@ -1,0 +1,1 @@
+"""Base classes of calibrators, their rows and their registry."""

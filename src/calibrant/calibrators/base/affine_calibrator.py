@@ -1,0 +1,66 @@
+"""What vector, matrix, Dirichlet and structured scaling share: softmax(W x + b)."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.softmax import SoftmaxCalibrator
+from calibrant.calibrators.fits.affine import Affine, Penalty, fit_affine
+from calibrant.errors import InputError
+from calibrant.inputs import FloatArray
+
+__all__ = ["AffineCalibrator", "centred", "check_strength"]
+
+
+class AffineCalibrator(SoftmaxCalibrator):
+    """Base of methods whose map is softmax(W x + b), fitted by penalised NLL.
+
+    Subclasses say what x is and how strong the penalties are.
+    """
+
+    learned: ClassVar[tuple[str, ...]] = ("weight", "intercept")
+    weight_: FloatArray
+    intercept_: FloatArray
+
+    @abstractmethod
+    def _penalty(self, rows: Rows) -> Penalty:
+        """Return the strengths of the penalties for these rows."""
+
+    def _features(self, log_probs: FloatArray) -> FloatArray:
+        return centred(log_probs)
+
+    def _learn(self, rows: Rows) -> None:
+        fitted = fit_affine(self._features(rows.log_probs), rows, self._penalty(rows))
+        self.weight_, self.intercept_ = fitted.weight, fitted.intercept
+
+    def _new_logits(self, log_probs: FloatArray) -> FloatArray:
+        return Affine(self.weight_, self.intercept_)(self._features(log_probs))
+
+    def _restore(self, params: Mapping[str, Any]) -> None:
+        super()._restore(params)
+        k = len(self.classes_)
+        if self.weight_.shape not in ((k,), (k, k)) or self.intercept_.shape != (k,):
+            raise ValueError(f"weight and intercept do not fit {k} classes")
+
+
+def centred(log_probs: FloatArray) -> FloatArray:
+    """Return logits whose rows sum to 0, so that a constant added to a row makes no difference.
+
+    Networks' own logits nearly do: the published figures of vector and matrix scaling come out
+    the same.
+    """
+    return np.asarray(log_probs - log_probs.mean(axis=1, keepdims=True))
+
+
+def check_strength(strength: float) -> None:
+    """Refuse a penalty that would let separated labels pull the map to infinity."""
+    if not 0 < strength < float("inf"):
+        raise InputError(
+            f"strength must be a positive number, got {strength!r}: a small one such as 1e-6 "
+            "hardly penalises."
+        )

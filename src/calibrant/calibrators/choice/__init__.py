@@ -1,0 +1,1 @@
+"""The automatic choice of a calibrator by cross-validation."""

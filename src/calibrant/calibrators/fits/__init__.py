@@ -1,0 +1,1 @@
+"""Optimisers shared by several calibration methods."""

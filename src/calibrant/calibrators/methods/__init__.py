@@ -1,0 +1,1 @@
+"""Calibration methods, one file each."""

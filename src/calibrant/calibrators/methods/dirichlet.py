@@ -1,0 +1,57 @@
+"""Dirichlet calibration: matrix scaling of log-probabilities."""
+
+from __future__ import annotations
+
+from calibrant.calibrators.base.affine_calibrator import AffineCalibrator
+from calibrant.calibrators.base.registry import register
+from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.fits.affine import Penalty
+from calibrant.calibrators.methods.matrix import odir
+from calibrant.inputs import FloatArray
+
+__all__ = ["DirichletCalibration"]
+
+
+@register
+class DirichletCalibration(AffineCalibrator):
+    r"""Mix log-probabilities linearly.
+
+    .. math:: p' = \mathrm{softmax}(W \log p + b)
+
+    p are the model's probabilities. It is the calibration map that is right when the predictions
+    of each class follow a Dirichlet distribution; with two classes it is beta calibration without
+    its sign constraint. It differs from `MatrixScaling` in what goes in: log-probabilities know
+    the normaliser of their row. W and b are regularised as there (ODIR). It can change
+    predictions.
+
+    Parameters
+    ----------
+    strength : s of `MatrixScaling`
+
+    Attributes
+    ----------
+    weight_ : W
+    intercept_ : b
+
+    Examples
+    --------
+    >>> logits = [[2, 0, 0], [0, 2, 0], [0, 0, 2], [0, 2, 0]] * 5
+    >>> calibrator = DirichletCalibration().fit(logits, [0, 1, 2, 0] * 5)
+    >>> calibrator.predict([[0, 0, 3]])
+    array([2])
+
+    References
+    ----------
+    Kull et al., Beyond temperature scaling, NeurIPS 2019, sections 2.3 and 3.
+    """
+
+    method = "dirichlet"
+
+    def __init__(self, *, strength: float = 3.0) -> None:
+        self.strength = strength
+
+    def _penalty(self, rows: Rows) -> Penalty:
+        return odir(rows, self.strength)
+
+    def _features(self, log_probs: FloatArray) -> FloatArray:
+        return log_probs

@@ -1,0 +1,151 @@
+"""ENIR: an average over near-isotonic regressions, from nearly unconstrained to isotonic."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from scipy.special import xlog1py, xlogy
+
+from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
+from calibrant.calibrators.base.registry import register
+from calibrant.calibrators.fits.near_isotonic import NearIsotonicPath, near_isotonic_path
+from calibrant.calibrators.methods.histogram import check_pseudo_count
+from calibrant.convert import log_odds_of
+from calibrant.inputs import FloatArray
+from calibrant.metrics.tally import tally_and_places
+
+__all__ = ["NearIsotonicEnsemble"]
+
+_NEGLIGIBLE = 1e-6
+
+
+@register
+class NearIsotonicEnsemble(OneVsRestCalibrator):
+    r"""Average regressions that may fall at a price, each weighted by its BIC.
+
+    .. math:: \beta_\lambda = \arg\min_\beta \tfrac12 \sum_i w_i (y_i - \beta_i)^2
+              + \lambda \sum_i (\beta_i - \beta_{i+1})_+
+
+    .. math:: f = \frac{\sum_\lambda e^{-BIC_\lambda / 2} \beta_\lambda}
+              {\sum_\lambda e^{-BIC_\lambda / 2}}, \qquad
+              BIC_\lambda = -2 L_\lambda + d_\lambda \log n
+
+    y is 1 for rows that have the class, in ascending order of its log-odds, tied scores kept
+    together; w are the weights and n their sum. :math:`\lambda` runs over the penalties above 0 at
+    which blocks of equal values join, up to the isotonic regression. :math:`L_\lambda` is the log
+    likelihood of the rows under :math:`\beta_\lambda`, :math:`d_\lambda` its number of blocks.
+    Models less than 1e-6 as likely as the best are dropped. Between scores the answer is
+    interpolated in the log-odds; beyond them it is that of the nearest.
+
+    It need not be monotone: unlike isotonic regression it lets the answer fall where the rows
+    insist. As in `IsotonicCalibration`, one more event at the lowest score and one more non-event
+    at the highest count along, so that no answer is exactly 0 or 1.
+
+    Parameters
+    ----------
+    pseudo_count : weight of the two extra rows; 0 for the textbook fit
+
+    Attributes
+    ----------
+    maps_ : for each map the ends of its level stretches: `scores`, and the answers `probs` there
+
+    Examples
+    --------
+    The responses 0, 1, 0, 1 have one break: the middle pair meets at 1/2. That model is isotonic
+    and the only one:
+
+    >>> calibrator = NearIsotonicEnsemble(pseudo_count=0.0)
+    >>> calibrator.fit([-2.0, -1.0, 1.0, 2.0], [0, 1, 0, 1]).predict_proba([0.0, 1.5]).round(6)
+    array([0.5 , 0.75])
+
+    References
+    ----------
+    Naeini and Cooper, Binary classifier calibration using an ensemble of near isotonic regression
+    models, ICDM 2016, section III. Tibshirani, Hoefling and Tibshirani, Nearly-isotonic regression,
+    Technometrics 2011, for the path.
+    """
+
+    method = "enir"
+
+    def __init__(self, *, pseudo_count: float = 1.0) -> None:
+        self.pseudo_count = pseudo_count
+
+    def _learn_map(
+        self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
+    ) -> ScoreMap:
+        c = check_pseudo_count(self.pseudo_count)
+        tally, _ = tally_and_places(scores, events, weights)
+        mass, hits = tally.mass.copy(), tally.hits.copy()
+        hits[0] += c
+        mass[0] += c
+        mass[-1] += c
+        path = near_isotonic_path(mass, hits)
+        penalties = _worth_a_look(path)
+        starts = path.starts(penalties[0])
+        probs = _average(path.from_penalty(penalties[0]), penalties)
+        level = np.flatnonzero(np.append(True, probs[1:] != probs[:-1]))
+        first = starts[level]
+        last = np.append(first[1:], len(tally.score)) - 1
+        ends = np.column_stack([first, last]).ravel()
+        single = np.append(True, ends[1:] != ends[:-1])
+        return {"scores": tally.score[ends[single]], "probs": np.repeat(probs[level], 2)[single]}
+
+    def _restore(self, params: Mapping[str, Any]) -> None:
+        super()._restore(params)
+        for learned in self.maps_:
+            scores, probs = learned["scores"], learned["probs"]
+            if scores.ndim != 1 or scores.shape != probs.shape or (np.diff(scores) <= 0).any():
+                raise ValueError("scores must ascend, with one probability each")
+            if not ((probs >= 0) & (probs <= 1)).all():
+                raise ValueError("a probability is outside [0, 1]")
+
+    def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
+        return log_odds_of(np.interp(scores, learned["scores"], learned["probs"]))
+
+
+def _worth_a_look(path: NearIsotonicPath) -> FloatArray:
+    """Return the breaks whose models may count, ascending.
+
+    No model is likelier than the data themselves, so that many blocks alone can make a BIC hopeless
+    against that of the isotonic regression.
+    """
+    breaks = path.breaks
+    if not len(breaks):
+        return np.zeros(1)  # the responses never fall: they are the isotonic regression
+    times = np.sort(path.times)
+    blocks = 1 + len(times) - np.searchsorted(times, breaks, side="right")
+    least = -2 * _log_likelihood(path.mass, path.sums, path.sums / path.mass)
+    hopeless = _bic(path, breaks[-1], path.mass.sum()) - 2 * math.log(_NEGLIGIBLE)
+    return breaks[least + blocks * _price(path.mass.sum()) <= hopeless]
+
+
+def _average(path: NearIsotonicPath, penalties: FloatArray) -> FloatArray:
+    """Return the weighted mean of the models at the path's entries."""
+    total = float(path.mass.sum())
+    bic = np.array([_bic(path, penalty, total) for penalty in penalties])
+    shares = np.exp(0.5 * (bic.min() - bic))
+    kept = shares >= _NEGLIGIBLE
+    out = np.zeros(len(path.mass))
+    for penalty, share in zip(penalties[kept], shares[kept] / shares[kept].sum(), strict=True):
+        starts, _, _, values = path.blocks(penalty)
+        out += share * np.repeat(values, np.diff(np.append(starts, len(out))))
+    return np.clip(out, 0.0, 1.0)  # rounding must not leave the range
+
+
+def _bic(path: NearIsotonicPath, penalty: float, total: float) -> float:
+    _, mass, sums, values = path.blocks(penalty)
+    return -2 * _log_likelihood(mass, sums, values) + len(mass) * _price(total)
+
+
+def _price(total: float) -> float:
+    """Return what the BIC takes for a block; weights of less than one row make it no bargain."""
+    return max(math.log(total), 0.0)
+
+
+def _log_likelihood(mass: FloatArray, sums: FloatArray, values: FloatArray) -> float:
+    probs = np.clip(values, 0.0, 1.0)  # a block at 0 has no events, and 0 log 0 is 0
+    rest = np.maximum(mass - sums, 0.0)
+    return float((xlogy(sums, probs) + xlog1py(rest, -probs)).sum())

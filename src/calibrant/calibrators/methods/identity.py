@@ -1,0 +1,36 @@
+"""No calibration: the model's own probabilities."""
+
+from __future__ import annotations
+
+from calibrant.calibrators.base.registry import register
+from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.softmax import SoftmaxCalibrator
+from calibrant.inputs import FloatArray
+
+__all__ = ["Identity"]
+
+
+@register
+class Identity(SoftmaxCalibrator):
+    """Softmax of the logits as they are: what every other method has to beat.
+
+    Examples
+    --------
+    >>> Identity().fit([-2.0, 0.0, 2.0], [0, 0, 1]).predict_proba([0.0])
+    array([0.5])
+    """
+
+    method = "identity"
+    keeps_argmax = True
+    keeps_ranking = True
+    needs_every_class = False
+    fewest_rows = 1
+
+    def _learn(self, rows: Rows) -> None:
+        """Learn nothing but the classes."""
+
+    def _remember(self, rows: Rows) -> None:
+        """Keep nothing of rows that taught nothing."""
+
+    def _new_logits(self, log_probs: FloatArray) -> FloatArray:
+        return log_probs

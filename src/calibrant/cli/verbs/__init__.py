@@ -1,0 +1,1 @@
+"""Verbs of the command line, one file each: parse, call the library, print."""

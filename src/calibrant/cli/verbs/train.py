@@ -1,0 +1,149 @@
+"""`calibrant train`: a study on the user's own file, from candidates to a bundle."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from shlex import quote
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from calibrant.cli import study_options as flags
+from calibrant.cli.options import Debug, Json
+from calibrant.cli.study_output import show_study, telling
+from calibrant.errors import InputError
+
+if TYPE_CHECKING:
+    from calibrant.study.result import PointResult
+
+__all__ = ["train"]
+
+NAME = "train"
+EXAMPLE = (
+    "calibrant demo, then calibrant train runs/demo/logs.csv --text message --label reason "
+    "--golden runs/demo/golden.csv --out-of-scope out_of_scope "
+    '--hold "item_defective: precision>=0.85" --out runs/mine'
+)
+
+
+def train(
+    context: typer.Context,
+    data: flags.Data = None,
+    text: flags.Text = None,
+    tabular: flags.Tabular = False,
+    images: flags.Images = None,
+    image_size: flags.ImageSize = None,
+    label: flags.LabelColumn = None,
+    golden: flags.Golden = None,
+    weight: flags.Weight = None,
+    largest_weight: flags.LargestWeight = None,
+    out_of_scope: flags.OutOfScope = None,
+    drop: flags.Drop = None,
+    category: flags.Category = None,
+    cut: flags.Cut = None,
+    group: flags.Group = None,
+    time: flags.Time = None,
+    shares: flags.Shares = None,
+    rows: flags.Rows = None,
+    redact: flags.Redact = None,
+    overlap: flags.Overlap = None,
+    seed: flags.SplitSeed = None,
+    candidates: flags.Candidates = None,
+    seeds: flags.Seeds = None,
+    model: flags.Model = None,
+    model_option: flags.ModelOption = None,
+    epochs: flags.Epochs = None,
+    batch_size: flags.BatchSize = None,
+    learning_rate: flags.LearningRate = None,
+    patience: flags.Patience = None,
+    training: flags.Training = None,
+    resample: flags.Resample = None,
+    ensemble: flags.Ensemble = None,
+    mc_dropout: flags.McDropout = None,
+    devices: flags.Devices = None,
+    jobs: flags.Jobs = None,
+    calibrator: flags.Calibrator = None,
+    hold: flags.Hold = None,
+    confidence: flags.PromiseConfidence = None,
+    ood: flags.Ood = None,
+    action: flags.Action = None,
+    out: flags.Out = None,
+    config: flags.Config = None,
+    title: flags.Title = None,
+    json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Compare losses on your data, calibrate the best, and promise what it keeps.
+
+    A network is trained with each loss. The best is calibrated and gets thresholds on rows that it
+    has not seen, and is judged on others. All of it, with a report, goes into a bundle.
+
+    Flags with one value can be variables: CALIBRANT_EPOCHS=5 for --epochs 5.
+    """
+    from calibrant.cli.study_settings import (
+        actions_of,
+        gather,
+        loop_of,
+        options_of,
+        seeds_of,
+        split_candidates,
+    )
+
+    loop: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size}
+    loop |= {"learning_rate": learning_rate, "patience": patience}
+    variables = [name for name in loop if _from_variable(context, name)]
+    given = {
+        "data": data, "label": label, "text": text, "golden": golden, "weight": weight,
+        "out_of_scope": out_of_scope, "drop": drop, "categories": category, "cut": cut,
+        "group": group, "time": time, "shares": shares, "rows": rows, "redact": redact,
+        "overlap": overlap, "seed": seed, "seeds": seeds_of(seeds), "model": model,
+        "candidates": None if candidates is None else split_candidates(candidates),
+        "model_options": options_of(model_option or [], flag="--model-option"),
+        "training": loop_of(training or [], loop, variables), "resample": resample, "jobs": jobs,
+        "calibrator": calibrator, "hold": hold, "confidence": confidence, "ood": ood,
+        "actions": actions_of(action or []), "title": title, "images": images,
+        "image_size": image_size, "ensemble": ensemble, "mc_dropout": mc_dropout,
+        "devices": devices, "largest_weight": largest_weight,
+    }  # fmt: skip
+    from calibrant.study import StudyConfig, run_study
+
+    settings = gather(given, config, tabular=tabular)
+    folder = _checked_folder(out, str(settings["data"]))
+    study = StudyConfig.from_dict(settings)
+    with telling(folder) as tell:
+        result = run_study(study, folder, progress=tell)
+    place = quote(str(folder))
+    again = f"calibrant train --config {quote(str(folder / 'study.toml'))} --out {place}"
+    show_study(result, folder, again=again, json=json)
+    if not all(_kept(point) for point in result.points):
+        raise typer.Exit(1)
+
+
+def _checked_folder(out: str | None, data: str) -> Path:
+    """Return the folder of the study, or say why nothing can be written there."""
+    from calibrant.study.study_folder import folder_of
+
+    usual = Path("runs", Path(data).name.split(".")[0] or "study")
+    folder = usual if out is None else folder_of(out)
+    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
+    if not there.is_dir():
+        raise InputError(f"--out {folder}: {there} is a file, not a folder: choose another place.")
+    if not os.access(there, os.W_OK | os.X_OK):
+        raise InputError(f"--out {folder}: the folder {there} is not writable: choose another.")
+    return folder
+
+
+def _from_variable(context: typer.Context, name: str) -> bool:
+    """Whether the value of a flag came from a variable of the environment."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "ENVIRONMENT"
+
+
+def _kept(point: PointResult) -> bool:
+    """Whether a promise was made, and the test rows do not speak against it."""
+    from calibrant.errors import TargetUnreachable
+
+    if isinstance(point.result, TargetUnreachable) or point.result.guarantee is None:
+        return False
+    return point.check is None or point.check.verdict != "broken"

@@ -1,0 +1,1 @@
+"""Encoders: tables, texts and images as numbers, learned from the train rows alone."""

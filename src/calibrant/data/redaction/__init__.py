@@ -1,0 +1,1 @@
+"""Redaction of personal numbers in texts."""

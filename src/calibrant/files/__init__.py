@@ -1,0 +1,1 @@
+"""Files: csv, jsonl, parquet and npz as Arrow batches, atomic writes, locks."""

@@ -1,0 +1,163 @@
+"""Write a table batch by batch, as parquet, csv or jsonl: whole or not at all."""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import json
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+
+from calibrant.errors import InputError
+from calibrant.files.atomic_write import check_writable, whole_file
+
+__all__ = ["check_table_file", "write_tables"]
+
+Write = Callable[[pa.Table], None]
+
+_ROW_GROUP = 1 << 24
+"""Bytes gathered for a row group: larger ones keep the index of a parquet file small, but while one
+is packed it takes several times this much memory."""
+
+_SUFFIXES = (".parquet", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
+
+
+def check_table_file(path: str | os.PathLike[str], *, name: str = "path") -> Path:
+    """Check, before any work is done, that a table can be written at `path`."""
+    path = check_writable(path, name=name)
+    if not path.name.lower().endswith(_SUFFIXES):
+        raise InputError(
+            f"{name} {path}: the name must end in .parquet, .csv or .jsonl (text also .gz)."
+        )
+    return path
+
+
+def write_tables(
+    path: str | os.PathLike[str],
+    tables: Iterable[pa.Table],
+    *,
+    name: str = "path",
+    private: bool = False,
+) -> int:
+    r"""Write tables with the same columns one below the other, and return the number of rows.
+
+    The suffix chooses the format. Whatever goes wrong (a full disk, an interruption, an error in
+    the last row), nothing is left behind and what stood at `path` before still stands there.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "rows.csv"
+    >>> write_tables(file, [pa.table({"id": ["007"], "prob": [0.5]})] * 2)
+    2
+    >>> file.read_text()
+    '"id","prob"\n"007",0.5\n"007",0.5\n'
+    """
+    path = check_table_file(path, name=name)
+    rows = 0
+    with whole_file(path, name=name, private=private) as draft:
+        parts = iter(tables)
+        first = _fitting(next(parts), path, name)
+        with _writer(draft, path, first.schema, name) as write:
+            write(first)
+            rows += int(first.num_rows)
+            for part in parts:
+                write(_fitting(part, path, name))
+                rows += int(part.num_rows)
+    return rows
+
+
+@contextmanager
+def _writer(draft: Path, path: Path, schema: pa.Schema, name: str) -> Iterator[Write]:
+    lower = path.name.lower()
+    try:
+        if lower.endswith(".parquet"):
+            with pq.ParquetWriter(draft, schema) as parquet, _grouped(parquet) as write:
+                yield write
+            return
+        packing = "gzip" if lower.endswith(".gz") else None
+        with pa.output_stream(str(draft), compression=packing) as stream:
+            if ".csv" in lower[-7:]:
+                with pacsv.CSVWriter(stream, schema) as lines:
+                    yield lines.write_table
+            else:
+                yield lambda table: stream.write(_json_lines(table, name, path))
+    except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
+        reason = str(error).strip().splitlines()[0][:160].rstrip(".")
+        raise InputError(
+            f"{name} {path} cannot hold these columns ({reason}): drop the column or choose "
+            "another format."
+        ) from None
+
+
+@contextmanager
+def _grouped(parquet: pq.ParquetWriter) -> Iterator[Write]:
+    """Lend a function that gathers tables to row groups of some size."""
+    waiting: list[pa.Table] = []
+
+    def flush() -> None:
+        if waiting:
+            whole = pa.concat_tables(waiting)
+            parquet.write_table(whole, row_group_size=max(1, whole.num_rows))
+            waiting.clear()
+
+    def write(table: pa.Table) -> None:
+        waiting.append(table)
+        if sum(part.nbytes for part in waiting) >= _ROW_GROUP:
+            flush()
+
+    yield write
+    flush()
+
+
+def _fitting(table: pa.Table, path: Path, name: str) -> pa.Table:
+    """Bring the columns into types that the format has; refuse what it cannot hold."""
+    if path.name.lower().endswith(".parquet"):
+        return table
+    text = ".csv" in path.name.lower()[-7:]
+    columns = {}
+    for field, column in zip(table.schema, table.columns, strict=True):
+        kind = field.type
+        if text and pa.types.is_nested(kind):
+            raise InputError(
+                f"{name} {path} cannot hold the column '{field.name}' of type {kind}: write "
+                ".parquet or .jsonl, or drop the column."
+            )
+        if pa.types.is_dictionary(kind):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or "view" in str(kind):
+            column = column.cast(pa.string())
+        if not text and pa.types.is_floating(kind):  # JSON has no NaN
+            column = pc.if_else(pc.is_finite(column), column, pa.scalar(None, kind))
+        columns[field.name] = column
+    return pa.table(columns)
+
+
+def _json_lines(table: pa.Table, name: str, path: Path) -> bytes:
+    try:
+        lines = [
+            json.dumps(row, ensure_ascii=False, allow_nan=False, default=_json_text)
+            for row in table.to_pylist()
+        ]
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} {path} cannot hold these columns as JSON ({error}): write .parquet instead."
+        ) from None
+    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
+
+
+def _json_text(value: Any) -> str:
+    """Write what JSON has no type for as text."""
+    if isinstance(value, datetime.datetime | datetime.date | datetime.time):
+        return value.isoformat()
+    if isinstance(value, decimal.Decimal | datetime.timedelta):
+        return str(value)
+    raise TypeError(f"a value of type {type(value).__name__} has no JSON form")

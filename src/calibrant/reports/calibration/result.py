@@ -1,0 +1,203 @@
+"""What a calibrator did to a model's probabilities, judged on rows that it did not see."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from calibrant.calibrators.choice.comparison import Choice
+from calibrant.formatting import better_of, number, signed, signed_interval
+from calibrant.results import Comparison, Difference, Evaluation
+
+__all__ = ["FIGURES", "CalibrationResult", "Judgement", "change_of"]
+
+FIGURES = ("nll", "brier", "ece_debiased", "ece_em", "ece_ew", "accuracy")
+"""What the tables show of both evaluations, in this order."""
+
+State = Literal["better", "worse", "unclear", "same", "unknown"]
+
+_ROUNDING = 1e-9
+_TITLES = {"nll": "log loss", "brier": "Brier score"}
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The probabilities before and after calibration, on the same rows.
+
+    Parameters
+    ----------
+    before, after : what `calibrant.evaluate` finds in them
+    difference : after minus before, row by row
+    how : why these rows are fair judges, as a sentence
+    folds : parts of the cross-fit, or None where other rows were the judges
+    """
+
+    before: Evaluation
+    after: Evaluation
+    difference: Comparison
+    how: str
+    folds: int | None = None
+
+    def values(self, name: str) -> tuple[float | None, float | None]:
+        """Return a figure before and after; where there is a difference, those it is of."""
+        found = self.difference.differences.get(name)
+        if found is not None and found.value is not None:
+            return found.a, found.b
+        return self.before.figures[name].value, self.after.figures[name].value
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: plain values, and beside them all metrics."""
+        return {
+            "before": _side(self.before),
+            "after": _side(self.after),
+            "differences": self.difference.to_dict()["differences"],
+            "judged": {"n": self.before.n, "folds": self.folds, "how": self.how},
+        }
+
+
+@dataclass(frozen=True)
+class CalibrationResult:
+    """A fitted calibrator and what is known about it.
+
+    Parameters
+    ----------
+    saved : the calibrator as it is saved
+    asked : the method that was asked for; `auto` where it was chosen
+    n : rows that it was fitted on
+    score : 'nll' or 'brier', whichever gives the verdict
+    judgement : before and after, or None where that could not be told
+    why_not : why it could not be told
+    choice : what was compared, where the method was chosen
+    notes : sentences that a report should repeat
+    """
+
+    saved: Mapping[str, Any]
+    asked: str
+    n: int
+    score: str = "nll"
+    judgement: Judgement | None = None
+    why_not: str | None = None
+    choice: Choice | None = None
+    notes: tuple[str, ...] = field(default=())
+
+    @property
+    def method(self) -> str:
+        """Name of the method that was fitted."""
+        return str(self.saved["method"])
+
+    @property
+    def learned(self) -> str:
+        """What was learned, where that is a number or two: `temperature = 1.64`."""
+        params = self.saved["params"]
+        few = len(params) <= 3 and all(isinstance(v, int | float) for v in params.values())
+        return ", ".join(f"{k} = {v:.4g}" for k, v in params.items()) if few else ""
+
+    @property
+    def deciding(self) -> Difference | None:
+        """The difference that gives the verdict; Brier's where the log loss is infinite."""
+        if self.judgement is None:
+            return None
+        differences = self.judgement.difference.differences
+        found = differences[self.score]
+        return found if found.value is not None else differences["brier"]
+
+    @property
+    def state(self) -> State:
+        """Whether the probabilities are better, worse, not clearly either, the same, or unknown."""
+        if self.method == "identity":
+            return "same"
+        if self.deciding is None:
+            return "unknown"
+        change = change_of(self.deciding)
+        return "better" if change == "better" else "worse" if change == "worse" else "unclear"
+
+    @property
+    def verdict(self) -> str:
+        """One plain sentence."""
+        if self.state == "same":
+            if self.asked == "auto":
+                return (
+                    "No method was clearly better than the model's own probabilities, so the file "
+                    "holds the identity, which changes nothing."
+                )
+            return "The file holds the identity, which changes nothing."
+        found = self.deciding
+        if found is None or found.interval is None:
+            return f"{self.method} was fitted, but not judged: {self.why_not}"
+        effect = {
+            "better": "makes the probabilities better",
+            "worse": "makes the probabilities worse",
+            "unclear": "makes no clear difference",
+        }[self.state]
+        level = f"{100 * found.interval.confidence:g} %"
+        return (
+            f"Calibration with {self.method} {effect}: {_TITLES[found.name]} {number(found.a)} "
+            f"before, {number(found.b)} after (difference {signed(found.value)}, {level} interval "
+            f"{signed_interval(found.interval)})."
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        judged = {"before": None, "after": None, "differences": None, "judged": None}
+        out: dict[str, Any] = {
+            "schema": 1,
+            "chosen": self.method,
+            "asked": self.asked,
+            "score": self.score,
+            "n": self.n,
+            "classes": list(self.saved["classes"]),
+            "verdict": self.verdict,
+            "state": self.state,
+            "candidates": self._candidates(),
+            **(judged if self.judgement is None else self.judgement.to_dict()),
+            "calibrator": dict(self.saved),
+        }
+        if self.choice is not None:
+            out["why_chosen"] = self.choice.why
+        if self.why_not is not None:
+            out["why_not_judged"] = self.why_not
+        if self.notes:
+            out["notes"] = list(self.notes)
+        return out
+
+    def _candidates(self) -> list[dict[str, Any]]:
+        if self.choice is not None:
+            found: list[dict[str, Any]] = self.choice.to_dict()["candidates"]
+            return found
+        if self.judgement is None:
+            return [{"method": self.method}]
+        sides = {"identity": self.judgement.before, self.method: self.judgement.after}
+        return [{"method": name, **_values(side)} for name, side in sides.items()]
+
+
+def change_of(difference: Difference | None) -> str:
+    """Say in words which way a figure went, where its interval leaves no doubt.
+
+    Examples
+    --------
+    >>> from calibrant.results import Interval
+    >>> change_of(Difference("nll", 0.5, 0.4, -0.1, "", Interval(-0.2, -0.05)))
+    'better'
+    >>> change_of(Difference("accuracy", 0.5, 0.4, -0.1, "", Interval(-0.2, 0.05)))
+    'no clear difference'
+    """
+    if difference is None or difference.value is None or difference.interval is None:
+        return ""
+    low, high = difference.interval.low, difference.interval.high
+    if max(abs(low), abs(high)) < _ROUNDING:
+        return "the same"
+    if low <= 0 <= high:
+        return "no clear difference"
+    return "better" if (low > 0) == (better_of(difference.name) == "higher") else "worse"
+
+
+def _side(evaluation: Evaluation) -> dict[str, Any]:
+    whole = evaluation.to_dict()
+    kept = {name: whole[name] for name in ("n", "target", "verdict", "verdict_detail", "metrics")}
+    return {**_values(evaluation), **kept}
+
+
+def _values(evaluation: Evaluation) -> dict[str, Any]:
+    found = {name: figure.to_dict()["value"] for name, figure in evaluation.figures.items()}
+    return {name: found[name] for name in FIGURES if name in found}

@@ -1,0 +1,1 @@
+"""Matplotlib displays: compute, keep, draw."""

@@ -1,0 +1,1 @@
+"""The report of operating points: text and HTML page."""

@@ -1,0 +1,175 @@
+"""How thresholds, rates and targets are written for people."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+
+from calibrant.errors import TargetUnreachable
+from calibrant.formatting import number, percent, quoted
+from calibrant.results import Interval
+from calibrant.thresholds.operating_point import OperatingPoint
+from calibrant.thresholds.rate_value import RateValue
+from calibrant.thresholds.rates import RATES
+
+__all__ = [
+    "Aim",
+    "aims_of",
+    "class_words",
+    "measured_interval",
+    "rate_interval",
+    "rate_meaning",
+    "rate_title",
+    "rate_value",
+    "threshold_words",
+]
+
+Aim = tuple[str, str, float]
+"""What is to be held: the rate's name, ">=" or "<=", and the value."""
+
+_TITLES = {
+    "precision": "Precision",
+    "recall": "Recall",
+    "specificity": "Specificity",
+    "fpr": "False positive rate",
+    "npv": "Negative predictive value",
+    "false_discovery": "False discovery rate",
+    "accuracy": "Accuracy",
+    "coverage": "Share acted on",
+    "abstention": "Share passed over",
+    "cost": "Expected cost",
+}
+_TOP_LABEL = {"coverage": "Share accepted", "abstention": "Share handed over"}
+_MEANINGS = {
+    "cost": "mean cost of a row",
+    "coverage": "share of all rows that is acted on",
+    "abstention": "share of all rows that is passed over",
+}
+_TOP_LABEL_MEANINGS = {
+    "coverage": "share of all predictions that is accepted",
+    "abstention": "share of all predictions that is handed to a person",
+}
+_MOST_DIGITS = 12
+
+
+def rate_title(name: str, of: object = "") -> str:
+    """Return the title of a rate; `of` is None where predictions of any class are accepted.
+
+    Examples
+    --------
+    >>> rate_title("fpr"), rate_title("coverage", None)
+    ('False positive rate', 'Share accepted')
+    """
+    if of is None and name in _TOP_LABEL:
+        return _TOP_LABEL[name]
+    return _TITLES.get(name, name)
+
+
+def rate_meaning(name: str, of: object = "") -> str:
+    """Say what a rate is a share of."""
+    if of is None and name in _TOP_LABEL_MEANINGS:
+        return _TOP_LABEL_MEANINGS[name]
+    if name in _MEANINGS:
+        return _MEANINGS[name]
+    return RATES[name].words if name in RATES else ""
+
+
+def rate_value(name: str, value: float | None) -> str:
+    """Write a rate in percent; an expected cost is a number.
+
+    Examples
+    --------
+    >>> rate_value("precision", 0.8812), rate_value("cost", 0.0431)
+    ('88.1 %', '0.0431')
+    """
+    return number(value) if name == "cost" else percent(value)
+
+
+def rate_interval(name: str, interval: Interval | None) -> str:
+    """Write an interval of a rate as `low to high`."""
+    if interval is None:
+        return ""
+    return f"{rate_value(name, interval.low)} to {rate_value(name, interval.high)}"
+
+
+def measured_interval(point: OperatingPoint, name: str, measured: RateValue | None = None) -> str:
+    """Write the interval of a rate at a point; "by definition" where the rule alone settles it.
+
+    Examples
+    --------
+    >>> from calibrant.thresholds import coverage, precision, select
+    >>> labels, probs = [0] * 50 + [1] * 50, [i / 99 for i in range(100)]
+    >>> point = select(labels, probs, hold=precision >= 0.2, maximise=coverage)
+    >>> measured_interval(point, "recall"), measured_interval(point, "precision")
+    ('by definition', '39.8 % to 60.2 %')
+    """
+    found = measured or point.rates[name]
+    # Other rows may tell otherwise, where a rule keeps some of them from being acted on.
+    if found.value in (0.0, 1.0) and point.settles(name):
+        return "by definition"
+    return rate_interval(name, found.interval)
+
+
+def threshold_words(threshold: float, logit: float | None = None) -> str:
+    """Write a threshold with as many digits as tell it from 0 and 1.
+
+    Examples
+    --------
+    >>> threshold_words(0.512345), threshold_words(0.00012345), threshold_words(0.99999871)
+    ('0.5123', '0.000123', '0.99999871')
+    >>> threshold_words(1.0, 41.25)
+    '1 (log-odds 41.25)'
+    """
+    edge = min(threshold, 1.0 - threshold)
+    if edge > 0:
+        digits = max(4, 2 - math.floor(math.log10(edge)))
+        if digits <= _MOST_DIGITS or (threshold < 0.5 and digits < 300):
+            few = f"{threshold:.3g}" if threshold < 0.001 else f"{threshold:.{digits}f}"
+            return few.rstrip("0").rstrip(".") if "." in few and "e" not in few else few
+    whole = "0" if threshold < 0.5 else "1"
+    if logit is None or not math.isfinite(logit) or threshold == logit:
+        return whole
+    return f"{whole} (log-odds {logit:.4g})"
+
+
+def aims_of(result: OperatingPoint | TargetUnreachable) -> list[Aim]:
+    """Return what was to be held.
+
+    Examples
+    --------
+    >>> aims_of(TargetUnreachable(hold="precision>=0.85", n=40, positives=9))
+    [('precision', '>=', 0.85)]
+    """
+    if isinstance(result, OperatingPoint):
+        return [(target.rate.name, target.sense, target.value) for target in result.hold]
+    return list(_read(result.hold))
+
+
+def aim_words(aim: Aim) -> str:
+    """Write what is to be held: "precision is at least 85 %".
+
+    Examples
+    --------
+    >>> aim_words(("fpr", "<=", 0.01))
+    'the false positive rate is at most 1 %'
+    """
+    name, sense, value = aim
+    bound = "at least" if sense == ">=" else "at most"
+    if name == "cost":
+        return f"the expected cost is {bound} {value:.6g} a row"
+    title = rate_title(name).lower()
+    article = "" if name in ("precision", "recall", "specificity", "accuracy") else "the "
+    return f"{article}{title} is {bound} {100 * value:.6g} %"
+
+
+def class_words(of: object) -> str:
+    """Say what is acted on."""
+    return "predictions of any class" if of is None else f"class {quoted(of)}"
+
+
+def _read(hold: Iterable[str]) -> Iterable[Aim]:
+    for text in hold:
+        found = re.fullmatch(r"(\w+)\s*(>=|<=)\s*(\S+)", text)
+        if found is not None:
+            yield found[1], found[2], float(found[3])

@@ -1,0 +1,61 @@
+"""Which files SCORES names: a file, a folder, a glob, or several of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from calibrant.files.csv import CsvSource
+from calibrant.files.find import FileKind, Paths, denied, named_files, suffix_of
+from calibrant.files.jsonl import JsonlSource
+from calibrant.files.parquet import ParquetSource
+from calibrant.scores.columns import Ask, Source
+from calibrant.scores.npz import NpzSource
+
+__all__ = ["Paths", "count_rows", "open_source", "score_files"]
+
+_READERS: dict[str, type[CsvSource | JsonlSource | ParquetSource | NpzSource]] = {
+    ".csv": CsvSource,
+    ".csv.gz": CsvSource,
+    ".jsonl": JsonlSource,
+    ".jsonl.gz": JsonlSource,
+    ".parquet": ParquetSource,
+    ".npz": NpzSource,
+}
+_KIND = FileKind(
+    noun="score file",
+    suffixes=tuple(_READERS),
+    shown=".csv, .parquet, .jsonl or .npz",
+    needs="a label and scores for at least one row",
+)
+
+
+def score_files(path: Paths) -> list[Path]:
+    """Resolve a path, folder, glob or a list of them to existing files of one type.
+
+    Files in a folder and matches of a glob come in alphabetical order.
+    """
+    return named_files(path, _KIND)
+
+
+def open_source(file: Path, ask: Ask) -> Source:
+    """Open a score file with the reader for its suffix."""
+    try:
+        return _READERS[suffix_of(file, _KIND)](file, ask)
+    except PermissionError:
+        raise denied(file) from None
+
+
+def count_rows(path: Paths) -> int:
+    r"""Estimate the number of rows without reading them.
+
+    Exact for parquet and npz; for text files from the file size and the length of the first rows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "scores.csv"
+    >>> _ = file.write_text("label,prob\n1,0.9\n0,0.2\n")
+    >>> count_rows(file)
+    2
+    """
+    return sum(open_source(file, Ask()).estimate() for file in score_files(path))

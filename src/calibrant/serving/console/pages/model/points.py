@@ -1,0 +1,127 @@
+"""What a bundle promises, as the Model page tells it, and what the test rows said about it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from calibrant.bundle import Bundle, BundlePoint
+from calibrant.bundle.points import Rule
+from calibrant.formatting import counted, printable, sentence
+from calibrant.reports.threshold.text import acting_rule
+from calibrant.reports.threshold.wording import (
+    aim_words,
+    aims_of,
+    class_words,
+    measured_interval,
+    rate_meaning,
+    rate_title,
+    rate_value,
+    threshold_words,
+)
+from calibrant.serving.console.pages.model.figures import entries_of, judged_rows, table_of
+from calibrant.study.report.headline import VERDICTS, cost_words
+from calibrant.study.report.wording import joined, shown_name
+from calibrant.thresholds import Band, OperatingPoint
+
+__all__ = ["point_data", "rule_words", "unreached_data"]
+
+
+def point_data(bundle: Bundle) -> list[dict[str, Any]]:
+    """Gather the promises of a bundle, one entry for each, in the order of its points."""
+    return [
+        _entry(bundle, i, said, rules)
+        for i, each in enumerate(bundle.points)
+        for said, rules in _promised(each)
+    ]
+
+
+def unreached_data(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
+    """Gather what a study was asked to promise and could not."""
+    return [
+        {"hold": shown_name(each.get("hold", "")), "why": sentence(str(each.get("why") or ""))}
+        for each in entries_of(metrics, "points")
+        if each.get("reached") is False
+    ]
+
+
+def rule_words(rule: Rule, *, calibrated: bool = False) -> str:
+    """Say which rows a rule is about: "act on a row when P(defect) is at least 0.75"."""
+    if not rule.clears:
+        return printable(acting_rule(rule.point, calibrated=calibrated))
+    name = f"P({printable(rule.point.of)})"
+    score = f"the calibrated {name}" if calibrated else name
+    below = threshold_words(rule.point.threshold, rule.point.logit)
+    return f"clear a row when {score} is below {below}"
+
+
+def _promised(each: BundlePoint) -> Iterator[tuple[str, Sequence[Rule]]]:
+    """Yield every promise with the rules that keep it: the two ends of a band keep one."""
+    if isinstance(each.result, Band):
+        yield each.promises[0], each.rules
+    else:
+        yield from zip(each.promises, ((rule,) for rule in each.rules), strict=True)
+
+
+def _entry(bundle: Bundle, place: int, said: str, rules: Sequence[Rule]) -> dict[str, Any]:
+    each, first = bundle.points[place], rules[0].point
+    calibrated = each.decides_on == "calibrated"
+    return {
+        "place": place,
+        "title": _title([rule.point for rule in rules]),
+        "promised": first.guarantee is not None,
+        "words": sentence(printable(said)),
+        "alternative": bundle.is_alternative(place),
+        "calibrated": calibrated,
+        "rules": [
+            {
+                "does": sentence(rule_words(rule, calibrated=calibrated)),
+                "costs": _costs(rule.point),
+                "rates": list(_rates(rule.point)),
+                "rows": _rows(rule.point),
+            }
+            for rule in rules
+        ],
+        "check": _check(bundle.metrics, first),
+    }
+
+
+def _title(points: Sequence[OperatingPoint]) -> str:
+    of = class_words(points[0].of)
+    aims = [aim_words(aim) for point in points for aim in aims_of(point)]
+    told = joined(aims) if aims else "a threshold that was set by hand"
+    return f"{of[:1].upper()}{of[1:]}: {told}"
+
+
+def _costs(point: OperatingPoint) -> str:
+    """Say what a threshold does, where all that was measured."""
+    needed = ("coverage",) if point.of is None else ("coverage", "precision", "recall")
+    return cost_words(point) if all(name in point.rates for name in needed) else ""
+
+
+def _rates(point: OperatingPoint) -> Iterator[dict[str, str]]:
+    for name, rate in point.rates.items():
+        yield {
+            "title": rate_title(name, point.of),
+            "value": rate_value(name, rate.value),
+            "interval": measured_interval(point, name),
+            "meaning": rate_meaning(name, point.of),
+        }
+
+
+def _rows(point: OperatingPoint) -> str:
+    weighted = ", weighted" if point.weighted else ""
+    return f"{counted(point.n, 'labelled row')}{weighted}"
+
+
+def _check(metrics: Mapping[str, Any], point: OperatingPoint) -> dict[str, str] | None:
+    """Return what the test rows said about a point; None where it is not one that they judged."""
+    for each in entries_of(metrics, "points"):
+        found = table_of(each, "check")
+        same = str(each.get("class")) == str(point.of) and each.get("threshold") == point.threshold
+        if same and found.get("verdict") in VERDICTS:
+            state, badge = VERDICTS[found["verdict"]]
+            words = str(found.get("text", "")).partition("): ")[2]  # the badge says the rest
+            where = f"On the {judged_rows(metrics, found.get('n'))}, which chose nothing"
+            return {"state": state, "badge": badge, "where": where, "words": sentence(words)}
+    return None

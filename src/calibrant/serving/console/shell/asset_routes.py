@@ -1,0 +1,25 @@
+"""`/console/static`: scripts and styles."""
+
+from __future__ import annotations
+
+from http import HTTPStatus
+
+from fastapi import APIRouter, Request
+from starlette.responses import Response
+
+from calibrant.serving.console.shell.assets import asset_response
+from calibrant.serving.http.problems import Problem
+
+__all__ = ["router"]
+
+router = APIRouter(prefix="/console/static", include_in_schema=False)
+
+
+@router.get("/{version}/{name}")
+def asset(request: Request, version: str, name: str) -> Response:
+    """Return a script or a style; nobody needs to be logged in for what every copy of us has."""
+    zipped = "gzip" in request.headers.get("accept-encoding", "")
+    found = asset_response(version, name, zipped=zipped)
+    if found is None:
+        raise Problem(HTTPStatus.NOT_FOUND, "there is no such file: load the page again.")
+    return found

@@ -1,0 +1,1 @@
+"""HTTP: connections, host check, request bodies, problem details, worker processes."""

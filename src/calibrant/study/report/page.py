@@ -1,0 +1,232 @@
+"""One self-contained HTML page for a study: what was chosen, what it promises, what it costs."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from calibrant.files.atomic_write import check_writable
+from calibrant.formatting import counted, judged, percent, sentence
+from calibrant.reports.evaluation.page import rendered, write_page
+from calibrant.reports.evaluation.page_data import scheme_words, script_json
+from calibrant.reports.threshold.section import section_data
+from calibrant.reports.threshold.wording import threshold_words
+from calibrant.study.report.averages import way_sentences
+from calibrant.study.report.charts import chart_numbers, has_gammas, has_records
+from calibrant.study.report.choice_rows import choice_data
+from calibrant.study.report.headline import headline_data, promise_data, several_words
+from calibrant.study.report.story import story
+from calibrant.study.report.tables import (
+    COLUMNS,
+    bundle_rows,
+    calibrator_rows,
+    candidate_rows,
+    config_rows,
+    definition_rows,
+    scope_data,
+    shift_rows,
+    split_data,
+    truth_data,
+)
+from calibrant.study.report.wording import (
+    baseline_of,
+    candidate_name,
+    judged_rows,
+    judged_words,
+    method_name,
+    shown_name,
+    trained,
+)
+from calibrant.study.result import PointResult, StudyResult
+from calibrant.thresholds import OperatingPoint
+
+__all__ = ["study_html", "write_study_html"]
+
+
+def study_html(result: StudyResult, *, source: str | None = None) -> str:
+    """Return a study as one HTML page that needs neither network nor other files.
+
+    The page says first what was chosen, whether its probabilities come true and which promise
+    holds at which threshold; then the story, the candidates, the charts, and the data behind them.
+    Names of classes are shown as text whatever they contain.
+    """
+    numbers = chart_numbers(result)
+    data = {**_together(_page_data(result, numbers)), "charts": script_json(numbers)}
+    return rendered("study", data, title=result.title, source=source, scripts=("threshold",))
+
+
+def write_study_html(
+    result: StudyResult,
+    path: str | os.PathLike[str],
+    *,
+    source: str | None = None,
+    name: str = "path",
+) -> Path:
+    """Write the page of `study_html` to `path`, whole or not at all, and return the path."""
+    check_writable(path, name=name)  # before the page is made
+    return write_page(study_html(result, source=source), path, name=name)
+
+
+def _together(value: Any) -> Any:
+    """Keep numbers and their percent signs on one line."""
+    if isinstance(value, str):
+        return value.replace(" %", "\N{NO-BREAK SPACE}%")
+    if isinstance(value, list | tuple):
+        return [_together(part) for part in value]
+    if isinstance(value, dict):
+        return {key: _together(part) for key, part in value.items()}
+    return value
+
+
+def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
+    return {
+        **headline_data(result),
+        "size": _size(result),
+        "story": story(result),
+        "golden": result.golden,
+        "judged_rows": judged_rows(result),
+        "judged_words": judged_words(result),
+        "columns": [title for _, title in COLUMNS],
+        "candidates": candidate_rows(result),
+        "ways": way_sentences(result),
+        "bundle": bundle_rows(result),
+        "shift": shift_rows(result),
+        "best_name": candidate_name(result.best),
+        "method": method_name(result.method),
+        "calibrators": calibrator_rows(result),
+        "choice": choice_data(result.splits, _n_candidates(result)),
+        "level": f"{100 * result.calibrated.confidence:g} %",
+        "schemes": scheme_words(result.calibrated),
+        "judged": judged(result.calibrated),
+        **_chart_words(result, numbers),
+        "points": [_point(one, k, result) for k, one in enumerate(result.points)],
+        "checked_by": _checked_by(result),
+        "several": several_words(result),
+        "actions": _actions(result),
+        "scope": scope_data(result.out_of_scope),
+        "truth": truth_data(result),
+        **_fresh(result),
+        "splits": split_data(result),
+        "config": list(config_rows(result.config)),
+        "definitions": list(definition_rows(result)),
+        "notes": [sentence(note) for note in result.notes],
+    }
+
+
+def _n_candidates(result: StudyResult) -> int:
+    """Return how many there were to choose among, those that failed too."""
+    return sum(not one.reference for one in result.candidates)
+
+
+def _size(result: StudyResult) -> str:
+    rows = sum(part["rows"] for part in result.splits.values())
+    took = f", {result.seconds / 60:,.0f} minutes" if result.seconds >= 90 else ""
+    candidates = counted(len(trained(result, references=False)), "candidate")
+    return f"{counted(rows, 'row')}, {counted(len(result.classes), 'class')}, {candidates}{took}"
+
+
+def _chart_words(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
+    """Say which charts there are, and what they are called."""
+    drawn = [one for one in numbers["candidates"] if one["focus"] is not None]
+    return {
+        "reliable": _reliable(result),
+        **_others(numbers["candidates"]),
+        "has_logs": any(one.log_test is not None for one in trained(result)),
+        "focus": shown_name(result.focus),
+        "legend": [
+            {
+                "name": candidate_name(one),
+                "chosen": one is result.best,
+                "reference": one.reference,
+                "recorded": bool(one.records),
+            }
+            for one in trained(result)
+        ],
+        "panels": [
+            {"name": one["name"], "ends": percent(one["focus"]["ends"])}
+            for one in [*drawn, *([numbers["bundle"]] if numbers["bundle"]["focus"] else [])]
+        ],
+        "has_focus": bool(drawn),
+        "has_records": has_records(result),
+        "gammas": [candidate_name(one) for one in trained(result) if has_gammas(one)],
+    }
+
+
+def _others(candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the diagrams to choose from; cross-entropy with temperature scaling comes first."""
+    found = [
+        (f"{k} {part}", f"{one['name']}, {words}", one["baseline"] and part == "scaled")
+        for k, one in enumerate(candidates)
+        for part, words in (("scaled", "after temperature scaling"), ("own", "as it is"))
+        if one["reliability"][part] is not None
+    ]
+    first = next((key for key, _, usual in found if usual), found[0][0] if found else "")
+    return {"others": [(key, words) for key, words, _ in found], "other": first}
+
+
+def _reliable(result: StudyResult) -> list[dict[str, str]]:
+    """Return the reliability diagrams that are always there: cross-entropy, chosen, calibrated."""
+    base, best = baseline_of(result), result.best
+    shown = []
+    if base is not None and base is not best:
+        shown.append(("base", base, base.test, "as it is"))
+    shown.append(("best", best, best.test, "as it is"))
+    shown.append(("bundle", best, result.calibrated, f"with {method_name(result.method)}"))
+    return [
+        {
+            "key": key,
+            "title": f"{candidate_name(one)}, {how}",
+            "verdict": "" if found is None else sentence(found.verdict.text),
+        }
+        for key, one, found, how in shown
+    ]
+
+
+def _fresh(result: StudyResult) -> dict[str, Any]:
+    """Return what fresh rows say about each promise."""
+    found = []
+    for point in result.points:
+        data = promise_data(point, result)
+        if point.fresh is not None:
+            found.append({**data["checks"][-1], "title": data["title"], "decides": point.decides})
+    states = {one["state"] for one in found}
+    return {
+        "truth_promises": found,
+        "truth_state": "bad" if "bad" in states else "good" if "good" in states else "",
+        "rows_word": "messages" if result.kind == "text" else "rows",
+    }
+
+
+def _checked_by(result: StudyResult) -> str:
+    """Say which rows check the promises; nothing where there is none to check."""
+    rows = [point.check.n for point in result.points if point.check is not None]
+    if not rows:
+        return ""
+    too = ", those that belong to no class too" if rows[0] > result.calibrated.n else ""
+    return f"the {judged_rows(result, rows[0])} then check it{too}"
+
+
+def _point(point: PointResult, k: int, result: StudyResult) -> dict[str, Any]:
+    """Return a promise with what its section shows."""
+    return {**section_data(point.view, k), "promise": promise_data(point, result)}
+
+
+def _actions(result: StudyResult) -> list[dict[str, str]]:
+    """Return for each class that has an action or a threshold when something is done, and what."""
+    decided: dict[str, OperatingPoint] = {
+        str(point.result.of): point.result
+        for point in result.points
+        if point.decides and isinstance(point.result, OperatingPoint)
+    }
+    names = [*result.actions, *(name for name in decided if name not in result.actions)]
+    return [
+        {
+            "name": "a prediction of any class" if name == "None" else shown_name(name),
+            "does": result.actions.get(name, "not named"),
+            "when": f"from probability {threshold_words(decided[name].threshold)} on"
+            if name in decided
+            else "never: there is no promised threshold",
+        }
+        for name in names
+    ]

@@ -1,0 +1,266 @@
+"""The story of a study in a few sentences, each computed from what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from calibrant.formatting import number, percent, quoted, sentence
+from calibrant.results import Evaluation, Figure
+from calibrant.study.report.averages import averages
+from calibrant.study.report.wording import (
+    baseline_of,
+    candidate_name,
+    family,
+    figure_of,
+    judged_rows,
+    loss_name,
+    method_name,
+    singles,
+    value_of,
+)
+from calibrant.study.result import CandidateResult, StudyResult
+
+__all__ = ["story"]
+
+_ECE, _NLL = "ece_ew", "nll"
+
+
+def story(result: StudyResult) -> list[tuple[str, str]]:
+    """Tell what the usual way claims, what other losses change, what calibration adds and costs."""
+    told = [("The usual way", _claims(result)), ("Logs and golden rows", _shift(result))]
+    told += [("Focal loss", _focal(result)), ("AdaFocal", _adafocal(result))]
+    told += averages(result)
+    told += [
+        ("Calibration", _calibration(result)),
+        ("Cross-entropy with temperature", _beside(result)),
+    ]
+    told.append(("What it costs", _price(result)))
+    return [(title, words) for title, words in told if words]
+
+
+def _claims(result: StudyResult) -> str:
+    """Say what cross-entropy says of itself, and what is true."""
+    one = baseline_of(result)
+    if one is None or one.test is None:
+        return "Cross-entropy could not be trained, so nothing here can be compared with it."
+    name = f"{candidate_name(one)}, the usual loss,"
+    error, verdict = figure_of(one.test, _ECE), one.test.verdict
+    where = f"on the {judged_rows(result)}"
+    if one.test.target == "top-label":
+        gap = abs(100 * (verdict.mean_score - verdict.event_rate))
+        said = f"{name} is on average {percent(verdict.mean_score)} sure of its predictions, and "
+        said += f"{percent(verdict.event_rate)} of them are right {where}: a gap of {gap:.1f} "
+        said += "percentage points."
+    else:
+        of = quoted(one.test.classes[-1])
+        said = f"{name} gives class {of} a probability of {percent(verdict.mean_score)} on average,"
+        said += f" and {percent(verdict.event_rate)} of the rows are of it {where}. "
+        said += sentence(verdict.text)
+    tail = f" Its calibration error (ECE) is {_with_chance(error)}." if error else ""
+    return f"{said}{tail}{_tested(one.test)}"
+
+
+def _tested(found: Evaluation) -> str:
+    """Say what the test found; of chance only where the error itself is within it."""
+    if found.target != "top-label":  # said already
+        return ""
+    error = figure_of(found, _ECE)
+    small = error is not None and error.floor is not None and _value(error) <= error.floor.q95
+    if small and found.verdict.miscalibrated is False:
+        return " That is no more than chance explains: it is not seen to be miscalibrated."
+    if found.verdict.miscalibrated is None:
+        return " These rows are too few for the test of calibration to judge it."
+    seen = "finds miscalibration" if found.verdict.miscalibrated else "finds no miscalibration"
+    p = found.verdict.p_value
+    sure = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
+    return f" The test of calibration {seen}{sure}."
+
+
+def _with_chance(error: Figure) -> str:
+    chance = "" if error.floor is None else f", where chance alone gives {number(error.floor.mean)}"
+    return f"{number(error.value)}{chance}"
+
+
+def _shift(result: StudyResult) -> str:
+    """Say what the logs would have made one believe."""
+    one = baseline_of(result) or result.best
+    logs, gold = figure_of(one.log_test, _ECE), figure_of(one.test, _ECE)
+    if logs is None or gold is None or logs.value is None or gold.value is None:
+        return ""
+    judged = "On calibration, these rows do not tell the two apart."
+    if _apart(logs, gold):
+        way = "too bad" if logs.value > gold.value else "too good"
+        judged = f"Judged by the logs alone its calibration would look {way}."
+    right = [percent(value_of(part, "accuracy")) for part in (one.log_test, one.test)]
+    return (
+        f"On held-out rows of the logs, the same model ({candidate_name(one)}) has a calibration "
+        f"error of {number(logs.value)} and {right[0]} accuracy; on the golden rows "
+        f"{number(gold.value)} and {right[1]}. {judged}"
+    )
+
+
+def _focal(result: StudyResult) -> str:
+    tried = [one for one in singles(result) if family(one) == "focal"]
+    words = _changes(result, tried, "Focal loss, which turns away from rows that are already right")
+    known = _by_loss(result, tried)
+    if not words or len(known) < 2:
+        return words
+    worst = max(known, key=lambda pairs: _mean(own for own, _ in pairs) or 0.0)
+    return f"{words} Of the {len(known)} compared it has the smallest error; the largest is " + (
+        f"{number(_mean(own for own, _ in worst))} ({loss_name(worst[0][0].loss)})."
+    )
+
+
+def _adafocal(result: StudyResult) -> str:
+    tried = [one for one in singles(result) if family(one) == "adafocal"]
+    return _changes(result, tried, "AdaFocal, which sets gamma by the errors it sees in training")
+
+
+Pairs = list[tuple[CandidateResult, CandidateResult | None]]
+
+
+def _by_loss(result: StudyResult, tried: Sequence[CandidateResult]) -> list[Pairs]:
+    """Return for each loss its seeds, each beside cross-entropy of the same seed.
+
+    Only seeds that both were trained with are kept, unless there is none of any loss: then the
+    candidates stand alone.
+    """
+    usual = {
+        one.seed: one
+        for one in singles(result)
+        if one.loss == "ce" and value_of(one.test, _ECE) is not None
+    }
+    known = [one for one in tried if value_of(one.test, _ECE) is not None]
+    beside = [one for one in known if one.seed in usual]
+    found: dict[str, Pairs] = {}
+    for one in beside or known:
+        found.setdefault(one.loss, []).append((one, usual.get(one.seed)))
+    return list(found.values())
+
+
+def _mean(ones: Iterable[CandidateResult], name: str = _ECE) -> float | None:
+    """Return the mean of a figure over seeds."""
+    values = [value for one in ones if (value := value_of(one.test, name)) is not None]
+    return sum(values) / len(values) if values else None
+
+
+def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -> str:
+    """Say what the best calibrated of some losses does to error and accuracy, equal seeds only."""
+    known = _by_loss(result, tried)
+    if not known:
+        return ""
+    best = min(known, key=lambda pairs: _mean(own for own, _ in pairs) or 0.0)
+    own, usual = [one for one, _ in best], [one for _, one in best if one is not None]
+    right, error = percent(_mean(own, "accuracy")), _mean(own)
+    if not usual:
+        return f"{what}{_called(own)}: calibration error {number(error)}, {right} accuracy."
+    then = _mean(usual)
+    helps = "helps" if (error or 0.0) < (then or 0.0) else "does not help"
+    return (
+        f"{what}, {helps} here{_called(own)}: before any calibration its error is {number(error)} "
+        f"instead of {number(then)}, and its accuracy {right} instead of "
+        f"{percent(_mean(usual, 'accuracy'))}.{_doubt(own, usual)}"
+    )
+
+
+def _called(own: Sequence[CandidateResult]) -> str:
+    """Name a loss that has options, its seed, or over how many seeds a mean goes."""
+    one = own[0]
+    if len(own) > 1:
+        return f" ({loss_name(one.loss)}; means over {len(own)} seeds)"
+    return f" ({candidate_name(one)})" if ":" in one.loss or one.seed else ""
+
+
+def _doubt(own: Sequence[CandidateResult], usual: Sequence[CandidateResult]) -> str:
+    """Say where these rows alone do not prove a difference."""
+    pairs = zip(own, usual, strict=True)
+    close = sum(not _apart(a.test[_ECE], b.test[_ECE]) for a, b in pairs if a.test and b.test)
+    if not close:
+        return ""
+    where = "" if len(own) == 1 else f" with {close} of the {len(own)} seeds"
+    return (
+        f" The intervals of the two errors overlap{where}, so these rows alone do not prove a "
+        "difference."
+    )
+
+
+def _value(figure: Figure) -> float:
+    return figure.value or 0.0
+
+
+def _apart(a: Figure, b: Figure) -> bool:
+    """Say whether two intervals have nothing in common."""
+    if a.interval is None or b.interval is None:
+        return False
+    return a.interval.high < b.interval.low or b.interval.high < a.interval.low
+
+
+def _calibration(result: StudyResult) -> str:
+    """Say what the calibrator adds to the chosen candidate."""
+    own, after = result.best.test, result.calibrated
+    name, method = candidate_name(result.best), method_name(result.method)
+    losses, errors = ([value_of(part, n) for part in (own, after)] for n in (_NLL, _ECE))
+    if result.method == "identity" and result.choice is not None:
+        return f"No calibrator helped {name} clearly, so its probabilities are used as they are."
+    if result.method == "identity":
+        return (
+            f"No calibrator was asked for, so the probabilities of {name} are used as they are: "
+            f"log loss {number(losses[1])}, calibration error {number(errors[1])}{_chance(after)}."
+        )
+    rows = result.splits.get("calibrate", {}).get("rows")
+    told = ["asked for"] if result.choice is None else []
+    told += [] if rows is None else [f"fitted on {rows:,} calibrate rows"]
+    fitted = f", {' and '.join(told)}," if told else ""
+    return (
+        f"{method[:1].upper()}{method[1:]}{fitted} takes the log loss of {name} from "
+        f"{number(losses[0])} to {number(losses[1])} and its calibration error from "
+        f"{number(errors[0])} to {number(errors[1])}{_chance(after)}."
+    )
+
+
+def _chance(found: Evaluation) -> str:
+    error = figure_of(found, _ECE)
+    if error is None or error.floor is None:
+        return ""
+    return f" (chance alone gives {number(error.floor.mean)})"
+
+
+def _beside(result: StudyResult) -> str:
+    """Put cross-entropy with temperature scaling beside the chosen one: it is the least to beat."""
+    base = baseline_of(result)
+    if base is None or base.scaled is None:
+        return ""
+    losses = [value_of(base.scaled, _NLL), value_of(result.calibrated, _NLL)]
+    errors = [value_of(base.scaled, _ECE), value_of(result.calibrated, _ECE)]
+    words = (
+        f"Temperature scaling alone, which divides all scores by one number and changes no "
+        f"prediction, takes cross-entropy to a calibration error of {number(errors[0])} and a log "
+        f"loss of {number(losses[0])}"
+    )
+    if base is result.best or losses[0] is None or losses[1] is None:
+        return f"{words}."
+    better = "lower than" if losses[1] < losses[0] else "not lower than"
+    return (
+        f"{words}. The chosen model's are {number(errors[1])} and {number(losses[1])}: its log "
+        f"loss is {better} that of cross-entropy with temperature scaling."
+    )
+
+
+def _price(result: StudyResult) -> str:
+    """Say what is paid in accuracy."""
+    base = baseline_of(result)
+    if base is None:
+        return ""
+    then, now = (value_of(part, "accuracy") for part in (base.test, result.calibrated))
+    before, after = (value_of(part, "f1_macro") for part in (base.test, result.calibrated))
+    if then is None or now is None or before is None or after is None:
+        return ""
+    paid = "accuracy and F1 pay for it" if now < then and after < before else (
+        "nothing is paid in accuracy" if now >= then else "accuracy pays for it"
+    )  # fmt: skip
+    same = "Accuracy stays at" if now == then else f"Accuracy goes from {percent(then)} to"
+    return (
+        f"{same} {percent(now)} and macro F1 (precision and recall in one number, all classes "
+        f"alike) from {number(before, 3)} to {number(after, 3)} against plain cross-entropy: "
+        f"{paid} on these rows."
+    )

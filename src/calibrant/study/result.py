@@ -1,0 +1,278 @@
+"""What a study found, as frozen results: the page, the table and the JSON are drawn from these."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from calibrant.calibrators.choice.comparison import Choice
+from calibrant.errors import TargetUnreachable
+from calibrant.reports.threshold.view import PointView
+from calibrant.results import Evaluation
+from calibrant.study.scoring_ways import called
+from calibrant.thresholds import OperatingPoint, Transfer
+
+__all__ = [
+    "CandidateResult",
+    "KnownTruth",
+    "OutOfScope",
+    "PointResult",
+    "StudyResult",
+]
+
+
+@dataclass(frozen=True)
+class CandidateResult:
+    """One candidate, judged on rows that it was neither trained nor steered by.
+
+    Parameters
+    ----------
+    loss : as it was asked for, like "focal:gamma=3"
+    seed : of its training; of an ensemble the first member's
+    failed : why it could not be trained, one sentence; None where it could, and the rest is there
+    reference : whether it only stands beside the candidates and cannot be chosen
+    refinement : log loss of the choice rows after temperature scaling on them; the smallest is
+        chosen. Of a single candidate that of the steer rows, and None of a reference beside it
+    test : its own probabilities on the test rows (of the golden set, where there is one)
+    scaled : the same after temperature scaling on the calibrate rows
+    log_test : its own probabilities on the held-out rows of the logs; None without a golden set
+    temperature : that of `scaled`
+    epochs, best_epoch, seconds, weights : how it was trained, and how many weights it has
+    records : one `EpochRecord.to_dict()` for each epoch
+    gammas : `GammaHistory.to_dict()` of an AdaFocal loss, else None
+    way : "one" network, or an average: "ensemble" or "mc_dropout", which are judged as one model
+        and have no epochs and records of their own
+    members : seeds of the networks of an ensemble
+    passes : thinned copies that MC dropout averages
+    """
+
+    loss: str
+    seed: int
+    failed: str | None = None
+    reference: bool = False
+    refinement: float | None = None
+    test: Evaluation | None = None
+    scaled: Evaluation | None = None
+    log_test: Evaluation | None = None
+    temperature: float | None = None
+    epochs: int = 0
+    best_epoch: int = 0
+    seconds: float = 0.0
+    weights: int = 0
+    records: tuple[Mapping[str, Any], ...] = ()
+    gammas: Mapping[str, Any] | None = None
+    way: str = "one"
+    members: tuple[int, ...] = ()
+    passes: int = 0
+
+    @property
+    def name(self) -> str:
+        """The loss, the seed where it is not 0, and what is averaged."""
+        return self.named(self.loss)
+
+    def named(self, loss: str) -> str:
+        """Return the name with another word for the loss."""
+        return called(loss, self.seed, self.way, len(self.members), self.passes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        out: dict[str, Any] = {"loss": self.loss, "seed": self.seed, "failed": self.failed}
+        out |= {"reference": self.reference, "refinement": self.refinement}
+        for key, part in (("metrics", self.test), ("scaled", self.scaled), ("logs", self.log_test)):
+            out[key] = None if part is None else part.to_dict()["metrics"]
+        out |= {"temperature": self.temperature, "epochs": self.epochs, "weights": self.weights}
+        out |= {"best_epoch": self.best_epoch, "seconds": round(self.seconds, 2), "way": self.way}
+        out |= {"members": list(self.members)} if self.members else {}
+        return out | ({"passes": self.passes} if self.passes else {})
+
+
+@dataclass(frozen=True)
+class PointResult:
+    """One promise that was asked for.
+
+    Parameters
+    ----------
+    hold : as it was asked for, like "item_defective: precision>=0.85"
+    view : the operating point, or why there is none, beside what every threshold would do on the
+        calibrate rows
+    check : what the test rows say about it, which chose nothing; None where there is no point
+    fresh : the same by fresh rows of a world whose truth is known; None for real data
+    decides : whether it is the first of its class, by which the bundle decides; else it is an
+        alternative
+    """
+
+    hold: str
+    view: PointView
+    check: Transfer | None = None
+    fresh: Transfer | None = None
+    decides: bool = True
+
+    @property
+    def result(self) -> OperatingPoint | TargetUnreachable:
+        """The operating point, or why there is none."""
+        return self.view.result
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: that of `threshold`, with the checks."""
+        out = {"hold_text": self.hold, **self.result.to_dict(), "decides": self.decides}
+        for key, found in (("check", self.check), ("fresh", self.fresh)):
+            out[key] = None if found is None else found.to_dict()
+        return out
+
+
+@dataclass(frozen=True)
+class OutOfScope:
+    """The rule that keeps rows unlike the train rows from being acted on.
+
+    Parameters
+    ----------
+    score : its name: "energy", "entropy" or "max_logit"
+    threshold : rows that score higher are left to a person
+    quantile : share of in-distribution rows that the threshold lets through by design
+    n : in-distribution rows that it was fitted on
+    flagged : share of the in-scope test rows that it stops
+    scores : for each score {"auroc", "fpr95", "caught"} against out-of-scope rows; empty where
+        there are none
+    out_of_scope : number of those rows
+    """
+
+    score: str
+    threshold: float
+    quantile: float
+    n: int
+    flagged: float
+    scores: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    out_of_scope: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "score": self.score,
+            "threshold": self.threshold,
+            "quantile": self.quantile,
+            "n": self.n,
+            "flagged": self.flagged,
+            "scores": {name: dict(row) for name, row in self.scores.items()},
+            "out_of_scope": self.out_of_scope,
+        }
+
+
+@dataclass(frozen=True)
+class KnownTruth:
+    """What a world whose posterior is known says: true figures instead of estimates.
+
+    Parameters
+    ----------
+    rows : fresh rows that were drawn
+    bayes_accuracy : what the best possible classifier gets on them
+    true_ce : for each candidate's name {"own", "scaled"}: its true calibration error
+    calibrated : true calibration error of the bundle's probabilities
+    accuracy : of the bundle's most probable class, against the posterior
+    each : fresh rows that every true error, the bundle's too, was computed on
+    """
+
+    rows: int
+    bayes_accuracy: float
+    true_ce: Mapping[str, Mapping[str, float]]
+    calibrated: float
+    accuracy: float
+    each: int = 0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return plain values."""
+        return {
+            "rows": self.rows,
+            "bayes_accuracy": self.bayes_accuracy,
+            "true_ce": {name: dict(row) for name, row in self.true_ce.items()},
+            "calibrated": self.calibrated,
+            "accuracy": self.accuracy,
+            "each": self.each,
+        }
+
+
+@dataclass(frozen=True)
+class StudyResult:
+    """A whole study.
+
+    Parameters
+    ----------
+    title : what the page is called
+    kind : "text", "table" or "image"
+    classes : in the order of the columns
+    focus : the class that histograms and curves are drawn of: that of the first promise
+    splits : for each split its source ("logs" or "golden") and its rows per class (class names as
+        text): {"train": {"source": "logs", "rows": 800, "classes": {"a": 700, "b": 100}}, ...};
+        splits are train, steer, choice (with several candidates only), log_test (with a golden set
+        only), calibrate, test, out_of_scope (where there are such rows)
+    candidates : in the order in which they were asked for; references last
+    chosen : position among `candidates`
+    why : why that one, one sentence
+    method : name of the chosen calibrator
+    choice : how it was chosen; None where the user named it
+    calibrated : the bundle's probabilities on the test rows
+    points : one for each promise that was asked for
+    out_of_scope : the rule; None where none was asked for
+    truth : None for real data
+    actions : for class names what is done
+    notes : sentences that a reader should know
+    config : the study's settings, as `study.toml` has them; of files and folders only the names
+    seconds : how long it took
+    """
+
+    title: str
+    kind: str
+    classes: tuple[Any, ...]
+    focus: Any
+    splits: Mapping[str, Mapping[str, Any]]
+    candidates: tuple[CandidateResult, ...]
+    chosen: int
+    why: str
+    method: str
+    choice: Choice | None
+    calibrated: Evaluation
+    points: tuple[PointResult, ...] = ()
+    out_of_scope: OutOfScope | None = None
+    truth: KnownTruth | None = None
+    actions: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+    config: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float = 0.0
+
+    @property
+    def best(self) -> CandidateResult:
+        """The chosen candidate."""
+        return self.candidates[self.chosen]
+
+    @property
+    def golden(self) -> bool:
+        """Whether the figures are those of a golden set."""
+        return bool(self.splits["test"]["source"] == "golden")
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape: keys may be added, never renamed."""
+        return {
+            "schema": 1,
+            "kind": self.kind,
+            "classes": list(self.classes),
+            "splits": {name: dict(part) for name, part in self.splits.items()},
+            "candidates": [each.to_dict() for each in self.candidates],
+            "chosen": {
+                "loss": self.best.loss,
+                "seed": self.best.seed,
+                "way": self.best.way,
+                "why": self.why,
+            },
+            "calibrator": {
+                "method": self.method,
+                "why": None if self.choice is None else self.choice.why,
+                "metrics": self.calibrated.to_dict()["metrics"],
+                "verdict": self.calibrated.verdict.text,
+            },
+            "operating_points": [each.to_dict() for each in self.points],
+            "out_of_scope": None if self.out_of_scope is None else self.out_of_scope.to_dict(),
+            "truth": None if self.truth is None else self.truth.to_dict(),
+            "actions": dict(self.actions),
+            "notes": list(self.notes),
+            "seconds": round(self.seconds, 1),
+        }

@@ -1,0 +1,1 @@
+"""Rows of a study: read, checked, and divided into splits."""

@@ -1,0 +1,77 @@
+"""Columns of a table that no model can read, told before training and all at once."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow.types as pt
+
+from calibrant.bundle.predict_columns import predict_columns
+from calibrant.data import TableEncoder
+from calibrant.errors import InputError
+from calibrant.scores.columns import Place
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from calibrant.study.rows.source import Source
+
+__all__ = ["check_columns", "check_finite", "check_table"]
+
+
+def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
+    """Refuse features that have the name of a column which `calibrant predict` adds.
+
+    They could be trained on, but no file that holds them could be predicted on.
+
+    Examples
+    --------
+    >>> check_columns(["age", "prob_yes"], ["no", "yes"], "churn.csv")
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: churn.csv: 'prob_yes' is the name of a column that calibrant
+    predict adds: rename it, or leave it out with --drop 'prob_yes'.
+    """
+    taken = [name for name in predict_columns(classes) if name in features]
+    if not taken:
+        return
+    names = " and ".join(f"'{name}'" for name in taken)
+    are, it = ("is the name of a column", "it") if len(taken) == 1 else ("are columns", "them")
+    drops = " ".join(f"--drop '{name}'" for name in taken)
+    raise InputError(
+        f"{file}: {names} {are} that calibrant predict adds: rename {it}, or leave {it} out with "
+        f"{drops}."
+    )
+
+
+def check_finite(source: Source, features: Sequence[str]) -> None:
+    """Refuse infinite numbers, wherever they stand: training would end before some are met."""
+    for name in features:
+        column = source.table[name]
+        if not pt.is_floating(column.type):
+            continue
+        infinite = np.isinf(column.to_numpy())
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            where = Place(Path(source.file)).row(int(source.places[row]))
+            raise InputError(
+                f"{where}: '{name}' is {column[row].as_py()}: give a finite number, or leave the "
+                "cell empty where the value is missing."
+            )
+
+
+def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:
+    """Refuse a table with dates, ids, free text or other columns that cannot be encoded."""
+    reasons: dict[str, str] = {}
+    for name in table.column_names:
+        chosen = [one for one in categories if one == name]
+        try:
+            TableEncoder(categories=chosen).fit(table.select([name]))
+        except InputError as error:
+            reasons[name] = str(error).removeprefix("X ").partition(": ")[0].rstrip(".")
+    if reasons:
+        drops = " ".join(f"--drop '{name}'" for name in reasons)
+        raise InputError(f"{file}: {next(iter(reasons.values()))}: leave it out with {drops}.")

@@ -1,0 +1,1 @@
+"""Settings of a study: fields, checks, and the file `study.toml`."""

@@ -1,0 +1,1 @@
+"""Operating points after release: transfer to later rows, and other class frequencies."""

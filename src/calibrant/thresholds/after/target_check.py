@@ -1,0 +1,212 @@
+"""One target against later rows: kept, broken, or undecidable at this n."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from calibrant.inputs import FloatArray
+from calibrant.results import Interval
+from calibrant.stats import clopper_pearson, mean_upper_bound
+from calibrant.stats.betting import bets_against, mean_of_bets
+from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.rates import Cost, Target
+
+__all__ = ["TargetCheck", "TransferVerdict", "check_mean", "check_share", "more_than"]
+
+TransferVerdict = Literal["kept", "broken", "undecidable"]
+
+MOST_ROWS = 10**9
+"""Where more rows than this would be needed, the estimate is called too near the target."""
+
+_ROWS = {
+    "act": "rows acted on",
+    "pass": "rows passed over",
+    "positive": "positive rows",
+    "negative": "other rows",
+    "all": "rows",
+}
+
+
+@dataclass(frozen=True)
+class TargetCheck:
+    """What later rows say about one target.
+
+    Parameters
+    ----------
+    target : what was promised
+    verdict : `kept`, `broken`, or `undecidable` at this n
+    value : the rate (or mean cost) on the later rows; None where no row meets its condition
+    interval : two-sided, at this target's share of the confidence
+    n : rows that meet the condition
+    p_kept : p-value of the opposite of the target; small means kept
+    p_broken : p-value of the target; small means broken
+    more : further rows of that condition that would decide it if the estimate stayed; None where
+        it is decided, or where no number would
+    """
+
+    target: Target
+    verdict: TransferVerdict
+    value: float | None
+    interval: Interval | None
+    n: int
+    p_kept: float
+    p_broken: float
+    more: int | None = None
+
+    @property
+    def rows(self) -> str:
+        """The rows that were counted, in words."""
+        return "rows" if isinstance(self.target.rate, Cost) else _ROWS[self.target.rate.given]
+
+    @property
+    def text(self) -> str:
+        """The finding, without a full stop."""
+        if self.value is None or self.interval is None:
+            return f"whether {self.target.words} cannot be said: there are no {self.rows}"
+        shown = [self._show(v) for v in (self.value, self.interval.low, self.interval.high)]
+        found = f"{shown[0]} on {self.n:,} {self.rows}, interval {shown[1]} to {shown[2]}"
+        if self.verdict == "kept":
+            return f"{self.target.words} ({found})"
+        if self.verdict == "broken":
+            return f"it is false that {self.target.words} ({found})"
+        return f"whether {self.target.words} cannot be said yet ({found}; {self._what_decides()})"
+
+    def _what_decides(self) -> str:
+        if self.more is None:
+            return "the estimate is too near the target for any number of rows to decide"
+        return f"about {self.more:,} more {self.rows} would decide if the estimate stayed"
+
+    def _show(self, value: float) -> str:
+        """Show a value with as many digits as the target needs."""
+        limit = self.target.value
+        if isinstance(self.target.rate, Cost):
+            return f"{value:.4g}"
+        return f"{value * 100:.{math.ceil(-math.log10(min(limit, 1 - limit)))}f} %"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the stable JSON shape."""
+        span = self.interval
+        return {
+            "target": str(self.target),
+            "verdict": self.verdict,
+            "value": self.value,
+            "low": None if span is None else span.low,
+            "high": None if span is None else span.high,
+            "interval_method": None if span is None else span.method,
+            "n": self.n,
+            "p_kept": self.p_kept,
+            "p_broken": self.p_broken,
+            "more": self.more,
+        }
+
+
+def check_share(target: Target, hits: int, n: int, level: float) -> TargetCheck:
+    """Judge a share by the exact binomial test, `hits` events among `n` rows of the condition.
+
+    Examples
+    --------
+    >>> from calibrant.thresholds.rates import precision
+    >>> found = check_share(precision >= 0.85, 384, 485, 0.05)
+    >>> found.verdict, round(found.p_broken, 5)
+    ('broken', 0.00036)
+    """
+    if n == 0:
+        return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
+    least = claim_of(target).least
+    good = hits if target.sense == ">=" else n - hits
+    kept, broken = _tails(good, n, least)
+    verdict = _verdict(kept, broken, level)
+    more = _further_rows(good, n, least, level) if verdict == "undecidable" else None
+    span = clopper_pearson(hits, n, confidence=1 - level)
+    return TargetCheck(target, verdict, hits / n, span, n, kept, broken, more)
+
+
+def check_mean(
+    target: Target, values: FloatArray, weights: FloatArray, largest: float, level: float
+) -> TargetCheck:
+    """Judge a weighted mean, of a cost or of an event (0 or 1), by bets."""
+    if not len(values):
+        return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
+    costs = target.rate.matrix if isinstance(target.rate, Cost) else (0.0, 1.0)
+    low, high, limit = min(costs), max(costs), target.value
+    over = _Bets(weights * (values - limit), largest * (low - limit))
+    under = _Bets(weights * (limit - values), largest * (limit - high))
+    good, bad = (over, under) if target.sense == ">=" else (under, over)
+    verdict = _verdict(good.p_value, bad.p_value, level)
+    value = float(np.average(values, weights=weights))
+    toward = good if target.met_by(value) else bad
+    more = toward.further_rows(len(values), level) if verdict == "undecidable" else None
+    heavy: dict[str, Any] = {"weights": weights, "largest_weight": largest, "delta": level / 2}
+    below = -mean_upper_bound(-values, -high, -low, **heavy)
+    above = mean_upper_bound(values, low, high, **heavy)
+    span = Interval(below, above, 1 - level, "bets on the mean")
+    return TargetCheck(target, verdict, value, span, len(values), good.p_value, bad.p_value, more)
+
+
+def _verdict(kept: float, broken: float, level: float) -> TransferVerdict:
+    return "kept" if kept <= level else "broken" if broken <= level else "undecidable"
+
+
+def _tails(good: int, n: int, least: float) -> tuple[float, float]:
+    """Return P(Bin(n, least) >= good) and P(Bin(n, least) <= good)."""
+    from scipy.special import bdtr, bdtrc
+
+    above = 1.0 if good == 0 else float(bdtrc(good - 1, n, least))
+    return above, float(bdtr(good, n, least))
+
+
+def _further_rows(good: int, n: int, least: float, level: float) -> int | None:
+    """Return how many further rows decide a share if it stays, rounded to the undecided side."""
+    if math.isclose(good / n, least, rel_tol=1e-12):
+        return None
+
+    def decides(rows: int) -> bool:
+        if good > least * n:
+            return _tails(good * rows // n, rows, least)[0] <= level
+        return _tails(-(-good * rows // n), rows, least)[1] <= level
+
+    return more_than(n, decides)
+
+
+def more_than(n: int, decides: Callable[[int], bool], most: int = MOST_ROWS) -> int | None:
+    """Return how many rows beyond n decide, where more of them decide better.
+
+    Examples
+    --------
+    >>> more_than(10, lambda rows: rows >= 57)
+    47
+    """
+    low, high = n, 2 * n
+    while not decides(high):
+        low, high = high, 2 * high
+        if high > most:
+            return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if decides(middle) else (middle, high)
+    return high - n
+
+
+class _Bets:
+    """Evidence that gains have a positive mean, and how it would grow."""
+
+    def __init__(self, gains: FloatArray, worst: float) -> None:
+        self.sums = np.array([np.log1p(bet * gains).sum() for bet in bets_against(worst)])
+
+    def log_evidence(self, times: float = 1.0) -> float:
+        """Return the log of the evidence if the same rows had come so many times."""
+        return float(mean_of_bets(times * self.sums))
+
+    @property
+    def p_value(self) -> float:
+        """Markov's inequality turns evidence into a p-value."""
+        return min(1.0, math.exp(-self.log_evidence()))
+
+    def further_rows(self, n: int, level: float) -> int | None:
+        """Return how many further rows like these n make the evidence large enough."""
+        return more_than(n, lambda rows: self.log_evidence(rows / n) >= -math.log(level))

@@ -1,0 +1,1 @@
+"""Workflows from files to files: calibrate, choose an operating point, decide, predict."""

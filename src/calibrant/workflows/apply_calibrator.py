@@ -1,0 +1,104 @@
+"""`calibrant calibrate --apply`: new probabilities for a file, batch by batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from calibrant.cli import interruption
+from calibrant.cli.output import print_json, say
+from calibrant.cli.progress import progress
+from calibrant.errors import InputError
+from calibrant.files.write_table import check_table_file, write_tables
+from calibrant.scores.checks import floor_note
+from calibrant.scores.files import count_rows
+from calibrant.scores.tables import ScoreTable
+from calibrant.workflows.calibrator_file import read_calibrator
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from calibrant.calibrators import Calibrator
+
+__all__ = ["apply_file"]
+
+
+def apply_file(
+    path: Path, scores: list[str], out: Path | None, columns: dict[str, Any], *, json: bool
+) -> None:
+    """Calibrate the scores of files with the calibrator in `path`, in constant memory."""
+    if out is None:
+        raise InputError("-o is missing: name the file for the new scores, like -o out.parquet.")
+    check_table_file(out, name="-o")
+    calibrator, floor = read_calibrator(path)
+    table = ScoreTable(scores, zero_as=floor, **columns)
+    if out.resolve() in {file.resolve() for file in (path, *table.files)}:
+        raise InputError(f"-o {out} is a file that is read: choose another name.")
+    classes = [str(name) for name in calibrator.classes_.tolist()]
+    order = table.order(classes, name=str(path))
+    floored: list[int] = []
+    with progress("calibrating", count_rows(table.files)) as advance:
+
+        def counted() -> Iterator[pa.Table]:
+            for new, n in _calibrated(table, calibrator, order):
+                yield new
+                floored.append(n)
+                advance(new.num_rows)
+                interruption.check()
+
+        rows = write_tables(out, counted(), name="-o")
+    notes = (*table.notes, *([floor_note(sum(floored), floor)] if sum(floored) else []))
+    _tell(calibrator, classes, rows, path, out, notes, json=json)
+
+
+def _calibrated(
+    table: ScoreTable, calibrator: Calibrator, order: list[int]
+) -> Iterator[tuple[pa.Table, int]]:
+    """Yield each batch with its new probabilities, and how many were raised from 0."""
+    back = np.argsort(order)
+    seen = 0
+    for batch in table.batches():
+        if calibrator.method == "identity" and batch.probs is not None:
+            probs = batch.probs.astype(np.float64)  # what changes nothing leaves a 0 a 0
+        else:
+            with np.errstate(all="ignore"):  # what a damaged calibrator computes is refused below
+                probs = calibrator.predict_proba(batch.logits[:, order])[:, back]
+        if not np.isfinite(probs).all():
+            row = int(np.argmin(np.isfinite(probs).all(axis=1)))
+            raise InputError(
+                f"the calibrator gives no probability for data row {seen + row + 1:,}: it is "
+                "damaged, or the scores are far from those it was fitted on."
+            )
+        seen += len(probs)
+        yield table.with_probs(batch, probs), batch.floored
+
+
+def _tell(
+    calibrator: Calibrator,
+    classes: list[str],
+    rows: int,
+    path: Path,
+    out: Path,
+    notes: tuple[str, ...],
+    *,
+    json: bool,
+) -> None:
+    if json:
+        found: dict[str, Any] = {
+            "schema": 1,
+            "n": rows,
+            "method": calibrator.method,
+            "calibrator": str(path),
+            "classes": classes,
+            "out": str(out),
+        }
+        print_json({**found, "notes": list(notes)} if notes else found)
+        return
+    many = "1 row" if rows == 1 else f"{rows:,} rows"
+    say(f"{many} calibrated with {calibrator.method}.")
+    for note in notes:
+        say(f"Note: {note}")
+    say(f"\nThe new scores are in {out}")

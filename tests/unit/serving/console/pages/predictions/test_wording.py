@@ -1,0 +1,61 @@
+"""Predictions in words."""
+
+import pytest
+
+from calibrant.serving.console.pages.predictions.wording import (
+    beginning,
+    cell,
+    decision_words,
+    score_words,
+    turns,
+    visible,
+)
+from calibrant.store.records import DECISIONS
+
+
+def test_every_decision_has_words():
+    assert {decision_words(each) for each in DECISIONS} == {
+        "acted on", "cleared", "left to a person", "out of scope"
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [*range(32), 127, *range(128, 160)])
+def test_control_characters_can_be_seen(code):
+    shown = visible(chr(code))
+    assert shown.isprintable() or shown in "\t\n\r"
+    assert len(shown) == 1
+
+
+def test_other_characters_stay():
+    text = "naïve 👩‍👧 שלום \u202e abc\ttab\nline"
+    assert visible(text) == text
+    assert turns(text) == ["U+202E"]
+    assert turns("plain") == []
+
+
+@pytest.mark.parametrize(
+    ("input", "begin"),
+    [
+        ({"text": ""}, ""),
+        ({"text": " a \n\n b\t c "}, "a b c"),
+        ({"text": "x" * 120}, "x" * 120),
+        ({"text": "x" * 121}, "x" * 119 + "…"),
+        ({"text": " " * 1200 + "late"}, ""),
+        ({"row": {}}, ""),
+        ({"row": {"a": True, "b": "x", "c": None}}, "a: true, b: x, c: (empty)"),
+        ({"logits": [1.0, -2.5]}, "1, -2.5"),
+        ({"logits": {"no": 1e30}}, "no: 1e+30"),
+        ({"odd": "one", "two": {"deep": [1]}}, 'odd: one, two: {"deep": [1]}'),
+        ({}, ""),
+        (None, None),
+    ],
+)
+def test_the_beginning_of_an_input(input, begin):
+    assert beginning(input) == begin
+
+
+def test_a_cell_and_a_score():
+    assert [cell(value) for value in (0, 0.1 + 0.2, -3, "")] == ["0", "0.3", "-3", "(empty)"]
+    assert [score_words(score) for score in (0.0, 0.5, 0.9994, 0.9995)] == [
+        "0.000", "0.500", "0.999", "> 0.999"
+    ]  # fmt: skip

@@ -1,0 +1,58 @@
+"""What every page of the console has: headers that keep it safe, and problems in words."""
+
+from calibrant.errors import StoreUnavailable
+from calibrant.serving.console.shell.render import POLICY
+
+
+def test_pages_run_our_scripts_only_and_are_kept_nowhere(serving, logits_folder):
+    page = serving(logits_folder).get("/console")
+    assert page.headers["content-security-policy"] == POLICY
+    assert "'unsafe-inline'" not in POLICY.partition("script-src")[2].partition(";")[0]
+    assert page.headers["cache-control"] == "no-store"
+    assert page.headers["x-frame-options"] == "DENY"
+    assert page.headers["x-content-type-options"] == "nosniff"
+    assert page.headers["referrer-policy"] == "same-origin"
+
+
+def test_a_page_that_is_not_there(serving, logits_folder):
+    page = serving(logits_folder).get("/console/<script>alert(1)</script>")
+    assert page.status_code == 404
+    assert page.headers["content-type"].startswith("text/html")
+    assert "<script>alert" not in page.text
+    assert page.text.count("<h1>") == 1
+
+
+def test_elsewhere_problems_stay_json(serving, logits_folder):
+    answer = serving(logits_folder).get("/consoles")
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_way_that_an_address_is_not_for(serving, logits_folder):
+    page = serving(logits_folder).post("/console/model", data={})
+    assert page.status_code == 405
+    assert page.headers["content-type"].startswith("text/html")
+
+
+def test_a_database_that_is_away_is_told_on_a_page(serving, logits_folder, monkeypatch):
+    client = serving(logits_folder, need_key=True)
+
+    def away(*args, **options):
+        raise StoreUnavailable("the store cannot be reached: try again.")
+
+    monkeypatch.setattr(client.service.store, "keyed_hash", away)
+    for path in ("/console", "/console/login"):
+        page = client.get(path, follow_redirects=False)
+        assert page.status_code == 503
+        assert "The database cannot be reached" in page.text
+        assert "Retry-After" in page.headers
+
+
+def test_a_bundle_that_is_gone_is_told_on_every_page(serving, tmp_path):
+    from tests.unit.serving.bundles import logits_bundle
+
+    folder = logits_bundle(tmp_path / "returns").path
+    client = serving(folder)
+    (folder / "manifest.json").rename(tmp_path / "manifest.json")
+    client.service.slot.look()
+    page = client.get("/console/nowhere")
+    assert "The bundle's folder cannot be used; the bundle in memory goes on." in page.text

@@ -1,0 +1,25 @@
+"""Signals are handled in another way for a while, and as before afterwards."""
+
+import signal
+
+import pytest
+
+from calibrant.serving.http.signals import handled
+
+
+def test_signals_are_handled_and_given_back():
+    names = (signal.SIGHUP, signal.SIGUSR1)
+    before = [signal.getsignal(name) for name in names]
+    seen = []
+    with handled(lambda number, frame: seen.append(number), *names):
+        for name in names:
+            signal.raise_signal(name)
+    assert seen == [signal.SIGHUP, signal.SIGUSR1]
+    assert [signal.getsignal(name) for name in names] == before
+
+
+def test_also_after_an_error():
+    before = signal.getsignal(signal.SIGHUP)
+    with pytest.raises(ValueError, match="broke"), handled(signal.SIG_IGN, signal.SIGHUP):
+        raise ValueError("broke")
+    assert signal.getsignal(signal.SIGHUP) is before

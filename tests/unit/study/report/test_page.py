@@ -1,0 +1,252 @@
+"""The page of a study as text: the decision first, only true sentences, names that stay text."""
+
+import json
+import re
+from dataclasses import replace
+from html import unescape
+
+import pytest
+from tests.unit.reports.study_cases import (
+    HOSTILE,
+    a_hostile_study,
+    a_lonely_study,
+    a_plain_study,
+    a_study,
+    a_wide_study,
+)
+
+from calibrant.errors import InputError
+from calibrant.reports.evaluation import page as html_report
+from calibrant.study.report.charts import chart_numbers
+from calibrant.study.report.headline import headline_data, promise_data
+from calibrant.study.report.page import study_html, write_study_html
+from calibrant.study.report.story import story
+from calibrant.study.report.tables import (
+    best_values,
+    bundle_rows,
+    candidate_rows,
+    config_rows,
+    split_data,
+)
+
+CASES = [a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study]
+ORDER = (
+    "verdict", "story", "candidates", "reliability", "probabilities", "curves", "frontier",
+    "training", "points", "scope", "truth", "data", "notes",
+)  # fmt: skip
+
+
+def body(page):
+    """The page without its scripts and styles."""
+    return re.sub(r"<(script|style).*?</\1>", "", page, flags=re.S)
+
+
+def words(page):
+    """What a reader sees, without tags."""
+    text = unescape(re.sub(r"<[^>]*>", "", body(page)))
+    return re.sub(r"\s+", " ", text.replace("\N{NO-BREAK SPACE}", " "))
+
+
+@pytest.fixture(scope="module")
+def page():
+    return study_html(a_study(), source="logs.csv")
+
+
+def test_the_decision_comes_first_and_the_sections_follow_in_order(page):
+    places = [page.index(f'id="{name}"') for name in ORDER]
+    assert places == sorted(places)
+    lead = words(page)[:900]
+    assert "AdaFocal with temperature scaling was chosen." in lead
+    assert "Its probabilities come true on the 700 golden test rows" in lead
+    assert "1 of 2 promises can be made and 1 is seen to be kept." in lead
+
+
+def test_the_headline_of_one_promise_tells_threshold_price_and_outcome():
+    whole = a_study()
+    one = replace(whole, points=whole.points[:1])
+    found = headline_data(one)
+    point = whole.points[0].result
+    shown = found["headline"].replace("\N{NO-BREAK SPACE}", " ")
+    assert "For class “item_defective”, precision is at least 85 % at threshold 0." in shown
+    assert f"it acts on {100 * point['coverage'].value:.1f} % of the rows" in shown
+    assert f"finds {100 * point['recall'].value:.1f} % of the class; kept on fresh rows." in shown
+    assert found["state"] == "good"
+
+
+def test_a_broken_promise_is_said_first():
+    whole = a_study()
+    point = whole.points[0]
+    broken = replace(point, fresh=replace(point.fresh, verdict="broken"))
+    one = replace(whole, points=(broken, *whole.points[1:]))
+    found = headline_data(one)
+    assert (found["state"], found["badge"]) == ("bad", "A promise is broken")
+    assert '<span class="stamp">BROKEN</span>' in study_html(one)
+
+
+def test_a_promise_that_cannot_be_made_says_what_is_missing(page):
+    shown = words(page)
+    lost = a_study().points[1].result
+    assert "No threshold can promise with 95 % confidence that precision is at least 99.9" in shown
+    assert f"About {lost.labels_needed:,} labelled rows" in shown
+    assert "Labelled rows needed" in shown
+
+
+def test_an_alternative_is_marked_and_is_no_headline(page):
+    assert "the bundle does not decide by it" in words(page)
+    titles = [one["title"] for one in headline_data(a_study())["promises"]]
+    assert len(titles) == 2
+    assert not any("recall" in title for title in titles)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_every_kind_of_study_has_a_page(case):
+    shown = study_html(case())
+    assert shown.startswith("<!doctype html>")
+    assert "undefined" not in body(shown)
+    assert "None" not in words(shown).replace("None was asked for", "")
+    assert "nan" not in words(shown).lower().split()
+    json.loads(re.search(r'id="charts">(.*?)</script>', shown, re.S)[1])
+
+
+def test_what_a_study_has_not_leaves_no_section():
+    shown = body(study_html(a_plain_study()))
+    for name in ("points", "scope", "truth"):
+        assert f'id="{name}"' not in shown
+    assert "None was asked for" in shown
+    assert "held-out test rows" in shown
+    assert "golden" not in words(shown).lower()
+
+
+def test_hostile_names_stay_text():
+    shown = study_html(a_hostile_study(), source=HOSTILE)
+    assert shown.count("</script>") == 3
+    assert "<img" not in body(shown)
+    assert HOSTILE in words(shown)
+
+
+def test_many_classes_are_capped_and_missing_curves_are_said():
+    shown = words(study_html(a_wide_study()))
+    assert "The curves of class “intent_149” were not kept" in shown
+    assert "(the 30 largest of 150)" in shown
+    assert len(split_data(a_wide_study())["classes"]) == 30
+
+
+def test_a_promise_for_predictions_of_any_class_is_told():
+    data = promise_data(a_wide_study().points[0], a_wide_study())
+    assert data["title"].startswith("Predictions of any class: accuracy is at least 90 %")
+
+
+def test_failed_candidates_show_their_reason_and_the_reference_cannot_be_chosen(page):
+    shown = words(page)
+    assert "Could not be trained: The loss was no number any more in epoch 3." in shown
+    assert "for reference, cannot be chosen" in shown
+    rows = {row["name"]: row for row in candidate_rows(a_study())}
+    assert not any(cell["best"] for cell in rows["HistGradientBoosting"]["cells"])
+
+
+def test_the_page_says_which_rows_chose_the_candidate(page):
+    shown = words(page)
+    assert "The candidate was chosen on other rows (choice), the calibrator and thresholds" in shown
+    assert "ECE after temperatureChoice log lossdecides" in shown
+    assert "The choice log loss, after temperature scaling on the choice rows, is what" in shown
+    assert "they choose the candidate; nobody was trained or steered by them" in shown
+    assert "steer log loss" not in shown.lower()
+
+
+def test_one_candidate_is_not_said_to_be_chosen_on_any_rows():
+    whole = a_study()
+    splits = {name: part for name, part in whole.splits.items() if name != "choice"}
+    reference = replace(whole.candidates[-1], refinement=None)
+    one = replace(whole, splits=splits, candidates=(whole.best, reference), chosen=0)
+    shown = words(study_html(one))
+    assert "The calibrator and thresholds were chosen on other rows (calibrate)" in shown
+    assert "one candidate leaves nothing to choose" in shown
+    assert "Steer log loss" in shown
+    assert "decides" not in candidate_head(one)
+    assert candidate_rows(one)[1]["refinement"] == "–"
+
+
+def candidate_head(result):
+    """The head of the table of candidates."""
+    return re.search(r'aria-label="Table of candidates">.*?</thead>', study_html(result), re.S)[0]
+
+
+def test_the_best_of_each_column_is_marked_by_its_own_direction():
+    best = best_values(a_study())
+    own = [one.test for one in a_study().candidates if one.test and not one.reference]
+    assert best["test", "accuracy"] == max(found["accuracy"].value for found in own)
+    assert best["test", "nll"] == min(found["nll"].value for found in own)
+    assert best_values(a_lonely_study()) == {}
+
+
+def test_log_loss_is_the_plain_one_whatever_the_loss():
+    row = next(row for row in candidate_rows(a_study()) if row["name"] == "Focal, gamma 5")
+    focal = next(one for one in a_study().candidates if one.loss == "focal:gamma=5")
+    assert row["cells"][4]["value"] == f"{focal.test['nll'].value:.3f}"
+
+
+def test_cross_entropy_with_temperature_stands_beside_the_bundle():
+    names = [row["name"] for row in bundle_rows(a_study())]
+    assert names == ["AdaFocal with temperature scaling", "Cross-entropy with temperature scaling"]
+
+
+def test_the_story_says_that_focal_loss_does_not_help_where_it_does_not():
+    whole = a_study()
+    assert "helps here" in dict(story(whole))["Focal loss"]
+    ce, focal = whole.candidates[0], whole.candidates[2]
+    swapped = (replace(focal, loss="ce"), replace(ce, loss="focal:gamma=3"))
+    told = dict(story(replace(whole, candidates=swapped, chosen=0)))
+    assert "does not help here" in told["Focal loss"]
+
+
+def test_the_story_tells_claim_and_truth_of_cross_entropy():
+    verdict = a_study().candidates[0].test.verdict
+    told = dict(story(a_study()))["The usual way"]
+    assert f"{100 * verdict.mean_score:.1f} % sure" in told
+    assert f"{100 * verdict.event_rate:.1f} % of them are right" in told
+
+
+def test_without_cross_entropy_the_story_says_so():
+    told = dict(story(a_lonely_study()))
+    assert "could not be trained" in told["The usual way"]
+    assert "Cross-entropy with temperature" not in told
+    assert "What it costs" not in told
+
+
+def test_every_number_of_the_charts_is_from_the_result():
+    whole, drawn = a_study(), chart_numbers(a_study())
+    assert [one["name"] for one in drawn["candidates"] if one["chosen"]] == ["AdaFocal"]
+    first = drawn["candidates"][0]
+    assert first["ece"] == whole.candidates[0].test["ece_ew"].value
+    assert first["scaledEce"] == whole.candidates[0].scaled["ece_ew"].value
+    assert sum(first["focus"]["with_event"]) == whole.splits["test"]["classes"]["item_defective"]
+    assert 0.5 < first["focus"]["ends"] <= 1
+    assert len(drawn["points"]) == 3
+    assert [part["title"].split(" (")[0] for part in drawn["gammas"][0]["bins"]] == [
+        "least sure rows", "middle rows", "surest rows",
+    ]  # fmt: skip
+
+
+def test_actions_say_when_and_what(page):
+    shown = words(page)
+    assert "offer a replacement" in shown
+    assert "never: there is no promised threshold" in shown
+
+
+def test_settings_are_listed_with_their_path():
+    listed = dict(config_rows(a_study().config))
+    assert listed["training.epochs"] == "8"
+    assert listed["weight"] == "not set"
+
+
+def test_the_page_loads_nothing(page):
+    assert "default-src 'none'" in page
+    assert not re.findall(r"(?:src|href)=[\"'](?!#|data:)", body(page))
+
+
+def test_the_page_is_written_whole_and_bad_paths_are_refused(tmp_path, monkeypatch):
+    path = write_study_html(a_plain_study(), tmp_path / "report.html")
+    assert path.stat().st_size < 8 * 2**20
+    monkeypatch.setattr(html_report, "rendered", lambda *_: pytest.fail("made before the check"))
+    with pytest.raises(InputError, match="--html"):
+        write_study_html(a_plain_study(), tmp_path / "no" / "report.html", name="--html")

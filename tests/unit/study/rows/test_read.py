@@ -1,0 +1,203 @@
+"""What a study reads, what it leaves out and says so, and what it refuses."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from tests.unit.study.runs import table_config, table_file, text_config
+
+from calibrant.errors import InputError, SplitMisuse
+from calibrant.study import StudyConfig
+from calibrant.study.rows.read import read_study_rows
+
+
+def written(folder, rows, name="logs.csv"):
+    path = folder / name
+    path.write_text("message,reason\n" + "".join(f"{text},{label}\n" for text, label in rows))
+    return str(path)
+
+
+def many(n=60):
+    return [(f"message number{i} {'broken' if i % 2 else 'small'}", "ab"[i % 2]) for i in range(n)]
+
+
+def config(data, **changes):
+    told = {"data": data, "text": "message", "label": "reason", "calibrator": "identity"}
+    return StudyConfig(**{**told, **changes})
+
+
+def test_logs_split_eight_to_one_to_one_beside_a_golden_set(tmp_path):
+    rows = read_study_rows(text_config(tmp_path))
+    sizes = {name: part["rows"] for name, part in rows.sizes().items()}
+    assert sizes["train"] == pytest.approx(480, abs=6)
+    assert sizes["log_test"] == pytest.approx(60, abs=4)
+    assert sizes["steer"] + sizes["choice"] == pytest.approx(60, abs=4)
+    assert abs(sizes["steer"] - sizes["choice"]) <= 3
+    assert abs(sizes["calibrate"] - sizes["test"]) <= 3
+
+
+def test_without_a_golden_set_held_out_rows_calibrate_and_test(tmp_path):
+    rows = read_study_rows(config(written(tmp_path, many(200))))
+    sizes = {name: part["rows"] for name, part in rows.sizes().items()}
+    assert sizes == {"train": 140, "steer": 10, "choice": 10, "calibrate": 20, "test": 20}
+
+
+def test_rows_without_a_text_or_a_label_are_left_out_and_told(tmp_path):
+    data = written(tmp_path, [*many(), ("", "a"), ("no label", "")])
+    rows = read_study_rows(config(data))
+    assert sum(part["rows"] for part in rows.sizes().values()) == 60
+    assert rows.notes == (
+        "Of logs.csv, 1 row without a label in 'reason' was left out.",
+        "Of logs.csv, 1 row without a text in 'message' was left out.",
+    )
+
+
+def test_a_text_that_trains_does_not_judge(tmp_path):
+    twice = [row for row in many(80) for _ in range(2)]
+    rows = read_study_rows(config(written(tmp_path, twice)))
+    train, steer, choice = (set(rows[name].inputs) for name in ("train", "steer", "choice"))
+    held = {*rows["calibrate"].inputs, *rows["test"].inputs}
+    assert len(choice) == 4
+    each = (train, steer, choice, held)
+    assert sum(map(len, each)) == len(set().union(*each)) == 80
+
+
+def test_texts_are_redacted_unless_that_is_switched_off(tmp_path):
+    data = written(tmp_path, [(f"write to me{i}@example.com", "ab"[i % 2]) for i in range(60)])
+    kept = read_study_rows(config(data, redact=False))["train"].inputs
+    assert all("@example.com" in text for text in kept)
+    # Redacted, the texts are all alike; they were told apart before.
+    hidden = read_study_rows(config(data))["train"].inputs
+    assert not any("@" in text for text in hidden)
+
+
+def test_at_most_so_many_rows_are_drawn(tmp_path):
+    rows = read_study_rows(config(written(tmp_path, many(200)), rows=100))
+    assert sum(part["rows"] for part in rows.sizes().values()) == 100
+    assert "100 of the 200 rows" in rows.notes[0]
+
+
+def test_rows_of_both_files_are_named_or_dropped(tmp_path):
+    data = written(tmp_path, many(100))
+    golden = written(tmp_path, [*many(100)[:2], *((f"other {i}", "ab"[i % 2]) for i in range(60))],
+                     "golden.csv")  # fmt: skip
+    with pytest.raises(SplitMisuse, match=r"2 rows stand both in .* golden data rows 1 \(row 1 of"):
+        read_study_rows(config(data, golden=golden))
+    rows = read_study_rows(config(data, golden=golden, overlap="drop"))
+    assert rows.sources["logs"].codes.shape == (98,)
+    assert "2 rows were left out of the logs" in rows.notes[0]
+
+
+def test_a_class_that_only_the_golden_set_has_is_named(tmp_path):
+    golden = written(tmp_path, [(f"other {i}", "abc"[i % 3]) for i in range(90)], "golden.csv")
+    with pytest.raises(
+        InputError, match=r"label 'c', which the logs do not train on \(data rows 3"
+    ):
+        read_study_rows(config(written(tmp_path, many(100)), golden=golden))
+
+
+def test_numbers_as_labels_stay_numbers_also_where_one_is_missing(tmp_path):
+    data = written(tmp_path, [*((text, i % 2) for i, (text, _) in enumerate(many(80))), ("x", "")])
+    assert read_study_rows(config(data)).classes == (0, 1)
+
+
+def test_groups_stay_together_and_time_goes_forward(tmp_path):
+    table_file(tmp_path)
+    grouped = read_study_rows(table_config(tmp_path, group="customer", drop=("day",)))
+    assert "customer" not in grouped["train"].inputs.column_names
+    later = read_study_rows(table_config(tmp_path, time="day", drop=("customer",), seeds=(0, 1)))
+    names = ("train", "steer", "choice", "calibrate", "test")
+    order = [later.splits.parts()[name].ids for name in names]
+    assert all(a.max() < b.min() for a, b in pairwise(order))
+
+
+def test_the_same_seed_divides_alike_and_another_does_not(tmp_path):
+    data = written(tmp_path, many(200))
+    one, same, other = (
+        read_study_rows(config(data, seed=seed)).splits.train.ids for seed in (0, 0, 1)
+    )
+    np.testing.assert_array_equal(one, same)
+    assert not np.array_equal(one, other)
+
+
+def test_weights_must_be_numbers(tmp_path):
+    settings = text_config(tmp_path, weight="id")
+    with pytest.raises(InputError, match="must hold a number for each row"):
+        read_study_rows(settings)
+
+
+def test_a_label_out_of_scope_that_no_row_has_is_a_slip(tmp_path):
+    with pytest.raises(InputError, match="no row has the label 'ooos' that --out-of-scope names"):
+        read_study_rows(config(written(tmp_path, many()), out_of_scope="ooos"))
+
+
+def test_a_golden_set_without_a_class_says_so(tmp_path):
+    logs = written(tmp_path, [(f"message {i}", "abc"[i % 3]) for i in range(90)])
+    golden = written(tmp_path, [(f"other {i}", "ab"[i % 2]) for i in range(60)], "golden.csv")
+    rows = read_study_rows(config(logs, golden=golden))
+    assert "The golden set has no row of 'c'" in rows.notes[-1]
+
+
+def test_columns_that_cannot_be_learned_from_are_all_named(tmp_path):
+    settings = table_config(tmp_path, drop=())
+    head, *lines = (tmp_path / "table.csv").read_text(encoding="utf-8").splitlines()
+    rows = [f"{head},when,id"]
+    rows += [f"{line},2026-01-{i % 28 + 1:02d}T10:00:00,row{i}" for i, line in enumerate(lines)]
+    (tmp_path / "table.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r"leave it out with --drop 'when' --drop 'id'\.$"):
+        read_study_rows(settings)
+
+
+def test_a_class_of_one_text_repeated_names_the_reason(tmp_path):
+    same = [("broken", "b")] * 30 + [(f"message {i}", "a") for i in range(60)]
+    with pytest.raises(InputError, match="equal texts stay in one split"):
+        read_study_rows(config(written(tmp_path, same)))
+
+
+def test_a_folder_of_files_is_read_whole_and_a_pattern_is_refused(tmp_path):
+    rows = many(120)
+    written(tmp_path, rows[:60], "a.csv")
+    written(tmp_path, rows[60:], "b.csv")
+    found = read_study_rows(config(str(tmp_path)))
+    assert sum(part["rows"] for part in found.sizes().values()) == 120
+    with pytest.raises(InputError, match="is a pattern: name one file, or a folder"):
+        read_study_rows(config(str(tmp_path / "*.csv")))
+
+
+def test_splits_are_told_as_rows_of_the_files(tmp_path):
+    data = written(tmp_path, [("", "a"), *many(200)])
+    rows = read_study_rows(config(data, rows=100))
+    lines = (tmp_path / "logs.csv").read_text().splitlines()[1:]
+    told = [lines[i].split(",")[0] for i in rows.in_files().steer.ids]
+    assert told == rows["steer"].inputs
+
+
+@pytest.mark.parametrize("row", [3, 700, 1400])
+def test_an_infinite_cell_is_refused_where_the_file_has_it_whatever_its_split(tmp_path, row):
+    settings = table_config(tmp_path)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    lines[row] = "inf" + lines[row][lines[row].index(",") :]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match=rf"table\.csv, data row {row:,}: 'amount' is inf"):
+        read_study_rows(settings)
+
+
+def test_a_value_that_erases_its_column_is_refused_before_training(tmp_path):
+    settings = table_config(tmp_path)
+    lines = (tmp_path / "table.csv").read_text().splitlines()
+    for row in (3, 4, 5, 6):  # one of them trains
+        lines[row] = "1e300" + lines[row][lines[row].index(",") :]
+    (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
+    with pytest.raises(InputError, match="'amount' holds 1e\\+300, beside which its other values"):
+        read_study_rows(settings)
+
+
+def test_whole_numbers_that_became_floats_name_rows_of_no_class(tmp_path):
+    path = tmp_path / "logs.csv"
+    labels = ["", *(f"{i % 4}.0" for i in range(200))]
+    path.write_text("message,reason\n" + "".join(f"text {i},{y}\n" for i, y in enumerate(labels)))
+    for name in ("3", "3.0"):
+        rows = read_study_rows(config(str(path), out_of_scope=name, candidates=("ce",)))
+        assert rows.classes == (0, 1, 2)

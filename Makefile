@@ -12,7 +12,7 @@ ifneq ($(wildcard ../shared/data),)
 export CALIBRANT_DATA ?= $(abspath ../shared/data)
 endif
 
-.PHONY: demo test lint bench guarantees docs constraints clean
+.PHONY: demo test verify lint bench guarantees docs reproduce constraints clean
 
 demo: $(VENV)/.demo
 	$(BIN)/calibrant demo --out runs/demo
@@ -38,6 +38,10 @@ bench: $(VENV)/.test $(if $(filter full,$(SIZE)),$(PEER)/.mlflow)
 
 guarantees: $(VENV)/.test
 	$(BIN)/python -m tests.guarantees.full
+
+# One experiment of a paper, ours beside theirs: make reproduce NAME=bigmart
+reproduce: $(VENV)/.test
+	$(BIN)/python -m reproductions $(or $(NAME),--list)
 
 docs: $(VENV)/.test
 	$(BIN)/python docs/generate.py

@@ -98,11 +98,11 @@ def _judge(job: tuple[int, int, int]) -> Judged | None:
 
 def _losses(split: Split) -> tuple[dict[str, np.ndarray], str]:
     """Return the loss of each judged row under every method, and what was chosen."""
-    from calibrant.calibrators import AutoCalibrator, methods
+    from calibrant.calibrators import AutoCalibrator, list_methods
     from calibrant.errors import InputError
 
     k = 2 if split.logits.ndim == 1 else split.logits.shape[1]
-    known = methods()
+    known = list_methods()
     every = np.arange(len(split.labels))
 
     def loss(calibrator: Any) -> np.ndarray:

@@ -27,7 +27,7 @@ from benchmarks.calibrator_peers import PEERS, Fitted, Peer, missing, quietly, v
 from benchmarks.calibrator_twins import TWINS, Twin, fitted
 from benchmarks.harness import Size
 from benchmarks.outcome import Outcome
-from calibrant.calibrators import methods
+from calibrant.calibrators import list_methods
 from calibrant.errors import InputError
 from calibrant.metrics import brier, ece
 from calibrant.testing import WORLDS, Draw, shifted, true_ce
@@ -165,7 +165,7 @@ def _logits(draw: Draw) -> np.ndarray:
 
 
 def _contenders(rows: Rows) -> Iterator[Contender]:
-    for name, kind in methods().items():
+    for name, kind in list_methods().items():
         if name not in SKIPPED:
             yield _tried("calibrant", name, lambda z, y, kind=kind: fitted(kind().fit(z, y)), rows)
     for peer in PEERS:

@@ -1,7 +1,7 @@
 """CIFAR-10 with a ResNet-50 in 30 epochs: its test error, and the seconds that it took.
 
 45,000 images train, 5,000 steer (one in ten, numpy seed 1, as in the papers on calibration), the
-10,000 test images judge. Other losses are those of `calibrant reproduce cifar10-resnet50`.
+10,000 test images judge. Other losses are those of `python -m reproductions cifar10-resnet50`.
 """
 
 from __future__ import annotations

@@ -30,9 +30,9 @@ def measure(size: Size) -> list[Outcome]:
     found = []
     for name in names:
         with tempfile.TemporaryDirectory() as out:
-            command = [sys.executable, "-m", "calibrant", "reproduce", name, "--size", asked]
+            command = [sys.executable, "-m", "reproductions", name, "--size", asked]
             taken = measured([*command, "--jobs", "2", "--out", out])
-        goal = f"`calibrant reproduce {name} --size {asked}` under 10 minutes on two cores"
+        goal = f"`python -m reproductions {name} --size {asked}` under 10 minutes on two cores"
         peak = {"peak_mib": round(taken.peak_bytes / 2**20)}
         found.append(within(goal, taken.seconds, LIMIT, "s", peak))
     return found

@@ -25,10 +25,10 @@ def with_methods(text: str) -> str:
 
 def methods_table() -> str:
     """Return a row for each method of this package: its name, its class, and what holds for it."""
-    from calibrant.calibrators import methods
+    from calibrant.calibrators import list_methods
 
     # A plugin that happens to be installed here is no part of this package.
-    ours = {n: k for n, k in methods().items() if k.__module__.startswith("calibrant.")}
+    ours = {n: k for n, k in list_methods().items() if k.__module__.startswith("calibrant.")}
     columns = {fact: [_fact(getattr(kind, fact)) for kind in ours.values()] for fact in FACTS}
     common = [fact for fact, values in columns.items() if set(values) <= {"yes", PARTS}]
     varied = [fact for fact in FACTS if fact not in common]

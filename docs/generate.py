@@ -7,7 +7,7 @@
 - the table of methods within calibrators.md from the methods themselves;
 - the tables of deep-models.md that were measured on a GPU, where benchmarks/results has them;
 - reproductions/: an overview, a page for each experiment and its charts, from the records under
-  reproductions/results, which `calibrant reproduce` writes.
+  reproductions/results, which `python -m reproductions` writes.
 
 With --refresh, the code of hand-written pages is run again: the outputs they show are replaced, and
 so are those pictures under images/ that the code of a page saves.

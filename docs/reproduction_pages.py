@@ -84,15 +84,15 @@ _READING = """## How to read the tables
 _REPEAT = """## Repeat it
 
 ```bash
-calibrant reproduce --list
-calibrant reproduce bigmart
-calibrant reproduce bigmart --size small
+python -m reproductions --list
+python -m reproductions bigmart
+python -m reproductions bigmart --size small
 ```
 
 The first shows what there is: the data each needs, where to get it, how long a run takes. `--size
 small` takes minutes on two processor cores, `--size toy` seconds. Data is looked for in the folders
 named by `CALIBRANT_DATA`, and downloaded where it has a public address. Each page ends with the
-command that made its very runs. [All options](../cli/reproduce.md).
+command that made its very runs. [All options](../reproduce.md).
 
 A run leaves the logits of its calibration and test rows beside its record, as files of scores, so
 that calibrators can be tried on its network without a GPU. Those of CIFAR-10 are in the repository,
@@ -158,7 +158,7 @@ def experiment_page(found: Found, charts: Sequence[tuple[Chart, str]] = ()) -> s
 def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
     """Return a table of all experiments: run or not, goals, and what was found in a sentence."""
     if not found:
-        return "There are no results on this copy yet: `calibrant reproduce` makes them.\n\n"
+        return "There are no results on this copy yet: `python -m reproductions` makes them.\n\n"
     rows = [
         (f"[{one.summary.title}]({one.name}.md){_smaller(one)}", _runs(one), _verdict(one),
          headline(one))

@@ -223,7 +223,7 @@ def _command(found: Found, given: Mapping[str, Any], runs: Sequence[Mapping[str,
     asked = found.experiment
     methods = list(dict.fromkeys(run["method"] for run in runs))
     seeds = sorted({run["seed"] for run in runs})
-    words = ["calibrant reproduce", found.name]
+    words = ["python -m reproductions", found.name]
     words += [] if found.size == "full" else [f"--size {found.size}"]
     if methods != [method.name for method in asked.methods]:
         words.append(f"--methods {','.join(methods)}")

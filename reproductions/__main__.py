@@ -1,4 +1,4 @@
-"""`calibrant reproduce`: a table of a paper, ours beside theirs."""
+"""`python -m reproductions NAME`: a table of a paper, ours beside theirs."""
 
 from __future__ import annotations
 
@@ -16,10 +16,9 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from reproductions.experiment import Experiment
 
-__all__ = ["reproduce"]
+__all__ = ["load_app", "reproduce"]
 
-NAME = "reproduce"
-EXAMPLE = "calibrant reproduce bigmart --size small"
+EXAMPLE = "python -m reproductions bigmart --size small"
 
 
 def reproduce(
@@ -73,7 +72,7 @@ def reproduce(
     """
     if listed or name is None:
         if name is None and not listed:
-            raise InputError("name what to reproduce; calibrant reproduce --list shows all.")
+            raise InputError("name what to reproduce; python -m reproductions --list shows all.")
         _show_list(json=json)
         return
     from reproductions import Asked, experiment_named
@@ -165,3 +164,18 @@ def _seeds(text: str) -> Sequence[int]:
             f"--seeds must be whole numbers from 0 to 4294967295, like 0,1,2, got {text!r}."
         )
     return found
+
+
+def load_app() -> typer.Typer:
+    """Return the command line of the reproductions."""
+    from calibrant.cli.guard import GuardedCommand
+
+    app = typer.Typer(name="reproductions", pretty_exceptions_enable=False, add_completion=False)
+    app.command(cls=GuardedCommand, epilog=f"Example: {EXAMPLE}")(reproduce)
+    return app
+
+
+if __name__ == "__main__":
+    from calibrant.cli.main import run
+
+    run(load_app)

@@ -180,7 +180,9 @@ def experiment_named(name: str) -> Experiment:
     ('bigmart',)
     """
     known = dict(experiments())
-    found: Experiment = _one(known, name, "reproduction", "calibrant reproduce --list shows them")
+    found: Experiment = _one(
+        known, name, "reproduction", "python -m reproductions --list shows them"
+    )
     return found
 
 

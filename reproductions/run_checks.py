@@ -29,7 +29,7 @@ def checked_records(
     """
     if not records:
         raise InputError(
-            f"{experiment.name} has no runs yet: calibrant reproduce {experiment.name} makes them."
+            f"{experiment.name} has no runs yet: run python -m reproductions {experiment.name}."
         )
     for each in records:
         _check_one(experiment, each)

@@ -44,7 +44,7 @@ def list_text(
     width: int = 100,
     color: bool = False,
 ) -> str:
-    """Write the table of `calibrant reproduce --list`.
+    """Write the table of `python -m reproductions --list`.
 
     Parameters
     ----------
@@ -176,7 +176,9 @@ def _list_parts(
 ) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    yield Text("calibrant reproduce NAME trains one of these and shows ours beside the paper's.")
+    yield Text(
+        "python -m reproductions NAME trains one of these and shows ours beside the paper's."
+    )
     table = table_of("Name", "What", "Data", "Runs", "Minutes a run", words=(0, 1, 2, 4))
     table.columns[0].no_wrap = True  # names are to be copied
     for each in experiments:

@@ -87,7 +87,7 @@ _HOME = {
     "AutoCalibrator": "calibrant.calibrators",
     "CalibrantError": "calibrant.errors",
     "CalibratedModel": "calibrant.calibrators",
-    "Client": "calibrant.client.client",
+    "Client": "calibrant.client",
     "Comparison": "calibrant.results",
     "ConfidenceHistogramDisplay": "calibrant.reports",
     "Evaluation": "calibrant.results",

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from calibrant.metrics.catalogue import CATALOGUE
-from calibrant.results import Evaluation, Figure, Floor, Interval
+if TYPE_CHECKING:
+    from calibrant.results import Evaluation, Figure, Floor, Interval
 
 __all__ = [
-    "better_of",
     "counted",
     "floor_words",
     "headline",
@@ -26,20 +25,9 @@ __all__ = [
     "sentence",
     "signed",
     "signed_interval",
-    "title_of",
 ]
 
 MISSING = "–"
-
-
-def title_of(name: str) -> str:
-    """Return the title of a metric for people."""
-    return CATALOGUE[name].title if name in CATALOGUE else name
-
-
-def better_of(name: str) -> str:
-    """Return which way a metric is better, `lower` or `higher`, or nothing if unknown."""
-    return CATALOGUE[name].better if name in CATALOGUE else ""
 
 
 def number(value: float | None, digits: int = 4) -> str:

@@ -11,9 +11,9 @@ from calibrant.calibrators import (
     Identity,
     PriorCorrection,
     TemperatureScaling,
-    methods,
-    registry,
+    list_methods,
 )
+from calibrant.calibrators.base import registry
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.testing import check_calibrator
@@ -28,9 +28,9 @@ NOT_MEANT_TO_IMPROVE = {"chain", "focal_recovery", "prior_correction"}
 CROSS_VALIDATES = {"auto"}
 
 
-@pytest.mark.parametrize("name", methods())
+@pytest.mark.parametrize("name", list_methods())
 def test_calibrator_keeps_the_contract(name):
-    calibrator = MADE.get(name, methods()[name])()
+    calibrator = MADE.get(name, list_methods()[name])()
     check_calibrator(
         calibrator,
         improves=name not in NOT_MEANT_TO_IMPROVE,
@@ -338,7 +338,7 @@ def test_weights_of_a_method_that_cross_validates_need_not_be_repetitions(monkey
 
 
 def test_every_registered_method_is_a_documented_calibrator():
-    for name, found in methods().items():
+    for name, found in list_methods().items():
         assert issubclass(found, Calibrator)
         assert found.method == name
         assert inspect.getdoc(found)

@@ -6,7 +6,7 @@ import pytest
 from docs.calibrator_figures import figures_page
 from docs.calibrator_pages import methods_table, with_methods
 
-from calibrant.calibrators import methods
+from calibrant.calibrators import list_methods
 
 GUIDE = (Path(__file__).resolve().parents[2] / "docs/calibrators.md").read_text(encoding="utf-8")
 FIGURES = {"ece_ew": 0.01, "ece_em": 0.02, "brier": 0.1, "fit_s": 0.002, "harm": False}
@@ -54,7 +54,7 @@ def test_the_table_of_methods_on_the_page_is_that_of_today():
 def test_every_method_has_its_facts_in_the_table():
     found = methods_table()
     lines = {line.split("`")[3]: line for line in found.splitlines() if "<br>" in line}
-    assert lines.keys() == methods().keys()
+    assert lines.keys() == list_methods().keys()
     assert lines["temperature"].endswith("| yes | yes | – |")
     assert lines["platt"].endswith("| – | yes | yes |")
     assert "as its parts" in lines["chain"]

@@ -34,7 +34,7 @@ def figures(way, raw, error):
 
 
 def record(name, method, seed=0, *, raw=0.1, error=0.25, epochs=4, **other):
-    """Return a run as `calibrant reproduce` keeps it."""
+    """Return a run as `python -m reproductions` keeps it."""
     label = next(m.label for m in experiments()[name].methods if m.name == method)
     epoch = np.arange(epochs)
     sure = 0.5 + 0.03 * np.arange(15)[None] + 0.01 * epoch[:, None]
@@ -164,7 +164,7 @@ def test_a_smaller_size_is_told_and_the_largest_one_is_shown(tmp_path):
     assert 'warning "Size toy"' in experiment_page(found)
     assert "(size toy)" in index_page([], {"newsgroups-cnn": found})
     assert commands(found) == (
-        "calibrant reproduce newsgroups-cnn --size toy --methods ce "
+        "python -m reproductions newsgroups-cnn --size toy --methods ce "
         "--out docs/reproductions/results\n"
     )
     found = one_of(tmp_path, record("newsgroups-cnn", "adafocal"))
@@ -176,7 +176,7 @@ def test_the_command_repeats_what_was_asked_for(tmp_path):
     methods = [method.name for method in experiments()["newsgroups-cnn"].methods]
     runs = [record("newsgroups-cnn", name, seed) for name in methods for seed in range(3)]
     assert commands(one_of(tmp_path / "all", *runs)) == (
-        "calibrant reproduce newsgroups-cnn --out docs/reproductions/results\n"
+        "python -m reproductions newsgroups-cnn --out docs/reproductions/results\n"
     )
     one = one_of(tmp_path / "one", record("newsgroups-cnn", "ce", 7, given=given))
     asked = "--methods ce --seeds 7 --device cuda --epochs 4"

@@ -10,8 +10,8 @@ from reproductions.figures import run_figures
 from reproductions.score_files import as_kept, score_file
 
 from calibrant.convert import probs_from_logits
-from calibrant.data import read_scores
 from calibrant.errors import InputError
+from calibrant.scores import read_scores
 from reproductions import Asked, experiment_named, reproduce
 
 

@@ -3,7 +3,7 @@
 from itertools import pairwise
 
 import pytest
-from tests.unit.reports.study_cases import (
+from tests.unit.study.report.study_cases import (
     HOSTILE,
     a_hostile_study,
     a_lonely_study,

@@ -1,7 +1,7 @@
 """Calibrators: logits in, trustworthy probabilities out; one file for each method."""
 
 from calibrant.calibrators.base.calibrator import Calibrator
-from calibrant.calibrators.base.registry import methods, register
+from calibrant.calibrators.base.registry import list_methods, register
 from calibrant.calibrators.chain import Chain
 from calibrant.calibrators.choice.auto import AutoCalibrator, default_candidates
 from calibrant.calibrators.choice.comparison import Candidate, Choice
@@ -74,7 +74,7 @@ __all__ = [
     "default_candidates",
     "estimate_prior",
     "from_dict",
-    "methods",
+    "list_methods",
     "register",
 ]
 

@@ -6,7 +6,9 @@ from typing import Annotated
 
 import typer
 
-from calibrant.cli import (
+from calibrant.cli.guard import GuardedGroup
+from calibrant.cli.output import say
+from calibrant.cli.verbs import (
     calibrate,
     compare,
     decide,
@@ -16,14 +18,11 @@ from calibrant.cli import (
     keys,
     pack,
     predict,
-    reproduce,
     serve,
     store,
     threshold,
     train,
 )
-from calibrant.cli.guard import GuardedGroup
-from calibrant.cli.output import say
 
 __all__ = ["app"]
 
@@ -51,7 +50,6 @@ for verb in (
     train,
     predict,
     demo,
-    reproduce,
     serve,
     doctor,
 ):

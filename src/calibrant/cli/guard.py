@@ -13,19 +13,30 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from calibrant.cli import interruption
 from calibrant.cli.output import NothingReads, discard_output, flush, print_json
 from calibrant.errors import CalibrantError, TargetUnreachable
 
-__all__ = ["GuardedGroup", "guarded"]
+__all__ = ["GuardedCommand", "GuardedGroup", "guarded"]
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED = 2, 70, 130
 
 
 class GuardedGroup(TyperGroup):
     """A group of commands whose failures are told in one sentence."""
+
+    def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
+        """Run a command line and leave with its exit code."""
+        words = list(sys.argv[1:] if args is None else args)
+        run = super().main
+        extra |= {"standalone_mode": False}
+        sys.exit(guarded(lambda: run(args=words, **extra), words))
+
+
+class GuardedCommand(TyperCommand):
+    """A single command whose failures are reported in one sentence."""
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command line and leave with its exit code."""

@@ -7,27 +7,34 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from calibrant.cli import interruption
 
 if TYPE_CHECKING:
+    from typer import Typer
+
     from calibrant.cli.app import app
 
 __all__ = ["app", "run"]
 
 
-def run() -> None:
-    """Run the command line of this process."""
+def run(load: Callable[[], Typer] | None = None) -> None:
+    """Run the command line of this process: `calibrant`, or the app that `load` returns."""
     try:
         _replace_closed_streams()
         interruption.install()
-        from calibrant.cli.app import app
-
-        app()
+        (load or _calibrant)()()
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         sys.exit(130)
+
+
+def _calibrant() -> Typer:
+    from calibrant.cli.app import app
+
+    return app
 
 
 def _replace_closed_streams() -> None:

@@ -32,10 +32,10 @@ def method_of(text: str, *, score: str, seed: int) -> Calibrator:
     >>> method_of("temperature:objective=ece_mass", score="nll", seed=0)
     TemperatureScaling(objective='ece_mass')
     """
-    from calibrant.calibrators import methods
+    from calibrant.calibrators import list_methods
     from calibrant.calibrators.choice.auto import AutoCalibrator
 
-    known: dict[str, type[Calibrator]] = {AutoCalibrator.method: AutoCalibrator, **methods()}
+    known: dict[str, type[Calibrator]] = {AutoCalibrator.method: AutoCalibrator, **list_methods()}
     name, settings = settings_of(text)
     if name in _IN_PYTHON:
         raise InputError(f"--method {name} is made in Python, with first.then(second): name one.")

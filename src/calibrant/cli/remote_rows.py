@@ -16,7 +16,7 @@ from calibrant.data.encoders.input_columns import listed
 from calibrant.data.row_columns import as_words
 from calibrant.data.row_files import estimated_rows, row_files, scan_rows
 from calibrant.errors import InputError
-from calibrant.scores.columns import Place, is_score
+from calibrant.files.source import Place, is_score
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.workflows.image_rows import holds_images

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 from typing import Any
 from urllib.parse import SplitResult, unquote, urlsplit
 
 from calibrant.errors import InputError
-from calibrant.serving.settings import is_loopback
 
-__all__ = ["KEY", "checked_url", "given_key", "is_local", "open_key_note"]
+__all__ = ["KEY", "checked_url", "given_key", "is_local", "is_loopback", "open_key_note"]
 
 KEY = "CALIBRANT_KEY"
 """Environment variable that holds the key."""
@@ -109,3 +109,19 @@ def open_key_note(url: str, key: str | None) -> str | None:
         f"the key goes to {url} without encryption, so others on the way can read it: use https "
         "unless the network is yours."
     )
+
+
+def is_loopback(host: str) -> bool:
+    """Tell whether only this machine reaches a host name or address.
+
+    Examples
+    --------
+    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
+    (True, True, False)
+    """
+    if host.lower() == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -1,39 +1,33 @@
-"""Data: files in and out, splits of rows, redaction, and encoders of tables, texts and images."""
+"""Data: rows of a user's file, the named splits, encoders, redaction, images, resampling."""
 
 from calibrant.data import return_reasons
 from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.encoders.target_cut import TargetCut
 from calibrant.data.encoders.text_encoder import TextEncoder
+from calibrant.data.example import write_example
 from calibrant.data.images.files import ImageSet, read_images, scan_images
 from calibrant.data.redaction.redactor import redact
 from calibrant.data.resampling import Resampled, resampled, smote
 from calibrant.data.row_files import read_rows, scan_rows
 from calibrant.data.splits import Splits
 from calibrant.data.splitting import split_rows
-from calibrant.scores.example import write_example
-from calibrant.scores.files import count_rows
-from calibrant.scores.read import Scores, read_scores, scan_scores
 
 __all__ = [
     "ImageEncoder",
     "ImageSet",
     "Resampled",
-    "Scores",
     "Splits",
     "TableEncoder",
     "TargetCut",
     "TextEncoder",
-    "count_rows",
     "read_images",
     "read_rows",
-    "read_scores",
     "redact",
     "resampled",
     "return_reasons",
     "scan_images",
     "scan_rows",
-    "scan_scores",
     "smote",
     "split_rows",
     "write_example",

@@ -11,7 +11,7 @@ import pyarrow.types as pt
 
 from calibrant.data.encoders.table_columns import number_words
 from calibrant.errors import InputError
-from calibrant.scores.columns import Place
+from calibrant.files.source import Place
 
 __all__ = ["as_inferred", "as_numbers", "as_words"]
 

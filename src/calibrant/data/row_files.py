@@ -21,7 +21,7 @@ from calibrant.files.csv import CsvSource
 from calibrant.files.find import FileKind, Paths, denied, named_files, suffix_of
 from calibrant.files.jsonl import JsonlSource
 from calibrant.files.parquet import ParquetSource
-from calibrant.scores.columns import Ask, Place, Source, reason_of
+from calibrant.files.source import Ask, Place, Source, reason_of
 
 __all__ = ["estimated_rows", "read_rows", "row_files", "scan_rows"]
 

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from calibrant.data.row_columns import as_words
 from calibrant.errors import InputError
+from calibrant.files.source import Place
 from calibrant.inputs import IntArray
-from calibrant.scores.columns import Place
 
 __all__ = ["content_groups", "same_rows"]
 

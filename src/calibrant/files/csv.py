@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from calibrant.errors import InputError
-from calibrant.scores.columns import Ask, Place, reason_of
+from calibrant.files.source import Ask, Place, reason_of
 
 __all__ = ["CsvSource"]
 

@@ -13,7 +13,7 @@ import pyarrow.json as pajson
 
 from calibrant.errors import InputError
 from calibrant.files.csv import lines_estimate
-from calibrant.scores.columns import Ask, Place, is_score, reason_of
+from calibrant.files.source import Ask, Place, is_score, reason_of
 
 __all__ = ["JsonlSource"]
 

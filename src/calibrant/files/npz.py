@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.scores.columns import reason_of
+from calibrant.files.source import reason_of
 
 __all__ = ["read_npz"]
 

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibrant.errors import InputError
-from calibrant.scores.columns import Ask, reason_of
+from calibrant.files.source import Ask, reason_of
 
 __all__ = ["ParquetSource"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CATALOGUE", "NAMES", "Entry"]
+__all__ = ["CATALOGUE", "NAMES", "Entry", "better_of", "title_of"]
 
 
 @dataclass(frozen=True)
@@ -99,3 +99,13 @@ CATALOGUE: dict[str, Entry] = {
 }  # fmt: skip
 
 NAMES = tuple(CATALOGUE)
+
+
+def title_of(name: str) -> str:
+    """Return the title of a metric for people."""
+    return CATALOGUE[name].title if name in CATALOGUE else name
+
+
+def better_of(name: str) -> str:
+    """Return which way a metric is better, `lower` or `higher`, or nothing if unknown."""
+    return CATALOGUE[name].better if name in CATALOGUE else ""

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from calibrant.calibrators.base.registry import methods
+from calibrant.calibrators.base.registry import list_methods
 from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
@@ -190,7 +190,7 @@ def _check_known(name: Any, module: Any) -> None:
     """Refuse a network that nobody registered here, and name what would."""
     if name in models():
         return
-    methods()  # imports the packages of the group calibrant.plugins, whatever they register
+    list_methods()  # imports the packages of the group calibrant.plugins, whatever they register
     if name in models():
         return
     raise InputError(

@@ -44,22 +44,22 @@ __all__ = [
 ]
 
 _HOME = {
-    "BinErrorDisplay": "bin_errors",
-    "BinHistory": "bin_history",
-    "ConfidenceHistogramDisplay": "confidence_histogram",
-    "ConfidenceMatchDisplay": "confidence_match",
-    "GammaDynamicsDisplay": "gamma_dynamics",
-    "OperatingCurveDisplay": "operating_curve",
-    "PrecisionRecallDisplay": "precision_recall",
-    "ReliabilityDisplay": "reliability",
-    "RiskCoverageDisplay": "risk_coverage",
-    "ThresholdDisplay": "threshold",
-    "html": "html_report",
-    "render_comparison": "text",
-    "render_text": "text",
-    "threshold_html": "threshold_report",
-    "write_html": "html_report",
-    "write_threshold_html": "threshold_report",
+    "BinErrorDisplay": "displays.bin_errors",
+    "BinHistory": "displays.bin_history",
+    "ConfidenceHistogramDisplay": "displays.confidence_histogram",
+    "ConfidenceMatchDisplay": "displays.confidence_match",
+    "GammaDynamicsDisplay": "displays.gamma_dynamics",
+    "OperatingCurveDisplay": "displays.operating_curve",
+    "PrecisionRecallDisplay": "displays.precision_recall",
+    "ReliabilityDisplay": "displays.reliability",
+    "RiskCoverageDisplay": "displays.risk_coverage",
+    "ThresholdDisplay": "displays.threshold",
+    "html": "evaluation.page",
+    "render_comparison": "evaluation.text",
+    "render_text": "evaluation.text",
+    "threshold_html": "threshold.page",
+    "write_html": "evaluation.page",
+    "write_threshold_html": "threshold.page",
 }
 
 

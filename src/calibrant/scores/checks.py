@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from calibrant.convert import logits_from_probs, probs_from_logits
 from calibrant.errors import InputError
+from calibrant.files.source import Place
 from calibrant.inputs import LARGEST_LOGIT, SUM_TOLERANCE, FloatArray, as_logits, as_probs
-from calibrant.scores.columns import Layout, Place
+from calibrant.scores.columns import Layout
 
 __all__ = [
     "FLOOR",

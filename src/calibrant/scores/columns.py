@@ -4,38 +4,19 @@ from __future__ import annotations
 
 import difflib
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from calibrant.errors import InputError
+from calibrant.files.source import Ask, Source, is_score
 
 __all__ = [
-    "Ask",
     "Layout",
-    "Place",
-    "Source",
-    "is_score",
     "layout_of",
-    "reason_of",
     "same_layout",
 ]
-
-
-@dataclass(frozen=True)
-class Ask:
-    """What the user said about the columns.
-
-    `whole` asks for every column of the file, as it is, and does without labels.
-    """
-
-    label: str = "label"
-    weight: str = "weight"
-    group: str | None = None
-    positive: str | None = None
-    ids: str | None = None
-    whole: bool = False
 
 
 @dataclass(frozen=True)
@@ -72,53 +53,6 @@ class Layout:
         """Columns that hold names, of any type."""
         found = (self.label, self.group, self.ids)
         return tuple(dict.fromkeys(c for c in found if c is not None))
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where a batch lies in its file, so that errors speak of the user's rows."""
-
-    file: Path
-    first: int = 0
-    called: tuple[tuple[str, str], ...] = ()
-
-    def row(self, i: int) -> str:
-        """Name row `i` of the batch as the user counts: data rows from 1."""
-        return f"{self.file}, data row {self.first + i + 1:,}"
-
-    def column(self, name: str) -> str:
-        """Name a column in the words of the file's format."""
-        return dict(self.called).get(name, f"column '{name}'")
-
-
-class Source(Protocol):
-    """A score file of any format, seen as a table."""
-
-    file: Path
-
-    @property
-    def names(self) -> Sequence[str]:
-        """Names of the columns, in their order."""
-
-    @property
-    def called(self) -> tuple[tuple[str, str], ...]:
-        """What the user calls a column, where that is not its name."""
-
-    @property
-    def pair(self) -> tuple[str, str] | None:
-        """The two classes behind a lone column, where the file names them."""
-
-    @property
-    def left_out(self) -> tuple[str, ...]:
-        """What the file holds beside its columns."""
-
-    def batches(
-        self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
-    ) -> Iterator[Any]:
-        """Yield Arrow record batches of these columns."""
-
-    def estimate(self) -> int:
-        """Return about how many rows there are."""
 
 
 def layout_of(source: Source, ask: Ask) -> Layout:
@@ -159,12 +93,6 @@ def same_layout(first: Layout, first_file: Path, other: Layout, file: Path) -> N
             )
 
 
-def reason_of(error: object) -> str:
-    """Return the first sentence of another library's message, to be quoted in brackets."""
-    lines = str(error).strip().splitlines() or ["no reason given"]
-    return lines[0].split(". ")[0][:160].rstrip(". ")
-
-
 def _value_columns(
     free: list[str], names: list[str], file: Path
 ) -> tuple[Literal["prob", "logit"], tuple[str, ...]]:
@@ -197,12 +125,6 @@ def _value_columns(
     if any(n.strip() == f"{kind}_" for n in found):
         raise InputError(f"{file} has a column '{kind}_' without a class: write '{kind}_<class>'.")
     return kind, found
-
-
-def is_score(name: str, *kinds: str) -> bool:
-    """Whether a column holds scores of one of these kinds, by its name; without any, of either."""
-    kinds = kinds or ("prob", "logit")
-    return any(name == kind or name.startswith(f"{kind}_") for kind in kinds)
 
 
 def _class_names(values: Sequence[str], file: Path) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from calibrant.files.csv import CsvSource
 from calibrant.files.find import FileKind, Paths, denied, named_files, suffix_of
 from calibrant.files.jsonl import JsonlSource
 from calibrant.files.parquet import ParquetSource
-from calibrant.scores.columns import Ask, Source
+from calibrant.files.source import Ask, Source
 from calibrant.scores.npz import NpzSource
 
 __all__ = ["Paths", "count_rows", "open_source", "score_files"]

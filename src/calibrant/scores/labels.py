@@ -12,9 +12,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.files.source import Ask, Place, Source
 from calibrant.inputs import IntArray
 from calibrant.inputs.value_names import MISSING, is_gap, name_of, spellings
-from calibrant.scores.columns import Ask, Layout, Place, Source
+from calibrant.scores.columns import Layout
 
 __all__ = ["TRUTH", "class_codes", "names_of", "settle_classes"]
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.files.npz import read_npz
-from calibrant.scores.columns import Ask
+from calibrant.files.source import Ask
 
 __all__ = ["NpzSource"]
 

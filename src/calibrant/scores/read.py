@@ -12,6 +12,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.files.source import Ask, Place, Source
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.scores.checks import (
     FLOOR,
@@ -23,7 +24,7 @@ from calibrant.scores.checks import (
     raised,
     zero_as,
 )
-from calibrant.scores.columns import Ask, Layout, Place, Source, layout_of, same_layout
+from calibrant.scores.columns import Layout, layout_of, same_layout
 from calibrant.scores.files import Paths, open_source, score_files
 from calibrant.scores.labels import class_codes, names_of, settle_classes
 

@@ -13,10 +13,11 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.files.source import Ask, Place, Source
 from calibrant.inputs import FloatArray
 from calibrant.scores.checks import FLOOR, as_finite_logits, checked_scores, raised
 from calibrant.scores.classes import are_truths, class_order
-from calibrant.scores.columns import Ask, Layout, Place, Source, layout_of, same_layout
+from calibrant.scores.columns import Layout, layout_of, same_layout
 from calibrant.scores.files import Paths, open_source, score_files
 
 __all__ = ["ScoreTable", "TableBatch"]

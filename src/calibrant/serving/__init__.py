@@ -13,11 +13,16 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Service", "Settings", "make_app"]
 
-_HOMES = {"Client": "client", "Service": "service", "Settings": "settings", "make_app": "app"}
+_HOMES = {
+    "Client": "calibrant.client",
+    "Service": "calibrant.serving.service",
+    "Settings": "calibrant.serving.settings",
+    "make_app": "calibrant.serving.app",
+}
 
 
 def __getattr__(name: str) -> Any:
     """Load a name when it is first used: the client needs nothing of the server."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"calibrant.serving.{_HOMES[name]}"), name)
+    return getattr(import_module(_HOMES[name]), name)

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, Literal, Self, get_args
 
+from calibrant.client.address import is_loopback
 from calibrant.errors import InputError
 
-__all__ = ["InputPolicy", "Settings", "is_loopback"]
+__all__ = ["InputPolicy", "Settings"]
 
 InputPolicy = Literal["keep", "redacted", "hash"]
 """What is kept of an input: all of it, without e-mail addresses and numbers, or its hash only."""
@@ -107,19 +107,3 @@ class Settings:
         return cls(
             **{k: v for k, v in saved.items() if k in known} | {"bundle": Path(saved["bundle"])}
         )
-
-
-def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches a host name or address.
-
-    Examples
-    --------
-    >>> is_loopback("127.0.0.1"), is_loopback("localhost"), is_loopback("0.0.0.0")
-    (True, True, False)
-    """
-    if host.lower() == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False

@@ -7,7 +7,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import TracebackType
 
-from calibrant.store import erasing, export
+from calibrant.store import erasure, export
 from calibrant.store.audit_rows import AuditLog
 from calibrant.store.bundles import BundleLog
 from calibrant.store.counts import Counts, count
@@ -110,11 +110,11 @@ class Store:
         unit : as it was given with the requests
         at : the moment that is written down for it; now by default
         """
-        return erasing.forget(self._database, unit, at or datetime.now(UTC))
+        return erasure.forget(self._database, unit, at or datetime.now(UTC))
 
     def prune(self, before: datetime) -> Erased:
         """Erase all predictions made before a moment, with their labels and outcomes."""
-        return erasing.prune(self._database, before)
+        return erasure.prune(self._database, before)
 
     def export(
         self,

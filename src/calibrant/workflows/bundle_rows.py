@@ -13,9 +13,9 @@ import pyarrow as pa
 from calibrant.bundle import Bundle
 from calibrant.data.row_files import estimated_rows, row_files, scan_rows
 from calibrant.errors import InputError
+from calibrant.files.source import is_score
 from calibrant.inputs import FloatArray
 from calibrant.scores.checks import FLOOR
-from calibrant.scores.columns import is_score
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable
 from calibrant.workflows.image_rows import ImageFileRows, holds_images

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.data import read_scores
+from calibrant.files.source import Ask
+from calibrant.scores import read_scores
 from calibrant.scores.checks import floor_note
 from calibrant.scores.classes import are_truths, in_order_of
-from calibrant.scores.columns import Ask, layout_of
+from calibrant.scores.columns import layout_of
 from calibrant.scores.files import open_source, score_files
 
 if TYPE_CHECKING:

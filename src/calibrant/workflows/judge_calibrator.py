@@ -17,7 +17,7 @@ from calibrant.metrics import compare, evaluate
 from calibrant.reports.calibration.result import Judgement
 
 if TYPE_CHECKING:
-    from calibrant.data import Scores
+    from calibrant.scores import Scores
 
 __all__ = ["counting_rows", "judged_by_crossfit", "judged_on", "rows_of"]
 

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.data import Scores, read_scores
 from calibrant.errors import InputError
+from calibrant.files.source import Ask
 from calibrant.inputs.fingerprint import fingerprint
 from calibrant.inputs.row_sketch import ScoresAndLabels
+from calibrant.scores import Scores, read_scores
 from calibrant.scores.checks import floor_note, raised
 from calibrant.scores.classes import class_order
-from calibrant.scores.columns import Ask, Layout, layout_of
+from calibrant.scores.columns import Layout, layout_of
 from calibrant.scores.files import open_source
 
 if TYPE_CHECKING:

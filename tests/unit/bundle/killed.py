@@ -12,7 +12,8 @@ import signal
 import sys
 from pathlib import Path
 
-from calibrant.bundle import BundlePoint, Versions, exchange, load_bundle
+from calibrant.bundle import BundlePoint, Versions, load_bundle
+from calibrant.bundle.versions import exchange
 from calibrant.bundle.versions.kept_versions import seal_of
 from calibrant.errors import CalibrantError
 

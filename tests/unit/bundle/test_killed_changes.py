@@ -10,7 +10,8 @@ import pytest
 from tests.unit.bundle import killed
 from tests.unit.bundle.parts import point
 
-from calibrant.bundle import BundlePoint, CalibRows, Versions, exchange, pack
+from calibrant.bundle import BundlePoint, CalibRows, Versions, pack
+from calibrant.bundle.versions import exchange
 
 
 @pytest.fixture

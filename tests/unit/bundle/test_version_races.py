@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 from tests.unit.bundle.parts import point, rows
 
-from calibrant.bundle import BundlePoint, CalibRows, Versions, exchange, load_bundle, pack
+from calibrant.bundle import BundlePoint, CalibRows, Versions, load_bundle, pack
+from calibrant.bundle.versions import exchange
 from calibrant.bundle.versions.lock import alone
 from calibrant.errors import BundleError, VersionConflict
 from calibrant.files.lock import LOCK

@@ -8,7 +8,8 @@ import pytest
 from tests.unit.bundle.parts import CLASSES, band, point
 from tests.unit.bundle.version_parts import back, bundle_in, content, place, save, seal
 
-from calibrant.bundle import BundlePoint, Versions, exchange, load_bundle, pack
+from calibrant.bundle import BundlePoint, Versions, load_bundle, pack
+from calibrant.bundle.versions import exchange
 from calibrant.errors import BundleError, InputError, VersionConflict
 
 

@@ -11,8 +11,9 @@ import pytest
 from tests.forks import COMMAND
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.data import read_scores, write_example
+from calibrant.data import write_example
 from calibrant.files.write_table import write_tables
+from calibrant.scores import read_scores
 
 CLASSES = ["cat", "dog", "elk"]
 

@@ -325,7 +325,8 @@ def test_the_key_goes_along_and_is_not_shown(cli, service, tmp_path, monkeypatch
 
 
 def test_a_note_warns_of_a_key_on_an_open_way(cli, service, tmp_path, monkeypatch):
-    from calibrant.serving import client, client_address
+    from calibrant.client import address as client_address
+    from calibrant.client import client
 
     monkeypatch.setattr(client_address, "is_local", lambda url: False)
     assert client.open_key_note(service.url, "cal_x")

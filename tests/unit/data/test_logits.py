@@ -7,8 +7,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.data import Scores, read_scores, scan_scores
 from calibrant.errors import InputError
+from calibrant.scores import Scores, read_scores, scan_scores
 from calibrant.scores.classes import class_order, in_order_of
 
 

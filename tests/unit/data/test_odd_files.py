@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.data import Scores, read_scores, scan_scores
 from calibrant.errors import InputError
+from calibrant.scores import Scores, read_scores, scan_scores
 from calibrant.scores.paired import paired
 
 

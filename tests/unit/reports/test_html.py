@@ -11,7 +11,8 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.metrics import evaluate
-from calibrant.reports import html, html_report, write_html
+from calibrant.reports import html, write_html
+from calibrant.reports.evaluation import page as html_report
 from calibrant.reports.evaluation.page_data import page_data, script_json
 from calibrant.results import Figure
 from calibrant.testing import WORLDS

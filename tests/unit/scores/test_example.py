@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 
-from calibrant.data import read_scores, write_example
+from calibrant.data import write_example
+from calibrant.data.example import REASONS
 from calibrant.errors import InputError
-from calibrant.scores.example import REASONS
+from calibrant.scores import read_scores
 
 
 @pytest.fixture(scope="module")

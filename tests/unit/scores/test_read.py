@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.data import count_rows, read_scores, scan_scores
 from calibrant.errors import InputError
-from calibrant.scores.columns import Place
+from calibrant.files.source import Place
+from calibrant.scores import count_rows, read_scores, scan_scores
 from calibrant.scores.labels import names_of
 
 CLASSES = ("cat", "dog", "elk")

@@ -8,9 +8,9 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.data import read_scores
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
+from calibrant.scores import read_scores
 from calibrant.scores.tables import ScoreTable
 
 

@@ -11,7 +11,8 @@ from tests.databases import a_prediction, a_request, new_store
 from tests.unit.store.rows import hours, label, outcome, put, row
 
 from calibrant.errors import InputError, StoreError, StoreUnavailable
-from calibrant.store import Erased, LoggedRequest, Store, erasing
+from calibrant.store import Erased, LoggedRequest, Store
+from calibrant.store import erasure as erasing
 from calibrant.store.schema import erasures, predictions
 
 

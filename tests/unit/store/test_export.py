@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.store.rows import hours, label, outcome, put, row
 
-from calibrant.data import read_scores
 from calibrant.errors import InputError, StoreUnavailable
+from calibrant.scores import read_scores
 from calibrant.store import export
 
 

@@ -13,7 +13,8 @@ from sqlalchemy import event, inspect, text
 from tests.databases import a_request, new_store, record_bundle
 
 from calibrant.errors import StoreError, StoreUnavailable
-from calibrant.store import Store, migrating
+from calibrant.store import Store
+from calibrant.store import migration as migrating
 from calibrant.store.database import Database
 from calibrant.store.schema import metadata
 

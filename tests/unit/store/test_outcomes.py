@@ -10,7 +10,8 @@ from tests.databases import a_request
 from tests.unit.store.rows import START, hours, label, outcome, put, row
 
 from calibrant.errors import InputError, StoreError, UnknownClass
-from calibrant.store import Label, Outcome, Recorded, label_classes, outcomes, tellings
+from calibrant.store import Label, Outcome, Recorded, label_classes, outcomes
+from calibrant.store import outcome_requests as tellings
 from calibrant.store import schema as tables
 
 NOW = datetime(2026, 1, 31, 12, tzinfo=UTC)

@@ -13,7 +13,9 @@ from tests.unit.store.recount import kept, recounted
 from tests.unit.store.rows import START, hours, put, row
 
 from calibrant.errors import StoreError, StoreUnavailable, UnknownBundle
-from calibrant.store import LoggedRequest, Store, erasing, new_id, tallying
+from calibrant.store import LoggedRequest, Store, new_id
+from calibrant.store import erasure as erasing
+from calibrant.store import tally_updates as tallying
 from calibrant.store.schema import tallies
 
 CLASSES = ("bad", "good", "größer")

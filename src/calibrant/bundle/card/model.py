@@ -9,7 +9,8 @@ from calibrant.bundle.calib_rows import FILE
 from calibrant.bundle.card.inputs import given, kept, misread
 from calibrant.bundle.card.network import network
 from calibrant.bundle.card.wording import safe
-from calibrant.formatting import counted, number, printable, title_of
+from calibrant.formatting import counted, number, printable
+from calibrant.metrics.catalogue import title_of
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle

@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.calibrators.base.calibrator import Calibrator
 
-__all__ = ["method_named", "methods", "register"]
+__all__ = ["list_methods", "method_named", "register"]
 
 Class = TypeVar("Class", bound="type[Calibrator]")
 
@@ -36,13 +36,13 @@ def register(calibrator: Class) -> Class:
     return calibrator
 
 
-def methods() -> dict[str, type[Calibrator]]:
+def list_methods() -> dict[str, type[Calibrator]]:
     """Return every registered method, by name.
 
     Examples
     --------
-    >>> from calibrant.calibrators import methods
-    >>> methods()["temperature"].__name__
+    >>> from calibrant.calibrators import list_methods
+    >>> list_methods()["temperature"].__name__
     'TemperatureScaling'
     """
     import calibrant.calibrators  # noqa: F401  # importing the folder registers its methods
@@ -53,7 +53,7 @@ def methods() -> dict[str, type[Calibrator]]:
 
 def method_named(name: str) -> type[Calibrator]:
     """Return the method called `name`, or say which names there are."""
-    known = methods()
+    known = list_methods()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""

@@ -18,8 +18,8 @@ from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
-    from calibrant.data import Scores
     from calibrant.reports.calibration.result import CalibrationResult
+    from calibrant.scores import Scores
 
 __all__ = ["calibrate"]
 
@@ -123,9 +123,9 @@ def fit_files(
 ) -> CalibrationResult:
     """Fit on score files, and judge on other ones or by cross-fitting."""
     from calibrant.cli.progress import progress
-    from calibrant.data import read_scores
     from calibrant.inputs import check_two_classes
     from calibrant.reports.calibration.result import CalibrationResult
+    from calibrant.scores import read_scores
     from calibrant.workflows.judge_calibrator import counting_rows, rows_of
 
     with progress("calibrating"):
@@ -187,8 +187,8 @@ def _judges(
     others: list[Path], rows: Scores, files: list[Path], columns: dict[str, Any]
 ) -> Scores | None:
     """Read the rows that judge, with their classes in the order of the fitted ones."""
-    from calibrant.data import read_scores
     from calibrant.inputs import check_two_classes
+    from calibrant.scores import read_scores
     from calibrant.scores.checks import raised
     from calibrant.scores.classes import in_order_of
     from calibrant.workflows.judge_calibrator import counting_rows

@@ -23,7 +23,7 @@ from calibrant.cli.output import color, print_json, say, width
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
-    from calibrant.data import Scores
+    from calibrant.scores import Scores
 
 __all__ = ["compare"]
 
@@ -55,8 +55,8 @@ def compare(
     """
     check_confidence(confidence)
     called = _names(names, a, b)
-    from calibrant.data import read_scores
     from calibrant.metrics import compare as measure
+    from calibrant.scores import read_scores
     from calibrant.scores.paired import paired
 
     both: list[Scores] = [

@@ -100,9 +100,9 @@ def evaluate_file(
     import numpy as np
 
     from calibrant.cli.progress import progress
-    from calibrant.data import read_scores
     from calibrant.inputs import check_two_classes
     from calibrant.metrics import evaluate as measure
+    from calibrant.scores import read_scores
 
     with progress("evaluating"):
         scores = read_scores(list(files), **columns)
@@ -127,9 +127,9 @@ def evaluate_stream(
 ) -> Evaluation:
     """Evaluate score files batch by batch, in constant memory."""
     from calibrant.cli.progress import progress
-    from calibrant.data import scan_scores
     from calibrant.inputs import check_two_classes
     from calibrant.metrics.streaming import StreamingEvaluation
+    from calibrant.scores import scan_scores
 
     state, first = None, None
     with progress("evaluating", rows) as advance:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.files.find import denied
-from calibrant.scores.columns import reason_of
+from calibrant.files.source import reason_of
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from calibrant.data.encoders.table_columns import is_missing
-from calibrant.data.redaction.redactor import patterns as like
+from calibrant.data.redaction import patterns as like
 from calibrant.data.redaction.signs import has_odd_signs, plain_signs, replaced
 from calibrant.errors import InputError
 

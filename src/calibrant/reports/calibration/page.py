@@ -17,8 +17,8 @@ from calibrant.formatting import (
     sentence,
     signed,
     signed_interval,
-    title_of,
 )
+from calibrant.metrics.catalogue import title_of
 from calibrant.reports.calibration.result import (
     FIGURES,
     CalibrationResult,

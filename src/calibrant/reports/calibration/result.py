@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from calibrant.calibrators.choice.comparison import Choice
-from calibrant.formatting import better_of, number, signed, signed_interval
+from calibrant.formatting import number, signed, signed_interval
+from calibrant.metrics.catalogue import better_of
 from calibrant.results import Comparison, Difference, Evaluation
 
 __all__ = ["FIGURES", "CalibrationResult", "Judgement", "change_of"]

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from calibrant.formatting import (
-    better_of,
     floor_words,
     headline,
     interval_words,
@@ -22,8 +21,8 @@ from calibrant.formatting import (
     rate_ends,
     rows_and_classes,
     sentence,
-    title_of,
 )
+from calibrant.metrics.catalogue import better_of, title_of
 from calibrant.reports.displays.problems import with_gaps
 from calibrant.results import Bins, CalibrationTest, Evaluation, Figure
 

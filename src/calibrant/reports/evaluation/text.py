@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from calibrant.formatting import (
-    better_of,
     counted,
     headline,
     interval_words,
@@ -19,8 +18,8 @@ from calibrant.formatting import (
     sentence,
     signed,
     signed_interval,
-    title_of,
 )
+from calibrant.metrics.catalogue import better_of, title_of
 from calibrant.reports.text_cells import shortened
 from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.results import Comparison, Difference, Evaluation, Figure

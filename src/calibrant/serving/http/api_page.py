@@ -22,7 +22,7 @@ _WORDS = {
 
 def api_page(described: Mapping[str, Any]) -> str:
     """Return the page of an OpenAPI description."""
-    source = files("calibrant.serving").joinpath("templates", "api.html.j2")
+    source = files("calibrant.serving.http").joinpath("api.html.j2")
     css = files("calibrant.reports").joinpath("templates", "report.css")
     made = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined

@@ -10,10 +10,10 @@ from typing import Any
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from calibrant.client.address import is_loopback
 from calibrant.serving.http.predict_endpoint import PATH, PredictEndpoint
 from calibrant.serving.http.problems import Problem, problem_response
 from calibrant.serving.service import Service
-from calibrant.serving.settings import is_loopback
 
 __all__ = ["Doorway"]
 

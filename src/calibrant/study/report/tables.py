@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibrant.formatting import (
-    better_of,
-    floor_words,
-    number,
-    percent,
-    sentence,
-    signed,
-    title_of,
-)
+from calibrant.formatting import floor_words, number, percent, sentence, signed
+from calibrant.metrics.catalogue import better_of, title_of
 from calibrant.results import Evaluation, Figure
 from calibrant.study.report.wording import (
     baseline_of,

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from calibrant.bundle.predict_columns import predict_columns
 from calibrant.data import TableEncoder
 from calibrant.errors import InputError
-from calibrant.scores.columns import Place
+from calibrant.files.source import Place
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -321,9 +321,9 @@ def _names() -> Sequence[str]:
 def _check_calibrator(name: str) -> None:
     if name == "auto":
         return
-    from calibrant.calibrators import methods
+    from calibrant.calibrators import list_methods
 
-    known = [each for each in methods() if each != "chain"]  # a chain is made in Python
+    known = [each for each in list_methods() if each != "chain"]  # a chain is made in Python
     if name not in known:
         raise InputError(
             f"calibrator must be auto or a method, got {name!r}{checks.nearest(name, known)}: "

@@ -11,7 +11,8 @@ from tests.unit.bundle.model_parts import TABLE, TEXTS, table_scorer, text_score
 from tests.unit.bundle.parts import point, points_of, rows, temperature, without_promise
 from tests.unit.bundle.version_parts import CALIB, TOLD, back, bundle_in, content, place, save, seal
 
-from calibrant.bundle import BundlePoint, Versions, exchange, load_bundle, pack
+from calibrant.bundle import BundlePoint, Versions, load_bundle, pack
+from calibrant.bundle.versions import exchange
 
 
 @pytest.fixture

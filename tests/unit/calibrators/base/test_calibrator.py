@@ -24,9 +24,9 @@ from calibrant.calibrators import (
     PriorCorrection,
     SplineCalibration,
     TemperatureScaling,
-    base,
     from_dict,
 )
+from calibrant.calibrators.base import calibrator as base
 from calibrant.errors import CalibrantError, InputError, NotFitted
 
 ODDS = np.array([-2.0, -1.0, 0.5, 1.0, 3.0])

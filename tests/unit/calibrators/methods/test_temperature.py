@@ -8,7 +8,8 @@ import pytest
 from scipy.optimize import minimize_scalar
 from tests.data_sets import data_file
 
-from calibrant.calibrators import TemperatureScaling, inverse_temperature
+from calibrant.calibrators import TemperatureScaling
+from calibrant.calibrators.fits import inverse_temperature
 from calibrant.convert import logits_from_probs
 from calibrant.errors import InputError
 from calibrant.metrics import accuracy, auroc, nll

@@ -10,8 +10,9 @@ import pytest
 
 from calibrant.calibrators import TemperatureScaling, from_dict
 from calibrant.cli.methods import method_of, settings_of
-from calibrant.data import read_scores, write_example
+from calibrant.data import write_example
 from calibrant.errors import InputError
+from calibrant.scores import read_scores
 from calibrant.workflows import judge_calibrator as judging
 
 KEYS = {"chosen", "candidates", "before", "after", "out", "verdict", "differences", "calibrator"}

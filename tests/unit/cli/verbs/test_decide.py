@@ -11,8 +11,10 @@ import pyarrow.parquet as pq
 import pytest
 from tests.forks import COMMAND
 
-from calibrant.data import read_scores, score_tables, write_example
+from calibrant.data import write_example
 from calibrant.files.write_table import write_tables
+from calibrant.scores import read_scores
+from calibrant.scores import tables as score_tables
 from calibrant.workflows.point_file import read_point
 
 HOLD = ("--hold", "item_defective: precision>=0.85")

@@ -11,8 +11,9 @@ from tests.unit.bundle.parts import CLASSES, band, point, points_of, temperature
 
 from calibrant.bundle import load_bundle
 from calibrant.cli.verbs.pack import actions_of
-from calibrant.data import read_scores, write_example
+from calibrant.data import write_example
 from calibrant.errors import InputError
+from calibrant.scores import read_scores
 
 
 def strict(text):

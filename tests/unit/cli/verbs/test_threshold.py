@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.cli.targets import asked_of, band_of, cost_of, target_of
-from calibrant.data import read_scores, write_example
+from calibrant.data import write_example
 from calibrant.errors import InputError
+from calibrant.scores import read_scores
 from calibrant.thresholds import OperatingPoint, precision, recall, select
 from calibrant.workflows.point_file import read_point
 

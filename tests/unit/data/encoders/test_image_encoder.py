@@ -10,7 +10,8 @@ import torch
 from PIL import Image
 from tests.data_sets import data_file
 
-from calibrant.data import ImageEncoder, image_encoder
+from calibrant.data import ImageEncoder
+from calibrant.data.encoders import image_encoder
 from calibrant.data.encoders.image_encoder import as_images, scale_and_offset
 from calibrant.errors import InputError, NotFitted
 

@@ -18,8 +18,8 @@ from tests.unit.serving.console.study_bundle import (
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.versions.versions import Versions
-from calibrant.formatting import floor_words, interval_words, number, title_of
-from calibrant.metrics.catalogue import CATALOGUE
+from calibrant.formatting import floor_words, interval_words, number
+from calibrant.metrics.catalogue import CATALOGUE, title_of
 from calibrant.results import Floor, Interval
 
 SANDBOX = (

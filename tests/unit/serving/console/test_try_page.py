@@ -291,7 +291,7 @@ def test_only_keys_that_may_predict_try(guarded):
 def test_a_model_that_takes_too_long(serving, logits_folder, monkeypatch):
     import threading
 
-    from calibrant.serving.console.shell.render.try_it import route as try_it
+    from calibrant.serving.console.pages.try_it import route as try_it
 
     end, scored = threading.Event(), try_it._scored
     monkeypatch.setattr(try_it, "score", lambda asked: end.wait(60))
@@ -305,9 +305,8 @@ def test_a_model_that_takes_too_long(serving, logits_folder, monkeypatch):
 
 
 def test_a_row_that_the_calibrator_cannot_take(serving, logits_folder, monkeypatch):
-    from calibrant.serving.console.shell.render.try_it import route as try_it
-
     from calibrant.errors import InputError
+    from calibrant.serving.console.pages.try_it import route as try_it
 
     def refused(asked):
         raise InputError("the calibrator gives no probability for row 0")

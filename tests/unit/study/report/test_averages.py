@@ -1,7 +1,7 @@
 """Ensembles and MC dropout in a study's report: named, explained, and compared with their parts."""
 
 import pytest
-from tests.unit.reports.study_cases import a_study, an_averaged_study
+from tests.unit.study.report.study_cases import a_study, an_averaged_study
 from tests.unit.study.report.test_page import body, words
 
 from calibrant.study.report.averages import averages, way_sentences

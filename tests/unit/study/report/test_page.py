@@ -6,7 +6,7 @@ from dataclasses import replace
 from html import unescape
 
 import pytest
-from tests.unit.reports.study_cases import (
+from tests.unit.study.report.study_cases import (
     HOSTILE,
     a_hostile_study,
     a_lonely_study,

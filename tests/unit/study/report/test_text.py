@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.reports.study_cases import (
+from tests.unit.study.report.study_cases import (
     a_hostile_study,
     a_lonely_study,
     a_plain_study,

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.unit.models.tiny_transformers import written
-from tests.unit.reports.study_cases import a_study
+from tests.unit.study.report.study_cases import a_study
 from tests.unit.study.runs import text_config
 
 from calibrant.study import StudyConfig, run_study

@@ -41,10 +41,22 @@ def asset_response(version: str, name: str, *, zipped: bool) -> Response | None:
 
 
 @cache
+def console_folders() -> tuple[Traversable, ...]:
+    """Return the folders that hold templates, scripts and styles: the shell, and every page."""
+    console = files("calibrant.serving.console")
+    pages = (folder for folder in console.joinpath("pages").iterdir() if folder.is_dir())
+    return (console.joinpath("shell"), *sorted(pages, key=lambda folder: folder.name))
+
+
+@cache
 def _sources() -> dict[str, Traversable]:
     """Return every asset by its name: no other file can be asked for."""
-    own = files("calibrant.serving.console").joinpath("static")
-    found = {file.name: file for file in own.iterdir() if file.name.endswith((".js", ".css"))}
+    found = {
+        file.name: file
+        for folder in console_folders()
+        for file in folder.iterdir()
+        if file.name.endswith((".js", ".css"))
+    }
     reports = files("calibrant.reports").joinpath("templates")
     found |= {name: reports.joinpath(name) for name in _OF_REPORTS}
     return {**found, "plotly.js": files("plotly").joinpath("package_data", "plotly.min.js")}

@@ -8,7 +8,7 @@ from fastapi import FastAPI
 from starlette.requests import Request
 from starlette.responses import Response
 
-from calibrant.serving.console.pages import ROUTERS
+from calibrant.serving.console.routes import ROUTERS
 from calibrant.serving.console.shell.access import LoginNeeded, known_visitor
 from calibrant.serving.console.shell.login import login_page
 from calibrant.serving.console.shell.page_pool import Workshop

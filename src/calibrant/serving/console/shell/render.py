@@ -19,7 +19,7 @@ from calibrant.reports.evaluation.page import soft
 from calibrant.reports.evaluation.page_data import script_json
 from calibrant.serving.console.pages.predictions.wording import isolated, turns, visible
 from calibrant.serving.console.shell.access import Visitor, keep_session, login_address
-from calibrant.serving.console.shell.assets import address_of
+from calibrant.serving.console.shell.assets import address_of, console_folders
 from calibrant.serving.routes.requests import service_of
 
 __all__ = ["NAVIGATION", "POLICY", "go_to", "moment", "page", "to_login"]
@@ -131,8 +131,8 @@ def _environment() -> Environment:
 
 def _template(name: str) -> str:
     """Return a template of the console or, where it has none of that name, one of the reports."""
-    for package in ("calibrant.serving.console", "calibrant.reports"):
-        source = files(package).joinpath("templates", name)
+    for folder in (*console_folders(), files("calibrant.reports").joinpath("templates")):
+        source = folder.joinpath(name)
         if source.is_file():
             return source.read_text("utf-8")
     raise TemplateNotFound(name)

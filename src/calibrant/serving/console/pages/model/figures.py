@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from calibrant.formatting import counted, number, sentence, title_of
+from calibrant.formatting import counted, number, sentence
+from calibrant.metrics.catalogue import title_of
 from calibrant.reports.evaluation.page_data import STATES, figure_cards, figure_row
 from calibrant.results import Figure, Floor, Interval
 from calibrant.study.report.choice_rows import choice_data

@@ -5,13 +5,13 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from calibrant.serving.console.shell.render.overview import point_audit as overview_point_audit
 from sqlalchemy import delete, update
 from tests.unit.bundle.parts import point, temperature, without_promise
 from tests.unit.serving.console.pages.overview.test_view import labelled, looked_at, sent, text_of
 
 from calibrant.bundle import BundlePoint, Versions, pack
 from calibrant.ood import OodRule
+from calibrant.serving.console.pages.overview import point_audit as overview_point_audit
 from calibrant.serving.console.pages.overview.point_audit import point_audits
 from calibrant.store.schema import predictions, tallies
 from calibrant.thresholds.rates import accuracy, precision

@@ -4,13 +4,13 @@ import gc
 
 import numpy as np
 import pytest
-from calibrant.serving.console.shell.render.overview import shift as overview_shift
 from tests.unit.bundle.parts import CLASSES, point, rows, temperature
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.calib_rows import FILE, CalibRows
 from calibrant.errors import BundleError
 from calibrant.ood import OodRule
+from calibrant.serving.console.pages.overview import shift as overview_shift
 from calibrant.serving.console.pages.overview.shift import Scores, at_calibration, scope_of, shifted
 
 LOGITS = np.array([[4.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 9.0, 0.0], [0.1, 0.0, 0.0]])

@@ -1,4 +1,4 @@
-"""`calibrant reproduce`: the list, a run, and every way to ask wrongly."""
+"""`python -m reproductions`: the list, a run, and every way to ask wrongly."""
 
 import gzip
 import io
@@ -7,15 +7,25 @@ import json
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from reproductions.__main__ import load_app
+from tests.few_draws import few_draws
+from typer.testing import CliRunner
+
+
+@pytest.fixture
+def cli():
+    """Run the command line in this process, with rough intervals."""
+    with few_draws():
+        yield lambda *words: CliRunner().invoke(load_app(), [str(word) for word in words])
 
 
 def test_the_list_tells_names_data_and_what_was_not_run(cli, monkeypatch):
     monkeypatch.delenv("CALIBRANT_DATA", raising=False)
-    found = cli("reproduce", "--list")
+    found = cli("--list")
     assert found.exit_code == 0
     for word in ("newsgroups-cnn", "cifar10-resnet50", "bigmart", "not run", "missing"):
         assert word in found.stdout
-    told = json.loads(cli("reproduce", "--list", "--json").stdout)["reproductions"]
+    told = json.loads(cli("--list", "--json").stdout)["reproductions"]
     by_name = {each["name"]: each for each in told}
     assert by_name["newsgroups-cnn"]["needs"]["newsgroups20"] is False
     assert not by_name["imagenet-resnet50"]["run"]
@@ -23,7 +33,7 @@ def test_the_list_tells_names_data_and_what_was_not_run(cli, monkeypatch):
 
 
 def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
-    asked = ("reproduce", "newsgroups-cnn", "--size", "toy", "--out", tmp_path)
+    asked = ("newsgroups-cnn", "--size", "toy", "--out", tmp_path)
     found = cli(*asked)
     assert found.exit_code == 0, found.stderr
     assert "18.57" not in found.stdout  # made-up rows are held against no paper
@@ -34,9 +44,7 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
     assert [each["name"] for each in told["methods"]] == ["ce", "adafocal"]
     assert told["extras"].keys() == {"ce-0", "adafocal-0"}
     # Another size in the same folder goes its own way: it is refused, and nothing is mixed.
-    refused = cli(
-        "reproduce", "newsgroups-cnn", "--size", "toy", "--epochs", "2", "--out", tmp_path
-    )
+    refused = cli("newsgroups-cnn", "--size", "toy", "--epochs", "2", "--out", tmp_path)
     assert refused.exit_code == 2
     assert "--again" in refused.stderr
 
@@ -67,7 +75,7 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
 def test_what_cannot_be_done_is_told_in_a_sentence(cli, tmp_path, monkeypatch, words, told):
     monkeypatch.delenv("CALIBRANT_DATA", raising=False)
     monkeypatch.setattr("pooch.retrieve", _no_network)
-    found = cli("reproduce", *words, "--out", tmp_path)
+    found = cli(*words, "--out", tmp_path)
     assert found.exit_code == 2
     assert told in found.stderr
     assert "Traceback" not in found.stderr
@@ -94,7 +102,7 @@ def test_a_damaged_data_file_is_named(cli, tmp_path, monkeypatch, name, folder, 
     path.parent.mkdir(parents=True)
     path.write_bytes(_damaged(file, damage))
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "data"))
-    found = cli("reproduce", name, "--size", "small", "--methods", "ce", "--out", tmp_path / "out")
+    found = cli(name, "--size", "small", "--methods", "ce", "--out", tmp_path / "out")
     assert found.exit_code == 2, found.stderr
     assert file in found.stderr
     assert "Traceback" not in found.stderr
@@ -116,22 +124,22 @@ def _damaged(file, damage):
 
 def test_a_folder_that_is_nobodys_does_not_break_the_list(cli, monkeypatch):
     monkeypatch.setenv("CALIBRANT_DATA", "~nobody_is_called_so/data")
-    assert cli("reproduce", "--list").exit_code == 0
+    assert cli("--list").exit_code == 0
 
 
 def test_a_seed_or_method_that_is_named_twice_is_run_once(cli, tmp_path):
     asked = ("--size", "toy", "--methods", "ce,ce", "--seeds", "0,0", "--out", tmp_path)
-    found = cli("reproduce", "newsgroups-cnn", *asked)
+    found = cli("newsgroups-cnn", *asked)
     assert found.exit_code == 0, found.stderr
     assert "of 2" not in found.stderr
 
 
 def test_what_is_special_about_an_experiment_is_told_at_the_end(cli, tmp_path):
-    found = cli("reproduce", "bigmart", "--size", "toy", "--methods", "ce", "--out", tmp_path)
+    found = cli("bigmart", "--size", "toy", "--methods", "ce", "--out", tmp_path)
     assert found.exit_code == 0, found.stderr
     words = " ".join(found.stdout.split())
     assert "The tutorial's recipe as written" in words
     asked = ("--size", "toy", "--out", tmp_path, "--json")
-    told = json.loads(cli("reproduce", "return-reasons-binary", *asked).stdout)
+    told = json.loads(cli("return-reasons-binary", *asked).stdout)
     assert any(each.startswith("Thresholds put by hand") for each in told["findings"])
     assert "true_ce" in told["extras"]["ce-0"]

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from tests.unit.reports.study_cases import a_plain_study, a_study
+from tests.unit.study.report.study_cases import a_plain_study, a_study
 
 from calibrant.results import Floor, Interval
 from calibrant.study.report.headline import headline_data, promise_data, several_words

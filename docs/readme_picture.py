@@ -35,6 +35,7 @@ def main() -> None:
         ReliabilityDisplay.from_predictions(labels, probs).plot(ax=axes)
         axes.legend(fontsize=7, loc="upper left")
         axes.set_title(title)
+    middle.get_legend().remove()
     OperatingCurveDisplay.from_point(point, labels, names["after"], ax=right)
     right.set_title("Threshold: precision of at least 85 %")
     figure.savefig(PICTURE, dpi=110)

@@ -1,4 +1,4 @@
-"""The pages of the console, one file each."""
+"""Routers of the console, one module per page."""
 
 from calibrant.serving.console.pages import (
     assets,

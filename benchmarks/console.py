@@ -190,7 +190,7 @@ def _check(visitor: Visitor, asked: Mapping[str, Any], rare: Rare, n: int) -> No
     """Refuse times of pages that do not show what they should."""
     parts = {
         "overview, 30 days, all versions": f"{n:,}",
-        "predictions of a score that none has": "No prediction was found",
+        "predictions of a score that none has": "No predictions found",
         "predictions of a use case of long ago": rare.use_case,
         "predictions of the version before": rare.version[:12],
         "prediction": rare.oldest,

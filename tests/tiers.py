@@ -3,8 +3,8 @@
 `make test` asks whether each part works: unit tests, contracts, doctests, the first case of every
 test marked `smoke` (one guarantee cell for each theorem, one browser test for each page).
 `make verify` asks whether the promises hold: pages and code blocks of the documentation, all
-guarantee cells, kills and outages, full browser tests, parity with peers, reproductions, training on
-several processes. Every test belongs to exactly one of them; `pytest` without `--tier` runs both.
+guarantee cells, kills and outages, full browser tests, parity with peers, reproductions, several
+processes. Every test belongs to exactly one of them; `pytest` without `--tier` runs both.
 """
 
 import pytest

@@ -11,7 +11,11 @@ import pytest
 
 from calibrant.convert import log_odds_of
 from calibrant.errors import TargetUnreachable
-from calibrant.serving.console.pages.thresholds.targets import places_of, read_target, share_of
+from calibrant.serving.console.pages.thresholds.targets import (
+    error_share,
+    number_targets,
+    read_target,
+)
 from calibrant.testing import THRESHOLD_WORLDS, ThresholdWorld
 from calibrant.testing.threshold_laws import Steps
 from calibrant.thresholds import OperatingPoint
@@ -36,9 +40,9 @@ def in_few_words(monkeypatch):
 
 def first_reached(rows, asked, *, shared):
     """Try targets in turn as the console does; return the first point, or None."""
-    places = places_of(each.to_dict() for each in asked)
+    places = number_targets(each.to_dict() for each in asked)
     for each, place in zip(asked, places, strict=True):
-        share = share_of(place, 1) if shared else 1.0
+        share = error_share(place, 1) if shared else 1.0
         found = rows.certified(each.of, each.targets, confidence=1 - ERROR, share=share)
         if isinstance(found, OperatingPoint):
             return found

@@ -1,4 +1,4 @@
-"""The console of two services: one for this machine alone, and one that asks for keys."""
+"""The console of two services: one without keys, and one that requires keys."""
 
 import shutil
 
@@ -39,22 +39,22 @@ def local(copied):
 
 @pytest.fixture(scope="module")
 def guarded(copied):
-    """A service that asks for keys."""
+    """A service that requires keys."""
     with console(*copied(), need_key=True) as service:
         yield service
 
 
 @pytest.fixture
 def visits(browser):
-    """Return what visits a service; all that went wrong on its pages fails the test."""
-    made = []
+    """Return a factory of visits; errors on visited pages fail the test."""
+    opened = []
 
     def begin(service):
-        made.append(Visits(browser, service))
-        return made[-1]
+        opened.append(Visits(browser, service))
+        return opened[-1]
 
     yield begin
-    for each in made:
+    for each in opened:
         each.close()
 
 

@@ -1,4 +1,4 @@
-"""A small bundle that was really trained, and a store of what it really answered."""
+"""A small trained bundle, and a store with its predictions."""
 
 import json
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ STRANGE = "qqqq zzzz wwww how do i bake sourdough bread with rye 42"
 
 
 def trained_bundle(folder):
-    """Train for two seconds, certify two promises on other rows, and pack all of it."""
+    """Train for two seconds, certify two promises on other rows, and pack a bundle."""
     drawn, calib = draw(2000, source="golden", seed=1), draw(1500, source="golden", seed=2)
     network = TextClassifier(
         model="text_cnn", model_options=NETWORK, epochs=6, learning_rate=0.005, device="cpu"
@@ -57,7 +57,7 @@ def trained_bundle(folder):
 
 
 def fill(bundle, db, n=240):
-    """Let a service answer messages and take labels of some; return the keys by their roles."""
+    """Send messages and some labels to a service; return the keys by role."""
     with Store.open(db) as store:
         keys = {role: store.keys.add(f"{role} desk", role)[1] for role in ROLES}
     drawn = draw(n, source="golden", seed=3)
@@ -65,23 +65,23 @@ def fill(bundle, db, n=240):
         for start in range(0, n, 40):
             texts, labels = (part[start : start + 40] for part in (drawn.texts, drawn.labels))
             answered = predict(service, texts, keys["predict"], unit=f"customer-{start}")
-            told = [
+            outcomes = [
                 {"prediction": each["id"], "label": str(label)}
                 for each, label in zip(answered[::4], labels[::4], strict=True)
             ]
-            ask(service, "/v1/outcomes", {"outcomes": told}, keys["label"])
+            ask(service, "/v1/outcomes", {"outcomes": outcomes}, keys["label"])
         predict(service, [STRANGE], keys["predict"])
     return keys
 
 
 def predict(service, texts, key=None, **about):
     """Send messages, and return the predictions."""
-    asked = {"inputs": [{"text": text} for text in texts], **about}
-    return ask(service, "/v1/predict", asked, key)["predictions"]
+    body = {"inputs": [{"text": text} for text in texts], **about}
+    return ask(service, "/v1/predict", body, key)["predictions"]
 
 
 def ask(service, path, body=None, key=None):
-    """Ask a service as a program does, and return its answer."""
+    """Send an API request and return the response."""
     headers = {"Content-Type": "application/json"}
     if key is not None:
         headers["Authorization"] = f"Bearer {key}"
@@ -92,7 +92,7 @@ def ask(service, path, body=None, key=None):
 
 @contextmanager
 def console(bundle, db, keys, **settings):
-    """Serve a bundle; what is lent is the service, with the `keys` to it."""
+    """Serve a bundle; yield the service with its `keys`."""
     with running(bundle, db, **settings) as service:
         service.keys = keys
         yield service

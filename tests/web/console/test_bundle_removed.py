@@ -1,4 +1,4 @@
-"""The folder of the bundle is taken away under the running service, and comes back."""
+"""The folder of the bundle is removed under the running service, and comes back."""
 
 import time
 
@@ -33,7 +33,7 @@ def alert(page):
     return page.get_by_role("alert")
 
 
-def test_pages_go_on_say_so_and_change_nothing(visits, moved):
+def test_pages_still_work_report_it_and_change_nothing(visits, moved):
     visit, folder = visits(moved), moved.settings.bundle
     page = visit(PAGE)
     page.get_by_text("Save a threshold without a promise").click()
@@ -47,7 +47,7 @@ def test_pages_go_on_say_so_and_change_nothing(visits, moved):
     wait_until(lambda: moved.slot.refused)
     for path in PAGES.values():
         assert visit.go(page, path).status == 200
-        assert "the bundle in memory goes on" in alert(page).inner_text()
+        assert "the bundle in memory is still served" in alert(page).inner_text()
         assert faults(page) == []
     predict(moved, ["it came broken"])
     with visit.expecting("/console/model/report", 404):

@@ -1,4 +1,4 @@
-"""What strangers write stays text in a real browser, wherever a page shows it."""
+"""Untrusted text stays text in a real browser, wherever a page shows it."""
 
 import pytest
 from tests.web.console.made import predict
@@ -20,7 +20,7 @@ HOSTILE = (
 
 
 def untouched(page):
-    """Tell that nothing of a text became part of the page, and that it still fits the screen."""
+    """Require that no part of a text became markup, and that the page still fits the screen."""
     assert page.locator(".injected, img, [onerror], [onload], [onfocus]").count() == 0
     assert "ran" not in page.title().split()
     assert page.evaluate("document.activeElement.tagName") in ("BODY", "INPUT", "TEXTAREA", "A")
@@ -28,17 +28,17 @@ def untouched(page):
 
 
 @pytest.fixture(scope="module")
-def told(local):
+def prediction_ids(local):
     """Send every text, as the message and as the names around it."""
-    found = []
+    ids = []
     for text in HOSTILE:
         names = dict.fromkeys(("unit", "use_case", "branch"), text[:100])
         (one,) = predict(local, [text], **names)
-        found.append(one["id"])
-    return found
+        ids.append(one["id"])
+    return ids
 
 
-def test_the_list_shows_it_as_text(at_home, told):
+def test_the_list_shows_it_as_text(at_home, prediction_ids):
     page = at_home("/console/predictions", width=390)
     untouched(page)
     text = page.locator("table.log").inner_text()
@@ -47,12 +47,12 @@ def test_the_list_shows_it_as_text(at_home, told):
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_the_page_of_a_prediction_shows_it_as_text(at_home, told, width):
+def test_the_page_of_a_prediction_shows_it_as_text(at_home, prediction_ids, width):
     page = at_home("/console/try", width=width)
-    for id, hostile in zip(told, HOSTILE, strict=True):
+    for id, hostile in zip(prediction_ids, HOSTILE, strict=True):
         at_home.go(page, f"/console/predictions/{id}")
         untouched(page)
-        assert page.locator(".said").first.inner_text() == hostile
+        assert page.locator(".quoted-text").first.inner_text() == hostile
 
 
 def test_try_it_shows_it_as_text(at_home):
@@ -65,15 +65,15 @@ def test_try_it_shows_it_as_text(at_home):
         untouched(page)
 
 
-def test_what_people_enter_about_it_stays_text(at_home, local, told):
-    page = at_home(f"/console/predictions/{told[0]}")
+def test_labels_and_outcomes_stay_text(at_home, local, prediction_ids):
+    page = at_home(f"/console/predictions/{prediction_ids[0]}")
     for hostile in HOSTILE[:4]:
-        page.get_by_label("What happened").fill(hostile[:100])
+        page.get_by_label("Outcome", exact=True).fill(hostile[:100])
         page.get_by_label("Text (optional)").fill(hostile)
         with page.expect_navigation():
             page.get_by_role("button", name="Record the outcome").click()
         untouched(page)
-        assert hostile in page.locator("#told").inner_text()
+        assert hostile in page.locator("#feedback").inner_text()
 
 
 def test_filters_and_names_of_keys_stay_text(abroad, guarded):

@@ -1,4 +1,4 @@
-"""A whole task without a mouse: log in, find a prediction, tell its true class, log out."""
+"""A whole task without a mouse: log in, find a prediction, enter its true class, log out."""
 
 import pytest
 
@@ -16,7 +16,7 @@ FOCUSED = """() => {
 
 
 def tab_to(page, words, tag=None):
-    """Press Tab until what has these words is reached; wherever it stops, that can be seen."""
+    """Press Tab until an element with these words has focus; every stop must be visible."""
     stops = []
     for _ in range(MOST):
         page.keyboard.press("Tab")
@@ -59,7 +59,7 @@ def test_a_label_is_entered_by_keyboard_alone(abroad, guarded, width):
     page.keyboard.type("missing")
     tab_to(page, "Record the true class", "BUTTON")
     enter(page)
-    assert "The true class is on record" in page.get_by_role("status").inner_text()
+    assert "Label recorded" in page.get_by_role("status").inner_text()
     after, _ = guarded.store.outcomes.of(id)
     assert [each.label for each in after] == [*(each.label for each in before), "missing_parts"]
     assert guarded.store.keys.get(after[-1].key).role == "label"

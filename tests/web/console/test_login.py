@@ -1,4 +1,4 @@
-"""A visit from its login to its end, and visits that are over, forged or someone else's."""
+"""Sessions from login to logout, and expired, forged or foreign ones."""
 
 import time
 
@@ -14,8 +14,8 @@ ELSEWHERE = "http://127.0.0.1:1/"
 
 
 def cookie_of(page):
-    (found,) = page.context.cookies()
-    return found
+    (cookie,) = page.context.cookies()
+    return cookie
 
 
 def with_cookie(page, value):
@@ -35,7 +35,7 @@ def has_login(page):
     return page.get_by_role("heading", level=1).inner_text() == "Log in"
 
 
-def test_a_visitor_comes_to_the_page_they_wanted(abroad, guarded):
+def test_login_leads_to_the_requested_page(abroad, guarded):
     page = abroad(LIST)
     assert page.url.startswith(guarded.url + LOGIN)
     assert page.evaluate("document.activeElement.id") == "key"
@@ -45,7 +45,7 @@ def test_a_visitor_comes_to_the_page_they_wanted(abroad, guarded):
     assert "label desk (label)" in page.locator(".who").inner_text()
 
 
-def test_login_leads_nowhere_else(abroad, guarded):
+def test_login_never_redirects_to_another_site(abroad, guarded):
     page = abroad(LOGIN)
     for next in ("https://example.com/", "//example.com", "/v1/bundle"):
         page.context.clear_cookies()
@@ -100,20 +100,20 @@ def test_after_logout_going_back_shows_nothing(abroad, guarded):
     assert has_login(page)
 
 
-def test_a_visit_that_has_ended_asks_for_the_key_again(abroad, guarded):
+def test_an_expired_session_asks_for_the_key_again(abroad, guarded):
     page = abroad(LIST, role="label")
     sessions = Sessions(guarded.store.keyed_hash)
     begun = time.time() - LIFETIME - 1
-    with_cookie(page, sessions.sealed(sessions.begin(key_of(guarded, "label").id, now=begun)))
+    with_cookie(page, sessions.encode(sessions.create(key_of(guarded, "label").id, now=begun)))
     with abroad.expecting("/console/predictions", 401):
         abroad.go(page, LIST)
     assert has_login(page)
-    assert "your visit has ended" in page.get_by_role("alert").inner_text().lower()
+    assert "your session has expired" in page.get_by_role("alert").inner_text().lower()
     abroad.log_in_here(page, "label")
     assert page.url == guarded.url + LIST
 
 
-def test_a_forged_cookie_opens_nothing(abroad, guarded):
+def test_a_forged_cookie_is_refused(abroad, guarded):
     page = abroad(LIST, role="label")
     visit, _, rest = cookie_of(page)["value"].partition(".")
     admin = key_of(guarded, "admin").id
@@ -122,10 +122,10 @@ def test_a_forged_cookie_opens_nothing(abroad, guarded):
         with abroad.expecting("/console/predictions", 401):
             abroad.go(page, LIST)
         assert has_login(page)
-        assert "not made here" in page.get_by_role("alert").inner_text()
+        assert "from another service" in page.get_by_role("alert").inner_text()
 
 
-def test_a_key_that_was_revoked_ends_its_visits(abroad, guarded):
+def test_revoking_a_key_ends_its_sessions(abroad, guarded):
     _, token = guarded.store.keys.add("leaving", "admin")
     guarded.keys["leaving"] = token
     page = abroad(LIST, role="leaving")
@@ -170,7 +170,7 @@ def test_a_form_of_another_page_is_refused(abroad, guarded):
     assert not has_login(page)
 
 
-def test_nobody_logs_in_where_no_key_is_needed(at_home, local):
+def test_no_login_is_needed_without_keys(at_home, local):
     page = at_home(f"{LOGIN}?next={LIST}")
     assert page.url == local.url + LIST
     assert "local visitor" in page.locator(".who").inner_text()

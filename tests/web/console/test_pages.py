@@ -36,7 +36,7 @@ def try_it(page, text=TRIED):
 
 
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
-def test_pages_suit_every_screen_and_every_reader(at_home, local, width, scheme):
+def test_pages_are_accessible_at_every_width_and_colour_scheme(at_home, local, width, scheme):
     page = at_home("/console/try", width=width, color_scheme=scheme)
     try_it(page)
     assert faults(page) == []
@@ -64,7 +64,7 @@ def test_the_audited_precision_of_every_class_is_in_sight(at_home, width):
     assert rows.count() == 1 + len(ACTED)  # it is read as a table at any width
 
 
-def test_the_navigation_leads_to_every_page_and_says_where_one_is(at_home, local):
+def test_the_navigation_leads_to_every_page_and_marks_the_current_one(at_home, local):
     page = at_home("/console/try")
     for title, path in PAGES.items():
         with page.expect_navigation(wait_until="commit"):
@@ -80,7 +80,7 @@ def test_figures_are_there_without_scripts(at_home, local):
     assert f"{total} predictions" in text_of(page)
     for promise in local.slot.current.bundle.points:
         assert promise.result.guarantee.partition(",")[0] in text_of(page)
-    page.get_by_text("The numbers behind the bars").first.click()
+    page.get_by_text("Numbers of the chart").first.click()
     cells = page.get_by_role("region", name="Table of decisions").get_by_role("cell")
     shown = [int(each.replace(",", "")) for each in cells.all_inner_texts()]
     assert sum(shown) == 2 * total  # each once by its decision, and once in the sum of its row
@@ -98,7 +98,7 @@ def test_figures_are_there_without_scripts(at_home, local):
     assert "%" in page.get_by_role("table").first.inner_text()
 
 
-def test_the_overview_tells_of_predictions_as_they_come(at_home, local):
+def test_the_overview_shows_new_predictions(at_home, local):
     context = at_home.context()
     page = context.new_page()
     page.clock.install()
@@ -109,13 +109,13 @@ def test_the_overview_tells_of_predictions_as_they_come(at_home, local):
     page.wait_for_function(
         "(old) => document.getElementById('live').textContent !== old", arg=before
     )
-    page.get_by_label("keep this sentence up to date").uncheck()
+    page.get_by_label("refresh automatically").uncheck()
     quiet = page.locator("#live").inner_text()
     page.clock.fast_forward(60_000)
     assert page.locator("#live").inner_text() == quiet
 
 
-def test_charts_follow_the_colours_of_the_machine(at_home):
+def test_charts_follow_the_colour_scheme(at_home):
     page = at_home("/console", color_scheme="light")
     page.wait_for_selector("#chart-scores .main-svg")
     ink = "getComputedStyle(document.querySelector('#chart-scores .xtick text')).fill"
@@ -124,7 +124,7 @@ def test_charts_follow_the_colours_of_the_machine(at_home):
     page.wait_for_function(f"(light) => {ink} !== light", arg=light)
 
 
-def test_the_report_opens_in_a_room_of_its_own(at_home):
+def test_the_report_opens_in_a_sandbox(at_home):
     page = at_home("/console/model")
     with page.expect_popup() as opened:
         page.get_by_role("link", name="Open the report").click()
@@ -132,9 +132,9 @@ def test_the_report_opens_in_a_room_of_its_own(at_home):
     report.wait_for_selector("#chart-rates-0 .main-svg")
     assert report.evaluate("window.origin") == "null"  # nobody's: it has no cookie to show
     assert report.evaluate("window.opener") is None
-    with page.expect_download() as kept:
+    with page.expect_download() as download:
         page.get_by_role("link", name="Download it").click()
-    assert kept.value.suggested_filename.endswith(".html")
+    assert download.value.suggested_filename.endswith(".html")
 
 
 def test_try_it_follows_the_threshold_and_records_nothing(at_home, local):
@@ -151,13 +151,13 @@ def test_try_it_follows_the_threshold_and_records_nothing(at_home, local):
         highest = status.inner_text()
         assert "reaches" in lowest
         assert "is below" in highest
-        page.get_by_role("button", name="Back to the bundle").nth(k).click()
+        page.get_by_role("button", name="Reset").nth(k).click()
         assert status.inner_text() == first
     assert faults(page) == []
     assert local.store.predictions.count() == before
 
 
-def test_trying_needs_the_role_for_it(abroad):
+def test_trying_requires_the_predict_role(abroad):
     page = abroad("/console/try", role="label")
     assert "role predict or admin" in text_of(page)
     assert page.get_by_role("button", name="Score it").count() == 0

@@ -1,4 +1,4 @@
-"""Thresholds in a real browser: look, ask for a target, save it, and go back."""
+"""Thresholds in a real browser: explore, try a target, save it, and restore a version."""
 
 import re
 
@@ -47,7 +47,7 @@ def kinds(service):
     return [event.kind for event in service.store.events.latest()]
 
 
-def test_arrow_keys_move_the_threshold_and_what_is_read(at_home):
+def test_arrow_keys_move_the_threshold_and_update_the_reading(at_home):
     page = at_home(PAGE)
     slider = page.get_by_role("slider")
     slider.focus()
@@ -63,7 +63,7 @@ def test_arrow_keys_move_the_threshold_and_what_is_read(at_home):
     assert reading(page) == seen[0][1]
 
 
-def test_costs_are_shown_and_nonsense_is_refused_beside_them(at_home):
+def test_costs_are_shown_and_invalid_ones_are_refused(at_home):
     page = at_home(PAGE)
     page.locator("#fp").fill("1")
     page.locator("#fn").fill("4")
@@ -79,7 +79,7 @@ def test_costs_are_shown_and_nonsense_is_refused_beside_them(at_home):
     assert faults(page) == []
 
 
-def test_a_target_that_cannot_be_had_says_why_and_what_is_missing(at_home, local):
+def test_an_unreachable_target_says_why_and_what_is_missing(at_home, local):
     page = at_home(PAGE)
     try_target(page, LOST)
     assert "Not reached" in result(page)
@@ -98,7 +98,7 @@ def test_a_target_that_cannot_be_had_says_why_and_what_is_missing(at_home, local
     assert faults(page) == []
 
 
-def test_a_certified_threshold_is_saved_serves_and_is_taken_back(abroad, guarded):
+def test_a_certified_threshold_is_saved_served_and_reverted(abroad, guarded):
     before, threshold = served(guarded), decided_by(guarded, ACTED[0])
     page = abroad(PAGE, role="admin")
     try_target(page, REACHED)
@@ -117,11 +117,11 @@ def test_a_certified_threshold_is_saved_serves_and_is_taken_back(abroad, guarded
     assert "admin desk" in versions
     assert "we can look at more <b>rows</b>" in versions
     assert faults(page) == []
-    page.get_by_text(f"Go back to version {before['id']}").click()
-    press(page, "Go back to this version")
+    page.get_by_text(f"Restore version {before['id']}").click()
+    press(page, "Restore this version")
     assert served(guarded)["hash"] == before["hash"]
     assert decided_by(guarded, ACTED[0]) == threshold
-    assert "back" in page.get_by_role("status").first.inner_text()
+    assert "restored" in page.get_by_role("status").first.inner_text()
     assert kinds(guarded)[:3] == ["version_restored", "point_saved", "target_tried"]
     assert faults(page) == []
 
@@ -157,14 +157,14 @@ def test_a_page_of_an_earlier_version_saves_nothing(abroad, guarded):
     assert decided_by(guarded, ACTED[0]) == pytest.approx(0.91)
 
 
-def test_only_an_admin_saves_or_goes_back(abroad, guarded):
+def test_only_an_admin_saves_or_restores(abroad, guarded):
     before = served(guarded)
     page = abroad(PAGE, role="label")
     try_target(page, "precision>=0.61")
     assert "Certified" in result(page)
     assert "role admin" in result(page)
     tried = page.url.partition("tried=")[2].partition("#")[0]
-    assert page.get_by_role("button", name=re.compile("Save|Go back")).count() == 0
+    assert page.get_by_role("button", name=re.compile("Save|Restore")).count() == 0
     past = guarded.store.events.latest(kinds=["point_saved"])
     for path, fields in (
         (SAVE, {"base": before["hash"], "tried": tried}),
@@ -176,7 +176,7 @@ def test_only_an_admin_saves_or_goes_back(abroad, guarded):
     assert guarded.store.events.latest(kinds=["point_saved"]) == past
 
 
-def test_a_key_for_predictions_uses_up_no_error(abroad, guarded):
+def test_a_predict_key_cannot_try_targets(abroad, guarded):
     page = abroad(PAGE, role="predict")
     assert page.get_by_label("Target for").count() == 0
     assert "role label or admin" in page.locator("main").inner_text()
@@ -186,7 +186,7 @@ def test_a_key_for_predictions_uses_up_no_error(abroad, guarded):
 
 
 def refused(visit, page, path, **fields):
-    """Send what the visitor's key is not for."""
+    """Send a request that the visitor's key does not allow."""
     with visit.expecting(path, 403):
         send(page, path, **fields)
     assert "nothing was changed" in page.locator("main").inner_text()
@@ -208,7 +208,7 @@ CUT = """[...document.querySelectorAll(".scroll")]
 
 
 @pytest.mark.parametrize("width", [390, 1280])
-def test_every_point_is_read_whole_with_its_promise(at_home, local, width):
+def test_every_point_is_fully_readable_with_its_promise(at_home, local, width):
     page = at_home(PAGE, width=width)
     try_target(page, REACHED)
     page.evaluate("document.querySelectorAll('details').forEach((each) => { each.open = true })")
@@ -218,7 +218,7 @@ def test_every_point_is_read_whole_with_its_promise(at_home, local, width):
     rows = table.get_by_role("row").filter(has=page.get_by_role("cell"))
     assert rows.count() == len(points) > 1
     for row, each in zip(rows.all(), points, strict=True):
-        said = row.get_by_role("cell").last.inner_text().replace("\N{NO-BREAK SPACE}", " ")
-        assert said == each.result.guarantee
+        promise = row.get_by_role("cell").last.inner_text().replace("\N{NO-BREAK SPACE}", " ")
+        assert promise == each.result.guarantee
         assert row.get_by_role("cell").last.bounding_box()["width"] > 200
     assert faults(page) == []

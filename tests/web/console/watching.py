@@ -1,15 +1,15 @@
-"""A watch over all that a visitor's browser does, and what a page must be like everywhere."""
+"""Browser sessions that record errors, and an accessibility audit of pages."""
 
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
 AUDIT = Path(__file__).with_name("audit.js").read_text(encoding="utf-8")
-SHOWN = 10_000  # milliseconds until something has to be there; no more than that is ever waited
+SHOWN = 10_000  # milliseconds until an element must be visible
 
 
 class Visits:
-    """Opens pages of one service, and keeps what went wrong on them.
+    """Open pages of one service and record errors on them.
 
     Parameters
     ----------
@@ -24,15 +24,15 @@ class Visits:
         self._browser, self._contexts = browser, []
 
     def context(self, *, width=1280, **options):
-        """Return a browser that nobody has used, under watch."""
-        made = self._browser.new_context(viewport={"width": width, "height": 800}, **options)
-        made.set_default_timeout(SHOWN)
-        made.on("page", self._watch)
-        self._contexts.append(made)
-        return made
+        """Return a new browser context whose errors are recorded."""
+        context = self._browser.new_context(viewport={"width": width, "height": 800}, **options)
+        context.set_default_timeout(SHOWN)
+        context.on("page", self._watch)
+        self._contexts.append(context)
+        return context
 
     def __call__(self, path="/console", *, role=None, **options):
-        """Open a page in a browser that nobody has used, logged in with the key of a role."""
+        """Open a page in a new browser context, logged in with the key of a role."""
         page = self.context(**options).new_page()
         if role is not None:
             self.log_in(page, role, next=path)
@@ -41,7 +41,7 @@ class Visits:
         return page
 
     def log_in(self, page, role, *, next="/console"):
-        """Log in through the form; the visitor is on the page they wanted then."""
+        """Log in through the form, which leads to the requested page."""
         self.go(page, next)
         self.log_in_here(page, role)
         assert page.url == self.service.url + next
@@ -53,7 +53,7 @@ class Visits:
             page.get_by_label("Key").press("Enter")
 
     def allow(self, address):
-        """Let pages be asked for elsewhere."""
+        """Allow requests to another address."""
         self._allowed += (address,)
 
     def go(self, page, path):
@@ -62,46 +62,46 @@ class Visits:
 
     @contextmanager
     def expecting(self, path, status):
-        """Let one page answer with an error; it must do so."""
+        """Require that one page responds with an error."""
         before = len(self.errors)
         yield
-        found = self.errors[before:]
-        assert (status, path) in found, f"{path} did not answer {status}: {found}"
-        self.errors[before:] = [each for each in found if each != (status, path)]
+        recorded = self.errors[before:]
+        assert (status, path) in recorded, f"{path} did not answer {status}: {recorded}"
+        self.errors[before:] = [each for each in recorded if each != (status, path)]
 
     def close(self):
-        """Close all browsers, and refuse what should not have happened."""
+        """Close all contexts and fail on recorded errors."""
         for each in self._contexts:
             each.close()
         assert not self.errors, self.errors
 
     def _watch(self, page):
-        page.on("console", self._said)
+        page.on("console", self._on_console)
         page.on("pageerror", lambda error: self.errors.append(str(error)))
-        page.on("request", self._asked)
-        page.on("requestfailed", self._failed)
-        page.on("response", self._answered)
+        page.on("request", self._on_request)
+        page.on("requestfailed", self._on_failure)
+        page.on("response", self._on_response)
 
-    def _said(self, message):
+    def _on_console(self, message):
         if message.type not in ("error", "warning"):
             return
         if message.text.startswith("Failed to load resource: the server responded"):
-            return  # the answer itself is looked at
+            return  # the response itself is checked
         self.errors.append(f"{message.location.get('url')}: {message.text}")
 
-    def _asked(self, request):
+    def _on_request(self, request):
         if not request.url.startswith(self._allowed):
             self.errors.append(f"asked for {request.url}")
 
-    def _failed(self, request):
-        if request.failure != "net::ERR_ABORTED":  # a visitor who goes on ends what is under way
+    def _on_failure(self, request):
+        if request.failure != "net::ERR_ABORTED":  # navigating away aborts pending requests
             self.errors.append(f"{request.url}: {request.failure}")
 
-    def _answered(self, response):
+    def _on_response(self, response):
         if response.status >= 400:
             self.errors.append((response.status, urlsplit(response.url).path))
 
 
 def faults(page):
-    """Return what is wrong with a page for a reader, a keyboard or a narrow screen."""
+    """Return the accessibility faults of a page, also by keyboard and on a narrow screen."""
     return page.evaluate(AUDIT)

@@ -1,4 +1,4 @@
-"""The console: pages about the promise, the thresholds and every decision, for people."""
+"""Web console: pages about promises, thresholds and individual decisions."""
 
 from calibrant.serving.console.shell.console import Console
 

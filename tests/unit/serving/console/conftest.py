@@ -1,4 +1,4 @@
-"""Visitors of the console, with and without keys."""
+"""Console visitors with and without keys."""
 
 import re
 
@@ -24,9 +24,9 @@ def log_in(client, token, **fields):
 def guarded(serving, logits_folder):
     """A service that needs keys; `tokens` has one for each role."""
     client = serving(logits_folder, need_key=True)
-    made = {role: client.service.store.keys.add(f"{role} key", role) for role in ROLES}
-    client.keys = {role: key for role, (key, _) in made.items()}
-    client.tokens = {role: token for role, (_, token) in made.items()}
+    created = {role: client.service.store.keys.add(f"{role} key", role) for role in ROLES}
+    client.keys = {role: key for role, (key, _) in created.items()}
+    client.tokens = {role: token for role, (_, token) in created.items()}
     return client
 
 

@@ -9,7 +9,7 @@ from calibrant.store import LoggedRequest, Prediction, new_id
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-def made(bundle, place=0, **changes):
+def make_prediction(bundle, place=0, **changes):
     """Return a prediction; a later `place` is a later minute."""
     fields = {
         "id": new_id(),
@@ -74,21 +74,21 @@ class Page(HTMLParser):
     def wrong(self, id):
         """Whether a field is marked as wrong and points at the sentence."""
         field = next(a for _, a in self.tags if a.get("id") == id)
-        told = f"{id}-wrong"
-        pointed = told in field.get("aria-describedby", "").split()
+        message_id = f"{id}-wrong"
+        pointed = message_id in field.get("aria-describedby", "").split()
         return (
             field.get("aria-invalid") == "true"
             and pointed
-            and any(a.get("id") == told for _, a in self.tags)
+            and any(a.get("id") == message_id for _, a in self.tags)
         )
 
     @property
     def ids(self):
         """The ids of the predictions that are listed, in their order."""
-        found = (
+        links = (
             re.fullmatch("/console/predictions/([^?]+)", a.get("href", "")) for a in self.all("a")
         )
-        return [each[1] for each in found if each]
+        return [each[1] for each in links if each]
 
 
 def look(client, path="", **query):

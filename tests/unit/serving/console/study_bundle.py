@@ -33,8 +33,8 @@ CANDIDATES = [
 
 def check(verdict="kept"):
     """Return what test rows said about a promise, as `Transfer.to_dict` does."""
-    said = {"kept": "precision is at least 85 %", "broken": "it is false that precision is high"}
-    text = f"{verdict.capitalize()} (confidence 95 %): {said[verdict]} (88.0 % on 90 rows)."
+    claims = {"kept": "precision is at least 85 %", "broken": "it is false that precision is high"}
+    text = f"{verdict.capitalize()} (confidence 95 %): {claims[verdict]} (88.0 % on 90 rows)."
     return {"verdict": verdict, "text": text, "confidence": 0.95, "n": 3000, "checks": []}
 
 
@@ -48,7 +48,7 @@ def study_bundle(folder, *, report=REPORT, metrics=None, provenance=None, **more
     source.write_text("a\n1\n", encoding="utf-8")
     judged = {"hold": "defect: precision>=0.85", "class": "defect", "reached": True}
     lost = {"hold": "parts: recall>=0.99", "class": "parts", "reached": False}
-    told = {
+    default_metrics = {
         "n": 2905, "source": "golden", "test": FIGURES, "candidates": CANDIDATES,
         "why": "it has the smallest log loss",
         "points": [
@@ -56,13 +56,14 @@ def study_bundle(folder, *, report=REPORT, metrics=None, provenance=None, **more
             {**lost, "threshold": None, "decides": True, "why": "too few rows", "check": None},
         ],
     }  # fmt: skip
-    made = {
+    default_provenance = {
         "config": {"label": "reason", "training": {"epochs": 5}},
         "splits": {"train": {"source": "logs", "rows": 12799}, "test": "odd"},
         "confidence_together": 0.95,
     }
     return pack(
         folder, calibrator=temperature(), points=[BundlePoint(point("defect", 0.75), "calibrated")],
-        metrics=told if metrics is None else metrics, provenance={**made, **(provenance or {})},
+        metrics=default_metrics if metrics is None else metrics,
+        provenance={**default_provenance, **(provenance or {})},
         sources=[("data", source)], files=files, force=True, **more,
     )  # fmt: skip

@@ -133,13 +133,13 @@ class Console:
 
 @pytest.fixture
 def consoles(serving, tmp_path):
-    def made(word, place):
+    def make_console(word, place):
         folder = tmp_path / place
         folder.mkdir()
         db = f"sqlite:///{folder}/calibrant.db"
         return Console(serving(packed(folder, word), need_key=True, db=db), word)
 
-    return lambda word: (made(word, "hostile"), made("plain word", "plain"))
+    return lambda word: (make_console(word, "hostile"), make_console("plain word", "plain"))
 
 
 def check(hostile, plain):

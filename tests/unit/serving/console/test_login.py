@@ -1,4 +1,4 @@
-"""Visits begin with a key, end by themselves, and are nobody else's."""
+"""Sessions start with a key, expire, and belong to one visitor."""
 
 import re
 import time
@@ -11,18 +11,18 @@ from calibrant.serving.console.shell.sessions import LIFETIME, Session, Sessions
 COOKIE = "calibrant"
 
 
-def test_without_keys_everybody_is_let_in(serving, logits_folder):
+def test_without_keys_every_visitor_is_admitted(serving, logits_folder):
     client = serving(logits_folder)
     page = client.get("/console/nowhere")
     assert page.status_code == 404
-    found = client.get("/console/login?next=/console/model", follow_redirects=False)
-    assert (found.status_code, found.headers["location"]) == (303, "/console/model")
+    response = client.get("/console/login?next=/console/model", follow_redirects=False)
+    assert (response.status_code, response.headers["location"]) == (303, "/console/model")
 
 
 def test_a_stranger_is_sent_to_the_login_page_and_back(guarded):
-    asked = guarded.get("/console/predictions?label=a%26b", follow_redirects=False)
-    assert asked.status_code == 303
-    where = asked.headers["location"]
+    response = guarded.get("/console/predictions?label=a%26b", follow_redirects=False)
+    assert response.status_code == 303
+    where = response.headers["location"]
     assert where == "/console/login?next=%2Fconsole%2Fpredictions%3Flabel%3Da%2526b"
     page = guarded.get(where)
     assert page.status_code == 200
@@ -55,7 +55,7 @@ def test_a_wrong_key(guarded, wrong):
     assert guarded.get("/console", follow_redirects=False).status_code == 303
 
 
-def test_a_key_that_is_no_field_of_a_key(guarded):
+def test_a_key_that_is_too_long(guarded):
     assert log_in(guarded, "a" * 201).status_code == 422
 
 
@@ -73,7 +73,7 @@ def test_login_without_the_cookie_of_its_page(guarded):
     data = {"key": guarded.tokens["admin"], "csrf": csrf}
     page = guarded.post("/console/login", data=data, follow_redirects=False)
     assert page.status_code == 403
-    assert "keeps no cookies" in page.text
+    assert "blocks cookies" in page.text
 
 
 def test_a_page_of_another_site_cannot_send_forms(guarded):
@@ -88,12 +88,12 @@ def test_a_page_of_another_site_cannot_send_forms(guarded):
     ["https://example.com", "//example.com", "/v1/predict", "/console@example.com", "",
      "/consoles", "/\\example.com", "/console/\r\nX: y", "javascript:alert(1)"],
 )  # fmt: skip
-def test_login_leads_nowhere_else(guarded, wanted):
+def test_login_never_redirects_to_another_site(guarded, wanted):
     entered = log_in(guarded, guarded.tokens["admin"], next=wanted)
     assert (entered.status_code, entered.headers["location"]) == (303, "/console")
 
 
-def test_every_visit_has_another_session(guarded):
+def test_every_login_has_a_new_session(guarded):
     cookies = set()
     for _ in range(2):
         guarded.cookies.clear()
@@ -103,15 +103,15 @@ def test_every_visit_has_another_session(guarded):
 
 def sign_in_with(client, session):
     sessions = Sessions(client.service.store.keyed_hash)
-    client.cookies.set(COOKIE, sessions.sealed(session), path="/console")
+    client.cookies.set(COOKIE, sessions.encode(session), path="/console")
 
 
-def test_a_visit_that_has_ended(guarded):
+def test_an_expired_session(guarded):
     key = guarded.keys["admin"].id
     sign_in_with(guarded, Session("0" * 32, key, int(time.time()) - 1))
     page = guarded.get("/console", follow_redirects=False)
     assert page.status_code == 401
-    assert "Your visit has ended" in page.text
+    assert "Your session has expired" in page.text
     assert 'name="key"' in page.text  # the remedy is on the page
 
 
@@ -120,17 +120,17 @@ def test_a_forged_cookie(guarded, cookie):
     guarded.cookies.set(COOKIE, cookie, path="/console")
     page = guarded.get("/console", follow_redirects=False)
     assert page.status_code == 401
-    assert "was not made here" in page.text
+    assert "damaged or from another service" in page.text
 
 
-def test_nobody_gets_a_signature_by_sending_it_as_an_input(guarded):
+def test_the_hash_of_an_input_is_not_a_signature(guarded):
     content = f"{'0' * 32}.{guarded.keys['admin'].id}.{int(time.time()) + 99}"
     signed = guarded.service.store.keyed_hash(content.encode())  # what input_hash would be
     guarded.cookies.set(COOKIE, f"{content}.{signed}", path="/console")
     assert guarded.get("/console", follow_redirects=False).status_code == 401
 
 
-def test_a_key_that_was_revoked_ends_its_visits(guarded):
+def test_revoking_a_key_ends_its_sessions(guarded):
     log_in(guarded, guarded.tokens["admin"])
     guarded.service.store.keys.revoke(guarded.keys["admin"].id)
     page = guarded.get("/console", follow_redirects=False)
@@ -148,7 +148,7 @@ def test_logging_out_needs_the_page_s_token_and_takes_the_cookie_back(guarded):
     assert COOKIE not in guarded.cookies
 
 
-def test_a_copy_of_the_cookie_opens_nothing_after_logging_out(guarded):
+def test_a_copy_of_the_cookie_is_refused_after_logging_out(guarded):
     log_in(guarded, guarded.tokens["admin"])
     copy, csrf = guarded.cookies[COOKIE], csrf_of(guarded.get("/console"))
     guarded.post("/console/logout", data={"csrf": csrf}, follow_redirects=False)
@@ -160,7 +160,7 @@ def test_a_copy_of_the_cookie_opens_nothing_after_logging_out(guarded):
     assert refused.status_code == 401
 
 
-def test_the_login_page_leaves_a_visit_alone(guarded):
+def test_the_login_page_keeps_a_session(guarded):
     log_in(guarded, guarded.tokens["admin"])
     page = guarded.get("/console/login?next=/console/model", follow_redirects=False)
     assert (page.status_code, page.headers["location"]) == (303, "/console/model")
@@ -185,7 +185,7 @@ def test_another_key_needs_a_logout_first(guarded):
     assert "label key" in guarded.get("/console").text
 
 
-def test_the_login_page_ends_no_visit_of_a_key_whose_rate_is_used_up(guarded):
+def test_the_login_page_keeps_the_session_of_a_rate_limited_key(guarded):
     _, token = guarded.service.store.keys.add("slow", "admin", rate=6)
     log_in(guarded, token)
     page = guarded.get("/console/login", follow_redirects=False)
@@ -198,7 +198,7 @@ def test_behind_a_proxy_that_speaks_https_the_cookie_never_goes_over_plain_http(
     assert "Secure" in page.headers["set-cookie"]
 
 
-def test_a_form_without_a_visit_is_refused_and_says_that_nothing_changed(guarded):
+def test_a_form_without_a_session_is_refused_and_says_that_nothing_changed(guarded):
     page = guarded.post("/console/logout", data={"csrf": "0" * 64}, follow_redirects=False)
     assert page.status_code == 401
     assert "nothing was changed" in page.text

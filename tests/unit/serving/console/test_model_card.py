@@ -1,4 +1,4 @@
-"""Cards become HTML of which nothing acts on the page."""
+"""Model cards become harmless HTML."""
 
 import re
 
@@ -29,22 +29,24 @@ PLAIN = {
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_only_plain_elements_without_attributes_come_out(text):
-    made = str(card_html(f"## Use\n\n- {text}\n\n{text}\n"))
-    tags = re.findall(r"<[^>]*>", made)
+    rendered = str(card_html(f"## Use\n\n- {text}\n\n{text}\n"))
+    tags = re.findall(r"<[^>]*>", rendered)
     assert {re.fullmatch(r"</?(\w+)( /)?>", tag)[1] for tag in tags} <= PLAIN
-    assert "Use" in made
+    assert "Use" in rendered
 
 
-def test_what_a_link_says_is_shown_as_it_was_written():
+def test_a_link_is_shown_as_text():
     assert "[x](https://example.com/steal)" in card_html(HOSTILE[3])
 
 
-def test_headings_stand_below_that_of_their_section_and_the_title_is_left_out():
-    made = card_html("# Model card\n\nA bundle.\n\n## Use\n\n### More\n\n# Loud\n\n###### Quiet")
-    assert re.findall(r"<h(\d)>([^<]*)", made) == [
+def test_headings_are_lowered_and_the_title_is_left_out():
+    rendered = card_html(
+        "# Model card\n\nA bundle.\n\n## Use\n\n### More\n\n# Loud\n\n###### Quiet"
+    )
+    assert re.findall(r"<h(\d)>([^<]*)", rendered) == [
         ("3", "Use"), ("4", "More"), ("3", "Loud"), ("6", "Quiet"),
     ]  # fmt: skip
-    assert made.startswith("<p>A bundle.</p>")
+    assert rendered.startswith("<p>A bundle.</p>")
 
 
 @pytest.mark.parametrize("text", ["", "\n\n", "# Model card"])

@@ -53,7 +53,7 @@ def test_figures_have_the_words_of_the_report(studied):
     floor = Floor(**FIGURES["ece_ew"]["floor"])
     assert floor_words(floor) in seen
     assert "no more than chance gives" in seen
-    assert "Figures of 2,905 golden test rows" in seen
+    assert "on 2,905 golden test rows, which were not used for any choice" in seen
     assert "Calibration error (ECE) 0.0292" in seen
 
 
@@ -62,8 +62,8 @@ def test_the_promise_and_what_the_test_rows_said(studied):
     assert "Class “defect”: precision is at least 85 %" in seen
     assert "Act on a row when the calibrated P(defect) is at least 0.75." in seen
     assert (
-        "Kept On the 3,000 golden test rows, which chose nothing: Precision is at least 85 % "
-        "(88.0 % on 90 rows)." in seen
+        "Kept On the 3,000 golden test rows, which were not used for any choice: Precision "
+        "is at least 85 % (88.0 % on 90 rows)." in seen
     )
     assert "Cannot be promised parts: recall>=0.99: Too few rows." in seen
 
@@ -73,7 +73,7 @@ def test_a_check_of_another_threshold_is_not_shown_for_this_one(tmp_path, servin
     folder = study_bundle(tmp_path / "returns", metrics={"points": [judged]}).path
     seen = text_of(serving(folder).get("/console/model"))
     assert "Broken" not in seen
-    assert "does not say how it did on test rows" in seen
+    assert "no check of this point on test rows" in seen
 
 
 @pytest.mark.parametrize(
@@ -91,7 +91,7 @@ def test_the_verdict_on_calibration_is_that_of_the_report(tmp_path, serving, mis
         serving(study_bundle(tmp_path / "b", metrics=metrics).path).get("/console/model")
     )
     assert f"{badge} Over-confident (n=20)." in seen
-    assert "Figures of 20 held-out test rows" in seen
+    assert "on 20 held-out test rows" in seen
 
 
 def test_candidates_are_compared_and_the_chosen_one_is_marked(studied):
@@ -141,12 +141,12 @@ def test_the_card_is_shown_below_one_heading_of_the_page(studied):
     assert "<h3>What it does not promise</h3>" in page.text
 
 
-def test_a_changed_card_is_not_shown_but_told(studied):
+def test_a_changed_card_is_reported_and_not_shown(studied):
     (studied.folder / "card.md").write_text("# Another card\n\nTrust me.")
     page = studied.get("/console/model")
     assert page.status_code == 200
     assert "Trust me" not in page.text
-    assert "Card.md in the folder is not the one" in page.text
+    assert "Card.md in the folder is not the file" in page.text
 
 
 def test_the_report_is_sandboxed(studied):
@@ -159,7 +159,7 @@ def test_the_report_is_sandboxed(studied):
     assert 'href="/console/model/report" target="_blank"' in studied.get("/console/model").text
 
 
-def test_the_report_can_be_kept(studied):
+def test_the_report_can_be_downloaded(studied):
     page = studied.get("/console/model/report?download=1")
     name = f'attachment; filename="report-{studied.service.slot.current.id}.html"'
     assert page.headers["content-disposition"] == name
@@ -172,7 +172,7 @@ def test_a_report_that_was_changed_is_refused(studied):
     page = studied.get("/console/model/report")
     assert page.status_code == 409
     assert HOSTILE not in page.text
-    assert "is not the one that the bundle" in page.text
+    assert "is not the file that bundle" in page.text
     assert page.headers["content-security-policy"] != SANDBOX
 
 
@@ -180,7 +180,7 @@ def test_a_report_that_is_gone(studied):
     (studied.folder / "report.html").unlink()
     page = studied.get("/console/model/report")
     assert page.status_code == 404
-    assert "is not in the folder any more" in page.text
+    assert "is no longer in the folder" in page.text
 
 
 def test_a_folder_that_is_gone(studied):
@@ -188,10 +188,10 @@ def test_a_folder_that_is_gone(studied):
     assert studied.get("/console/model/report").status_code == 404
     page = studied.get("/console/model")
     assert page.status_code == 200
-    assert "card.md is not in the folder any more" in page.text.lower()
+    assert "card.md is no longer in the folder" in page.text.lower()
 
 
-def test_a_report_that_is_no_file(studied):
+def test_a_report_that_is_not_a_file(studied):
     (studied.folder / "report.html").unlink()
     (studied.folder / "report.html").mkdir()
     assert studied.get("/console/model/report").status_code == 404
@@ -213,23 +213,21 @@ def test_bundles_that_were_packed_by_hand(tmp_path, serving, kind):
     page = serving(logits_bundle(tmp_path / "b", kind).path).get("/console/model")
     assert page.status_code == 200
     seen = text_of(page)
-    assert "No figures of test rows were packed" in seen
-    assert "does not say which candidates" in seen
-    assert ("Nothing: the bundle has no operating point" in seen) == kind.endswith("no points")
+    assert "packed without test figures" in seen
+    assert "no record of its candidates" in seen
+    assert ("None: the bundle has no operating point" in seen) == kind.endswith("no points")
 
 
-def test_both_ends_of_a_band_are_told(tmp_path, serving):
+def test_both_ends_of_a_band_are_shown(tmp_path, serving):
     seen = text_of(serving(logits_bundle(tmp_path / "b", "two classes").path).get("/console/model"))
     assert "Act on a row when P(yes) is at least 0.8." in seen
     assert "Clear a row when P(yes) is below 0.2." in seen
 
 
 def test_bundles_with_a_model(serving, text_folder, table_folder):
-    assert (
-        "It reads texts with the network bilstm" in serving(text_folder).get("/console/model").text
-    )
+    assert "Reads text with the network bilstm" in serving(text_folder).get("/console/model").text
     seen = serving(table_folder).get("/console/model").text
-    assert "It reads rows of a table with the network mlp" in seen
+    assert "Reads table rows with the network mlp" in seen
 
 
 @pytest.mark.parametrize(
@@ -252,7 +250,7 @@ def test_metrics_of_any_shape(tmp_path, serving, metrics):
     assert "<img" not in page.text
 
 
-def test_figures_of_ones_own_are_listed(tmp_path, serving):
+def test_custom_figures_are_listed(tmp_path, serving):
     metrics = {"test": {"accuracy": 0.9, "lift": 1.5}, "by": {"month": [1, 2]}}
     seen = text_of(
         serving(study_bundle(tmp_path / "b", metrics=metrics).path).get("/console/model")
@@ -281,16 +279,16 @@ def test_points_that_were_changed_since_the_study(tmp_path, serving):
     first, second = point("defect", 0.8), point("defect", 0.9)
     for new, reason in ((first, "too many refunds"), (second, HOSTILE)):
         base = load_bundle(folder, device="cpu").manifest["sha256"]
-        told = {"what": f"the threshold became {new.threshold}", "by": "anna", "reason": reason}
+        change = {"what": f"the threshold became {new.threshold}", "by": "anna", "reason": reason}
         points = [BundlePoint(new, "calibrated")]
-        Versions(folder).save_points(points, base=base, told=told, begin=lambda made: None)
+        Versions(folder).save_points(points, base=base, told=change, begin=lambda packed: None)
     client = serving(folder)
     page = client.get("/console/model")
     seen = text_of(page)
-    assert "The operating points were changed since the study" in seen
+    assert "The operating points have changed since the study" in seen
     assert re.search(r"changed 2 times, last on \d+ \w{3} \d{4}, \d\d:\d\d:\d\d UTC", seen)
-    assert "it is that of the study, and the operating points were changed since" in seen
-    assert "No test rows have judged this point: it was chosen after the study." in seen
+    assert "from before the operating points were changed" in seen
+    assert "This point was not checked on test rows: it was chosen after the study." in seen
     changes = seen[seen.index("Changes since the study") :]
     assert ", by anna: The threshold became 0.8. Reason: too many refunds" in changes
     assert changes.index("became 0.9.") < changes.index("became 0.8.")
@@ -300,21 +298,21 @@ def test_points_that_were_changed_since_the_study(tmp_path, serving):
 
 def test_names_of_classes_are_escaped(tmp_path, serving):
     classes = (HOSTILE, "a`b", "c")
-    made = pack(
+    packed = pack(
         tmp_path / "b", calibrator=temperature(classes=classes), actions={HOSTILE: HOSTILE},
         points=[BundlePoint(point(HOSTILE, 0.5, classes=classes), "calibrated")],
     )  # fmt: skip
-    page = serving(made.path).get("/console/model")
+    page = serving(packed.path).get("/console/model")
     assert page.status_code == 200
     assert "<script>alert" not in page.text
     assert "<img" not in page.text
 
 
-def test_every_key_may_look_and_strangers_may_not(guarded):
+def test_every_key_may_see_the_page_and_strangers_may_not(guarded):
     for path in ("/console/model", "/console/model/report"):
-        asked = guarded.get(path, follow_redirects=False)
-        assert asked.status_code == 303
-        assert asked.headers["location"].startswith("/console/login?next=")
+        response = guarded.get(path, follow_redirects=False)
+        assert response.status_code == 303
+        assert response.headers["location"].startswith("/console/login?next=")
     for role in ("predict", "label", "admin"):
         log_in(guarded, guarded.tokens[role])
         assert guarded.get("/console/model").status_code == 200

@@ -1,9 +1,9 @@
-"""Whatever customers and callers write is shown as text."""
+"""Texts of customers and callers are shown as text."""
 
 import pytest
 from tests.unit.bundle.parts import temperature
 from tests.unit.serving.console.conftest import csrf_of
-from tests.unit.serving.console.predictions_log import START, Page, keep, look, made
+from tests.unit.serving.console.predictions_log import START, Page, keep, look, make_prediction
 
 from calibrant.bundle import pack
 from calibrant.store import Label, Outcome
@@ -44,7 +44,7 @@ def check(page):
             assert attributes.get(name, "/").startswith(("/", "#", "data:,"))
 
 
-def said(text):
+def collapse_spaces(text):
     return " ".join(text.split())
 
 
@@ -55,9 +55,9 @@ def test_inputs_and_names_are_shown_as_text(client, text):
     acted = {"decision": "act", "operating_point": 0}
     ids = keep(
         client,
-        made(hash, 0, **names, **acted, input={"text": text}, request=text),
-        made(hash, 1, input={"row": {text: text}}),
-        made(hash, 2, input={text: {"deep": text}}),
+        make_prediction(hash, 0, **names, **acted, input={"text": text}, request=text),
+        make_prediction(hash, 1, input={"row": {text: text}}),
+        make_prediction(hash, 2, input={text: {"deep": text}}),
     )
     client.service.store.outcomes.add(
         [Outcome("o", START, ids[0], text, None, text, None)],
@@ -71,23 +71,23 @@ def test_inputs_and_names_are_shown_as_text(client, text):
         page = look(client, f"/{id}")
         assert page.status == 200
         check(page)
-        assert said(text) in page.text
+        assert collapse_spaces(text) in page.text
     assert look(client, unit=text).ids == [ids[0]]
     if text == text.strip():
         assert look(client, search=text).ids == [ids[0]]
 
 
-def test_names_of_classes_that_turn_the_direction_of_reading_are_told(serving, tmp_path, client):
+def test_class_names_with_direction_marks_are_reported(serving, tmp_path, client):
     names = ("a\u202eb", "parts", "other")
     pack(tmp_path / "turning", classes=names, calibrator=temperature(2.0, classes=names))
     turning = serving(tmp_path / "turning", db=f"sqlite:///{tmp_path}/turning.db")
-    said = "Names of classes have characters that turn the direction of reading (U+202E)"
+    notice = "Class names contain characters that change the reading direction (U+202E)"
     for each, there in ((client, False), (turning, True)):
         body = {"inputs": [{"logits": [9.0, 0.0, 0.0]}]}
         (row,) = each.post("/v1/predict", json=body).json()["predictions"]
         for path in ("", "/model", "/try", "/predictions", f"/predictions/{row['id']}"):
             page = each.get(f"/console{path}").text
-            assert page.count(said) == there, path
+            assert page.count(notice) == there, path
     for path in ("", f"/{row['id']}"):
         page = turning.get(f"/console/predictions{path}").text
         assert ">\u2068a\u202eb\u2069</option>" in page, path
@@ -98,7 +98,7 @@ def test_what_is_typed_into_filters_is_shown_as_text(client, text):
     page = look(client, label=text, unit=text, use_case=text, search=f"-{text}")
     check(page)
     assert page.status == 200
-    assert f"“{said(text)}”" in page.text
+    assert f"“{collapse_spaces(text)}”" in page.text
     assert page.field("unit")["value"] == text
     wrong = dict.fromkeys(("since", "until", "min_score", "max_score", "decision"), text)
     page = look(client, **wrong, bundle=text)
@@ -109,7 +109,7 @@ def test_what_is_typed_into_filters_is_shown_as_text(client, text):
 
 @pytest.mark.parametrize("text", HOSTILE)
 def test_what_is_typed_into_forms_is_shown_as_text(client, text):
-    (id,) = keep(client, made(client.service.slot.current.hash))
+    (id,) = keep(client, make_prediction(client.service.slot.current.hash))
     shown = client.get(f"/console/predictions/{id}")
     form = {"csrf": csrf_of(shown), "once": Page(shown).field("once")["value"]}
     outcome = {**form, "kind": "outcome", "outcome": text, "value": text, "text": text}
@@ -117,7 +117,7 @@ def test_what_is_typed_into_forms_is_shown_as_text(client, text):
     check(page)
     assert page.status == 422
     assert page.field("value")["value"] == text
-    assert said(text) in page.text
+    assert collapse_spaces(text) in page.text
     label = {**form, "kind": "label", "label": text, "other": text, "source": text}
     page = Page(client.post(f"/console/predictions/{id}", data=label))
     check(page)
@@ -129,11 +129,11 @@ def test_what_is_typed_into_forms_is_shown_as_text(client, text):
 def test_control_characters_and_directions_are_made_visible(client):
     hash = client.service.slot.current.hash
     text = "one \x01 bell \x07 escape \x1b[31m turned \u202e around"
-    (id,) = keep(client, made(hash, input={"text": text}, branch="\u2067evil"))
+    (id,) = keep(client, make_prediction(hash, input={"text": text}, branch="\u2067evil"))
     page = look(client, f"/{id}")
-    assert "characters that turn the direction of reading (U+2067)" in page.text
+    assert "characters that change the reading direction (U+2067)" in page.text
     assert "one ␁ bell ␇ escape ␛[31m turned" in page.text
-    assert "characters that turn the direction of reading (U+202E)" in page.text
+    assert "characters that change the reading direction (U+202E)" in page.text
     assert page.all("div", dir="auto")
     assert "one ␁ bell" in look(client).text
 
@@ -144,7 +144,7 @@ def test_names_of_classes_are_text_as_well(client):
         hash="e" * 64, name=name, classes=[name, "b", "c"], manifest={"format": 3}, at=START
     )
     acted = {"decision": "act", "acted_as": name, "operating_point": 0}
-    (id,) = keep(client, made("e" * 64, label=name, **acted))
+    (id,) = keep(client, make_prediction("e" * 64, label=name, **acted))
     for page in (look(client, label=name), look(client, f"/{id}")):
         check(page)
         assert name in page.text
@@ -153,7 +153,7 @@ def test_names_of_classes_are_text_as_well(client):
 
 def test_a_very_long_text_without_a_space(client):
     text = "W" * 20_000
-    (id,) = keep(client, made(client.service.slot.current.hash, input={"text": text}))
+    (id,) = keep(client, make_prediction(client.service.slot.current.hash, input={"text": text}))
     page = look(client, f"/{id}")
     assert text in page.text
     assert page.all("div", tabindex="0", role="region", dir="auto")  # it scrolls by keyboard too

@@ -1,4 +1,4 @@
-"""What was tried on rows is known beside the bundle: another store does not give it anew."""
+"""Tried targets are recorded beside the bundle: another store does not reset the budget."""
 
 import json
 import shutil
@@ -13,7 +13,7 @@ from calibrant.bundle import load_bundle
 from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.versions.versions import Versions
 from calibrant.errors import BundleError
-from calibrant.serving.console.pages.thresholds.tried_file import FILE, add_tried, read_tried
+from calibrant.serving.console.pages.thresholds.tried_file import FILE, append_tries, read_tries
 
 KIND = "one point"
 HOLDS = ("precision>=0.75", "precision>=0.8", "recall>=0.3")
@@ -39,18 +39,18 @@ def written(there):
 
 
 def number(page):
-    return int(text_of(page).partition("It is target number ")[2].split()[0])
+    return int(text_of(page).partition("This is target number ")[2].split()[0])
 
 
-def test_another_store_does_not_give_the_budget_anew(visit):
+def test_another_store_does_not_reset_the_budget(visit):
     first = visit()
     for hold in HOLDS:
         first.try_target(hold)
     second = visit("second", first.folder)
     assert second.events() == []
-    told = text_of(second.look())
-    assert "Targets tried on these rows: 3" in told
-    assert all(hold in told for hold in HOLDS)
+    words = text_of(second.look())
+    assert "Targets tried on these rows: 3" in words
+    assert all(hold in words for hold in HOLDS)
     assert "may spend 3.8 %" in text_of(second.try_target("precision>=0.7"))  # 6 / (pi^2 * 16)
     assert number(second.page) == 4
     # The first store counts what was tried with the second.
@@ -70,17 +70,17 @@ def test_the_same_target_is_never_counted_twice(visit):
     assert number(second.try_target("precision>=0.6")) == 4
 
 
-def test_what_was_tried_with_another_store_can_be_looked_at(visit):
+def test_a_target_tried_with_another_store_can_be_opened(visit):
     first = visit()
     first.try_target(HOLDS[0])
     second = visit("second", first.folder)
     page = second.look(tried=written(first)[0]["id"])
     assert page.status_code == 200
-    assert "You asked for precision>=0.75: Certified" in text_of(page)
+    assert "Target precision>=0.75: Certified" in text_of(page)
     assert number(page) == 1
 
 
-def test_what_was_tried_with_another_store_can_be_saved(visit):
+def test_a_target_tried_with_another_store_can_be_saved(visit):
     first = visit()
     first.try_target(HOLDS[0])
     second = visit("second", first.folder)
@@ -115,14 +115,14 @@ def test_other_rows_have_a_budget_of_their_own(visit):
     assert visit("first", first.folder).look(tried=first.events()[0].id).status_code == 409
 
 
-def test_a_copy_of_the_folder_alone_begins_anew(visit, tmp_path):
+def test_a_copy_of_the_folder_alone_has_a_new_budget(visit, tmp_path):
     first = visit()
     first.try_target(HOLDS[0])
     shutil.copytree(first.folder, tmp_path / "copy")
     assert number(visit("second", tmp_path / "copy").try_target(HOLDS[1])) == 1
 
 
-def test_tries_alone_are_no_versions(visit):
+def test_tries_are_not_versions(visit):
     there = visit()
     there.try_target(HOLDS[0])
     assert len(Versions(there.folder).all()) == 1
@@ -135,14 +135,14 @@ def test_a_store_from_before_the_file_is_counted_and_written_with_the_next(visit
     there = visit()
     store, calib = there.service.store, there.service.slot.current.bundle.calib
     for hold in HOLDS[:2]:
-        made = {"class": "defect", "clears": False, "targets": [hold]}
-        store.events.add("target_tried", key=None, subject=calib.hash, details=made)
-    told = text_of(there.look())
-    assert "Targets tried on these rows: 2" in told
-    assert "2 of these targets are written down in this store only" in told
+        saved = {"class": "defect", "clears": False, "targets": [hold]}
+        store.events.add("target_tried", key=None, subject=calib.hash, details=saved)
+    words = text_of(there.look())
+    assert "Targets tried on these rows: 2" in words
+    assert "2 of these targets are recorded only in this store" in words
     assert number(there.try_target(HOLDS[2])) == 3
     assert [each["target"]["targets"] for each in written(there)] == [[hold] for hold in HOLDS]
-    assert "in this store only" not in text_of(there.page)
+    assert "only in this store" not in text_of(there.page)
     assert number(visit("second", there.folder).try_target(HOLDS[1])) == 2
 
 
@@ -151,14 +151,14 @@ def test_a_folder_that_cannot_be_written_counts_in_the_store_and_says_so(visit):
     place = Versions(there.folder).place
     place.write_text("in the way")  # root may write to any folder, but not into a file
     assert number(there.try_target(HOLDS[0])) == 1
-    told = text_of(there.page)
-    assert "1 of these targets is written down in this store only" in told
-    assert f"if the service may write to {place}" in told
+    words = text_of(there.page)
+    assert "1 of these targets is recorded only in this store" in words
+    assert f"if the service may write to {place}" in words
     assert number(there.try_target(HOLDS[1])) == 2
     assert place.read_text() == "in the way"
     place.unlink()
     assert number(there.try_target(HOLDS[2])) == 3
-    assert "in this store only" not in text_of(there.page)
+    assert "only in this store" not in text_of(there.page)
     assert len(written(there)) == 3
 
 
@@ -179,7 +179,7 @@ def test_a_file_that_cannot_be_read_gives_no_budget(visit, text, why):
     page = there.look()
     assert page.status_code == 200
     assert why in text_of(page)
-    assert "Until then no target can be tried" in text_of(page)
+    assert "No target can be tried until then" in text_of(page)
     sent = there.send("target", hold=HOLDS[1], rule="0")
     assert sent.status_code == 503
     assert why in text_of(sent)
@@ -218,19 +218,21 @@ def test_tries_at_once_are_all_written(visit):
     assert len({each["id"] for each in written(there)}) == 4
 
 
-def test_where_the_file_cannot_be_moved_into_place_the_old_one_stays(visit, monkeypatch):
+def test_if_the_file_cannot_be_replaced_the_old_one_stays(visit, monkeypatch):
     there = visit()
     there.try_target(HOLDS[0])
     before = file_of(there).read_bytes()
     rows = there.service.slot.current.bundle.calib.unordered_hash
-    (kept,) = read_tried(there.folder, rows)
+    (first_try,) = read_tries(there.folder, rows)
 
     def full(*_):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried_file.synced", full)
-    other = type(kept)("2", kept.at, "Ann", {**kept.target, "targets": ["recall>=0.2"]})
+    other = type(first_try)(
+        "2", first_try.at, "Ann", {**first_try.target, "targets": ["recall>=0.2"]}
+    )
     with pytest.raises(BundleError, match="No space left"):
-        add_tried(there.folder, rows, [other])
+        append_tries(there.folder, rows, [other])
     assert file_of(there).read_bytes() == before
     assert sorted(each.name for each in file_of(there).parent.iterdir()) == [".lock", FILE]

@@ -1,4 +1,4 @@
-"""Who may not, comes too late, or sends what is wrong, changes no threshold."""
+"""Forbidden, late or invalid requests change no threshold."""
 
 import threading
 
@@ -41,7 +41,7 @@ WRONG_HANDS = {
 
 
 @pytest.mark.parametrize("case", WRONG_HANDS)
-def test_what_is_wrong_changes_nothing(visit, case):
+def test_an_invalid_request_changes_nothing(visit, case):
     fields, status = WRONG_HANDS[case]
     there = visit("points")
     base = there.hash
@@ -64,7 +64,7 @@ def test_what_is_wrong_changes_nothing(visit, case):
         ({"version": "0" * 64, "base": "1" * 64}, 409),
     ],
 )
-def test_going_back_to_what_is_not_there_changes_nothing(visit, fields, status):
+def test_restoring_an_unknown_version_changes_nothing(visit, fields, status):
     there = visit("points")
     base = there.hash
     if fields.get("version") == "own":
@@ -81,38 +81,38 @@ def logged_in(serving, tmp_path, role):
     return Visit(client), key
 
 
-def test_whoever_labels_may_try_but_neither_save_nor_go_back(serving, tmp_path):
+def test_a_label_key_may_try_but_neither_save_nor_restore(serving, tmp_path):
     there, key = logged_in(serving, tmp_path, "label")
     base = there.hash
-    told = text_of(there.try_target("precision>=0.75"))
-    assert "log in with a key of the role admin" in told
-    assert "Save without a promise" not in told
+    words = text_of(there.try_target("precision>=0.75"))
+    assert "log in with a key that has the role admin" in words
+    assert "Save without a promise" not in words
     (event,) = there.events("target_tried")
     assert event.key == key.id
-    assert "Ann" in told
+    assert "Ann" in words
     assert there.send("save", tried=event.id, base=base).status_code == 403
     assert there.send("restore", version="0" * 64, base=base).status_code == 403
     assert there.hash == base
     assert len(there.events()) == 1
 
 
-def test_a_key_of_a_program_uses_up_no_error(serving, tmp_path):
+def test_a_predict_key_may_not_try_targets(serving, tmp_path):
     there, _ = logged_in(serving, tmp_path, "predict")
-    told = text_of(there.look())
-    assert "To try a target, log in with a key of the role label or admin" in told
-    assert "Try it on these rows" not in told
+    words = text_of(there.look())
+    assert "To try a target, log in with a key that has the role label or admin" in words
+    assert "Try it on these rows" not in words
     csrf = there.client.get("/console/try")  # which has a form
     there.page = csrf
     calib = there.service.slot.current.bundle.calib.hash
     sent = there.send("target", hold="precision>=0.75", rule="0", rows=calib)
     assert sent.status_code == 403
-    assert "needs 'label'" in text_of(sent)
+    assert "requires 'label'" in text_of(sent)
     for what in ("save", "restore"):
         assert there.send(what, base=there.hash).status_code == 403
     assert there.events() == []
 
 
-def test_somebody_saved_meanwhile(visit):
+def test_a_save_after_another_one_is_refused(visit):
     there = visit("points")
     there.try_target("precision>=0.75")
     stale = there.page
@@ -121,7 +121,7 @@ def test_somebody_saved_meanwhile(visit):
     there.page = stale
     sent = there.send("save", tried=there.field("tried"))
     assert sent.status_code == 409
-    assert "changed since you loaded the page" in text_of(sent)
+    assert "has changed since you loaded the page" in text_of(sent)
     assert there.hash == won
     assert len(there.events("point_saved")) == 1
 
@@ -145,7 +145,7 @@ def test_of_two_saves_at_once_one_wins(visit):
     assert there.events("point_saved")[0].after == there.hash == there.service.slot.current.hash
 
 
-def test_a_folder_that_cannot_be_written_is_told(visit, monkeypatch):
+def test_an_unwritable_folder_is_reported(visit, monkeypatch):
     there = visit("points")
     base = there.hash
     there.look()
@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_written_is_told(visit, monkeypatch):
     assert there.events() == []
 
 
-def test_without_a_record_nothing_is_changed(visit, monkeypatch):
+def test_nothing_is_changed_if_the_event_cannot_be_recorded(visit, monkeypatch):
     there = visit("points")
     base = there.hash
     there.look()
@@ -171,7 +171,7 @@ def test_without_a_record_nothing_is_changed(visit, monkeypatch):
     assert len(Versions(there.folder).all()) == 1
 
 
-def test_a_change_that_fails_after_it_was_announced_is_told_in_the_trail(visit, monkeypatch):
+def test_a_change_that_fails_after_its_event_is_marked_in_the_trail(visit, monkeypatch):
     there = visit("points")
     base = there.hash
     there.look()
@@ -188,19 +188,19 @@ def test_a_change_that_fails_after_it_was_announced_is_told_in_the_trail(visit, 
     assert "Failed. This did not happen" in text_of(there.look())
 
 
-def test_a_thousand_targets_are_enough(visit, monkeypatch):
+def test_the_number_of_targets_is_limited(visit, monkeypatch):
     there = visit("one point")
-    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried.MOST_TARGETS", 2)
+    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried.MAX_TARGETS", 2)
     for hold in ("precision>=0.75", "precision>=0.7"):
         there.try_target(hold)
     sent = there.send("target", hold="precision>=0.6", rule="0")
     assert sent.status_code == 422
-    assert "hardly any error is left" in text_of(sent)
+    assert "hardly any error for another one" in text_of(sent)
     assert len(there.events("target_tried")) == 2
     there.try_target("precision>=0.75")  # a repeat is
 
 
-def test_weights_that_no_promise_can_rest_on_are_told_and_nothing_is_recorded(visit):
+def test_weights_below_1_are_refused_and_nothing_is_recorded(visit):
     rows = calib_rows()
     light = type(rows)(rows.logits, rows.codes, np.where(rows.codes == 0, 0.5, 1.0))
     there = visit("no points", rows=light)

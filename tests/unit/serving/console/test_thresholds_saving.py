@@ -1,4 +1,4 @@
-"""Targets are tried, saved as a new version, and taken back; whoever may not, changes nothing."""
+"""Targets are tried, saved as a new version, and reverted."""
 
 import re
 from dataclasses import replace
@@ -16,8 +16,8 @@ from tests.unit.serving.console.thresholds_visits import Visit, text_of
 from calibrant.bundle import load_bundle, pack
 from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.versions.versions import Versions
-from calibrant.serving.console.pages.thresholds.rules import choices_of, current_of
-from calibrant.serving.console.pages.thresholds.targets import share_of
+from calibrant.serving.console.pages.thresholds.rules import find_current, list_choices
+from calibrant.serving.console.pages.thresholds.targets import error_share
 from calibrant.thresholds import precision
 from calibrant.thresholds.labelled_rows import LabelledRows
 
@@ -47,43 +47,43 @@ def test_a_target_is_recorded_then_certified_with_its_share(visit):
     (event,) = there.events("target_tried")
     assert event.details == {"class": "defect", "clears": False, "targets": ["precision>=0.75"]}
     assert event.subject == there.service.slot.current.bundle.calib.unordered_hash
-    told = text_of(page)
-    assert "You asked for precision>=0.75: Certified" in told
-    assert "target number 1 of those tried" in told
-    assert "may spend 30.4 % of the allowed error" in told  # 6 / pi^2, halved
-    assert "safeguard and no proof" in told
-    point = by_hand(calib_rows(), "defect", (precision >= 0.75,), share=share_of(1, 2))
-    assert f"at least {point.threshold!r}" in told
+    words = text_of(page)
+    assert "Target precision>=0.75: Certified" in words
+    assert "target number 1 on these rows" in words
+    assert "may spend 30.4 % of the allowed error" in words  # 6 / pi^2, halved
+    assert "a safeguard, not a proof" in words
+    point = by_hand(calib_rows(), "defect", (precision >= 0.75,), share=error_share(1, 2))
+    assert f"at least {point.threshold!r}" in words
 
 
 def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh(visit):
     rows = calib_rows(3000, weights=True)
     there = visit("one point", rows=rows)
-    told = text_of(there.try_target("precision>=0.75"))
-    assert "drawn like these 3,000, if no row could weigh more than 2, the largest seen." in told
-    assert "is taken for the largest that the sampling design allows." in told
-    assert "largest_weight" not in told  # nothing on the page sets it
+    words = text_of(there.try_target("precision>=0.75"))
+    assert "drawn like these 3,000, if no row could weigh more than 2, the largest seen." in words
+    assert "is taken for the largest that the sampling design allows." in words
+    assert "largest_weight" not in words  # nothing on the page sets it
 
 
 def test_rows_bring_the_largest_weight_of_their_design(visit):
     rows = calib_rows(3000, weights=True)
     known = CalibRows(rows.logits, rows.codes, rows.weights, 3.0)
     there = visit("one point", rows=known)
-    told = text_of(there.try_target("precision>=0.75"))
-    assert "drawn like these 3,000, if no row could weigh more than 3." in told
+    words = text_of(there.try_target("precision>=0.75"))
+    assert "drawn like these 3,000, if no row could weigh more than 3." in words
     labelled = LabelledRows(rows.logits, rows.codes, NAMES, rows.weights, largest_weight=3.0)
     point = labelled.certified(
-        "defect", (precision >= 0.75,), confidence=0.95, share=share_of(1, 1)
+        "defect", (precision >= 0.75,), confidence=0.95, share=error_share(1, 1)
     )
-    assert f"at least {point.threshold!r}" in told
+    assert f"at least {point.threshold!r}" in words
 
 
 def test_each_different_target_of_any_class_counts_and_a_repeat_does_not(visit):
     there = visit("points")
     for hold, rule in (("precision>=0.75", "0"), ("precision>=0.75", "1"), ("recall>=0.5", "0")):
         there.try_target(hold, rule)
-    assert "target number 3 of" in text_of(there.page)
-    assert "target number 1 of" in text_of(there.try_target(" precision >= 0.750 ", "0"))
+    assert "target number 3 on" in text_of(there.page)
+    assert "target number 1 on" in text_of(there.try_target(" precision >= 0.750 ", "0"))
     assert len(there.events("target_tried")) == 3
 
 
@@ -92,49 +92,49 @@ def test_the_number_of_a_target_is_kept_over_versions(visit):
     there.try_target("precision>=0.75")
     there.save()
     there.look(rule="0")
-    assert "target number 2 of" in text_of(there.try_target("precision>=0.7"))
+    assert "target number 2 on" in text_of(there.try_target("precision>=0.7"))
 
 
 def test_models_that_were_chosen_by_the_same_rows_share_the_error_too(serving, tmp_path):
     rows = calib_rows()
     first = replace(certified(rows, "defect"), candidates=10)
-    made = pack(tmp_path / "returns", points=[first], classes=NAMES, calib=rows)
-    there = Visit(serving(made.path))
-    told = text_of(there.try_target("precision>=0.7"))
-    assert "chosen among 10 models" in told
-    alone = by_hand(rows, "defect", (precision >= 0.7,), share=share_of(1, 1) / 10)
-    assert f"at least {alone.threshold!r}" in told
+    packed = pack(tmp_path / "returns", points=[first], classes=NAMES, calib=rows)
+    there = Visit(serving(packed.path))
+    words = text_of(there.try_target("precision>=0.7"))
+    assert "chosen among 10 models" in words
+    alone = by_hand(rows, "defect", (precision >= 0.7,), share=error_share(1, 1) / 10)
+    assert f"at least {alone.threshold!r}" in words
 
 
-def test_what_cannot_be_had_says_why_and_how_many_labels_are_missing(visit):
+def test_an_unreachable_target_says_why_and_how_many_labels_are_missing(visit):
     there = visit("one point")
     page = there.try_target("precision>=0.97")
-    told = text_of(page)
-    assert "Not reached" in told
-    assert "Best value proved" in told
-    assert "Labelled rows needed" in told
-    assert "Save this threshold" not in told
+    words = text_of(page)
+    assert "Not reached" in words
+    assert "Best value proved" in words
+    assert "Labelled rows needed" in words
+    assert "Save this threshold" not in words
     (event,) = there.events("target_tried")
     sent = there.send("save", tried=event.id)
     assert sent.status_code == 409
-    assert "No threshold keeps that target" in text_of(sent)
+    assert "No threshold holds that target" in text_of(sent)
     assert [each.kind for each in there.events()] == ["target_tried"]
 
 
-def test_saving_writes_a_version_serves_it_and_tells_who_and_why(visit):
+def test_saving_writes_and_serves_a_version_and_records_who_and_why(visit):
     there = visit("points")
     before = there.look()
     base = there.hash
     old = points_of(there)
     there.try_target("precision>=0.75")
     page = there.save(reason="more <b>parts</b>")
-    told = text_of(page)
-    assert "The new threshold is saved and serves now." in told
+    words = text_of(page)
+    assert "The new threshold is saved and in use." in words
     assert there.service.slot.current.hash == there.hash != base
     new = points_of(there)
     assert new[1] == old[1]  # the other class is as it was
     assert new[0].result == by_hand(
-        calib_rows(), "defect", (precision >= 0.75,), share=share_of(1, 2)
+        calib_rows(), "defect", (precision >= 0.75,), share=error_share(1, 2)
     )
     assert new[0].decides_on == "raw"
     (event,) = there.events("point_saved")
@@ -143,22 +143,22 @@ def test_saving_writes_a_version_serves_it_and_tells_who_and_why(visit):
     assert event.details["reason"] == "more <b>parts</b>"
     assert event.details["number_of_target"] == 1
     assert "<b>parts</b>" not in page.text
-    assert "Reason: more <b>parts</b>" in told
+    assert "Reason: more <b>parts</b>" in words
     assert before.status_code == 200
 
 
-def test_replacing_keeps_what_holds_together_and_adding_lowers_it(visit):
+def test_replacing_keeps_the_joint_confidence_and_adding_lowers_it(visit):
     there = visit("points")
-    told = text_of(there.try_target("precision>=0.75"))
-    assert "hold together with 95 % confidence" in told
-    assert "That is less" not in told
+    words = text_of(there.try_target("precision>=0.75"))
+    assert "hold jointly with 95 % confidence" in words
+    assert "That is less" not in words
     there.save()
     assert load_bundle(there.folder).provenance["confidence_together"] == 0.95
     there.look(rule="2")
-    told = text_of(there.try_target("precision>=0.7", "2"))
+    words = text_of(there.try_target("precision>=0.7", "2"))
     # 1 - 0.05 - 0.05 / 3
-    assert "That is less than the 95 % of now" in told
-    assert "with 93.33 % confidence" in told
+    assert "That is less than the current 95 %" in words
+    assert "with 93.33 % confidence" in words
     there.save()
     loaded = load_bundle(there.folder)
     assert loaded.provenance["confidence_together"] == pytest.approx(0.95 - 0.05 / 3)
@@ -195,13 +195,13 @@ def test_a_certified_threshold_of_every_kind_of_bundle_decides_after_it_was_save
 ):
     there = visit(kind)
     there.look(rule=rule)
-    told = text_of(there.try_target(hold, rule))
-    assert "Certified" in told
-    assert "Beside the threshold of now" in told
+    words = text_of(there.try_target(hold, rule))
+    assert "Certified" in words
+    assert "Compared with the current threshold" in words
     there.save()
     loaded = load_bundle(there.folder)
-    choice = next(each for each in choices_of(loaded) if each.code == rule)
-    current = current_of(loaded, choice)
+    choice = next(each for each in list_choices(loaded) if each.code == rule)
+    current = find_current(loaded, choice)
     assert (current.promised, current.decides_on) == (True, "raw")
     assert " and ".join(map(str, current.rule.point.hold)) == hold
     assert there.look(rule=rule).status_code == 200
@@ -221,17 +221,17 @@ def test_a_band_whose_ends_would_cross_cannot_be_saved(visit):
     assert there.hash == base
 
 
-def test_going_back_puts_the_earlier_version_in_its_place(visit):
+def test_an_earlier_version_is_restored(visit):
     there = visit("points")
     first = there.hash
     there.try_target("precision>=0.75")
     there.save()
     saved = there.hash
-    assert f"Go back to version {first[:12]}" in text_of(there.page)
+    assert f"Restore version {first[:12]}" in text_of(there.page)
     sent = there.send("restore", version=first, reason="too many mistakes")
     assert sent.status_code == 303
     page = there.client.get(sent.headers["location"])
-    assert "The earlier version is back and serves now." in text_of(page)
+    assert "The earlier version is restored and in use." in text_of(page)
     assert there.hash == there.service.slot.current.hash == first
     (event,) = there.events("version_restored")
     assert (event.before, event.after) == (saved, first)
@@ -257,7 +257,7 @@ def test_a_threshold_set_by_hand_promises_nothing(visit):
     assert "set by hand and carries no promise" in event.details["what"]
 
 
-def test_by_hand_log_odds_and_calibrated_scores_are_taken(visit):
+def test_manual_thresholds_may_be_log_odds_on_calibrated_scores(visit):
     there = visit("calibrated")
     there.look()
     there.save(rule="0", threshold="1.5", on="calibrated", unit="log-odds")
@@ -268,7 +268,7 @@ def test_by_hand_log_odds_and_calibrated_scores_are_taken(visit):
     assert entry.result["coverage"].value == pytest.approx(acts.mean())
 
 
-def test_an_admin_may_and_is_named(serving, tmp_path):
+def test_a_change_names_the_admin(serving, tmp_path):
     client = serving(bundle(tmp_path / "returns").path, need_key=True)
     key, token = client.service.store.keys.add("Berta", "admin")
     log_in(client, token)

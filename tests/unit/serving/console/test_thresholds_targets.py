@@ -1,4 +1,4 @@
-"""Targets one after the other: read, numbered, and given their share of the error."""
+"""Targets: parsed, numbered, and given their share of the error."""
 
 import math
 
@@ -6,23 +6,23 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.serving.console.pages.thresholds.targets import (
-    AskedTarget,
-    places_of,
+    ThresholdTarget,
+    error_share,
+    joint_confidence_after,
+    number_targets,
     read_target,
-    share_of,
-    together_after,
 )
 
 
 def test_targets_are_read_with_and_without_the_class():
-    asked = read_target("defect: precision>=0.85 and recall>=0.3", of="defect")
-    assert asked == read_target(" precision >= 0.850 and recall>=.3 ", of="defect")
-    assert asked.text == "precision>=0.85 and recall>=0.3"
-    assert AskedTarget.from_dict(asked.to_dict()) == asked
+    target = read_target("defect: precision>=0.85 and recall>=0.3", of="defect")
+    assert target == read_target(" precision >= 0.850 and recall>=.3 ", of="defect")
+    assert target.text == "precision>=0.85 and recall>=0.3"
+    assert ThresholdTarget.from_dict(target.to_dict()) == target
 
 
 @pytest.mark.parametrize(
-    ("text", "of", "clears", "told"),
+    ("text", "of", "clears", "message"),
     [
         ("precision>=2", "defect", False, "strictly between 0 and 1"),
         ("precision>=1", "defect", False, "strictly between 0 and 1"),
@@ -32,19 +32,19 @@ def test_targets_are_read_with_and_without_the_class():
         ("precision", "defect", False, "is not a target"),
         ("", "defect", False, "is not a target"),
         ("precision>=high", "defect", False, "is no number"),
-        ("parts: precision>=0.5", "defect", False, "about 'parts', but the page shows class"),
+        ("parts: precision>=0.5", "defect", False, "'parts', but the page shows class"),
         ("parts: accuracy>=0.5", None, False, "the page shows predictions of any class"),
         ("precision>=0.5 and parts: recall>=0.5", "defect", False, "ask for 'parts: recall>=0.5'"),
         ("accuracy>=0.9", "defect", False, "predictions of any class"),
         ("precision>=0.9", None, False, "is about one class"),
         ("precision>=0.9 and precision>=0.8", "defect", False, "say the same thing twice"),
         ("recall>=0.9 and fpr>=0.5 and specificity>=0.6", "defect", False, "contradict|same thing"),
-        ("precision>=0.9", "defect", True, "acted on, and this threshold clears"),
+        ("precision>=0.9", "defect", True, "acted on, but this threshold clears"),
         ("cost<=0.5", "defect", False, "there is no rate 'cost'"),
     ],
 )
-def test_what_makes_no_sense_is_refused(text, of, clears, told):
-    with pytest.raises(InputError, match=told) as error:
+def test_a_target_that_does_not_fit_is_refused(text, of, clears, message):
+    with pytest.raises(InputError, match=message) as error:
         read_target(text, of=of, clears=clears)
     assert "\n" not in str(error.value)
 
@@ -53,7 +53,7 @@ def test_a_class_may_have_any_name():
     assert read_target("a: b and c: recall>=0.5", of="a: b and c").text == "recall>=0.5"
 
 
-def test_rows_that_are_cleared_are_held_to_what_is_left():
+def test_cleared_rows_can_hold_npv_or_recall():
     assert read_target("npv>=0.99", of="defect", clears=True).clears
     assert read_target("recall>=0.99", of="defect", clears=True).clears
 
@@ -61,9 +61,9 @@ def test_rows_that_are_cleared_are_held_to_what_is_left():
 @pytest.mark.parametrize(
     "saved", [{}, {"class": "a"}, {"class": "a", "clears": False, "targets": 3}]
 )
-def test_what_was_not_written_here_is_refused(saved):
+def test_an_unknown_record_is_refused(saved):
     with pytest.raises(InputError, match="type it again"):
-        AskedTarget.from_dict(saved)
+        ThresholdTarget.from_dict(saved)
 
 
 def test_different_targets_are_numbered_and_repeats_keep_their_number():
@@ -76,32 +76,34 @@ def test_different_targets_are_numbered_and_repeats_keep_their_number():
         read_target("npv>=0.9", of="a", clears=True),
         read_target("precision>=0.9", of="a"),
     ]
-    assert places_of(each.to_dict() for each in tried) == [1, 2, 3, 3, 4, 5, 1]
+    assert number_targets(each.to_dict() for each in tried) == [1, 2, 3, 3, 4, 5, 1]
 
 
-def test_what_another_version_wrote_counts_as_well():
-    assert places_of([{"targets": ["precision>=0.9"]}, {"of": 3}, {}]) == [1, 2, 2]
+def test_targets_of_other_versions_count_too():
+    assert number_targets([{"targets": ["precision>=0.9"]}, {"of": 3}, {}]) == [1, 2, 2]
 
 
 def test_shares_by_hand():
     # 6 / pi^2 = 0.60793; a quarter of it for the second, a ninth for the third.
-    assert share_of(1, 1) == pytest.approx(0.6079271)
-    assert share_of(2, 1) == pytest.approx(0.1519818)
-    assert share_of(3, 4) == pytest.approx(0.6079271 / 9 / 4)
+    assert error_share(1, 1) == pytest.approx(0.6079271)
+    assert error_share(2, 1) == pytest.approx(0.1519818)
+    assert error_share(3, 4) == pytest.approx(0.6079271 / 9 / 4)
 
 
 @pytest.mark.parametrize("promises", [1, 2, 7])
 def test_all_shares_together_are_one_promises_part(promises):
-    total = math.fsum(share_of(k, promises) for k in range(1, 200_000))
+    total = math.fsum(error_share(k, promises) for k in range(1, 200_000))
     assert total < 1 / promises
     assert total == pytest.approx(1 / promises, rel=1e-5)
 
 
-def test_confidence_together_by_hand():
+def test_joint_confidence_by_hand():
     # Replaced: the same. Added to one: 1 - 0.05 - 0.05 / 2. Added to none: its own.
-    assert together_after(0.95, 0.95, promises=1, added=False) == 0.95
-    assert together_after(0.95, 0.95, promises=2, added=True) == pytest.approx(0.925)
-    assert together_after(0.925, 0.95, promises=3, added=True) == pytest.approx(0.925 - 0.05 / 3)
-    assert together_after(None, 0.9, promises=1, added=True) == pytest.approx(0.9)
-    assert together_after(0.95, 0.95, promises=0, added=False) is None
-    assert together_after(0.01, 0.5, promises=1, added=True) == 0.0
+    assert joint_confidence_after(0.95, 0.95, promises=1, added=False) == 0.95
+    assert joint_confidence_after(0.95, 0.95, promises=2, added=True) == pytest.approx(0.925)
+    assert joint_confidence_after(0.925, 0.95, promises=3, added=True) == pytest.approx(
+        0.925 - 0.05 / 3
+    )
+    assert joint_confidence_after(None, 0.9, promises=1, added=True) == pytest.approx(0.9)
+    assert joint_confidence_after(0.95, 0.95, promises=0, added=False) is None
+    assert joint_confidence_after(0.01, 0.5, promises=1, added=True) == 0.0

@@ -22,8 +22,8 @@ HOSTILE = "</textarea><script>alert(1)</script>\"'><img src=x onerror=alert(1)>{
 def send(client, **fields):
     """Fill in the form as a browser does and send it."""
     csrf = csrf_of(client.get("/console/try"))
-    given = {name.replace("_", "-"): value for name, value in fields.items()}
-    data = {"csrf": csrf, "bundle": client.service.slot.current.hash, **given}
+    form_fields = {name.replace("_", "-"): value for name, value in fields.items()}
+    data = {"csrf": csrf, "bundle": client.service.slot.current.hash, **form_fields}
     return client.post("/console/try", data=data)
 
 
@@ -33,9 +33,9 @@ def seen(page):
     return " ".join(html.unescape(re.sub(r"<[^>]*>", " ", main)).split())
 
 
-def asked(client, **given):
+def predict(client, **input):
     """Return what `/v1/predict` answers."""
-    return client.post("/v1/predict", json={"inputs": [given]}).json()["predictions"][0]
+    return client.post("/v1/predict", json={"inputs": [input]}).json()["predictions"][0]
 
 
 def on_record(client):
@@ -67,10 +67,10 @@ def test_messages_are_answered_as_by_the_service(serving, text_folder, text):
     page = send(client, text=text)
     assert page.status_code == 200
     assert on_record(client) == 0
-    same(page, asked(client, text=text))
+    same(page, predict(client, text=text))
     assert on_record(client) == 1  # a request is
     assert html.escape(text) in page.text  # the message stays in its field
-    assert "Nothing of it is recorded" in page.text
+    assert "It is not recorded." in page.text
 
 
 @pytest.mark.parametrize("row", [(1.0, "top"), (8.0, "low"), (None, "Low"), (2.0, None)])
@@ -80,7 +80,7 @@ def test_rows_are_answered_as_by_the_service(serving, table_folder, row):
     page = send(client, value_0=typed[0], value_1=typed[1])
     assert page.status_code == 200
     assert on_record(client) == 0
-    same(page, asked(client, row={"price": row[0], "shelf": row[1]}))
+    same(page, predict(client, row={"price": row[0], "shelf": row[1]}))
 
 
 @pytest.mark.parametrize("kind", ["points", "no points", "no calibrator", "out of scope",
@@ -91,14 +91,14 @@ def test_logits_are_answered_as_by_the_service(serving, tmp_path, kind, logits):
     page = send(client, **{f"value_{i}": str(value) for i, value in enumerate(logits)})
     assert page.status_code == 200
     assert on_record(client) == 0
-    same(page, asked(client, logits=logits))
+    same(page, predict(client, logits=logits))
 
 
 @pytest.mark.parametrize("odds", [-3.0, 0.0, 3.0])
 def test_bands_act_clear_and_leave_the_middle(serving, tmp_path, odds):
     client = serving(logits_bundle(tmp_path / "b", "two classes").path)
     page = send(client, value_0="0", value_1=str(odds))
-    same(page, asked(client, logits=[0.0, odds]))
+    same(page, predict(client, logits=[0.0, odds]))
     assert ("Cleared of “yes”." in seen(page)) == (odds < 0)
 
 
@@ -125,7 +125,7 @@ def test_the_slider_has_both_outcomes_and_is_not_there_without_a_script(serving,
     assert re.search(r'<script type="module" src="/console/static/\w+/try_it.js">', page.text)
 
 
-def test_one_operating_point_can_be_asked(serving, logits_folder):
+def test_one_operating_point_can_be_selected(serving, logits_folder):
     client = serving(logits_folder)
     form = client.get("/console/try")
     assert "only point 2: Class “defect”" in html.unescape(form.text)
@@ -133,38 +133,38 @@ def test_one_operating_point_can_be_asked(serving, logits_folder):
     assert "Left to a person." in seen(send(client, **fields))
     words = seen(send(client, **fields, point="2"))
     assert "Act on “defect”: refund." in words
-    assert "Only operating point 2 was asked" in words
+    assert "Only operating point 2 was applied" in words
     assert send(client, **fields, point="3").status_code == 422
 
 
-def test_out_of_scope_is_told_as_in_serving(serving, tmp_path):
+def test_out_of_scope_is_shown_as_in_serving(serving, tmp_path):
     client = serving(logits_bundle(tmp_path / "b", "out of scope").path)
     words = seen(send(client, value_0="1.5", value_1="0", value_2="0"))
     assert "Left to a person: it is out of scope." in words
-    assert "It is unlike the rows that the model knows" in words
+    assert "It is unlike the rows the rule was fitted on" in words
     assert "No threshold changes the decision" in words
-    assert "not asked, as the row is out of scope" in words
+    assert "not applied: the row is out of scope" in words
     assert "It is in scope" in seen(send(client, value_0="5", value_1="0", value_2="0"))
 
 
-def test_what_is_taken_out_of_a_message_is_shown(serving, tmp_path):
+def test_a_redacted_message_is_shown(serving, tmp_path):
     folder = pack(tmp_path / "b", scorer=text_scorer(redact=True)).path
     client = serving(folder)
     page = send(client, text="it came broken, write to jo@example.com <b>now</b>")
     assert "it came broken, write to _email_ &lt;b&gt;now&lt;/b&gt;" in page.text
-    same(page, asked(client, text="it came broken, write to jo@example.com <b>now</b>"))
-    assert "What the model read" not in send(client, text="it came broken").text
+    same(page, predict(client, text="it came broken, write to jo@example.com <b>now</b>"))
+    assert "Text read by the model" not in send(client, text="it came broken").text
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("", "Write or paste a message"),
+        ("", "Enter a message"),
         ("a" * 201, "The text has 201 characters, at most 200 are taken."),
         ("a\x01b", "Control characters"),
     ],
 )
-def test_a_message_that_is_refused_is_kept(serving, text_folder, text, said):
+def test_a_message_that_is_refused_is_kept(serving, text_folder, text, message):
     page = send(serving(text_folder, max_text=200), text=text)
     assert page.status_code == 422
     field = re.search(r'<textarea id="text"([^>]*)>\n([^<]*)</textarea>', page.text)
@@ -172,11 +172,11 @@ def test_a_message_that_is_refused_is_kept(serving, text_folder, text, said):
     assert 'aria-invalid="true"' in field[1]
     described = re.search(r'aria-describedby="fault-text text-hint"', field[1])
     assert described
-    assert said in re.search(r'id="fault-text">([^<]*)', page.text)[1]
+    assert message in re.search(r'id="fault-text">([^<]*)', page.text)[1]
     assert 'id="decision"' not in page.text
 
 
-def test_faults_stand_beside_their_fields(serving, table_folder):
+def test_faults_are_shown_at_their_fields(serving, table_folder):
     page = send(serving(table_folder), value_0="x<y", value_1="Middle")
     assert page.status_code == 422
     assert 'value="x&lt;y"' in page.text
@@ -185,7 +185,7 @@ def test_faults_stand_beside_their_fields(serving, table_folder):
         assert re.search(f'id="{key}"[^>]*aria-describedby="fault-{key} hint-{key}"', page.text)
         assert f'id="fault-{key}"' in page.text
         assert f'href="#{key}"' in page.text
-    assert "2 fields need another look" in page.text
+    assert "2 fields are invalid" in page.text
 
 
 def test_a_pasted_row_that_is_refused_is_kept(serving, table_folder):
@@ -193,7 +193,7 @@ def test_a_pasted_row_that_is_refused_is_kept(serving, table_folder):
     assert page.status_code == 422
     assert "1,2,&lt;3&gt;</textarea>" in page.text
     assert "<details open>" in page.text
-    assert "2 values are needed" in page.text
+    assert "Expected 2 values" in page.text
 
 
 def test_known_categories_are_offered(serving, table_folder):
@@ -258,7 +258,7 @@ def test_another_bundle_in_between(serving, tmp_path):
     fields = {f"value-{i}": "1" for i in range(3)}
     page = client.post("/console/try", data={"csrf": csrf, "bundle": before, **fields})
     assert page.status_code == 409
-    assert "Another bundle serves by now" in page.text
+    assert "The bundle has been replaced" in page.text
     assert client.service.slot.current.hash in page.text
 
 
@@ -293,10 +293,10 @@ def test_a_model_that_takes_too_long(serving, logits_folder, monkeypatch):
 
     from calibrant.serving.console.pages.try_it import route as try_it
 
-    end, scored = threading.Event(), try_it._scored
-    monkeypatch.setattr(try_it, "score", lambda asked: end.wait(60))
-    # Only the model has so little time: the pages around it wait for the store as ever.
-    monkeypatch.setattr(try_it, "_scored", lambda *asked: scored(*asked[:-1], 0.2))
+    end, score_row = threading.Event(), try_it._score
+    monkeypatch.setattr(try_it, "score", lambda queries: end.wait(60))
+    # Only the model has this timeout: the pages around it wait for the store as usual.
+    monkeypatch.setattr(try_it, "_score", lambda *args: score_row(*args[:-1], 0.2))
     page = send(serving(logits_folder), value_0="1", value_1="1", value_2="1")
     end.set()
     assert page.status_code == 503
@@ -308,7 +308,7 @@ def test_a_row_that_the_calibrator_cannot_take(serving, logits_folder, monkeypat
     from calibrant.errors import InputError
     from calibrant.serving.console.pages.try_it import route as try_it
 
-    def refused(asked):
+    def refused(queries):
         raise InputError("the calibrator gives no probability for row 0")
 
     monkeypatch.setattr(try_it, "score", refused)

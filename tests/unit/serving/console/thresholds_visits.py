@@ -35,8 +35,8 @@ class Visit:
         return self.page
 
     def field(self, name):
-        found = re.search(rf'name="{name}" value="([^"]*)"', self.page.text)
-        return "" if found is None else html.unescape(found[1])
+        match = re.search(rf'name="{name}" value="([^"]*)"', self.page.text)
+        return "" if match is None else html.unescape(match[1])
 
     def send(self, what, **fields):
         if self.page is None:

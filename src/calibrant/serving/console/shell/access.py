@@ -1,4 +1,4 @@
-"""Who looks at the console, and what they may do there."""
+"""Authentication and authorisation of console visitors."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from calibrant.errors import CalibrantError
 from calibrant.serving.console.shell.forms import Form
-from calibrant.serving.console.shell.page_pool import Workshop
+from calibrant.serving.console.shell.page_pool import PagePool
 from calibrant.serving.console.shell.sessions import LIFETIME, Session, Sessions
 from calibrant.serving.http.bodies import read_body
 from calibrant.serving.http.problems import Problem
@@ -24,38 +24,38 @@ from calibrant.serving.store_calls import within
 from calibrant.store import Key
 
 __all__ = [
-    "LoginNeeded",
+    "LoginRequired",
     "Visitor",
-    "asked_address",
-    "checked_form",
-    "form_of",
-    "keep_session",
-    "known_visitor",
-    "login_address",
-    "sent_form",
+    "find_visitor",
+    "login_url",
+    "page_pool_of",
+    "parse_form",
+    "path_and_query",
+    "read_form",
+    "read_session_form",
+    "require_visitor",
     "session_of",
     "sessions_of",
-    "visitor",
-    "workshop_of",
+    "set_session_cookie",
 ]
 
 LOGIN = "/console/login"
 _FORM = "application/x-www-form-urlencoded"
-_LARGEST = 1_048_576
-"""Bytes of a form: a message of 20,000 characters takes a quarter of it at most."""
+_MAX_FORM_BYTES = 1_048_576
+"""Largest form: a message of 20,000 characters takes at most a quarter of it."""
 
 _OUTDATED = (
-    "the form did not come from this page, or the page is from an earlier visit: go back, load it "
-    "again and send it once more; nothing was changed."
+    "the form was not sent from this page, or the page is from an earlier session: go back, reload "
+    "it and send the form again; nothing was changed."
 )
 
 
-class LoginNeeded(Problem):
-    """A visitor must log in first; where nothing is wrong with that, the login page just opens.
+class LoginRequired(Problem):
+    """Raised when a visitor must log in first.
 
     Parameters
     ----------
-    detail : why; empty for one who comes without a cookie
+    detail : the reason; empty for a visitor without a cookie, who just sees the login page
     """
 
     def __init__(self, detail: str = "") -> None:
@@ -65,13 +65,13 @@ class LoginNeeded(Problem):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """Someone who looks at the console.
+    """A person who uses the console.
 
     Parameters
     ----------
-    key : that they showed; None where the service needs none
-    session : their visit
-    csrf : what their forms must carry
+    key : the visitor's key; None if the service does not require keys
+    session : login session
+    csrf : token that the visitor's forms must carry
     """
 
     key: Key | None
@@ -80,113 +80,113 @@ class Visitor:
 
     @property
     def name(self) -> str:
-        """What the page calls them."""
+        """Name shown on the page."""
         return "local visitor" if self.key is None else self.key.name
 
     @property
     def role(self) -> str:
-        """The role of their key; without keys everybody is an administrator."""
+        """Role of the key; without keys, every visitor is an admin."""
         return "admin" if self.key is None else self.key.role
 
     def may(self, role: str) -> bool:
-        """Tell whether they may do what needs a role."""
+        """Whether the visitor may do what requires `role`."""
         return self.role in (role, "admin")
 
 
-def visitor(role: str | None = None) -> Callable[[Request], Awaitable[Visitor]]:
-    """Return what lets a visitor in; it refuses one whose key has another role."""
+def require_visitor(role: str | None = None) -> Callable[[Request], Awaitable[Visitor]]:
+    """Return a dependency that authenticates a visitor and checks the role of the key."""
 
-    async def admitted(request: Request) -> Visitor:
-        found = await _visitor(request)
-        request.state.visitor = found
-        if role is not None and not found.may(role):
+    async def authenticate(request: Request) -> Visitor:
+        visitor = await _authenticate(request)
+        request.state.visitor = visitor
+        if role is not None and not visitor.may(role):
             raise Problem(
                 HTTPStatus.FORBIDDEN,
-                f"your key has the role {found.role!r}, but this needs {role!r}: log in with "
+                f"your key has the role {visitor.role!r}, but this requires {role!r}: log in with "
                 "another key; nothing was changed.",
             )
-        return found
+        return visitor
 
-    return admitted
+    return authenticate
 
 
-async def known_visitor(request: Request) -> Visitor | None:
-    """Return who sent a request that cannot be answered; None where that cannot be told."""
-    found: Visitor | None = getattr(request.state, "visitor", None)
-    if found is None:
+async def find_visitor(request: Request) -> Visitor | None:
+    """Return the visitor of a failed request, or None if unknown."""
+    visitor: Visitor | None = getattr(request.state, "visitor", None)
+    if visitor is None:
         with suppress(CalibrantError, Problem):
-            found = await _visitor(request)
-    return found
+            visitor = await _authenticate(request)
+    return visitor
 
 
-async def sent_form(request: Request, visitor: Visitor) -> Form:
-    """Read the form that a visitor sent; one that another page made is refused."""
-    return await checked_form(request, visitor.session)
+async def read_form(request: Request, visitor: Visitor) -> Form:
+    """Read a visitor's form and check its CSRF token."""
+    return await read_session_form(request, visitor.session)
 
 
-async def checked_form(request: Request, session: Session) -> Form:
-    """Read a form; refuse one that does not carry the session's token."""
-    # Browsers say where a request came from, in a header that no page can set.
+async def read_session_form(request: Request, session: Session) -> Form:
+    """Read a form; refuse one without the session's CSRF token."""
+    # Browsers send the origin of a request in a header that no page can set.
     if request.headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Problem(HTTPStatus.FORBIDDEN, _OUTDATED)
-    form = await form_of(request)
-    if not sessions_of(request).is_csrf(session, form.fields.get("csrf", "")):
+    form = await parse_form(request)
+    if not sessions_of(request).verify_csrf(session, form.fields.get("csrf", "")):
         raise Problem(HTTPStatus.FORBIDDEN, _OUTDATED)
     return form
 
 
-async def form_of(request: Request) -> Form:
-    """Read a form, whoever made it."""
-    return Form.of_body(await read_body(request.headers, request.receive, _LARGEST, _FORM))
+async def parse_form(request: Request) -> Form:
+    """Parse a form without checking a CSRF token."""
+    return Form.from_body(await read_body(request.headers, request.receive, _MAX_FORM_BYTES, _FORM))
 
 
 def sessions_of(request: Request) -> Sessions:
-    """Return what makes and reads the sessions of a service."""
-    found: Sessions = request.app.state.console.sessions
-    return found
+    """Return the session manager of the application."""
+    sessions: Sessions = request.app.state.console.sessions
+    return sessions
 
 
-def workshop_of(request: Request) -> Workshop:
-    """Return where the long computations of pages are made."""
-    found: Workshop = request.app.state.console.workshop
-    return found
+def page_pool_of(request: Request) -> PagePool:
+    """Return the worker pool for slow pages."""
+    pool: PagePool = request.app.state.console.page_pool
+    return pool
 
 
 def session_of(request: Request) -> Session | None:
-    """Return the session of a request's cookie; None where there is none, or a forged one."""
+    """Return the unexpired session of a request's cookie, or None."""
     cookie = request.cookies.get(_cookie_name(request))
-    found = None if cookie is None else sessions_of(request).opened(cookie)
-    return None if found is None or found.ended(time.time()) else found
+    session = None if cookie is None else sessions_of(request).decode(cookie)
+    return None if session is None or session.is_expired(time.time()) else session
 
 
-def keep_session(request: Request, response: Response, session: Session | None) -> None:
-    """Put the cookie of a session into an answer, or take it back where there is none.
+def set_session_cookie(request: Request, response: Response, session: Session | None) -> None:
+    """Set the cookie of a session, or delete it if `session` is None.
 
-    It has a name for each port, for browsers do not tell the ports of a host apart.
+    Its name contains the port, because browsers share cookies between the ports of a host.
     """
-    # A proxy may speak HTTPS for us. Who makes its header up only loses their own cookie.
+    # A proxy may terminate TLS. Forging its header only loses the client its own cookie.
     forwarded = request.headers.get("x-forwarded-proto", "").strip().lower()
     secure = "https" in (request.url.scheme, forwarded)
-    cookie = "" if session is None else sessions_of(request).sealed(session)
+    cookie = "" if session is None else sessions_of(request).encode(session)
     response.set_cookie(
         _cookie_name(request), cookie, max_age=LIFETIME if cookie else 0, path="/console",
         secure=secure, httponly=True, samesite="lax",
     )  # fmt: skip
 
 
-def login_address(request: Request) -> str:
-    """Return the address of the login page, which leads back to the page that was asked for."""
-    return f"{LOGIN}?next={quote(asked_address(request), safe='')}"
+def login_url(request: Request) -> str:
+    """Return the URL of the login page, which leads back to the requested page."""
+    return f"{LOGIN}?next={quote(path_and_query(request), safe='')}"
 
 
-def asked_address(request: Request) -> str:
-    """Return the path and the query of a request."""
+def path_and_query(request: Request) -> str:
+    """Return the path and query string of a request."""
     path: str = request.scope["path"]
     return f"{path}?{request.url.query}" if request.url.query else path
 
 
-async def _ready(request: Request) -> None:
-    """Make sure that cookies can be signed: the secret may have to be read from the store."""
+async def _load_secret(request: Request) -> None:
+    """Load the secret that signs cookies, which may have to be read from the store."""
     service = service_of(request)
     await within(service.settings.timeout, lambda: service.store.keyed_hash(b""))
 
@@ -196,39 +196,39 @@ def _cookie_name(request: Request) -> str:
     return f"calibrant_{port}" if port else "calibrant"
 
 
-async def _visitor(request: Request) -> Visitor:
-    await _ready(request)
+async def _authenticate(request: Request) -> Visitor:
+    await _load_secret(request)
     service, sessions = service_of(request), sessions_of(request)
     if not service.settings.keys_needed:
         session = session_of(request)
         if session is None or session.key is not None:
-            session = request.state.begun = sessions.begin(None)
+            session = request.state.new_session = sessions.create(None)
         return Visitor(None, session, sessions.csrf(session))
-    session = _logged_in(request)
-    found, ended = await within(service.settings.timeout, lambda: _looked_up(service, session))
-    if ended:
-        raise LoginNeeded("you have logged out: log in again.")
-    if found is None or found.revoked is not None:
-        raise LoginNeeded("your key was revoked: log in with another one.")
-    service.access.take(found)
-    return Visitor(found, session, sessions.csrf(session))
+    session = _require_session(request)
+    key, logged_out = await within(service.settings.timeout, lambda: _load_key(service, session))
+    if logged_out:
+        raise LoginRequired("you have logged out: log in again.")
+    if key is None or key.revoked is not None:
+        raise LoginRequired("your key was revoked: log in with another one.")
+    service.access.take(key)
+    return Visitor(key, session, sessions.csrf(session))
 
 
-def _looked_up(service: Service, session: Session) -> tuple[Key | None, bool]:
-    """Return the key of a session, and whether its visitor has logged out."""
+def _load_key(service: Service, session: Session) -> tuple[Key | None, bool]:
+    """Return the key of a session, and whether the visitor has logged out."""
     store = service.store
     return store.keys.get(session.key or ""), store.visits.ended(session.id)
 
 
-def _logged_in(request: Request) -> Session:
-    """Return the session of a visitor who showed a key; others are sent to the login page."""
+def _require_session(request: Request) -> Session:
+    """Return the session of a visitor with a key; others are sent to the login page."""
     cookie = request.cookies.get(_cookie_name(request))
-    session = None if cookie is None else sessions_of(request).opened(cookie)
+    session = None if cookie is None else sessions_of(request).decode(cookie)
     if cookie is not None and session is None:
-        raise LoginNeeded("the cookie of your visit is damaged or was not made here: log in again.")
+        raise LoginRequired("your session cookie is damaged or from another service: log in again.")
     if session is None or session.key is None:
-        asks = request.method in ("GET", "HEAD")
-        raise LoginNeeded("" if asks else "you are not logged in; nothing was changed.")
-    if session.ended(time.time()):
-        raise LoginNeeded("your visit has ended, as it does after 8 hours: log in again.")
+        is_read = request.method in ("GET", "HEAD")
+        raise LoginRequired("" if is_read else "you are not logged in; nothing was changed.")
+    if session.is_expired(time.time()):
+        raise LoginRequired("your session has expired after 8 hours: log in again.")
     return session

@@ -17,9 +17,9 @@ router = APIRouter(prefix="/console/static", include_in_schema=False)
 
 @router.get("/{version}/{name}")
 def asset(request: Request, version: str, name: str) -> Response:
-    """Return a script or a style; nobody needs to be logged in for what every copy of us has."""
-    zipped = "gzip" in request.headers.get("accept-encoding", "")
-    found = asset_response(version, name, zipped=zipped)
-    if found is None:
-        raise Problem(HTTPStatus.NOT_FOUND, "there is no such file: load the page again.")
-    return found
+    """Return a script or style, which needs no login."""
+    gzipped = "gzip" in request.headers.get("accept-encoding", "")
+    response = asset_response(version, name, gzipped=gzipped)
+    if response is None:
+        raise Problem(HTTPStatus.NOT_FOUND, "file not found: reload the page.")
+    return response

@@ -1,4 +1,4 @@
-"""Scripts and styles of the console: files of our packages and of plotly's, and no others."""
+"""Static assets: scripts and styles of the console, of the reports and of plotly."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ from importlib.resources.abc import Traversable
 
 from starlette.responses import Response
 
-__all__ = ["address_of", "asset_response"]
+__all__ = ["asset_response", "asset_url"]
 
-_KINDS = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
-_OF_REPORTS = ("charts.js", "threshold.js", "report.css")
-_KEPT = {"Cache-Control": "public, max-age=31536000, immutable"}
-"""An address holds the hash of the content, so what is at it never changes."""
+_MEDIA_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+_REPORT_ASSETS = ("charts.js", "threshold.js", "report.css")
+_CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+"""URLs contain a hash of the content, so responses never change."""
 
 
-def address_of(name: str) -> str:
-    """Return where an asset is; KeyError where there is none of that name.
+def asset_url(name: str) -> str:
+    """Return the URL of an asset; raise KeyError for an unknown name.
 
     Examples
     --------
-    >>> address_of("console.css").startswith("/console/static/")
+    >>> asset_url("console.css").startswith("/console/static/")
     True
     """
     return f"/console/static/{_version(name)}/{name}"
 
 
-def asset_response(version: str, name: str, *, zipped: bool) -> Response | None:
-    """Return an asset as an answer; None where there is none of that name and version."""
+def asset_response(version: str, name: str, *, gzipped: bool) -> Response | None:
+    """Return an asset as a response, or None for an unknown name or version."""
     if name not in _sources() or version != _version(name):
         return None
-    headers = {**_KEPT, "Vary": "Accept-Encoding"}
-    if zipped:
+    headers = {**_CACHE_FOREVER, "Vary": "Accept-Encoding"}
+    if gzipped:
         headers["Content-Encoding"] = "gzip"
-    content = _zipped(name) if zipped else _content(name)
-    return Response(content, headers=headers, media_type=_KINDS[name[name.rindex(".") :]])
+    content = _gzip_content(name) if gzipped else _content(name)
+    return Response(content, headers=headers, media_type=_MEDIA_TYPES[name[name.rindex(".") :]])
 
 
 @cache
@@ -50,16 +50,16 @@ def console_folders() -> tuple[Traversable, ...]:
 
 @cache
 def _sources() -> dict[str, Traversable]:
-    """Return every asset by its name: no other file can be asked for."""
-    found = {
+    """Return every asset by name; no other file can be requested."""
+    assets = {
         file.name: file
         for folder in console_folders()
         for file in folder.iterdir()
         if file.name.endswith((".js", ".css"))
     }
     reports = files("calibrant.reports").joinpath("templates")
-    found |= {name: reports.joinpath(name) for name in _OF_REPORTS}
-    return {**found, "plotly.js": files("plotly").joinpath("package_data", "plotly.min.js")}
+    assets |= {name: reports.joinpath(name) for name in _REPORT_ASSETS}
+    return {**assets, "plotly.js": files("plotly").joinpath("package_data", "plotly.min.js")}
 
 
 @cache
@@ -68,7 +68,7 @@ def _content(name: str) -> bytes:
 
 
 @cache
-def _zipped(name: str) -> bytes:
+def _gzip_content(name: str) -> bytes:
     return gzip.compress(_content(name), compresslevel=6, mtime=0)
 
 

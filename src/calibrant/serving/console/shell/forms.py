@@ -1,4 +1,4 @@
-"""What a visitor filled in: fields of a form or of an address, checked one by one."""
+"""Form and query fields, parsed and checked one by one."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from calibrant.serving.http.problems import Problem
 
 __all__ = ["Form"]
 
-_MOST_FIELDS = 200
+_MAX_FIELDS = 200
 
 
 class Form:
-    """Fields by their names; each reads as what it should be, or is refused in one sentence.
+    """Fields by name, each read as its type or refused with a `Problem`.
 
-    A field that is empty counts as one that is not there: browsers send those too.
+    An empty field counts as absent, because browsers send those too.
 
     Parameters
     ----------
-    fields : names and texts
+    fields : names and values
 
     Examples
     --------
@@ -36,81 +36,83 @@ class Form:
         self._fields = dict(fields)
 
     @classmethod
-    def of_body(cls, body: bytes) -> Form:
-        """Read the body of a form that was sent."""
+    def from_body(cls, body: bytes) -> Form:
+        """Parse a URL-encoded form body."""
         try:
             pairs = parse_qsl(
                 body.decode("ascii"), keep_blank_values=True, errors="strict",
-                max_num_fields=_MOST_FIELDS,
+                max_num_fields=_MAX_FIELDS,
             )  # fmt: skip
         except ValueError:
             raise Problem(
-                HTTPStatus.BAD_REQUEST, "the form cannot be read: load its page again."
+                HTTPStatus.BAD_REQUEST, "the form cannot be read: reload its page."
             ) from None
-        return cls(_once(pairs))
+        return cls(_unique_fields(pairs))
 
     @classmethod
-    def of_query(cls, request: Request) -> Form:
-        """Read the fields of an address."""
-        return cls(_once(request.query_params.multi_items()))
+    def from_query(cls, request: Request) -> Form:
+        """Parse the query string of a request."""
+        return cls(_unique_fields(request.query_params.multi_items()))
 
     @property
     def fields(self) -> dict[str, str]:
-        """All fields as they were typed, to show them again."""
+        """All fields as typed, to show them again."""
         return dict(self._fields)
 
-    def raw(self, name: str, *, most: int = 1_000_000) -> str:
-        """Return a text as it was typed, with its spaces and lines; empty where it is not there."""
-        found = self._fields.get(name, "").replace("\r\n", "\n")
-        if len(found) > most:
-            raise _wrong(
-                name, f"{len(found):,} characters are too many, at most {most:,} are taken"
+    def raw(self, name: str, *, max_length: int = 1_000_000) -> str:
+        """Return a field as typed, including white space; empty if it is absent."""
+        value = self._fields.get(name, "").replace("\r\n", "\n")
+        if len(value) > max_length:
+            raise _field_problem(
+                name, f"{len(value):,} characters are too many, the limit is {max_length:,}"
             )
-        return found
+        return value
 
-    def text(self, name: str, *, most: int = 200) -> str | None:
-        """Return a text without spaces around it; None where it is empty."""
-        found = self.raw(name, most=most).strip()
-        if any(char < " " and char not in "\n\t" for char in found):
-            raise _wrong(name, "control characters are not allowed")
-        return found or None
+    def text(self, name: str, *, max_length: int = 200) -> str | None:
+        """Return a field stripped of surrounding white space, or None if it is empty."""
+        value = self.raw(name, max_length=max_length).strip()
+        if any(char < " " and char not in "\n\t" for char in value):
+            raise _field_problem(name, "control characters are not allowed")
+        return value or None
 
     def number(self, name: str, *, low: float = -math.inf, high: float = math.inf) -> float | None:
-        """Return a number from `low` to `high`; None where the field is empty."""
-        found = self.text(name)
-        if found is None:
+        """Return a number from `low` to `high`, or None if the field is empty."""
+        text = self.text(name)
+        if text is None:
             return None
         try:
-            value = float(found)
+            value = float(text)
         except ValueError:
-            raise _wrong(name, f"{found[:40]!r} is not a number") from None
+            raise _field_problem(name, f"{text[:40]!r} is not a number") from None
         if not (math.isfinite(value) and low <= value <= high):
-            raise _wrong(name, f"give a number from {low:g} to {high:g}, got {found[:40]}")
+            raise _field_problem(
+                name, f"expected a number from {low:g} to {high:g}, got {text[:40]}"
+            )
         return value
 
     def choice(self, name: str, options: Iterable[str]) -> str | None:
-        """Return one of some texts; None where the field is empty."""
-        found = self.text(name)
+        """Return one of `options`, or None if the field is empty."""
+        value = self.text(name)
         known = list(options)
-        if found is None or found in known:
-            return found
-        listed = ", ".join(repr(each) for each in known[:8])
-        raise _wrong(name, f"{found[:40]!r} is not among {listed}")
+        if value is None or value in known:
+            return value
+        listed = ", ".join(repr(option) for option in known[:8])
+        raise _field_problem(name, f"{value[:40]!r} is not among {listed}")
 
 
-def _once(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Return fields by name; one that comes twice is refused, for either could be meant."""
-    found: dict[str, str] = {}
+def _unique_fields(pairs: Iterable[tuple[str, str]]) -> dict[str, str]:
+    """Return fields by name; a repeated field is refused as ambiguous."""
+    fields: dict[str, str] = {}
     for name, value in pairs:
-        if name in found:
+        if name in fields:
             raise Problem(
-                HTTPStatus.BAD_REQUEST, f"the field {name[:100]!r} comes twice: give it once."
+                HTTPStatus.BAD_REQUEST, f"the field {name[:100]!r} occurs twice: send it once."
             )
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields
 
 
-def _wrong(name: str, said: str) -> Problem:
-    """Return the problem of a field; `errors` tells pages beside which field to say it."""
-    errors = [{"where": name, "message": said}]
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: {said}.", errors=errors)
+def _field_problem(name: str, message: str) -> Problem:
+    """Return the problem of a field; `errors` names the field it belongs to."""
+    errors = [{"where": name, "message": message}]
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"{name}: {message}.", errors=errors)

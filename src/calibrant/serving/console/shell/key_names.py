@@ -1,29 +1,24 @@
-"""Names of the keys that something was done with."""
+"""KeyNames of the keys that actions were done with."""
 
 from __future__ import annotations
 
 from calibrant.store import Store
 
-__all__ = ["Names"]
+__all__ = ["KeyNames"]
 
 _LOCAL = "local visitor"
 
 
-class Names:
-    """Names of keys by their ids; each is looked up once.
-
-    Parameters
-    ----------
-    store : that knows the keys
-    """
+class KeyNames:
+    """Names of keys by id, each looked up once."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._known: dict[str | None, str] = {None: _LOCAL}
 
-    def of(self, key: str | None) -> str:
-        """Return the name of a key, of one that was revoked too."""
+    def name_of(self, key: str | None) -> str:
+        """Return the name of a key, also of a revoked one."""
         if key not in self._known:
-            found = self._store.keys.get(key or "")
-            self._known[key] = "a key that is gone" if found is None else found.name
+            record = self._store.keys.get(key or "")
+            self._known[key] = "a deleted key" if record is None else record.name
         return self._known[key]

@@ -1,4 +1,4 @@
-"""`/console/login` and `/console/logout`: a visit begins with a key."""
+"""`/console/login` and `/console/logout`."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
 from calibrant.serving.console.shell.access import (
-    LoginNeeded,
+    LoginRequired,
     Visitor,
-    asked_address,
-    checked_form,
-    form_of,
-    keep_session,
-    sent_form,
+    parse_form,
+    path_and_query,
+    read_form,
+    read_session_form,
+    require_visitor,
     session_of,
     sessions_of,
-    visitor,
+    set_session_cookie,
 )
 from calibrant.serving.console.shell.forms import Form
-from calibrant.serving.console.shell.render import go_to, page
+from calibrant.serving.console.shell.render import redirect_to, render_page
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
@@ -36,98 +36,100 @@ router = APIRouter(prefix="/console", include_in_schema=False)
 
 @router.get("/login")
 async def login(request: Request) -> Response:
-    """Show the form for a key."""
+    """Show the login form."""
     try:
-        await visitor()(request)
-    except LoginNeeded:
+        await require_visitor()(request)
+    except LoginRequired:
         return login_page(request)
-    return go_to(_next(Form.of_query(request)))
+    return redirect_to(_next_page(Form.from_query(request)))
 
 
 @router.post("/login")
 async def log_in(request: Request) -> Response:
-    """Begin a visit with a key; the visitor goes on to the page they wanted."""
-    with suppress(LoginNeeded):
-        return await _logged_in_already(request, await visitor()(request))
-    waiting = session_of(request)
-    if waiting is None:
-        why = "the page waited too long, or your browser keeps no cookies: try again."
+    """Start a session with a key and redirect to the requested page."""
+    with suppress(LoginRequired):
+        return await _handle_second_login(request, await require_visitor()(request))
+    session = session_of(request)
+    if session is None:
+        why = "the page was open for too long, or your browser blocks cookies: try again."
         return login_page(request, why=why, status=HTTPStatus.FORBIDDEN)
-    form = await checked_form(request, waiting)
+    form = await read_session_form(request, session)
     service = service_of(request)
     try:
-        key = await service.access.admit(f"Bearer {form.raw('key', most=200).strip()}", None)
+        key = await service.access.admit(f"Bearer {form.raw('key', max_length=200).strip()}", None)
     except Problem as problem:
         if problem.status != HTTPStatus.UNAUTHORIZED:
             raise
         return login_page(request, why=problem.detail, status=problem.status, form=form)
-    assert key is not None  # a token was given
-    response = go_to(_next(form))
-    keep_session(request, response, sessions_of(request).begin(key.id))
+    assert key is not None  # a token was sent
+    response = redirect_to(_next_page(form))
+    set_session_cookie(request, response, sessions_of(request).create(key.id))
     return response
 
 
 @router.post("/logout")
-async def log_out(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
-    """End a visit for good: a copy of its cookie opens nothing any more."""
-    await sent_form(request, seen)
-    service, session = service_of(request), seen.session
+async def log_out(
+    request: Request, visitor: Annotated[Visitor, Depends(require_visitor())]
+) -> Response:
+    """End a session for good: copies of its cookie stop working."""
+    await read_form(request, visitor)
+    service, session = service_of(request), visitor.session
     expires = datetime.fromtimestamp(session.expires, UTC)
     await within(
         service.settings.timeout, lambda: service.store.visits.end(session.id, expires=expires)
     )
-    response = go_to("/console/login")
-    keep_session(request, response, None)
+    response = redirect_to("/console/login")
+    set_session_cookie(request, response, None)
     return response
 
 
 def login_page(
     request: Request, *, why: str = "", status: int = HTTPStatus.OK, form: Form | None = None
 ) -> Response:
-    """Return the page that asks for a key."""
+    """Return the page with the login form."""
     sessions = sessions_of(request)
-    # The form has a session of its own, so that no other page can log somebody in.
-    # It stays the same as long as its cookie is there, for several windows may wait.
-    waiting = session_of(request)
-    if waiting is None or waiting.key is not None:
-        waiting = sessions.begin(None)
-    token = sessions.csrf(waiting)
-    request.state.begun = waiting
-    asked = form or Form.of_query(request)
+    # The form has its own session, so that no other site can log a visitor in.
+    # It is reused while its cookie exists, because several windows may be open.
+    session = session_of(request)
+    if session is None or session.key is not None:
+        session = sessions.create(None)
+    token = sessions.csrf(session)
+    request.state.new_session = session
+    fields = form or Form.from_query(request)
     on_login = request.scope["path"] == "/console/login"
-    return page(
+    return render_page(
         request,
         None,
         "login.html.j2",
         status=status,
         why=why[:1].upper() + why[1:],
-        next=_next(asked) if on_login else _return_to(request),
+        next=_next_page(fields) if on_login else _current_page(request),
         token=token,
     )
 
 
-async def _logged_in_already(request: Request, seen: Visitor) -> Response:
-    """Answer a login from a second window: with the same key it leads on, and changes nothing."""
-    form = await form_of(request)
-    token = TOKEN.fullmatch(form.raw("key", most=200).strip())
-    if seen.key is None or (token is not None and token[1] == seen.key.id):
-        return go_to(_next(form))
+async def _handle_second_login(request: Request, visitor: Visitor) -> Response:
+    """Handle a login from a second window; with the same key it only redirects."""
+    form = await parse_form(request)
+    token = TOKEN.fullmatch(form.raw("key", max_length=200).strip())
+    if visitor.key is None or (token is not None and token[1] == visitor.key.id):
+        return redirect_to(_next_page(form))
     raise Problem(
         HTTPStatus.CONFLICT,
-        f"you are logged in already, with the key {seen.name!r}: log out first, then log in with "
+        f"you are already logged in with the key {visitor.name!r}: log out first, then log in with "
         "another key.",
     )
 
 
-def _return_to(request: Request) -> str:
-    """Return the page to go on to; what was sent to it is not sent again."""
+def _current_page(request: Request) -> str:
+    """Return the page to show after login; a form that was sent is not sent again."""
     if request.method != "GET":
         return "/console"
-    return asked_address(request)
+    return path_and_query(request)
 
 
-def _next(form: Form) -> str:
-    """Return the page of the console that was wanted; never an address elsewhere."""
-    wanted = form.raw("next", most=4_000)
-    inside = wanted == "/console" or wanted.startswith(("/console/", "/console?"))
-    return wanted if inside and wanted.isascii() and wanted.isprintable() else "/console"
+def _next_page(form: Form) -> str:
+    """Return the requested page of the console, never an address elsewhere."""
+    path = form.raw("next", max_length=4_000)
+    inside = path == "/console" or path.startswith(("/console/", "/console?"))
+    return path if inside and path.isascii() and path.isprintable() else "/console"

@@ -1,4 +1,4 @@
-"""Where pages are computed that take long: a few at a time, so that all else goes on."""
+"""Bounded worker pool for slow pages."""
 
 from __future__ import annotations
 
@@ -9,53 +9,53 @@ from typing import TypeVar
 
 from calibrant.serving.http.problems import Problem
 
-__all__ = ["Workshop"]
+__all__ = ["PagePool"]
 
-Made = TypeVar("Made")
+Result = TypeVar("Result")
 
-_FULL = "the service computes other pages just now: load this one again in a moment."
-_LONG = "the page takes long to compute: load it again in a moment."
+_POOL_FULL = "the service is busy computing other pages: reload this page in a moment."
+_TOO_SLOW = "the page takes too long to compute: reload it in a moment."
 
 
-class Workshop:
-    """Threads of its own for long computations; belongs to one event loop.
+class PagePool:
+    """Thread pool for slow page computations, bound to one event loop.
 
-    Whoever only reads the store, such as a probe that asks whether the service is ready, never
-    waits behind them. Beyond `most` that wait, more are told to come again.
+    Requests that only read the store, such as readiness probes, do not use it and never wait for
+    it. A request is refused when `max_pending` others are running or queued.
 
     Parameters
     ----------
-    threads : computations at a time
-    most : those under way and those that wait
+    threads : computations that run at the same time
+    max_pending : computations that may run or wait at the same time
 
     Examples
     --------
-    >>> workshop = Workshop()
-    >>> asyncio.run(workshop.do(10.0, lambda: 17))
+    >>> pool = PagePool()
+    >>> asyncio.run(pool.run(10.0, lambda: 17))
     17
-    >>> workshop.close()
+    >>> pool.close()
     """
 
-    def __init__(self, threads: int = 2, most: int = 16) -> None:
+    def __init__(self, threads: int = 2, max_pending: int = 16) -> None:
         self._pool = ThreadPoolExecutor(threads, "calibrant-console")
-        self._most, self._here = most, 0
+        self._max_pending, self._pending = max_pending, 0
 
-    async def do(self, seconds: float, make: Callable[[], Made]) -> Made:
-        """Return what `make` returns; a `Problem` where there is too much to do, or it takes long.
+    async def run(self, timeout: float, compute: Callable[[], Result]) -> Result:
+        """Return `compute()`, or raise a `Problem` if the pool is full or the timeout passes.
 
-        What still waits when its time is over is not begun; what is under way is finished.
+        A computation still queued at the timeout never starts; a running one finishes.
         """
-        if self._here >= self._most:
-            raise Problem.busy(_FULL)
-        self._here += 1
+        if self._pending >= self._max_pending:
+            raise Problem.busy(_POOL_FULL)
+        self._pending += 1
         try:
-            under_way = asyncio.get_running_loop().run_in_executor(self._pool, make)
-            return await asyncio.wait_for(under_way, seconds)
+            future = asyncio.get_running_loop().run_in_executor(self._pool, compute)
+            return await asyncio.wait_for(future, timeout)
         except TimeoutError:
-            raise Problem.busy(_LONG) from None
+            raise Problem.busy(_TOO_SLOW) from None
         finally:
-            self._here -= 1
+            self._pending -= 1
 
     def close(self) -> None:
-        """Begin nothing more."""
+        """Cancel queued computations and accept no more."""
         self._pool.shutdown(wait=False, cancel_futures=True)

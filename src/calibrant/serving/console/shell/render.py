@@ -1,4 +1,4 @@
-"""Pages of the console: templates filled, with the headers that keep them safe."""
+"""Template rendering with security headers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,23 @@ from starlette.responses import HTMLResponse, RedirectResponse
 from calibrant.formatting import percent
 from calibrant.reports.evaluation.page import soft
 from calibrant.reports.evaluation.page_data import script_json
-from calibrant.serving.console.pages.predictions.wording import isolated, turns, visible
-from calibrant.serving.console.shell.access import Visitor, keep_session, login_address
-from calibrant.serving.console.shell.assets import address_of, console_folders
+from calibrant.serving.console.pages.predictions.wording import (
+    direction_marks,
+    isolate_direction,
+    make_visible,
+)
+from calibrant.serving.console.shell.access import Visitor, login_url, set_session_cookie
+from calibrant.serving.console.shell.assets import asset_url, console_folders
 from calibrant.serving.routes.requests import service_of
 
-__all__ = ["NAVIGATION", "POLICY", "go_to", "moment", "page", "to_login"]
+__all__ = [
+    "NAVIGATION",
+    "POLICY",
+    "format_moment",
+    "redirect_to",
+    "redirect_to_login",
+    "render_page",
+]
 
 NAVIGATION = (
     ("/console", "Overview"),
@@ -36,7 +47,7 @@ POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:;"
     " connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Only our own scripts run, and nothing is loaded from elsewhere; plotly needs inline styles."""
+"""Run scripts of this origin only and load nothing from elsewhere; plotly needs inline styles."""
 
 _HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -47,10 +58,10 @@ _HEADERS = {
 }
 
 
-def page(
+def render_page(
     request: Request, visitor: Visitor | None, template: str, *, status: int = 200, **data: Any
 ) -> HTMLResponse:
-    """Return a page."""
+    """Render a template as a response with the console's security headers."""
     service = service_of(request)
     csrf = "" if visitor is None else visitor.csrf
     text = _environment().get_template(template).render(
@@ -58,50 +69,48 @@ def page(
         served=service.slot.current,
         refused=service.slot.refused,
         needs_key=service.settings.keys_needed,
-        turning=turns("".join(service.slot.current.classes)),
-        here=_here(request.scope["path"]),
+        direction_marks=direction_marks("".join(service.slot.current.classes)),
+        active=_active_entry(request.scope["path"]),
         navigation=NAVIGATION,
         csrf_field=partial(_csrf_field, csrf),
         **data,
     )  # fmt: skip
     response = HTMLResponse(text.encode("utf-8", "xmlcharrefreplace"), status, dict(_HEADERS))
-    begun = getattr(request.state, "begun", None)
-    if begun is not None:
-        keep_session(request, response, begun)
+    session = getattr(request.state, "new_session", None)
+    if session is not None:
+        set_session_cookie(request, response, session)
     return response
 
 
-def go_to(path: str) -> RedirectResponse:
-    """Send a visitor to a page after what they sent was done: loading it again repeats nothing."""
+def redirect_to(path: str) -> RedirectResponse:
+    """Redirect after a form was handled, so that reloading does not resend it."""
     return RedirectResponse(path, HTTPStatus.SEE_OTHER, dict(_HEADERS))
 
 
-def to_login(request: Request) -> RedirectResponse:
-    """Send a visitor to the login page, which leads back."""
-    return go_to(login_address(request))
+def redirect_to_login(request: Request) -> RedirectResponse:
+    """Redirect to the login page, which leads back to the requested page."""
+    return redirect_to(login_url(request))
 
 
-def moment(at: datetime | None) -> Markup:
-    """Write a moment for people and for programs.
+def format_moment(at: datetime | None) -> Markup:
+    """Format a UTC time as an HTML `time` element.
 
     Examples
     --------
-    >>> str(moment(datetime(2026, 1, 31, 9, 5, 7, tzinfo=UTC)))
+    >>> str(format_moment(datetime(2026, 1, 31, 9, 5, 7, tzinfo=UTC)))
     '<time datetime="2026-01-31T09:05:07+00:00">31 Jan 2026, 09:05:07 UTC</time>'
     """
     if at is None:
         return Markup("\N{EN DASH}")
-    there = at.astimezone(UTC)
-    words = f"{there.day} {there:%b %Y, %H:%M:%S} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(
-        there.isoformat(timespec="seconds"), words
-    )
+    utc = at.astimezone(UTC)
+    words = f"{utc.day} {utc:%b %Y, %H:%M:%S} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), words)
 
 
-def _here(path: str) -> str:
-    """Return which entry of the navigation a page belongs to."""
+def _active_entry(path: str) -> str:
+    """Return the navigation entry that a page belongs to."""
     home, *others = (entry for entry, _ in NAVIGATION)
-    return next((each for each in others if f"{path}/".startswith(f"{each}/")), home)
+    return next((entry for entry in others if f"{path}/".startswith(f"{entry}/")), home)
 
 
 def _csrf_field(token: str) -> Markup:
@@ -110,27 +119,29 @@ def _csrf_field(token: str) -> Markup:
 
 @cache
 def _environment() -> Environment:
-    made = Environment(
+    environment = Environment(
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
         undefined=StrictUndefined,
-        loader=FunctionLoader(_template),
+        loader=FunctionLoader(_load_template),
     )
     filters: dict[str, Callable[..., Any]] = {
         "soft": soft,
-        "isolated": lambda text: isolated(visible(text)),
-        "moment": moment,
+        "isolated": lambda text: isolate_direction(make_visible(text)),
+        "moment": format_moment,
         "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),
         "count": lambda n: f"{n:,}",
     }
-    made.filters.update(filters)
-    made.globals.update(static=address_of, script_json=lambda value: Markup(script_json(value)))
-    return made
+    environment.filters.update(filters)
+    environment.globals.update(
+        static=asset_url, script_json=lambda value: Markup(script_json(value))
+    )
+    return environment
 
 
-def _template(name: str) -> str:
-    """Return a template of the console or, where it has none of that name, one of the reports."""
+def _load_template(name: str) -> str:
+    """Return the source of a console template, falling back to those of the reports."""
     for folder in (*console_folders(), files("calibrant.reports").joinpath("templates")):
         source = folder.joinpath(name)
         if source.is_file():

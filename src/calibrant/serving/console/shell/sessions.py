@@ -1,4 +1,4 @@
-"""Visits to the console: a signed cookie that names the key, and the token of its forms."""
+"""Signed session cookies and CSRF tokens."""
 
 from __future__ import annotations
 
@@ -12,40 +12,40 @@ from dataclasses import dataclass
 __all__ = ["LIFETIME", "Session", "Sessions"]
 
 LIFETIME = 8 * 3600
-"""Seconds that a visit lasts: a working day."""
+"""Seconds until a session expires: a working day."""
 
-_FORM = re.compile(r"([0-9a-f]{32})\.([a-z0-9]{12}|-)\.([0-9]{1,12})\.([0-9a-f]{64})")
+_COOKIE = re.compile(r"([0-9a-f]{32})\.([a-z0-9]{12}|-)\.([0-9]{1,12})\.([0-9a-f]{64})")
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """One visit.
+    """One login session.
 
     Parameters
     ----------
-    id : 128 random bits as text
-    key : id of the key that the visitor showed; None for one who showed none
-    expires : when it ends, in seconds since 1970
+    id : 128 random bits in hex
+    key : id of the visitor's key; None for a visitor without one
+    expires : Unix time at which it ends
     """
 
     id: str
     key: str | None
     expires: int
 
-    def ended(self, now: float) -> bool:
-        """Tell whether it is over."""
+    def is_expired(self, now: float) -> bool:
+        """Whether the session is over."""
         return now >= self.expires
 
 
 class Sessions:
-    """Makes sessions, and tells its own cookies from forged ones.
+    """Create sessions, and encode and verify their cookies.
 
-    Nothing is kept: a cookie holds the session, and only who knows the secret can sign one. It
-    never holds the key's secret.
+    Nothing is stored: the cookie holds the session, signed with the store's secret. It never holds
+    the secret of the key.
 
     Parameters
     ----------
-    sign : returns the signature of bytes, for a purpose of at most 16 bytes
+    sign : returns the signature of bytes for a purpose of at most 16 bytes
 
     Examples
     --------
@@ -53,38 +53,38 @@ class Sessions:
     >>> def sign(data, *, purpose):
     ...     return hashlib.blake2b(data, key=b"secret", digest_size=32, person=purpose).hexdigest()
     >>> sessions = Sessions(sign)
-    >>> session = sessions.begin("abcdefghijkl", now=1000)
-    >>> cookie = sessions.sealed(session)
-    >>> sessions.opened(cookie) == session, sessions.opened(cookie[:-1] + "x") is None
+    >>> session = sessions.create("abcdefghijkl", now=1000)
+    >>> cookie = sessions.encode(session)
+    >>> sessions.decode(cookie) == session, sessions.decode(cookie[:-1] + "x") is None
     (True, True)
     """
 
     def __init__(self, sign: Callable[..., str]) -> None:
         self._sign = sign
 
-    def begin(self, key: str | None, *, now: float | None = None) -> Session:
+    def create(self, key: str | None, *, now: float | None = None) -> Session:
         """Return a new session."""
-        begin = time.time() if now is None else now
-        return Session(secrets.token_hex(16), key, int(begin) + LIFETIME)
+        start = time.time() if now is None else now
+        return Session(secrets.token_hex(16), key, int(start) + LIFETIME)
 
-    def sealed(self, session: Session) -> str:
-        """Return the cookie of a session."""
+    def encode(self, session: Session) -> str:
+        """Return the signed cookie of a session."""
         content = f"{session.id}.{session.key or '-'}.{session.expires}"
         return f"{content}.{self._sign(content.encode(), purpose=b'console visit')}"
 
-    def opened(self, cookie: str) -> Session | None:
-        """Return the session of a cookie, also of one that has ended; None where it is forged."""
-        found = _FORM.fullmatch(cookie)
-        if found is None:
+    def decode(self, cookie: str) -> Session | None:
+        """Return the session of a cookie, expired or not, or None if it is forged."""
+        match = _COOKIE.fullmatch(cookie)
+        if match is None:
             return None
-        id, key, expires, _ = found.groups()
+        id, key, expires, _ = match.groups()
         session = Session(id, None if key == "-" else key, int(expires))
-        return session if hmac.compare_digest(self.sealed(session), cookie) else None
+        return session if hmac.compare_digest(self.encode(session), cookie) else None
 
     def csrf(self, session: Session) -> str:
-        """Return the token that forms of a session carry: no other page can know it."""
+        """Return the CSRF token of a session's forms, which no other site can know."""
         return self._sign(session.id.encode(), purpose=b"console form")
 
-    def is_csrf(self, session: Session, given: str) -> bool:
-        """Tell whether a form's token is that of the session."""
-        return hmac.compare_digest(self.csrf(session).encode(), given.encode())
+    def verify_csrf(self, session: Session, token: str) -> bool:
+        """Whether a token is the session's CSRF token."""
+        return hmac.compare_digest(self.csrf(session).encode(), token.encode())

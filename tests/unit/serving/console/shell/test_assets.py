@@ -1,10 +1,10 @@
-"""Scripts and styles: ours and plotly's, kept by browsers, and no other file."""
+"""Static assets: ours and plotly's, cached by browsers, and no other file."""
 
 import re
 
 import pytest
 
-from calibrant.serving.console.shell.assets import address_of
+from calibrant.serving.console.shell.assets import asset_url
 
 
 @pytest.fixture
@@ -14,16 +14,16 @@ def client(serving, logits_folder):
 
 @pytest.mark.parametrize("name", ["console.css", "report.css", "charts.js", "plotly.js"])
 @pytest.mark.parametrize("encoding", ["gzip", "identity"])
-def test_an_asset_is_kept_for_a_year_under_the_hash_of_its_content(client, name, encoding):
-    found = client.get(address_of(name), headers={"Accept-Encoding": encoding})
-    assert found.status_code == 200
-    assert found.headers["cache-control"] == "public, max-age=31536000, immutable"
-    assert found.headers["vary"] == "Accept-Encoding"
-    assert found.headers.get("content-encoding", "identity") == encoding
-    assert found.headers["x-content-type-options"] == "nosniff"
+def test_an_asset_is_cached_for_a_year_under_the_hash_of_its_content(client, name, encoding):
+    response = client.get(asset_url(name), headers={"Accept-Encoding": encoding})
+    assert response.status_code == 200
+    assert response.headers["cache-control"] == "public, max-age=31536000, immutable"
+    assert response.headers["vary"] == "Accept-Encoding"
+    assert response.headers.get("content-encoding", "identity") == encoding
+    assert response.headers["x-content-type-options"] == "nosniff"
     kind = "text/css" if name.endswith(".css") else "text/javascript"
-    assert found.headers["content-type"].startswith(kind)
-    assert len(found.content) > 500
+    assert response.headers["content-type"].startswith(kind)
+    assert len(response.content) > 500
 
 
 @pytest.mark.parametrize(
@@ -31,7 +31,7 @@ def test_an_asset_is_kept_for_a_year_under_the_hash_of_its_content(client, name,
     ["/console/static/0000000000000000/console.css", "/console/static/x/../../../etc/passwd",
      "/console/static/x/%2e%2e%2fconsole.py", "/console/static/x/base.html.j2"],
 )  # fmt: skip
-def test_nothing_else_is_handed_out(client, path):
+def test_no_other_file_is_served(client, path):
     assert client.get(path).status_code == 404
 
 

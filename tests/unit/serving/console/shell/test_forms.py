@@ -7,7 +7,7 @@ from calibrant.serving.http.problems import Problem
 
 
 def test_a_body_is_read_as_a_browser_sends_it():
-    form = Form.of_body(b"text=caf%C3%A9+%26+cr%C3%A8me&empty=&lines=a%0D%0Ab")
+    form = Form.from_body(b"text=caf%C3%A9+%26+cr%C3%A8me&empty=&lines=a%0D%0Ab")
     assert form.fields == {"text": "café & crème", "empty": "", "lines": "a\r\nb"}
     assert (form.text("text"), form.text("empty"), form.text("none")) == (
         "café & crème",
@@ -20,25 +20,25 @@ def test_a_body_is_read_as_a_browser_sends_it():
 @pytest.mark.parametrize("body", ["é".encode(), b"a=%FF", b"&".join([b"a=1"] * 201)])
 def test_a_body_that_cannot_be_read(body):
     with pytest.raises(Problem) as caught:
-        Form.of_body(body)
+        Form.from_body(body)
     assert caught.value.status == 400
 
 
-def test_a_field_that_comes_twice():
-    with pytest.raises(Problem, match="'role' comes twice") as caught:
-        Form.of_body(b"role=admin&role=label")
+def test_a_repeated_field_is_refused():
+    with pytest.raises(Problem, match="'role' occurs twice") as caught:
+        Form.from_body(b"role=admin&role=label")
     assert caught.value.status == 400
 
 
 @pytest.mark.parametrize(
-    ("typed", "found"), [("0.5", 0.5), (" 1e-3 ", 0.001), ("", None), ("0", 0.0), ("1", 1.0)]
+    ("typed", "value"), [("0.5", 0.5), (" 1e-3 ", 0.001), ("", None), ("0", 0.0), ("1", 1.0)]
 )
-def test_numbers(typed, found):
-    assert Form({"score": typed}).number("score", low=0, high=1) == found
+def test_numbers(typed, value):
+    assert Form({"score": typed}).number("score", low=0, high=1) == value
 
 
 @pytest.mark.parametrize("typed", ["x", "nan", "inf", "-0.1", "1.1", "0,5", "1e400", "٣x"])
-def test_what_is_no_number_in_range(typed):
+def test_texts_that_are_not_numbers_in_range_are_refused(typed):
     with pytest.raises(Problem) as caught:
         Form({"score": typed}).number("score", low=0, high=1)
     assert caught.value.status == 422
@@ -55,7 +55,7 @@ def test_a_choice():
 
 def test_texts_have_a_length_and_no_control_characters():
     assert Form({"reason": "two\nlines\tand a tab"}).text("reason") == "two\nlines\tand a tab"
-    with pytest.raises(Problem, match="at most 200 are taken"):
+    with pytest.raises(Problem, match="the limit is 200"):
         Form({"reason": "x" * 201}).text("reason")
     with pytest.raises(Problem, match="control characters"):
         Form({"reason": "a\0b"}).text("reason")

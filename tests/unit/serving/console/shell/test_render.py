@@ -1,4 +1,4 @@
-"""What every page of the console has: headers that keep it safe, and problems in words."""
+"""Every page of the console: security headers, and problems in words."""
 
 from calibrant.errors import StoreUnavailable
 from calibrant.serving.console.shell.render import POLICY
@@ -27,13 +27,13 @@ def test_elsewhere_problems_stay_json(serving, logits_folder):
     assert answer.headers["content-type"] == "application/problem+json"
 
 
-def test_a_way_that_an_address_is_not_for(serving, logits_folder):
+def test_a_method_that_a_page_does_not_support(serving, logits_folder):
     page = serving(logits_folder).post("/console/model", data={})
     assert page.status_code == 405
     assert page.headers["content-type"].startswith("text/html")
 
 
-def test_a_database_that_is_away_is_told_on_a_page(serving, logits_folder, monkeypatch):
+def test_an_unreachable_database_is_reported_on_a_page(serving, logits_folder, monkeypatch):
     client = serving(logits_folder, need_key=True)
 
     def away(*args, **options):
@@ -47,7 +47,7 @@ def test_a_database_that_is_away_is_told_on_a_page(serving, logits_folder, monke
         assert "Retry-After" in page.headers
 
 
-def test_a_bundle_that_is_gone_is_told_on_every_page(serving, tmp_path):
+def test_a_missing_bundle_is_reported_on_every_page(serving, tmp_path):
     from tests.unit.serving.bundles import logits_bundle
 
     folder = logits_bundle(tmp_path / "returns").path
@@ -55,4 +55,4 @@ def test_a_bundle_that_is_gone_is_told_on_every_page(serving, tmp_path):
     (folder / "manifest.json").rename(tmp_path / "manifest.json")
     client.service.slot.look()
     page = client.get("/console/nowhere")
-    assert "The bundle's folder cannot be used; the bundle in memory goes on." in page.text
+    assert "The bundle's folder cannot be used" in page.text

@@ -1,4 +1,4 @@
-"""Model cards as HTML: Markdown that somebody else wrote, of which nothing can act on the page."""
+"""Model cards rendered from untrusted Markdown to safe HTML."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ if TYPE_CHECKING:
 
 __all__ = ["card_html"]
 
-_NOT_READ = ("link", "image", "autolink", "reference", "html_inline", "html_block")
-"""What could lead away from the page, load something or be HTML: it stays as it was written."""
+_DISABLED_RULES = ("link", "image", "autolink", "reference", "html_inline", "html_block")
+"""Markdown that could leave the page, load something or be HTML; it is shown as written."""
 
 _HIGHEST, _LOWEST = 3, 6
-"""Headings of a card stand below the heading of their section on the page."""
+"""Heading levels of a card, below the heading of its section."""
 
 
 def card_html(text: str) -> Markup:
-    r"""Return a card in Markdown as HTML for the middle of a page.
+    r"""Return a Markdown card as an HTML fragment.
 
-    HTML in it is shown as text, links and pictures stay as they were written, and its headings
-    become smaller ones. Its title is left out, as the page has one.
+    HTML in it is shown as text, links and images stay as written, and headings are lowered. The
+    title is dropped, because the page has one.
 
     Examples
     --------
@@ -35,24 +35,24 @@ def card_html(text: str) -> Markup:
     </ul>
     """
     parser = _parser()
-    tokens = _lowered(_without_title(parser.parse(text)))
-    made: str = parser.renderer.render(tokens, parser.options, {})
-    return Markup(made.strip())  # the parser escaped what was not its own
+    tokens = _lower_headings(_drop_title(parser.parse(text)))
+    rendered: str = parser.renderer.render(tokens, parser.options, {})
+    return Markup(rendered.strip())  # safe: the parser escaped everything else
 
 
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt
 
-    return MarkdownIt("commonmark", {"html": False}).disable(_NOT_READ)
+    return MarkdownIt("commonmark", {"html": False}).disable(_DISABLED_RULES)
 
 
-def _without_title(tokens: list[Token]) -> list[Token]:
-    titled = bool(tokens) and tokens[0].type == "heading_open" and tokens[0].tag == "h1"
-    return tokens[3:] if titled else tokens  # its opening, its words and its end
+def _drop_title(tokens: list[Token]) -> list[Token]:
+    has_title = bool(tokens) and tokens[0].type == "heading_open" and tokens[0].tag == "h1"
+    return tokens[3:] if has_title else tokens  # opening, text and closing token
 
 
-def _lowered(tokens: list[Token]) -> list[Token]:
+def _lower_headings(tokens: list[Token]) -> list[Token]:
     for token in tokens:
         if token.type in ("heading_open", "heading_close"):
             level = min(max(int(token.tag[1:]) + 1, _HIGHEST), _LOWEST)

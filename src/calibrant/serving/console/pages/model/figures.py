@@ -1,4 +1,4 @@
-"""The figures that travel with a bundle, in the words of the report: test rows and candidates."""
+"""Metrics packed with a bundle: figures of the test rows and of the candidates."""
 
 from __future__ import annotations
 
@@ -15,80 +15,89 @@ from calibrant.study.report.choice_rows import choice_data
 from calibrant.study.report.tables import config_rows
 from calibrant.study.report.wording import loss_name, shown_name
 
-__all__ = ["candidate_data", "entries_of", "figure_data", "figures_of", "judged_rows", "table_of"]
+__all__ = [
+    "candidate_data",
+    "describe_test_rows",
+    "figure_data",
+    "get_mapping",
+    "get_mappings",
+    "parse_figures",
+]
 
 _KNOWN = ("candidates", "n", "points", "source", "splits", "test", "verdict", "why")
-"""Metrics that have their own place on the page, or stand in the provenance."""
+"""Metrics shown elsewhere on the page."""
 
-_MOST = 200
-"""Rows of a table: whoever packed a bundle by hand may have put anything into it."""
+_MAX_ROWS = 200
+"""Largest number of table rows; a bundle packed by hand may contain anything."""
 
 
-def figures_of(metrics: Mapping[str, Any]) -> dict[str, Figure]:
-    """Return the figures of the test rows; what has another shape is left out.
+def parse_figures(metrics: Mapping[str, Any]) -> dict[str, Figure]:
+    """Return the figures of the test rows; entries of another shape are skipped.
 
     Examples
     --------
-    >>> found = figures_of({"test": {"accuracy": {"value": 0.9, "low": 0.8, "high": 0.95}}})
-    >>> print(found["accuracy"])
+    >>> figures = parse_figures({"test": {"accuracy": {"value": 0.9, "low": 0.8, "high": 0.95}}})
+    >>> print(figures["accuracy"])
     accuracy: 0.9000 [0.8000, 0.9500]
     """
-    made = ((str(name), _figure(name, saved)) for name, saved in table_of(metrics, "test").items())
-    return {name: figure for name, figure in made if figure is not None}
+    figures = (
+        (str(name), _figure(name, saved)) for name, saved in get_mapping(metrics, "test").items()
+    )
+    return {name: figure for name, figure in figures if figure is not None}
 
 
 def figure_data(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Gather the figures: a few as cards, all in a table, and what else was packed."""
-    found = figures_of(metrics)
+    """Gather the figures: a few as cards, all as a table, and other packed metrics."""
+    figures = parse_figures(metrics)
     rest = {name: value for name, value in metrics.items() if name not in _KNOWN}
     return {
-        "cards": list(figure_cards(found)),
-        "rows": [figure_row(name, figure) for name, figure in found.items()][:_MOST],
-        "judged": judged_rows(metrics),
-        "verdict": _verdict(table_of(metrics, "verdict")),
-        "rest": list(islice(config_rows(rest), _MOST)),
+        "cards": list(figure_cards(figures)),
+        "rows": [figure_row(name, figure) for name, figure in figures.items()][:_MAX_ROWS],
+        "judged": describe_test_rows(metrics),
+        "verdict": _verdict(get_mapping(metrics, "verdict")),
+        "rest": list(islice(config_rows(rest), _MAX_ROWS)),
     }
 
 
 def candidate_data(metrics: Mapping[str, Any]) -> dict[str, Any]:
-    """Gather the comparison of the candidates: what chose among them, and their test figures."""
-    entries = entries_of(metrics, "candidates")
-    columns = list(dict.fromkeys(name for each in entries for name in table_of(each, "test")))
+    """Gather the comparison of the candidates: selection criterion and test figures."""
+    entries = get_mappings(metrics, "candidates")
+    columns = list(dict.fromkeys(name for each in entries for name in get_mapping(each, "test")))
     why = metrics.get("why")
-    able = sum(not each.get("reference") for each in entries)
+    selectable = sum(not each.get("reference") for each in entries)
     return {
         "columns": [title_of(str(name)) for name in columns],
-        "rows": [_candidate(each, columns) for each in entries[:_MOST]],
-        "choice": choice_data(table_of(metrics, "splits"), able),
+        "rows": [_candidate(each, columns) for each in entries[:_MAX_ROWS]],
+        "choice": choice_data(get_mapping(metrics, "splits"), selectable),
         "why": sentence(why) if isinstance(why, str) and why.strip() else "",
     }
 
 
-def judged_rows(metrics: Mapping[str, Any], n: Any = None) -> str:
-    """Say which rows judged, as the report does: "2,905 golden test rows"."""
+def describe_test_rows(metrics: Mapping[str, Any], n: Any = None) -> str:
+    """Describe the test rows as the report does: "2,905 golden test rows"."""
     rows = metrics.get("n") if n is None else n
     kind = "golden" if metrics.get("source") == "golden" else "held-out"
     whole = isinstance(rows, int) and not isinstance(rows, bool)
     return counted(rows, f"{kind} test row") if whole else f"{kind} test rows"  # type: ignore[arg-type]
 
 
-def table_of(saved: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """Return an object within another; nothing where it is something else."""
-    found = saved.get(name)
-    return found if isinstance(found, Mapping) else {}
+def get_mapping(saved: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    """Return a mapping inside another, or an empty one if it is something else."""
+    value = saved.get(name)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _verdict(saved: Mapping[str, Any]) -> dict[str, str] | None:
-    """Say whether the probabilities come true, as the report does; None where nobody said it."""
-    found, text = saved.get("miscalibrated"), saved.get("text")
-    if not isinstance(text, str) or not isinstance(found, bool | None):
+    """Return the calibration verdict as the report words it, or None if there is none."""
+    miscalibrated, text = saved.get("miscalibrated"), saved.get("text")
+    if not isinstance(text, str) or not isinstance(miscalibrated, bool | None):
         return None
-    state, badge = STATES[found]
+    state, badge = STATES[miscalibrated]
     return {"state": state, "badge": badge, "words": sentence(text)}
 
 
 def _candidate(saved: Mapping[str, Any], columns: list[Any]) -> dict[str, Any]:
-    test = table_of(saved, "test")
+    test = get_mapping(saved, "test")
     chosen, failed = saved.get("chosen") is True, saved.get("failed")
     beside = "for reference, cannot be chosen" if saved.get("reference") else ""
     return {
@@ -104,11 +113,11 @@ def _candidate(saved: Mapping[str, Any], columns: list[Any]) -> dict[str, Any]:
 
 
 def _name(saved: Mapping[str, Any]) -> str:
-    """Return a candidate's name with the word that people have for its loss."""
+    """Return a candidate's name with its loss in words."""
     loss, name = str(saved.get("loss") or ""), str(saved.get("name") or "")
     if loss and name.startswith(loss):
         return shown_name(loss_name(loss) + name.removeprefix(loss))
-    return shown_name(name or loss_name(loss) or "without a name")
+    return shown_name(name or loss_name(loss) or "unnamed")
 
 
 def _figure(name: Any, saved: Any) -> Figure | None:
@@ -117,7 +126,7 @@ def _figure(name: Any, saved: Any) -> Figure | None:
     if not isinstance(saved, Mapping) or "value" not in saved:
         return None
     low, high = (_number(saved.get(end)) for end in ("low", "high"))
-    mean, q95 = (_number(table_of(saved, "floor").get(part)) for part in ("mean", "q95"))
+    mean, q95 = (_number(get_mapping(saved, "floor").get(part)) for part in ("mean", "q95"))
     return Figure(
         str(name),
         _number(saved["value"]),
@@ -130,7 +139,7 @@ def _figure(name: Any, saved: Any) -> Figure | None:
 
 
 def _number(value: Any) -> float | None:
-    """Return a finite number; None for all else."""
+    """Return a finite number, or None for anything else."""
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if math.isfinite(value) else None
@@ -140,7 +149,11 @@ def _whole(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value > 0
 
 
-def entries_of(saved: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
-    """Return the objects of a list within another object; none where it is something else."""
-    found = saved.get(name)
-    return [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
+def get_mappings(saved: Mapping[str, Any], name: str) -> list[Mapping[str, Any]]:
+    """Return the mappings of a list inside another mapping; empty for anything else."""
+    values = saved.get(name)
+    return (
+        [value for value in values if isinstance(value, Mapping)]
+        if isinstance(values, list)
+        else []
+    )

@@ -1,4 +1,4 @@
-"""Files of the bundle that serves: what stands in the folder now must be what was loaded."""
+"""Files of the bundle being served, checked against the hashes it was loaded with."""
 
 from __future__ import annotations
 
@@ -12,46 +12,45 @@ from calibrant.serving.http.problems import Problem
 __all__ = ["REPORT", "bundle_file"]
 
 REPORT = "report.html"
-"""The report of the study that made a bundle."""
+"""Report of the study that produced the bundle."""
 
-_LACKING: Mapping[str, str] = {
-    REPORT: "calibrant train and calibrant demo write bundles with one, where plotly is installed",
+_REMEDIES: Mapping[str, str] = {
+    REPORT: "calibrant train and calibrant demo add it if plotly is installed",
 }
 
 
 def bundle_file(served: Served, name: str) -> bytes:
-    """Return a file of the bundle that serves, as it was packed.
+    """Return a file of the bundle as it was packed.
 
-    The folder may have changed since it was loaded: a file that is gone, or another one by now, is
-    refused in a sentence.
+    Raises a `Problem` if the file is missing or has changed since the bundle was loaded.
     """
     packed = served.manifest["files"].get(name)
     if packed is None:
-        more = f": {_LACKING[name]}" if name in _LACKING else ""
+        more = f": {_REMEDIES[name]}" if name in _REMEDIES else ""
         raise Problem(HTTPStatus.NOT_FOUND, f"this bundle was packed without {name}{more}.")
-    found = _content(served, name)
-    if hashlib.sha256(found).hexdigest() != packed:
+    content = _content(served, name)
+    if hashlib.sha256(content).hexdigest() != packed:
         raise Problem(
             HTTPStatus.CONFLICT,
-            f"{name} in the folder is not the one that the bundle {served.id}, which serves, was "
-            "packed with: where a newer bundle was put there, load this page again in a moment; "
-            "else put the file back from a copy of the bundle.",
+            f"{name} in the folder is not the file that bundle {served.id}, which is being served, "
+            "was packed with: if a newer bundle was just put there, reload this page in a moment; "
+            "otherwise restore the file from a copy of the bundle.",
         )
-    return found
+    return content
 
 
 def _content(served: Served, name: str) -> bytes:
     path = served.bundle.path / name
-    gone = (
-        "the bundle in memory still serves. Put the folder back from a copy, or pack the bundle "
+    remedy = (
+        "the bundle in memory is still served. Restore the folder from a copy, or pack the bundle "
         "again"
     )
     try:
         if not path.is_file():
-            raise Problem(HTTPStatus.NOT_FOUND, f"{name} is not in the folder any more; {gone}.")
+            raise Problem(HTTPStatus.NOT_FOUND, f"{name} is no longer in the folder; {remedy}.")
         return path.read_bytes()
     except OSError as error:
-        said = error.strerror or type(error).__name__
+        reason = error.strerror or type(error).__name__
         raise Problem(
-            HTTPStatus.NOT_FOUND, f"{name} cannot be read ({said.lower()}); {gone}."
+            HTTPStatus.NOT_FOUND, f"{name} cannot be read ({reason.lower()}); {remedy}."
         ) from None

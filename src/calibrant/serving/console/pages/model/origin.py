@@ -1,4 +1,4 @@
-"""Where a bundle comes from: sources, packages, splits, settings, changes, and its files."""
+"""Provenance of a bundle: sources, packages, splits, settings, changes and files."""
 
 from __future__ import annotations
 
@@ -10,35 +10,35 @@ from typing import Any
 from calibrant.bundle import Bundle
 from calibrant.formatting import sentence
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.pages.model.figures import entries_of, table_of
+from calibrant.serving.console.pages.model.figures import get_mapping, get_mappings
 from calibrant.study.report.tables import config_rows, split_rows
 from calibrant.study.report.wording import shown_name
 
-__all__ = ["changes_of", "file_rows", "moment_of", "origin_data"]
+__all__ = ["file_rows", "list_changes", "origin_data", "parse_moment"]
 
-_MOST = 300
-"""Settings that are listed."""
+_MAX_SETTINGS = 300
+"""Largest number of settings listed."""
 
-_TOLD = ("at", "by", "reason", "what")
-"""What of a change is told in words."""
+_WORDED_KEYS = ("at", "by", "reason", "what")
+"""Keys of a change that are shown in sentences."""
 
 _FILES = {
     "calib.npz": "scores and true classes of the calibrate rows, without inputs",
-    "card.md": "the model card, below",
-    "model.safetensors": "the weights of the network",
+    "card.md": "the model card, shown above",
+    "model.safetensors": "the network's weights",
     "report.html": "the report of the study",
-    "tokenizer.json": "the words or pieces that texts are read in",
+    "tokenizer.json": "the vocabulary of the tokenizer",
 }
 
 
 def origin_data(bundle: Bundle) -> dict[str, Any]:
     """Gather when, with what and from which files and rows a bundle was made."""
-    made = bundle.provenance
-    packages = {**table_of(made, "packages")}
-    if made.get("python"):
-        packages["Python"] = made["python"]
+    provenance = bundle.provenance
+    packages = {**get_mapping(provenance, "packages")}
+    if provenance.get("python"):
+        packages["Python"] = provenance["python"]
     return {
-        "created": moment_of(made.get("created")) or made.get("created"),
+        "created": parse_moment(provenance.get("created")) or provenance.get("created"),
         "packages": [(str(name), _version(version)) for name, version in packages.items()],
         "sources": [
             {
@@ -46,21 +46,21 @@ def origin_data(bundle: Bundle) -> dict[str, Any]:
                 "name": shown_name(each.get("name", "")),
                 "sha256": str(each.get("sha256", "")),
             }
-            for each in entries_of(made, "sources")
+            for each in get_mappings(provenance, "sources")
         ],
-        "splits": list(split_rows(_splits(made))),
-        "config": list(islice(config_rows(table_of(made, "config")), _MOST)),
-        "changes": changes_of(bundle),
+        "splits": list(split_rows(_splits(provenance))),
+        "config": list(islice(config_rows(get_mapping(provenance, "config")), _MAX_SETTINGS)),
+        "changes": list_changes(bundle),
     }
 
 
-def changes_of(bundle: Bundle) -> list[dict[str, Any]]:
-    """Return what the console changed since the study, the newest first.
+def list_changes(bundle: Bundle) -> list[dict[str, Any]]:
+    """Return the changes made in the console since the study, newest first.
 
-    Each has `at`, a moment where it can be read, `what`, `by` and `reason` in words, and `facts`,
-    all else that is on record.
+    Each has `at` (None if unreadable), `what`, `by` and `reason` as text, and `facts`, everything
+    else on record.
     """
-    return [_change(each) for each in reversed(entries_of(bundle.provenance, "changes"))]
+    return [_change(each) for each in reversed(get_mappings(bundle.provenance, "changes"))]
 
 
 def file_rows(served: Served) -> Iterator[dict[str, str]]:
@@ -69,41 +69,42 @@ def file_rows(served: Served) -> Iterator[dict[str, str]]:
         yield {"name": shown_name(name), "sha256": digest, "what": _FILES.get(name, "")}
 
 
-def moment_of(value: Any) -> datetime | None:
-    """Return a moment that was saved as text; None for all else.
+def parse_moment(value: Any) -> datetime | None:
+    """Return a time saved as ISO text, or None for anything else.
 
     Examples
     --------
-    >>> moment_of("2026-11-16T11:40:11+00:00").year, moment_of("yesterday")
+    >>> parse_moment("2026-11-16T11:40:11+00:00").year, parse_moment("yesterday")
     (2026, None)
     """
     try:
-        found = datetime.fromisoformat(value)
+        moment = datetime.fromisoformat(value)
     except (TypeError, ValueError):
         return None
-    return found if found.tzinfo is not None else found.replace(tzinfo=UTC)
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 def _change(each: Mapping[str, Any]) -> dict[str, Any]:
-    rest = {name: value for name, value in each.items() if name not in _TOLD}
-    if each.get("at") and moment_of(each["at"]) is None:
+    rest = {name: value for name, value in each.items() if name not in _WORDED_KEYS}
+    if each.get("at") and parse_moment(each["at"]) is None:
         rest["at"] = each["at"]
     return {
-        "at": moment_of(each.get("at")),
+        "at": parse_moment(each.get("at")),
         "what": sentence(str(each.get("what") or "the operating points were changed")),
         "by": str(each.get("by") or ""),
         "reason": str(each.get("reason") or ""),
         "facts": [
-            (name.replace("_", " "), value) for name, value in islice(config_rows(rest), _MOST)
+            (name.replace("_", " "), value)
+            for name, value in islice(config_rows(rest), _MAX_SETTINGS)
         ],
     }
 
 
-def _splits(made: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
-    """Return the splits that were packed; what has another shape is left out."""
+def _splits(provenance: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
+    """Return the splits on record; entries of another shape are skipped."""
     return {
         str(name): part
-        for name, part in table_of(made, "splits").items()
+        for name, part in get_mapping(provenance, "splits").items()
         if isinstance(part, Mapping) and isinstance(part.get("rows"), int)
     }
 

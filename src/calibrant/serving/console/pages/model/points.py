@@ -1,4 +1,4 @@
-"""What a bundle promises, as the Model page tells it, and what the test rows said about it."""
+"""Promises of a bundle and their checks on the test rows."""
 
 from __future__ import annotations
 
@@ -19,7 +19,11 @@ from calibrant.reports.threshold.wording import (
     rate_value,
     threshold_words,
 )
-from calibrant.serving.console.pages.model.figures import entries_of, judged_rows, table_of
+from calibrant.serving.console.pages.model.figures import (
+    describe_test_rows,
+    get_mapping,
+    get_mappings,
+)
 from calibrant.study.report.headline import VERDICTS, cost_words
 from calibrant.study.report.wording import joined, shown_name
 from calibrant.thresholds import Band, OperatingPoint
@@ -28,25 +32,25 @@ __all__ = ["point_data", "rule_words", "unreached_data"]
 
 
 def point_data(bundle: Bundle) -> list[dict[str, Any]]:
-    """Gather the promises of a bundle, one entry for each, in the order of its points."""
+    """Gather the promises of a bundle, one entry each, in the order of its points."""
     return [
-        _entry(bundle, i, said, rules)
+        _entry(bundle, i, promise, rules)
         for i, each in enumerate(bundle.points)
-        for said, rules in _promised(each)
+        for promise, rules in _iter_promises(each)
     ]
 
 
 def unreached_data(metrics: Mapping[str, Any]) -> list[dict[str, str]]:
-    """Gather what a study was asked to promise and could not."""
+    """Gather the targets that the study could not reach."""
     return [
         {"hold": shown_name(each.get("hold", "")), "why": sentence(str(each.get("why") or ""))}
-        for each in entries_of(metrics, "points")
+        for each in get_mappings(metrics, "points")
         if each.get("reached") is False
     ]
 
 
 def rule_words(rule: Rule, *, calibrated: bool = False) -> str:
-    """Say which rows a rule is about: "act on a row when P(defect) is at least 0.75"."""
+    """Describe the rows of a rule: "act on a row when P(defect) is at least 0.75"."""
     if not rule.clears:
         return printable(acting_rule(rule.point, calibrated=calibrated))
     name = f"P({printable(rule.point.of)})"
@@ -55,23 +59,23 @@ def rule_words(rule: Rule, *, calibrated: bool = False) -> str:
     return f"clear a row when {score} is below {below}"
 
 
-def _promised(each: BundlePoint) -> Iterator[tuple[str, Sequence[Rule]]]:
-    """Yield every promise with the rules that keep it: the two ends of a band keep one."""
+def _iter_promises(each: BundlePoint) -> Iterator[tuple[str, Sequence[Rule]]]:
+    """Yield each promise with its rules; the two rules of a band share one promise."""
     if isinstance(each.result, Band):
         yield each.promises[0], each.rules
     else:
         yield from zip(each.promises, ((rule,) for rule in each.rules), strict=True)
 
 
-def _entry(bundle: Bundle, place: int, said: str, rules: Sequence[Rule]) -> dict[str, Any]:
-    each, first = bundle.points[place], rules[0].point
-    calibrated = each.decides_on == "calibrated"
+def _entry(bundle: Bundle, position: int, promise: str, rules: Sequence[Rule]) -> dict[str, Any]:
+    bundle_point, first = bundle.points[position], rules[0].point
+    calibrated = bundle_point.decides_on == "calibrated"
     return {
-        "place": place,
+        "position": position,
         "title": _title([rule.point for rule in rules]),
         "promised": first.guarantee is not None,
-        "words": sentence(printable(said)),
-        "alternative": bundle.is_alternative(place),
+        "words": sentence(printable(promise)),
+        "alternative": bundle.is_alternative(position),
         "calibrated": calibrated,
         "rules": [
             {
@@ -89,12 +93,12 @@ def _entry(bundle: Bundle, place: int, said: str, rules: Sequence[Rule]) -> dict
 def _title(points: Sequence[OperatingPoint]) -> str:
     of = class_words(points[0].of)
     aims = [aim_words(aim) for point in points for aim in aims_of(point)]
-    told = joined(aims) if aims else "a threshold that was set by hand"
-    return f"{of[:1].upper()}{of[1:]}: {told}"
+    description = joined(aims) if aims else "a threshold set by hand"
+    return f"{of[:1].upper()}{of[1:]}: {description}"
 
 
 def _costs(point: OperatingPoint) -> str:
-    """Say what a threshold does, where all that was measured."""
+    """Describe what a threshold does, if all of that was measured."""
     needed = ("coverage",) if point.of is None else ("coverage", "precision", "recall")
     return cost_words(point) if all(name in point.rates for name in needed) else ""
 
@@ -115,13 +119,14 @@ def _rows(point: OperatingPoint) -> str:
 
 
 def _check(metrics: Mapping[str, Any], point: OperatingPoint) -> dict[str, str] | None:
-    """Return what the test rows said about a point; None where it is not one that they judged."""
-    for each in entries_of(metrics, "points"):
-        found = table_of(each, "check")
+    """Return the verdict of the test rows on a point, or None if they did not judge it."""
+    for each in get_mappings(metrics, "points"):
+        check = get_mapping(each, "check")
         same = str(each.get("class")) == str(point.of) and each.get("threshold") == point.threshold
-        if same and found.get("verdict") in VERDICTS:
-            state, badge = VERDICTS[found["verdict"]]
-            words = str(found.get("text", "")).partition("): ")[2]  # the badge says the rest
-            where = f"On the {judged_rows(metrics, found.get('n'))}, which chose nothing"
+        if same and check.get("verdict") in VERDICTS:
+            state, badge = VERDICTS[check["verdict"]]
+            words = str(check.get("text", "")).partition("): ")[2]  # the badge says the rest
+            rows = describe_test_rows(metrics, check.get("n"))
+            where = f"On the {rows}, which were not used for any choice"
             return {"state": state, "badge": badge, "where": where, "words": sentence(words)}
     return None

@@ -1,4 +1,4 @@
-"""`/console/model`: the bundle that serves, and the report of the study that made it."""
+"""`/console/model`: the bundle being served, and the report of its study."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from calibrant.serving.console.pages.model.files import REPORT, bundle_file
 from calibrant.serving.console.pages.model.view import model_data
-from calibrant.serving.console.shell.access import Visitor, visitor
+from calibrant.serving.console.shell.access import Visitor, require_visitor
 from calibrant.serving.console.shell.forms import Form
-from calibrant.serving.console.shell.render import page
+from calibrant.serving.console.shell.render import render_page
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
 
@@ -23,30 +23,32 @@ _SANDBOX = (
     "sandbox allow-scripts; default-src 'none'; script-src 'unsafe-inline'; "
     "style-src 'unsafe-inline'; img-src data:"
 )
-"""A report brings its own scripts: they run without the visitor's cookie and load nothing."""
+"""A report has its own scripts: they run without the visitor's cookie and load nothing."""
 
 
 @router.get("/model")
-async def model(request: Request, looking: Annotated[Visitor, Depends(visitor())]) -> Response:
-    """Show what is known about the bundle."""
+async def model(
+    request: Request, visitor: Annotated[Visitor, Depends(require_visitor())]
+) -> Response:
+    """Show the Model page."""
     service = service_of(request)
     served = service.slot.current
-    found = await within(service.settings.timeout, lambda: model_data(served))
-    return page(request, looking, "model.html.j2", shown=served, **found)
+    data = await within(service.settings.timeout, lambda: model_data(served))
+    return render_page(request, visitor, "model.html.j2", shown=served, **data)
 
 
-@router.get("/model/report", dependencies=[Depends(visitor())])
+@router.get("/model/report", dependencies=[Depends(require_visitor())])
 async def report(request: Request) -> Response:
-    """Return the report, as a page of its own or to be kept."""
+    """Return the report as a page or as a download."""
     service = service_of(request)
     served = service.slot.current
-    kept = Form.of_query(request).choice("download", ["1"]) is not None
+    download = Form.from_query(request).choice("download", ["1"]) is not None
     content = await within(service.settings.timeout, lambda: bundle_file(served, REPORT))
     headers = {
         "Content-Security-Policy": _SANDBOX,
         "Referrer-Policy": "no-referrer",
         "X-Frame-Options": "DENY",
     }
-    if kept:
+    if download:
         headers["Content-Disposition"] = f'attachment; filename="report-{served.id}.html"'
     return Response(content, headers=headers, media_type="text/html; charset=utf-8")

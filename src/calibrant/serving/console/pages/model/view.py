@@ -1,4 +1,4 @@
-"""The Model page: what is known about the bundle that serves, gathered from what it carries."""
+"""Data of the Model page, gathered from the bundle being served."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from calibrant.study.report.wording import method_name
 
 __all__ = ["model_data"]
 
-_READS = {"text": "texts", "table": "rows of a table", "logits": "logits of a classifier elsewhere"}
+_READS = {"text": "text", "table": "table rows", "logits": "logits of an external classifier"}
 
 
 def model_data(served: Served) -> dict[str, Any]:
-    """Gather all that the page shows. It reads the card from the folder: run it in a thread."""
+    """Gather the data of the page; it reads the card from disk, so run it in a thread."""
     bundle = served.bundle
     together = bundle.provenance.get("confidence_together")
     return {
@@ -39,7 +39,7 @@ def model_data(served: Served) -> dict[str, Any]:
 
 
 def _summary(served: Served) -> str:
-    """Say in a sentence what the bundle is."""
+    """Describe the bundle in one sentence."""
     bundle = served.bundle
     model = "" if bundle.scorer is None else f" with the network {bundle.scorer.config['model']}"
     method = None if bundle.calibration is None else bundle.calibration.method
@@ -47,11 +47,11 @@ def _summary(served: Served) -> str:
     if method == "identity":
         how = "without further calibration"
     classes = counted(len(bundle.classes), "class")
-    return f"It reads {_READS[served.reads]}{model}, {how}, and knows {classes}"
+    return f"Reads {_READS[served.reads]}{model}, {how}, with {classes}"
 
 
 def _card(served: Served) -> dict[str, Any]:
-    """Return the card as HTML, or the sentence that says why there is none."""
+    """Return the card as HTML, or the reason there is none."""
     try:
         text = bundle_file(served, CARD).decode("utf-8", "replace")
     except Problem as problem:

@@ -1,4 +1,4 @@
-"""How to send a first prediction: lines for a shell that work with the bundle that serves."""
+"""Shell commands that send a first prediction to the service."""
 
 from __future__ import annotations
 
@@ -10,40 +10,40 @@ from typing import Any
 from calibrant.data.encoders.input_columns import listed
 from calibrant.serving.bundle_slot import Served
 
-__all__ = ["Sending", "sending"]
+__all__ = ["SendCommands", "send_commands"]
 
-_MOST = 12
-"""Values that a line of a shell may have; beyond that it would be unreadable."""
+_MAX_VALUES = 12
+"""Largest number of values in a command; more would be unreadable."""
 
 
 @dataclass(frozen=True)
-class Sending:
-    """Lines for a shell.
+class SendCommands:
+    """Shell commands.
 
     Parameters
     ----------
-    one : sends one input; None where its line would be too long
-    file : sends the rows of a file
-    reads : what the file must have, as a sentence
+    single : command that sends one input; None if it would be too long
+    file : command that sends the rows of a file
+    reads : columns that the file must have, as a sentence
     """
 
-    one: str | None
+    single: str | None
     file: str
     reads: str
 
 
-def sending(served: Served, address: str, *, needs_key: bool) -> Sending:
-    """Return how to send predictions to a service."""
+def send_commands(served: Served, address: str, *, needs_key: bool) -> SendCommands:
+    """Return commands that send predictions to a service."""
     address = address.rstrip("/")
     example = _example(served)
     key = " -H 'Authorization: Bearer KEY'" if needs_key else ""
     body = json.dumps({"inputs": [example]}, ensure_ascii=False)
-    one = (
+    single = (
         f"curl {shlex.quote(f'{address}/v1/predict')}{key} -H 'Content-Type: application/json' "
         f"-d {shlex.quote(body)}"
     )
-    return Sending(
-        one if _values(example) <= _MOST else None,
+    return SendCommands(
+        single if _values(example) <= _MAX_VALUES else None,
         f"calibrant predict {shlex.quote(address)} FILE{' --key KEY' if needs_key else ''}",
         f"FILE is a csv, parquet or jsonl file with the columns {_columns(served)}.",
     )
@@ -55,7 +55,7 @@ def _columns(served: Served) -> str:
 
 
 def _example(served: Served) -> dict[str, Any]:
-    """Return an input of the kind that the bundle reads."""
+    """Return an example input for the bundle."""
     if served.reads == "text":
         return {"text": "the zip broke on the first day"}
     if served.reads == "logits":
@@ -66,5 +66,5 @@ def _example(served: Served) -> dict[str, Any]:
 
 
 def _values(example: dict[str, Any]) -> int:
-    (given,) = example.values()
-    return 1 if isinstance(given, str) else len(given)
+    (value,) = example.values()
+    return 1 if isinstance(value, str) else len(value)

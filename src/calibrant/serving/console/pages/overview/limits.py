@@ -1,4 +1,4 @@
-"""What the labelled rows of each rule must show, and at which share of the page's error."""
+"""Limits that labelled rows must show for each promise, and their share of the error."""
 
 from __future__ import annotations
 
@@ -13,60 +13,67 @@ from calibrant.thresholds import Band
 from calibrant.thresholds.proof.certify import claim_of
 from calibrant.thresholds.rates import Target
 
-__all__ = ["COUNTS_RIGHT", "Limit", "is_promised", "is_told", "limits_of", "said_of"]
+__all__ = [
+    "COUNTS_RIGHT",
+    "PromiseLimit",
+    "is_auditable",
+    "is_promised",
+    "iter_promises",
+    "promise_limits",
+]
 
 COUNTS_RIGHT = {"precision": True, "accuracy": True, "false_discovery": False}
-"""Rates that acted decisions tell, and whether they count those that are right."""
+"""Rates that labels of acted decisions estimate, and whether they count right decisions."""
 
 
 @dataclass(frozen=True)
-class Limit:
-    """What a rule promises about the rows that it would act on.
+class PromiseLimit:
+    """Promised lower bound for the rows that a rule would act on.
 
     Parameters
     ----------
-    least : share of them that must be right
-    confidence : of the verdict about it, so that all verdicts of the page hold together
+    least : smallest share of them that must be right
+    confidence : confidence of its verdict, such that all verdicts of the page hold together
     """
 
     least: float
     confidence: float
 
 
-def limits_of(bundle: Bundle) -> dict[Place, Limit]:
-    """Return the limit of each rule whose promise labels of acted decisions can tell.
+def promise_limits(bundle: Bundle) -> dict[Place, PromiseLimit]:
+    """Return the limit of each rule whose promise can be audited from acted decisions.
 
-    Each has its share of the error, whether or not labels came in about it: the shares must not
-    move.
+    Each rule has its share of the error whether or not labels exist for it: the shares must not
+    change over time.
     """
-    found = {
+    limits = {
         (i, j): claim_of(target).least
         for i, each in enumerate(bundle.points)
         if not bundle.is_alternative(i)
-        for _, rules in said_of(each)
+        for _, rules in iter_promises(each)
         if is_promised(rules)
         for j, rule in rules.items()
         for target in rule.point.hold
-        if is_told(rule, target)
+        if is_auditable(rule, target)
     }
-    confidence = 1 - (1 - CONFIDENCE) / max(1, len(found))
-    return {place: Limit(least, confidence) for place, least in found.items()}
+    confidence = 1 - (1 - CONFIDENCE) / max(1, len(limits))
+    return {place: PromiseLimit(least, confidence) for place, least in limits.items()}
 
 
-def is_told(rule: Rule, target: Target) -> bool:
-    """Tell whether labels of rows that the rule acts on say something about a target."""
+def is_auditable(rule: Rule, target: Target) -> bool:
+    """Whether labels of rows that the rule acts on estimate the target."""
     return target.rate.name in COUNTS_RIGHT and not rule.clears
 
 
 def is_promised(rules: Mapping[int, Rule]) -> bool:
-    """Tell whether these rules keep a promise."""
+    """Whether all of these rules carry a promise."""
     return all(rule.point.guarantee is not None for rule in rules.values())
 
 
-def said_of(each: BundlePoint) -> Iterable[tuple[str, dict[int, Rule]]]:
-    """Yield every sentence of a point with the rules that it is about, by their position."""
-    rules = dict(enumerate(each.rules))
-    if isinstance(each.result, Band):
-        yield each.promises[0], rules
+def iter_promises(point: BundlePoint) -> Iterable[tuple[str, dict[int, Rule]]]:
+    """Yield each promise of a point with its rules, by position."""
+    rules = dict(enumerate(point.rules))
+    if isinstance(point.result, Band):
+        yield point.promises[0], rules
     else:
-        yield from ((said, {j: rules[j]}) for j, said in enumerate(each.promises))
+        yield from ((promise, {j: rules[j]}) for j, promise in enumerate(point.promises))

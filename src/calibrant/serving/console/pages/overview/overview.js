@@ -1,11 +1,11 @@
-// The Overview page: its charts, and a sentence about what comes in that refreshes itself.
-const EVERY = 10_000;
+// The Overview page: its charts, and live traffic that refreshes itself.
+const REFRESH_MS = 10_000;
 const data = JSON.parse(document.getElementById("charts").textContent);
 const live = document.getElementById("live");
-const switched = document.getElementById("refreshing");
+const toggle = document.getElementById("refreshing");
 
-// Colours and patterns of the decisions, so that neither has to be seen alone.
-const LOOKS = {
+// Colours and patterns of the decisions, so that colour alone is never needed.
+const STYLES = {
   act: ["event", ""], clear: ["third", "\\"], abstain: ["band", ""], out_of_scope: ["other", "/"], none: ["band", ""],
 };
 
@@ -14,7 +14,7 @@ const narrow = () => document.documentElement.clientWidth < 600;
 function drawDecisions() {
   const most = Math.max(...data.traffic.at.map((_, i) => data.traffic.decisions.reduce((sum, { counts }) => sum + counts[i], 0)));
   const bars = data.traffic.decisions.map(({ name, words, counts }) => {
-    const [colour, shape] = LOOKS[name];
+    const [colour, shape] = STYLES[name];
     return {
       x: data.traffic.at, y: counts, type: "bar", name: words, xperiod: data.unit === "day" ? 86_400_000 : 3_600_000,
       marker: { color: charts.colour(colour), pattern: { shape, size: 5, solidity: 0.25, fgcolor: charts.colour("panel"), fillmode: "overlay", fgopacity: 1 } },
@@ -46,9 +46,9 @@ function drawScores() {
       hovertemplate: "calibrate rows %{y:.1%} from %{text}<extra></extra>",
     });
   }
-  // Of K classes the most probable one has at least 1 / K: what is empty on the left stays away.
-  const filled = now.findIndex((share, k) => share > 0 || (then && then[k] > 0));
-  const first = Math.min(filled, Math.floor(data.least * now.length)) * width;
+  // The most probable of K classes has at least probability 1 / K: skip the empty bins on the left.
+  const firstFilled = now.findIndex((share, k) => share > 0 || (then && then[k] > 0));
+  const first = Math.min(firstFilled, Math.floor(data.least * now.length)) * width;
   charts.draw("chart-scores", traces, {
     xaxis: charts.probability("score", { range: [first - 0.01, 1.01], dtick: first < 0.4 ? 0.2 : 0.1 }),
     yaxis: charts.axis("share", { tickformat: ".0%", rangemode: "tozero" }),
@@ -61,36 +61,36 @@ function drawAll() {
   drawScores();
 }
 
-function tell(words) {
+function setStatus(words) {
   if (live.textContent !== words) live.textContent = words;
 }
 
 async function refresh() {
-  let answer;
+  let response;
   try {
-    answer = await fetch("/console/live", { redirect: "manual", headers: { Accept: "application/json" } });
+    response = await fetch("/console/live", { redirect: "manual", headers: { Accept: "application/json" } });
   } catch {
-    tell("The service does not answer; this page tries again.");
+    setStatus("The service does not respond; retrying.");
     return;
   }
-  if (answer.type === "opaqueredirect" || answer.status === 401) {
-    switched.checked = false;
-    tell("Your visit has ended: load this page again to log in.");
-  } else if (!answer.ok) {
-    tell("The service cannot tell what comes in just now; this page tries again.");
+  if (response.type === "opaqueredirect" || response.status === 401) {
+    toggle.checked = false;
+    setStatus("Your session has expired: reload this page to log in.");
+  } else if (!response.ok) {
+    setStatus("Current traffic is not available; retrying.");
   } else {
-    const found = await answer.json();
+    const traffic = await response.json();
     let more = "";
-    if (found.bundle !== live.dataset.bundle) more = " Another version serves now: load this page again to see it.";
-    else if (found.total > 0 && live.dataset.total === "0") more = " Load this page again to see more.";
-    tell(found.sentence + more);
+    if (traffic.bundle !== live.dataset.bundle) more = " Another version is being served: reload this page to see it.";
+    else if (traffic.total > 0 && live.dataset.total === "0") more = " Reload this page to see more.";
+    setStatus(traffic.sentence + more);
   }
 }
 
 document.getElementById("refresh").hidden = false;
 setInterval(() => {
-  if (switched.checked && !document.hidden) refresh();
-}, EVERY);
-switched.addEventListener("change", () => switched.checked && refresh());
+  if (toggle.checked && !document.hidden) refresh();
+}, REFRESH_MS);
+toggle.addEventListener("change", () => toggle.checked && refresh());
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
 drawAll();

@@ -1,8 +1,8 @@
-"""What labels say about a point: of all labelled rows it would act on, how many are right.
+"""Audit of operating points: of all labelled rows a point would act on, how many are right.
 
-A promise is about every row that its point would act on, also where another point decided or a
-request asked for another one. So the stored logits of labelled predictions are judged again, and
-not what was done with them.
+A promise is about every row that its point would act on, including rows that another point decided
+or whose request named another point. The stored logits of labelled predictions are therefore
+judged again by the points, instead of counting the decisions made.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
 from calibrant.bundle.versions.rule_marks import Place, rule_marks
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.serving.console.pages.overview.limits import limits_of
+from calibrant.serving.console.pages.overview.limits import promise_limits
 from calibrant.stats import share_log_evidence
 from calibrant.store import AuditState, LabelledRow, Store
 
-__all__ = ["PointAudit", "point_audits"]
+__all__ = ["PointAudit", "audit_points"]
 
 
 @dataclass(frozen=True)
@@ -34,111 +34,110 @@ class PointAudit:
 
     Parameters
     ----------
-    rows, right : how many, and of how many the label is the class they are acted on as
+    rows, right : how many, and for how many the label is the class acted on
     prob : sum of the calibrated probabilities of being right
-    lacking : labelled predictions that were stored without the logits of all classes
-    broken : whether, after any of the labels, they showed that the rule's promise is not kept
-    since : when a version with this rule, model and calibrator was first loaded; None where it
-        has made no prediction yet
+    without_logits : labelled predictions stored without the logits of all classes
+    broken : whether the labels showed, after any one of them, that the promise is broken
+    since : when a version with this rule, model and calibrator was first loaded; None if it has
+        made no prediction yet
     """
 
     rows: int = 0
     right: int = 0
     prob: float = 0.0
-    lacking: int = 0
+    without_logits: int = 0
     broken: bool = False
     since: datetime | None = None
 
     @property
     def share(self) -> float | None:
-        """Share of the rows that is right."""
+        """Share of the rows that are right."""
         return self.right / self.rows if self.rows else None
 
     @property
     def expected(self) -> float | None:
-        """Mean calibrated probability of the rows to be right."""
+        """Mean calibrated probability of the rows being right."""
         return min(1.0, self.prob / self.rows) if self.rows else None
 
 
 _OTHER, _NONE = -2, -3
-"""Positions of a label that is no class, and of none at all; a cleared row is taken as -1."""
+"""Codes of a label outside the classes, and of no label; a cleared row has code -1."""
 
 Sums = tuple[int, int, float, int, bool]
-"""`rows`, `right`, `prob`, `lacking` and `broken` of an audit."""
+"""`rows`, `right`, `prob`, `without_logits` and `broken` of an audit."""
 
 
 @dataclass(frozen=True)
-class _Kept:
-    """What was counted when the store had certain labels."""
+class _CachedSums:
+    """Sums of an audit at a given state of the labels."""
 
     url: str
     state: AuditState
     sums: Mapping[Place, Sums]
 
 
-_KEPT: WeakKeyDictionary[Bundle, _Kept] = WeakKeyDictionary()
+_CACHE: WeakKeyDictionary[Bundle, _CachedSums] = WeakKeyDictionary()
 
 _MARKS: dict[tuple[str, str], frozenset[str]] = {}
-"""For the address of a store and the hash of a bundle: a hash stands for one manifest."""
+"""Rule marks by store URL and bundle hash; a hash identifies one manifest."""
 
 
-def point_audits(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
-    """Count, for each rule that decides without being asked for, what labels say about it.
+def audit_points(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
+    """Audit each rule that decides by default on all labels about it.
 
-    Versions of the bundle count in which that rule, the model and the calibrator are the same,
-    whatever other points they have. The counts are kept as long as the bundle is, and labels that
-    came in since are added to them.
+    Versions of the bundle count if the rule, the model and the calibrator are the same, whatever
+    their other points. Sums are cached with the bundle and updated with newer labels.
     """
-    now = store.audits.state()  # before the versions: none of its labels is about an unknown one
+    state = store.audits.state()  # read before the versions, so that every label's version is known
     versions = store.bundles.all(manifests=False)
-    alike = {
+    same_rule = {
         place: {each.hash: each.at for each in versions if mark in _marks(store, each.hash)}
         for place, mark in rule_marks(bundle.manifest).items()
     }
-    sums = _counted(store, bundle, alike, now)
+    sums = _update_sums(store, bundle, same_rule, state)
     return {
-        place: PointAudit(*sums[place], since=min(of.values(), default=None))
-        for place, of in alike.items()
+        place: PointAudit(*sums[place], since=min(loaded.values(), default=None))
+        for place, loaded in same_rule.items()
     }
 
 
-def _counted(
-    store: Store, bundle: Bundle, versions: Mapping[Place, Collection[str]], now: AuditState
+def _update_sums(
+    store: Store, bundle: Bundle, versions: Mapping[Place, Collection[str]], state: AuditState
 ) -> Mapping[Place, Sums]:
-    """Count anew, or add what came since; what is kept stands for the labels of its state."""
-    kept = _KEPT.get(bundle)
+    """Return the cached sums updated with newer labels, or count from scratch."""
+    cached = _CACHE.get(bundle)
     after, sums = None, dict.fromkeys(versions, (0, 0, 0.0, 0, False))
-    if kept is not None and kept.url == store.url:
-        if kept.state == now:
-            return kept.sums
-        if store.audits.only_newer(kept.state, now):
-            after, sums = kept.state.latest, dict(kept.sums)
-    count = _Count(bundle, versions, sums)
+    if cached is not None and cached.url == store.url:
+        if cached.state == state:
+            return cached.sums
+        if store.audits.only_newer(cached.state, state):
+            after, sums = cached.state.latest, dict(cached.sums)
+    counter = _Counter(bundle, versions, sums)
     hashes = {hash for of in versions.values() for hash in of}
-    if hashes and now.labels:
-        for piece in store.audits.labelled(hashes, after=after, until=now.latest):
-            count.add(piece)
-    _KEPT[bundle] = _Kept(store.url, now, count.sums)
-    return count.sums
+    if hashes and state.labels:
+        for batch in store.audits.labelled(hashes, after=after, until=state.latest):
+            counter.add(batch)
+    _CACHE[bundle] = _CachedSums(store.url, state, counter.sums)
+    return counter.sums
 
 
 def _marks(store: Store, hash: str) -> frozenset[str]:
-    """Return the marks of all rules of a bundle that has served."""
+    """Return the marks of all rules of a bundle that has been served."""
     key = store.url, hash
     if key not in _MARKS:
-        found = store.bundles.get(hash)
-        _MARKS[key] = frozenset(() if found is None else rule_marks(found.manifest).values())
+        record = store.bundles.get(hash)
+        _MARKS[key] = frozenset(() if record is None else rule_marks(record.manifest).values())
     return _MARKS[key]
 
 
-class _Count:
-    """Counts of labelled rows for each rule.
+class _Counter:
+    """Count labelled rows per rule.
 
     Parameters
     ----------
     bundle : judges the rows
-    versions : for each rule the hashes of the versions whose rows count
-    sums : what is counted already
+    versions : for each rule, hashes of the versions whose rows count
+    sums : sums counted so far
     """
 
     def __init__(
@@ -148,71 +147,76 @@ class _Count:
         sums: dict[Place, Sums],
     ) -> None:
         self._bundle, self._versions, self.sums = bundle, versions, sums
-        self._limits = limits_of(bundle)
+        self._limits = promise_limits(bundle)
         self._codes: dict[str | None, int] = {str(n): k for k, n in enumerate(bundle.classes)}
 
-    def add(self, piece: Sequence[LabelledRow]) -> None:
-        """Judge rows and count them; where one had a label before, only its label changes."""
+    def add(self, batch: Sequence[LabelledRow]) -> None:
+        """Judge and count a batch; for a row labelled before, only its label changes."""
         size = len(self._codes)
-        for row in (row for row in piece if len(row.logits) != size and row.before is None):
-            self._lacks(row)
-        fit = [row for row in piece if len(row.logits) == size]
-        if not fit:
+        for row in (row for row in batch if len(row.logits) != size and row.before is None):
+            self._count_without_logits(row)
+        complete = [row for row in batch if len(row.logits) == size]
+        if not complete:
             return
-        said, probs = _judged(self._bundle, [row.logits for row in fit])
-        codes, before = self._coded(fit)
+        verdicts, probs = _judge_rows(self._bundle, [row.logits for row in complete])
+        codes, before = self._encode_labels(complete)
         new = before == _NONE
         for place, hashes in self._versions.items():
-            acts, of = said[place]
-            mine = acts & np.array([row.bundle in hashes for row in fit])
-            first = np.flatnonzero(mine & new)
-            rows, right, prob, lacking, broken = self.sums[place]
-            told = of[first] == codes[first]
-            again = mine & ~new
-            broken = broken or self._shows_breach(place, rows, right, told)
-            right += int(told.sum()) + int((again & (of == codes)).sum())
-            right -= int((again & (of == before)).sum())
-            prob += float(probs[first, of[first]].sum())
-            self.sums[place] = rows + len(first), right, prob, lacking, broken
+            acts, of = verdicts[place]
+            acted = acts & np.array([row.bundle in hashes for row in complete])
+            added = np.flatnonzero(acted & new)
+            rows, right, prob, without_logits, broken = self.sums[place]
+            is_right = of[added] == codes[added]
+            relabelled = acted & ~new
+            broken = broken or self._shows_breach(place, rows, right, is_right)
+            right += int(is_right.sum()) + int((relabelled & (of == codes)).sum())
+            right -= int((relabelled & (of == before)).sum())
+            prob += float(probs[added, of[added]].sum())
+            self.sums[place] = rows + len(added), right, prob, without_logits, broken
 
-    def _shows_breach(self, place: Place, rows: int, right: int, told: NDArray[np.bool_]) -> bool:
-        """Say whether new labels, one after the other, show that the promise is not kept."""
-        if place not in self._limits or not len(told):
+    def _shows_breach(
+        self, place: Place, rows: int, right: int, is_right: NDArray[np.bool_]
+    ) -> bool:
+        """Whether the new labels, one by one, show that the promise is broken."""
+        if place not in self._limits or not len(is_right):
             return False
         limit = self._limits[place]
-        n, hits = rows + np.arange(1.0, len(told) + 1), right + np.cumsum(told, dtype=np.float64)
+        n, hits = (
+            rows + np.arange(1.0, len(is_right) + 1),
+            right + np.cumsum(is_right, dtype=np.float64),
+        )
         evidence = share_log_evidence(hits, n, np.array(limit.least))
         shown = (evidence >= -math.log(1 - limit.confidence)) & (hits < limit.least * n)
         return bool(shown.any())
 
-    def _lacks(self, row: LabelledRow) -> None:
+    def _count_without_logits(self, row: LabelledRow) -> None:
         for place, hashes in self._versions.items():
             if row.bundle in hashes:
-                rows, right, prob, lacking, broken = self.sums[place]
-                self.sums[place] = rows, right, prob, lacking + 1, broken
+                rows, right, prob, without_logits, broken = self.sums[place]
+                self.sums[place] = rows, right, prob, without_logits + 1, broken
 
-    def _coded(self, rows: Sequence[LabelledRow]) -> tuple[IntArray, IntArray]:
-        """Return the positions of the labels, and of those that counted before."""
+    def _encode_labels(self, rows: Sequence[LabelledRow]) -> tuple[IntArray, IntArray]:
+        """Return the codes of the current labels and of those counted before."""
         known = {None: _NONE, **self._codes}
         codes = [known.get(row.label, _OTHER) for row in rows]
         return np.array(codes), np.array([known.get(row.before, _OTHER) for row in rows])
 
 
-def _judged(
+def _judge_rows(
     bundle: Bundle, logits: Sequence[Sequence[float]]
 ) -> tuple[dict[Place, tuple[NDArray[np.bool_], IntArray]], FloatArray]:
-    """Say of each rule which rows it would act on and as which class, and give probabilities.
+    """Return which rows each rule would act on, as which class, and the probabilities.
 
-    A row out of scope is left to a person, so no rule acts on it.
+    Out-of-scope rows are left to a person, so no rule acts on them.
     """
-    given = GivenScores.of(bundle.classes, logits=np.array(logits, dtype=np.float64))
-    outside = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
+    scores = GivenScores.of(bundle.classes, logits=np.array(logits, dtype=np.float64))
+    outside = flagged(bundle.ood, scores, with_model=bundle.scorer is not None)
     calibration = bundle.calibration
-    log_probs = None if calibration is None else calibration.log_probs(given.matrix)
-    inside = np.ones(len(given.array), dtype=bool) if outside is None else ~outside
-    found = {
+    log_probs = None if calibration is None else calibration.log_probs(scores.matrix)
+    inside = np.ones(len(scores.array), dtype=bool) if outside is None else ~outside
+    verdicts = {
         (i, j): (acts & inside, of)
         for i, each in enumerate(bundle.points)
-        for j, (acts, of) in enumerate(each.verdicts(given, log_probs, bundle.classes))
+        for j, (acts, of) in enumerate(each.verdicts(scores, log_probs, bundle.classes))
     }
-    return found, given.probs if log_probs is None else np.exp(log_probs)
+    return verdicts, scores.probs if log_probs is None else np.exp(log_probs)

@@ -1,4 +1,4 @@
-"""What comes in now against the calibrate rows: scores and the share out of scope."""
+"""Shift of scores and of the out-of-scope share against the calibrate rows."""
 
 from __future__ import annotations
 
@@ -22,30 +22,30 @@ if TYPE_CHECKING:
     from calibrant.bundle.calib_rows import CalibRows
 
 __all__ = [
-    "AtCalibration",
-    "Difference",
-    "Scope",
-    "Scores",
-    "at_calibration",
-    "is_known",
-    "scope_of",
-    "shifted",
+    "CalibrationProfile",
+    "ScopeShift",
+    "ScoreShift",
+    "ShareShift",
+    "compare_scope",
+    "has_profile",
+    "measure_shift",
+    "profile_calibration",
 ]
 
 _DRAWS = 1_000
-"""Pairs of made-up samples that tell what chance alone gives."""
+"""Pairs of simulated samples that estimate the shift by chance."""
 
 
 @dataclass(frozen=True)
-class AtCalibration:
-    """What the calibrate rows looked like.
+class CalibrationProfile:
+    """Score distribution of the calibrate rows.
 
     Parameters
     ----------
-    rows : how many there are
-    effective : how many rows without weights would be as good
-    shares : of the rows in each of `SCORE_BINS` bins of the score
-    flagged : share that the out-of-scope rule flags; None where there is no rule
+    rows : number of rows
+    effective : effective sample size of the weighted rows
+    shares : share of the rows in each of `SCORE_BINS` bins of the score
+    flagged : share that the out-of-scope rule flags; None without a rule
     """
 
     rows: int
@@ -54,51 +54,51 @@ class AtCalibration:
     flagged: float | None
 
 
-_KNOWN: WeakKeyDictionary[Bundle, AtCalibration | None] = WeakKeyDictionary()
+_PROFILES: WeakKeyDictionary[Bundle, CalibrationProfile | None] = WeakKeyDictionary()
 
 
-def is_known(bundle: Bundle) -> bool:
-    """Tell whether the calibrate rows of a bundle were scored already."""
-    return bundle in _KNOWN
+def has_profile(bundle: Bundle) -> bool:
+    """Whether the calibrate rows of a bundle have been scored."""
+    return bundle in _PROFILES
 
 
-def at_calibration(bundle: Bundle) -> AtCalibration | None:
-    """Score the calibrate rows as requests are; None where the bundle has none.
+def profile_calibration(bundle: Bundle) -> CalibrationProfile | None:
+    """Score the calibrate rows as requests are, or return None without rows.
 
-    The answer is kept as long as the bundle is. `BundleError` is raised where they are damaged.
+    The result is cached with the bundle. Raises `BundleError` if the rows are damaged.
     """
-    if bundle not in _KNOWN:
+    if bundle not in _PROFILES:
         rows = bundle.calib
-        _KNOWN[bundle] = None if rows is None else _scored(bundle, rows)
-    return _KNOWN[bundle]
+        _PROFILES[bundle] = None if rows is None else _profile_rows(bundle, rows)
+    return _PROFILES[bundle]
 
 
-def _scored(bundle: Bundle, rows: CalibRows) -> AtCalibration:
+def _profile_rows(bundle: Bundle, rows: CalibRows) -> CalibrationProfile:
     weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
     top = bundle.predict_proba(logits=rows.logits).max(axis=1)
-    given = GivenScores.of(bundle.classes, logits=rows.logits)
-    outside = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
-    return AtCalibration(
+    scores = GivenScores.of(bundle.classes, logits=rows.logits)
+    outside = flagged(bundle.ood, scores, with_model=bundle.scorer is not None)
+    return CalibrationProfile(
         rows=len(top),
         effective=float(weights.sum() ** 2 / (weights**2).sum()),
-        shares=tuple(_binned(top, weights).tolist()),
+        shares=tuple(_bin_scores(top, weights).tolist()),
         flagged=None if outside is None else float(np.average(outside, weights=weights)),
     )
 
 
-def _binned(scores: FloatArray, weights: FloatArray) -> FloatArray:
+def _bin_scores(scores: FloatArray, weights: FloatArray) -> FloatArray:
     places = np.minimum((scores * SCORE_BINS).astype(np.int64), SCORE_BINS - 1)
     return np.asarray(np.bincount(places, weights, minlength=SCORE_BINS) / weights.sum())
 
 
 @dataclass(frozen=True)
-class Difference:
-    """How far counts of today are from the shares of the calibrate rows.
+class ShareShift:
+    """Distance between current counts and the shares of the calibrate rows.
 
     Parameters
     ----------
     value : half the sum of the absolute differences of all shares
-    chance : what two samples of these sizes from one and the same source would give
+    chance : distance between two samples of these sizes from the same source
     """
 
     value: float
@@ -106,94 +106,96 @@ class Difference:
 
     @property
     def beyond_chance(self) -> bool:
-        """Whether chance alone gives as much in fewer than 5 % of cases."""
+        """Whether chance alone gives this distance in fewer than 5 % of cases."""
         return self.value > self.chance.q95
 
     @property
     def chance_words(self) -> str:
-        """The difference beside what chance gives."""
-        said = "more than chance explains" if self.beyond_chance else "no more than chance gives"
+        """The distance compared with chance, as a sentence."""
+        verdict = "more than chance explains" if self.beyond_chance else "no more than chance gives"
         mean, most = percent(self.chance.mean), percent(self.chance.q95)
         return (
-            f"Chance alone would make that about {mean}, and up to {most} in 95 % of cases: this "
-            f"is {said}."
+            f"By chance alone it would be about {mean}, and at most {most} in 95 % of cases: this "
+            f"is {verdict}."
         )
 
 
-def shifted(now: Sequence[int], then: Sequence[float], rows: float, *, rng: int = 0) -> Difference:
-    r"""Compare counts of today with shares of the past.
+def measure_shift(
+    now: Sequence[int], then: Sequence[float], rows: float, *, rng: int = 0
+) -> ShareShift:
+    r"""Compare current counts with reference shares by total variation distance.
 
     .. math:: d = \frac{1}{2} \sum_b |p_b - q_b|
 
-    with :math:`p_b` the share of bin b now and :math:`q_b` that of the past: the share of rows that
-    would have to go to another bin for both to be alike. Chance is played through: both samples
-    are drawn again and again from what they are together.
+    with :math:`p_b` the current share of bin b and :math:`q_b` its reference share: the share of
+    rows that would have to move to another bin for both to agree. The distance by chance is
+    simulated: both samples are drawn repeatedly from the pooled distribution.
 
     Parameters
     ----------
     now : counts, at least one above 0
-    then : shares
-    rows : on which those rest
-    rng : seed of the draws
+    then : reference shares
+    rows : number of rows behind the reference shares
+    rng : seed of the simulation
 
     Examples
     --------
-    Of 100 predictions 80 and 20 lie in the two bins, of the calibrate rows half in each:
+    Of 100 predictions 80 are in the first of two bins, of the calibrate rows half:
 
-    >>> found = shifted([80, 20], [0.5, 0.5], rows=1000)
-    >>> round(found.value, 3), found.beyond_chance
+    >>> shift = measure_shift([80, 20], [0.5, 0.5], rows=1000)
+    >>> round(shift.value, 3), shift.beyond_chance
     (0.3, True)
-    >>> shifted([8, 2], [0.5, 0.5], rows=10).beyond_chance
+    >>> measure_shift([8, 2], [0.5, 0.5], rows=10).beyond_chance
     False
     """
     counts, past = np.asarray(now, dtype=np.float64), np.asarray(then, dtype=np.float64)
     n, m = int(counts.sum()), max(1, round(rows))
     value = float(np.abs(counts / n - past).sum() / 2)
-    together = counts + m * past
-    together /= together.sum()
+    pooled = counts + m * past
+    pooled /= pooled.sum()
     draw = np.random.default_rng(rng)
-    both = draw.multinomial(n, together, _DRAWS) / n - draw.multinomial(m, together, _DRAWS) / m
-    found = np.abs(both).sum(axis=1) / 2
-    return Difference(value, Floor(float(found.mean()), float(np.quantile(found, 0.95))))
+    both = draw.multinomial(n, pooled, _DRAWS) / n - draw.multinomial(m, pooled, _DRAWS) / m
+    distances = np.abs(both).sum(axis=1) / 2
+    return ShareShift(value, Floor(float(distances.mean()), float(np.quantile(distances, 0.95))))
 
 
 @dataclass(frozen=True)
-class Scores:
-    """Scores of today, that is probabilities of the most probable class, and those of the past.
+class ScoreShift:
+    """Current scores, the probabilities of the most probable class, and those at calibration.
 
     Parameters
     ----------
     now : predictions in each of `SCORE_BINS` equal bins
-    then : the calibrate rows; None where there are none to compare with
-    difference : of both; None where one of them is lacking
+    then : profile of the calibrate rows; None if there is none to compare with
+    difference : distance between both; None if one of them is missing
     """
 
     now: tuple[int, ...]
-    then: AtCalibration | None
-    difference: Difference | None
+    then: CalibrationProfile | None
+    difference: ShareShift | None
 
     @classmethod
-    def of(cls, now: Sequence[int], then: AtCalibration | None) -> Scores:
-        """Compare counts of today with the calibrate rows."""
-        found = None
+    def compare(cls, now: Sequence[int], then: CalibrationProfile | None) -> ScoreShift:
+        """Compare current counts with the calibrate rows."""
+        difference = None
         if then is not None and sum(now) > 0:
-            found = shifted(now, then.shares, then.effective)
-        return cls(tuple(now), then, found)
+            difference = measure_shift(now, then.shares, then.effective)
+        return cls(tuple(now), then, difference)
 
     @property
     def sentence(self) -> str:
-        """What was found."""
+        """The comparison as a sentence."""
         if self.difference is None or self.then is None:
             return ""
         return (
-            f"To look like the {counted(self.then.rows, 'calibrate row')}, "
-            f"{percent(self.difference.value)} of the predictions would have to lie in another "
+            f"To match the distribution of the {counted(self.then.rows, 'calibrate row')}, "
+            f"{percent(self.difference.value)} of the predictions would have to move to another "
             f"bar. {self.difference.chance_words}"
         )
 
     @property
     def rows(self) -> list[tuple[str, int, float, float | None]]:
-        """Each bin: from where to where, predictions, their share, and the share of the past."""
+        """Each bin: its range, predictions, their share, and the share at calibration."""
         total = max(1, sum(self.now))
         return [
             (
@@ -206,7 +208,7 @@ class Scores:
         ]
 
     def chart(self) -> dict[str, Any]:
-        """Return what the page's script draws: the share of each bin."""
+        """Return the shares per bin that the page's script draws."""
         total = max(1, sum(self.now))
         return {
             "now": [n / total for n in self.now],
@@ -215,44 +217,46 @@ class Scores:
 
 
 @dataclass(frozen=True)
-class Scope:
-    """How many rows are out of scope, now and among the calibrate rows.
+class ScopeShift:
+    """Share of out-of-scope rows, now and among the calibrate rows.
 
     Parameters
     ----------
-    share, interval : of the predictions of today
-    then : share of the calibrate rows; None where there are none
-    difference : of both
+    share, interval : share of current predictions, and its interval
+    then : share of the calibrate rows; None if there are none
+    difference : distance between both
     let_through : share of the rows it was fitted on that the rule lets through
     """
 
     share: float
     interval: Interval
     then: float | None
-    difference: Difference | None
+    difference: ShareShift | None
     let_through: float
 
     @property
     def sentence(self) -> str:
-        """What was found."""
+        """The comparison as a sentence."""
         ends = f"{percent(self.interval.low)} to {percent(self.interval.high)}"
         now = f"{percent(self.share)} of the predictions are out of scope (95 % interval {ends})"
         if self.then is None or self.difference is None:
             return f"{now}."
         return (
-            f"{now}; of the calibrate rows it was {percent(self.then)}. Both shares differ by "
+            f"{now}; of the calibrate rows it was {percent(self.then)}. The shares differ by "
             f"{percent(self.difference.value)} of all rows. {self.difference.chance_words}"
         )
 
 
-def scope_of(outside: int, total: int, bundle: Bundle, then: AtCalibration | None) -> Scope | None:
-    """Compare the share out of scope; None where nothing can be counted."""
+def compare_scope(
+    outside: int, total: int, bundle: Bundle, then: CalibrationProfile | None
+) -> ScopeShift | None:
+    """Compare the out-of-scope shares; None if nothing is counted."""
     if bundle.ood is None or not bundle.points or total == 0:
         return None
     share, difference = None if then is None else then.flagged, None
     if then is not None and share is not None:
         past = (share, 1.0 - share)
-        difference = shifted((outside, total - outside), past, then.effective)
-    return Scope(
+        difference = measure_shift((outside, total - outside), past, then.effective)
+    return ScopeShift(
         outside / total, clopper_pearson(outside, total), share, difference, bundle.ood.quantile
     )

@@ -1,4 +1,4 @@
-"""Traffic of the Overview page: which hours are looked at, and what was decided in them."""
+"""Traffic of the Overview page: time windows and the decisions in them."""
 
 from __future__ import annotations
 
@@ -10,7 +10,16 @@ from typing import Any
 from calibrant.formatting import counted, percent
 from calibrant.store import HourCount
 
-__all__ = ["DECIDED", "WINDOWS", "Bar", "Live", "Share", "Traffic", "Window", "traffic_of"]
+__all__ = [
+    "DECISION_TITLES",
+    "WINDOWS",
+    "Bar",
+    "DecisionShare",
+    "Live",
+    "Traffic",
+    "Window",
+    "count_traffic",
+]
 
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
@@ -19,32 +28,32 @@ WINDOWS: Mapping[str, tuple[str, int, timedelta]] = {
     "7d": ("7 days", 7 * 24, HOUR),
     "30d": ("30 days", 30, DAY),
 }
-"""What can be looked at: its words, how many bars, and how long each of them is."""
+"""Time windows: title, number of bars, and length of each bar."""
 
-DECIDED: Mapping[str, str] = {
+DECISION_TITLES: Mapping[str, str] = {
     "act": "acted on",
     "clear": "cleared",
     "abstain": "left to a person",
     "out_of_scope": "out of scope",
     "none": "without a decision",
 }
-"""Every decision in words, in the order in which bars are stacked; `none` where no point is."""
+"""Every decision in words, in stacking order; `none` for bundles without a point."""
 
 
 @dataclass(frozen=True)
 class Window:
-    """The hours that are looked at.
+    """A time window.
 
     Parameters
     ----------
     name : a key of `WINDOWS`
     words : its length in words
-    since, now : from the beginning of an hour or a day until now
+    since, now : from the start of an hour or day until now
     step : length of a bar
 
     Examples
     --------
-    >>> window = Window.of("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
+    >>> window = Window.from_name("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
     >>> str(window.since), len(window.steps), str(window.steps[-1])
     ('2026-03-01 11:00:00+00:00', 24, '2026-03-02 10:00:00+00:00')
     """
@@ -56,8 +65,8 @@ class Window:
     step: timedelta
 
     @classmethod
-    def of(cls, name: str, now: datetime) -> Window:
-        """Return the window of that name that ends now: its last bar is not over yet."""
+    def from_name(cls, name: str, now: datetime) -> Window:
+        """Return the window of that name that ends now; its last bar is incomplete."""
         words, bars, step = WINDOWS[name]
         now = now.astimezone(UTC)
         last = now.replace(minute=0, second=0, microsecond=0)
@@ -67,23 +76,23 @@ class Window:
 
     @property
     def unit(self) -> str:
-        """What a bar stands for."""
+        """Unit of a bar."""
         return "day" if self.step == DAY else "hour"
 
     @property
     def steps(self) -> list[datetime]:
-        """When each bar begins."""
+        """Start of each bar."""
         _, bars, step = WINDOWS[self.name]
         return [self.since + i * step for i in range(bars)]
 
 
 @dataclass(frozen=True)
-class Share:
+class DecisionShare:
     """How often one decision was made.
 
     Parameters
     ----------
-    decision : a key of `DECIDED`
+    decision : a key of `DECISION_TITLES`
     n, share : how often, and as a share of all predictions
     """
 
@@ -94,35 +103,35 @@ class Share:
     @property
     def words(self) -> str:
         """The decision in words."""
-        return DECIDED[self.decision]
+        return DECISION_TITLES[self.decision]
 
 
 @dataclass(frozen=True)
 class Bar:
-    """The decisions of one hour or day, in the order of `Traffic.decisions`."""
+    """Decisions of one hour or day, in the order of `Traffic.decisions`."""
 
     at: datetime
     counts: tuple[int, ...]
 
     @property
     def total(self) -> int:
-        """All predictions of that time."""
+        """All predictions of that hour or day."""
         return sum(self.counts)
 
 
 @dataclass(frozen=True)
 class Traffic:
-    """What was decided in a window.
+    """Decisions in a window.
 
     Parameters
     ----------
-    total : predictions
-    decisions : those that were made, in the order of `DECIDED`
-    bars : one for each hour or day of the window, empty ones among them
+    total : number of predictions
+    decisions : decisions that occur, in the order of `DECISION_TITLES`
+    bars : one for each hour or day of the window, including empty ones
     """
 
     total: int
-    decisions: tuple[Share, ...]
+    decisions: tuple[DecisionShare, ...]
     bars: tuple[Bar, ...]
 
     def count(self, decision: str) -> int:
@@ -131,7 +140,7 @@ class Traffic:
 
     @property
     def sentence(self) -> str:
-        """All of it as one sentence."""
+        """The traffic as one sentence."""
         if self.total == 0:
             return "No predictions."
         if len(self.decisions) == 1:
@@ -142,7 +151,7 @@ class Traffic:
         return f"{counted(self.total, 'prediction')}: {', '.join(parts)}."
 
     def chart(self) -> dict[str, Any]:
-        """Return what the page's script draws."""
+        """Return the data that the page's script draws."""
         return {
             "at": [bar.at.strftime("%Y-%m-%d %H:%M") for bar in self.bars],
             "decisions": [
@@ -156,17 +165,17 @@ class Traffic:
         }
 
 
-def traffic_of(window: Window, hours: Sequence[HourCount]) -> Traffic:
-    """Add up the counts of hours.
+def count_traffic(window: Window, hours: Sequence[HourCount]) -> Traffic:
+    """Add up hourly counts into bars.
 
     Examples
     --------
-    >>> window = Window.of("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
+    >>> window = Window.from_name("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
     >>> ten = datetime(2026, 3, 2, 10, tzinfo=UTC)
-    >>> found = traffic_of(window, [HourCount(ten, "act", 3), HourCount(ten, "abstain", 1)])
-    >>> print(found.sentence)
+    >>> traffic = count_traffic(window, [HourCount(ten, "act", 3), HourCount(ten, "abstain", 1)])
+    >>> print(traffic.sentence)
     4 predictions: 3 acted on (75.0 %), 1 left to a person (25.0 %).
-    >>> found.bars[-1].counts
+    >>> traffic.bars[-1].counts
     (3, 1)
     """
     steps = window.steps
@@ -176,34 +185,37 @@ def traffic_of(window: Window, hours: Sequence[HourCount]) -> Traffic:
         if 0 <= place < len(steps):
             cell = place, each.decision or "none"
             cells[cell] = cells.get(cell, 0) + each.n
-    sums = {name: sum(n for (_, made), n in cells.items() if made == name) for name in DECIDED}
-    made = [name for name, n in sums.items() if n > 0]
+    sums = {
+        name: sum(n for (_, decision), n in cells.items() if decision == name)
+        for name in DECISION_TITLES
+    }
+    names = [name for name, n in sums.items() if n > 0]
     total = sum(sums.values())
     return Traffic(
         total,
-        tuple(Share(name, sums[name], sums[name] / total) for name in made),
+        tuple(DecisionShare(name, sums[name], sums[name] / total) for name in names),
         tuple(
-            Bar(at, tuple(cells.get((i, name), 0) for name in made)) for i, at in enumerate(steps)
+            Bar(at, tuple(cells.get((i, name), 0) for name in names)) for i, at in enumerate(steps)
         ),
     )
 
 
 @dataclass(frozen=True)
 class Live:
-    """What comes in just now.
+    """Current traffic.
 
     Parameters
     ----------
-    now : when this was found
-    minute : predictions of the last minute
-    latest : when the last prediction was made; None where there is none
-    total : all predictions, of all bundles
+    now : time of the count
+    minute : predictions in the last minute
+    latest : time of the last prediction; None if there is none
+    total : all predictions of all bundles
 
     Examples
     --------
     >>> at = datetime(2026, 3, 2, 10, 45, tzinfo=UTC)
     >>> Live(at, 3, at - timedelta(seconds=5), 1200).sentence
-    '3 predictions in the last minute. The last one came 5 seconds ago.'
+    '3 predictions in the last minute. Last one: 5 seconds ago.'
     """
 
     now: datetime
@@ -213,15 +225,15 @@ class Live:
 
     @property
     def sentence(self) -> str:
-        """What comes in, as a sentence or two."""
+        """Current traffic as a sentence or two."""
         if self.latest is None:
-            return "No prediction yet."
-        many = "No prediction" if self.minute == 0 else counted(self.minute, "prediction")
+            return "No predictions yet."
+        many = "No predictions" if self.minute == 0 else counted(self.minute, "prediction")
         ago = ago_words(self.now - self.latest)
-        return f"{many} in the last minute. The last one came {ago}."
+        return f"{many} in the last minute. Last one: {ago}."
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return JSON values."""
         return {
             "now": self.now.isoformat(),
             "minute": self.minute,
@@ -232,7 +244,7 @@ class Live:
 
 
 def ago_words(past: timedelta) -> str:
-    """Say how long ago something was, in its largest unit.
+    """Describe how long ago something was, in its largest unit.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""The Overview page: the promise, what comes in, what is decided, and whether it still holds."""
+"""Data of the Overview page: promises, traffic, decisions and shift."""
 
 from __future__ import annotations
 
@@ -11,41 +11,54 @@ from calibrant.bundle import Bundle
 from calibrant.bundle.versions.rule_marks import Place
 from calibrant.errors import BundleError
 from calibrant.formatting import counted
-from calibrant.serving.console.pages.overview.audit import Acted, acted_of, added, believed
-from calibrant.serving.console.pages.overview.point_audit import PointAudit, point_audits
-from calibrant.serving.console.pages.overview.promises import Promise, may_overlap, promises_of
-from calibrant.serving.console.pages.overview.shift import (
-    AtCalibration,
-    Scope,
-    Scores,
-    at_calibration,
-    scope_of,
+from calibrant.serving.console.pages.overview.audit import (
+    ActedSummary,
+    combine_acted,
+    describe_assumption,
+    summarise_acted,
 )
-from calibrant.serving.console.pages.overview.traffic import Live, Traffic, Window, traffic_of
+from calibrant.serving.console.pages.overview.point_audit import PointAudit, audit_points
+from calibrant.serving.console.pages.overview.promises import Promise, check_promises, may_overlap
+from calibrant.serving.console.pages.overview.shift import (
+    CalibrationProfile,
+    ScopeShift,
+    ScoreShift,
+    compare_scope,
+    profile_calibration,
+)
+from calibrant.serving.console.pages.overview.traffic import Live, Traffic, Window, count_traffic
 from calibrant.store import ActedCount, AuditedCount, HourCount, Store
 
-__all__ = ["MOST_AUDITED", "Counts", "Overview", "counts_of", "live_of", "overview", "past_of"]
+__all__ = [
+    "MAX_AUDITED",
+    "Overview",
+    "WindowCounts",
+    "build_overview",
+    "load_profile",
+    "read_counts",
+    "read_live",
+]
 
-MOST_AUDITED = 2_000
-"""Labelled decisions that are looked at, the newest first."""
+MAX_AUDITED = 2_000
+"""Largest number of labelled decisions considered, newest first."""
 
 _MINUTE = timedelta(minutes=1)
 _STATES = {
     "bad": "A promise is not kept",
-    "good": "Kept, as far as it was audited",
-    "unknown": "Cannot be told yet",
+    "good": "Kept, as far as audited",
+    "unknown": "Undecided",
 }
 
 
 @dataclass(frozen=True)
-class Counts:
-    """What the store says about a window.
+class WindowCounts:
+    """Counts of a time window, as read from the store.
 
     Parameters
     ----------
     hours, acted, scores : tallies of the predictions
-    audited : decisions to act that have a label
-    points : what all labels say about each rule of the bundle, not only those of the window
+    audited : labelled decisions to act
+    points : audit of each rule of the bundle, over all labels and not only those of the window
     """
 
     hours: Sequence[HourCount]
@@ -55,54 +68,54 @@ class Counts:
     points: Mapping[Place, PointAudit] = field(default_factory=dict)
 
 
-def counts_of(store: Store, window: Window, bundle: Bundle | None) -> Counts:
-    """Ask the store about a window."""
+def read_counts(store: Store, window: Window, bundle: Bundle | None) -> WindowCounts:
+    """Read the counts of a window from the store."""
     since, tallies = window.since, store.tallies
     hash = None if bundle is None else str(bundle.manifest["sha256"])
-    return Counts(
+    return WindowCounts(
         tallies.hours(since, bundle=hash),
         tallies.acted(since, bundle=hash),
         tallies.scores(since, bundle=hash),
-        store.outcomes.audited(since, bundle=hash, most=MOST_AUDITED),
-        {} if bundle is None else point_audits(store, bundle),
+        store.outcomes.audited(since, bundle=hash, most=MAX_AUDITED),
+        {} if bundle is None else audit_points(store, bundle),
     )
 
 
-def live_of(store: Store, now: datetime) -> Live:
-    """Ask the store what comes in just now."""
+def read_live(store: Store, now: datetime) -> Live:
+    """Read current traffic from the store."""
     latest = store.predictions.latest()
     return Live(now, store.predictions.recent(now - _MINUTE), latest, store.tallies.total())
 
 
-def past_of(bundle: Bundle) -> tuple[AtCalibration | None, str]:
-    """Return the calibrate rows of a bundle, or why there are none to compare with."""
+def load_profile(bundle: Bundle) -> tuple[CalibrationProfile | None, str]:
+    """Return the profile of a bundle's calibrate rows, or the reason there is none."""
     try:
-        found = at_calibration(bundle)
+        profile = profile_calibration(bundle)
     except BundleError as error:
         return None, f"The calibrate rows cannot be read: {error}"
-    if found is None:
+    if profile is None:
         return None, (
-            "This bundle came without its calibrate rows, so there is nothing to compare with: "
+            "This bundle was packed without calibrate rows, so there is nothing to compare with: "
             "train it again, or pack it with calibrant pack --calib."
         )
-    return found, ""
+    return profile, ""
 
 
 @dataclass(frozen=True)
 class Overview:
-    """All that the page shows.
+    """Data of the Overview page.
 
     Parameters
     ----------
-    window : the hours that are looked at
-    classes : how many the bundle tells apart
+    window : time window
+    classes : number of classes of the bundle
     traffic : predictions and decisions
-    promises : of the bundle
-    together, acted : decisions to act, all of them and by class; without those of `asked`
-    asked : decisions to act at a point that a request asked for
-    believed : what must be true for what is expected of them to be
-    overlaps : whether points of the bundle may want to act on the same row
-    scores, scope : what comes in against the calibrate rows; `scope` is None where nothing is
+    promises : promises of the bundle
+    overall, acted : decisions to act, overall and by class, excluding `requested`
+    requested : decisions to act at a point that the request named
+    assumption : assumption behind the expected precision
+    overlaps : whether points of the bundle may act on the same row
+    scores, scope : shift of scores and of the out-of-scope share; `scope` is None if nothing is
         counted
     """
 
@@ -110,36 +123,36 @@ class Overview:
     classes: int
     traffic: Traffic
     promises: tuple[Promise, ...]
-    together: Acted
-    acted: tuple[Acted, ...]
-    asked: int
-    believed: str
+    overall: ActedSummary
+    acted: tuple[ActedSummary, ...]
+    requested: int
+    assumption: str
     overlaps: bool
-    scores: Scores
-    scope: Scope | None
+    scores: ScoreShift
+    scope: ScopeShift | None
 
     @property
-    def heard(self) -> tuple[Promise, ...]:
-        """What the points say that decide without being asked for."""
+    def deciding(self) -> tuple[Promise, ...]:
+        """Promises of the points that decide by default."""
         return tuple(each for each in self.promises if not each.on_request)
 
     @property
     def on_request(self) -> tuple[Promise, ...]:
-        """What the other points say."""
+        """Promises of the points that decide only when a request names them."""
         return tuple(each for each in self.promises if each.on_request)
 
     @property
     def state(self) -> str:
-        """`bad` where a promise is not kept, `good` where all are, else `unknown`."""
-        states = {each.state for each in self.heard if each.promised}
+        """`bad` if a promise is broken, `good` if all are kept, else `unknown`."""
+        states = {each.state for each in self.deciding if each.promised}
         if "bad" in states:
             return "bad"
         return "good" if states == {"good"} else "unknown"
 
     @property
     def badge(self) -> str:
-        """The state in words; empty where nothing can be checked."""
-        checks = [check for each in self.heard for check in each.checks]
+        """The state in words; empty if nothing can be checked."""
+        checks = [check for each in self.deciding for check in each.checks]
         if not checks:
             return ""
         if all(check.verdict is None for check in checks):
@@ -148,23 +161,23 @@ class Overview:
 
     @property
     def audited(self) -> bool:
-        """Whether labels came in about a promise."""
-        return any(check.interval is not None for each in self.heard for check in each.checks)
+        """Whether there are labels about a promise."""
+        return any(check.interval is not None for each in self.deciding for check in each.checks)
 
     @property
     def headline(self) -> str:
-        """The promise, where there is one; else how many there are."""
-        promised = [each for each in self.heard if each.promised]
+        """The promise if there is exactly one, else how many there are."""
+        promised = [each for each in self.deciding if each.promised]
         if not self.promises:
-            return "This bundle decides nothing: it has no operating point."
+            return "This bundle makes no decisions: it has no operating point."
         if not promised:
-            return "This bundle promises nothing about its decisions."
+            return "This bundle makes no promise about its decisions."
         if len(promised) == 1:
             return promised[0].sentence
-        return f"{counted(len(promised), 'promise')}{_tallied(promised)}."
+        return f"{counted(len(promised), 'promise')}{_tally_states(promised)}."
 
     def charts(self) -> dict[str, Any]:
-        """Return what the page's script draws."""
+        """Return the data that the page's script draws."""
         return {
             "unit": self.window.unit,
             "traffic": self.traffic.chart(),
@@ -173,33 +186,40 @@ class Overview:
         }
 
 
-def _tallied(promised: Sequence[Promise]) -> str:
-    """Say how many promises are kept; nothing where that is not known of any."""
+def _tally_states(promised: Sequence[Promise]) -> str:
+    """Describe how many promises are kept; empty if no verdict is known."""
     states = [each.state for each in promised]
-    words = {"good": "kept", "bad": "not kept", "unknown": "cannot be told yet"}
-    parts = [f"{states.count(s):,} {said}" for s, said in words.items() if s in states]
+    titles = {"good": "kept", "bad": "not kept", "unknown": "undecided"}
+    parts = [f"{states.count(s):,} {title}" for s, title in titles.items() if s in states]
     return "" if set(states) == {"unknown"} else f": {', '.join(parts)}"
 
 
-def overview(
-    counts: Counts, bundle: Bundle, window: Window, past: AtCalibration | None, *, own: bool = True
+def build_overview(
+    counts: WindowCounts,
+    bundle: Bundle,
+    window: Window,
+    profile: CalibrationProfile | None,
+    *,
+    this_version: bool = True,
 ) -> Overview:
-    """Work out what the page shows."""
-    traffic = traffic_of(window, counts.hours)
-    acted = acted_of(counts.acted, counts.audited, traffic.total)
-    together = added(acted, traffic.total)
-    past = past if own else None
-    outside = traffic.count("out_of_scope")
+    """Compute the data of the page."""
+    traffic = count_traffic(window, counts.hours)
+    acted = summarise_acted(counts.acted, counts.audited, traffic.total)
+    overall = combine_acted(acted, traffic.total)
+    profile = profile if this_version else None
+    flagged = traffic.count("out_of_scope")
     return Overview(
         window=window,
         classes=len(bundle.classes),
         traffic=traffic,
-        promises=promises_of(bundle, counts.points, acted, traffic.total, comparable=own),
-        together=together,
+        promises=check_promises(
+            bundle, counts.points, acted, traffic.total, comparable=this_version
+        ),
+        overall=overall,
         acted=acted,
-        asked=max(0, traffic.count("act") - together.n),
-        believed=believed(bundle),
+        requested=max(0, traffic.count("act") - overall.n),
+        assumption=describe_assumption(bundle),
         overlaps=may_overlap(bundle),
-        scores=Scores.of(counts.scores, past),
-        scope=scope_of(outside, traffic.total, bundle, past),
+        scores=ScoreShift.compare(counts.scores, profile),
+        scope=compare_scope(flagged, traffic.total, bundle, profile),
     )

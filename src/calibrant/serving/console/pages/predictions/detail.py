@@ -1,4 +1,4 @@
-"""One prediction in full, as its page shows it."""
+"""Data of the page of one prediction."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from urllib.parse import quote, urlencode
 
 from calibrant.errors import StoreError
 from calibrant.serving.console.pages.predictions.filters import LIST
-from calibrant.serving.console.pages.predictions.reasons import Why, why
+from calibrant.serving.console.pages.predictions.reasons import Explanation, explain
 from calibrant.serving.console.pages.predictions.wording import (
-    cell,
     decision_words,
+    direction_marks,
+    format_cell,
+    make_visible,
     score_words,
-    turns,
-    visible,
 )
 from calibrant.store import BundleRecord, Label, Outcome, Prediction, Store
 
-__all__ = ["ClassRow", "InputView", "PredictionView", "ToldRow", "address_of", "view_of"]
+__all__ = ["ClassRow", "FeedbackRow", "InputView", "PredictionView", "load_view", "prediction_url"]
 
 
 _LONG, _LINES = 700, 15
-"""Characters and lines of a text that fit its box at the width of a phone."""
+"""Characters and lines of a text that fit its box at phone width."""
 
 
 @dataclass(frozen=True)
 class InputView:
-    """What came in.
+    """Input of a prediction.
 
     Parameters
     ----------
-    kind : "text", "row", "logits", "hash" where nothing else was kept, or "other"
-    text : of a text
-    long : whether the text is so long that it has a scroll bar of its own
+    kind : "text", "row", "logits", "hash" if only that was stored, or "other"
+    text : the text
+    long : whether the text needs its own scroll bar
     cells : names and values of a row
-    turning : characters that turn the direction of reading
+    direction_marks : characters that change the reading direction
     """
 
     kind: str
     text: str = ""
     long: bool = False
     cells: tuple[tuple[str, str], ...] = ()
-    turning: tuple[str, ...] = ()
+    direction_marks: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -59,8 +59,8 @@ class ClassRow:
 
 
 @dataclass(frozen=True)
-class ToldRow:
-    """A label or an outcome: what was told, when and by whom."""
+class FeedbackRow:
+    """A recorded label or outcome: value, time and author."""
 
     at: datetime
     name: str
@@ -72,134 +72,142 @@ class ToldRow:
 
 @dataclass(frozen=True)
 class PredictionView:
-    """A prediction with all that belongs to it.
+    """A prediction with everything related to it.
 
     Parameters
     ----------
-    found, bundle : as they are on record
-    input : what came in
+    prediction, bundle : records in the store
+    input : the input
     classes : most probable first
     decision : in words
-    why : the reasons
-    key : who asked
-    labels, outcomes : what was told about it, oldest first
-    turning : characters in its names that turn the direction of reading
-    class_turning : the same of the names of the bundle's classes
-    unit_address, request_address : of lists of what belongs together; None where there is no unit
+    why : reasons of the decision
+    key : name of the requester's key
+    labels, outcomes : recorded feedback, oldest first
+    direction_marks : characters in its names that change the reading direction
+    class_direction_marks : the same for the names of the bundle's classes
+    unit_url, request_url : lists of related predictions; None without a unit
     """
 
-    found: Prediction
+    prediction: Prediction
     bundle: BundleRecord
     input: InputView
     classes: tuple[ClassRow, ...]
     decision: str
-    why: Why
+    why: Explanation
     key: str
-    labels: tuple[ToldRow, ...]
-    outcomes: tuple[ToldRow, ...]
-    turning: tuple[str, ...]
-    class_turning: tuple[str, ...]
-    unit_address: str | None
-    request_address: str
+    labels: tuple[FeedbackRow, ...]
+    outcomes: tuple[FeedbackRow, ...]
+    direction_marks: tuple[str, ...]
+    class_direction_marks: tuple[str, ...]
+    unit_url: str | None
+    request_url: str
 
 
-def address_of(id: str) -> str:
-    """Return the address of a prediction's page.
+def prediction_url(id: str) -> str:
+    """Return the URL of a prediction's page.
 
     Examples
     --------
-    >>> address_of("0199d0f2")
+    >>> prediction_url("0199d0f2")
     '/console/predictions/0199d0f2'
     """
     return f"{LIST}/{quote(id, safe='')}"
 
 
-def view_of(store: Store, id: str) -> PredictionView | None:
-    """Read a prediction and what belongs to it; None where there is none."""
-    found = store.predictions.get(id) if id.isprintable() else None
-    if found is None:
+def load_view(store: Store, id: str) -> PredictionView | None:
+    """Load a prediction and everything related to it, or None if it does not exist."""
+    prediction = store.predictions.get(id) if id.isprintable() else None
+    if prediction is None:
         return None
-    bundle = store.bundles.get(found.bundle)
+    bundle = store.bundles.get(prediction.bundle)
     if bundle is None:
-        raise StoreError(f"the store has predictions of the bundle {found.bundle}, but not it.")
+        raise StoreError(
+            f"the store has predictions of bundle {prediction.bundle}, but not its record."
+        )
     labels, outcomes = store.outcomes.of(id)
-    told = [found.key, *(each.key for each in labels), *(each.key for each in outcomes)]
-    names = _names_of(store, told)
-    unit = None if found.unit is None else f"{LIST}?{urlencode({'unit': found.unit})}"
+    keys = [prediction.key, *(each.key for each in labels), *(each.key for each in outcomes)]
+    names = _load_key_names(store, keys)
+    unit = None if prediction.unit is None else f"{LIST}?{urlencode({'unit': prediction.unit})}"
     return PredictionView(
-        found=found,
+        prediction=prediction,
         bundle=bundle,
-        input=_input(found.input, bundle.classes),
-        classes=_classes(found, bundle),
-        decision=decision_words(found.decision, found.acted_as),
-        why=why(found, bundle),
-        key=names[found.key],
-        labels=tuple(_label(each, names) for each in labels),
-        outcomes=tuple(_outcome(each, names) for each in outcomes),
-        turning=tuple(turns("".join(each or "" for each in _names(found)))),
-        class_turning=tuple(turns("".join(bundle.classes))),
-        unit_address=unit,
-        request_address=f"{LIST}?{urlencode({'search': found.request})}",
+        input=_input(prediction.input, bundle.classes),
+        classes=_classes(prediction, bundle),
+        decision=decision_words(prediction.decision, prediction.acted_as),
+        why=explain(prediction, bundle),
+        key=names[prediction.key],
+        labels=tuple(_label_row(each, names) for each in labels),
+        outcomes=tuple(_outcome_row(each, names) for each in outcomes),
+        direction_marks=tuple(
+            direction_marks("".join(each or "" for each in _user_names(prediction)))
+        ),
+        class_direction_marks=tuple(direction_marks("".join(bundle.classes))),
+        unit_url=unit,
+        request_url=f"{LIST}?{urlencode({'search': prediction.request})}",
     )
 
 
-def _names(found: Prediction) -> tuple[str | None, ...]:
-    return found.unit, found.use_case, found.branch, found.request
+def _user_names(prediction: Prediction) -> tuple[str | None, ...]:
+    return prediction.unit, prediction.use_case, prediction.branch, prediction.request
 
 
-def _input(given: dict[str, Any] | None, classes: Sequence[str]) -> InputView:
-    if given is None:
+def _input(input: dict[str, Any] | None, classes: Sequence[str]) -> InputView:
+    if input is None:
         return InputView("hash")
-    kind = next(iter(given)) if len(given) == 1 else "other"
-    content = given.get(kind)
+    kind = next(iter(input)) if len(input) == 1 else "other"
+    content = input.get(kind)
     if kind == "text" and isinstance(content, str):
         long = len(content) > _LONG or content.count("\n") > _LINES
-        shown = visible(content)
-        return InputView("text", text=shown, long=long, turning=tuple(turns(content)))
+        shown = make_visible(content)
+        return InputView(
+            "text", text=shown, long=long, direction_marks=tuple(direction_marks(content))
+        )
     if kind not in ("row", "logits"):
-        kind, content = "other", given
+        kind, content = "other", input
     if isinstance(content, list):
         named = kind == "logits" and len(content) == len(classes)
         places = classes if named else [str(place) for place in range(len(content))]
         content = dict(zip(places, content, strict=True))
     if not isinstance(content, dict):
-        content = given
-    cells = tuple((visible(str(name)), cell(value)) for name, value in content.items())
-    turning = turns("".join(name + value for name, value in cells))
-    return InputView(kind, cells=cells, turning=tuple(turning))
+        content = input
+    cells = tuple((make_visible(str(name)), format_cell(value)) for name, value in content.items())
+    marks = direction_marks("".join(name + value for name, value in cells))
+    return InputView(kind, cells=cells, direction_marks=tuple(marks))
 
 
-def _classes(found: Prediction, bundle: BundleRecord) -> tuple[ClassRow, ...]:
-    rows = zip(bundle.classes, found.probs, found.logits, strict=True)
-    made = [
-        ClassRow(visible(name), prob, score_words(prob), f"{logit:.3f}", name == found.label)
+def _classes(prediction: Prediction, bundle: BundleRecord) -> tuple[ClassRow, ...]:
+    rows = zip(bundle.classes, prediction.probs, prediction.logits, strict=True)
+    ranked = [
+        ClassRow(
+            make_visible(name), prob, score_words(prob), f"{logit:.3f}", name == prediction.label
+        )
         for name, prob, logit in rows
     ]
-    # A stable sort: of classes that are equally probable, the first is the one that was taken.
-    return tuple(sorted(made, key=lambda row: -row.prob))
+    # Stable sort: among equally probable classes, the first is the predicted one.
+    return tuple(sorted(ranked, key=lambda row: -row.prob))
 
 
-def _names_of(store: Store, ids: Iterable[str | None]) -> dict[str | None, str]:
-    """Return who keys belong to; a key that was deleted from the store is called by its id."""
-    names: dict[str | None, str] = {None: "someone without a key"}
+def _load_key_names(store: Store, ids: Iterable[str | None]) -> dict[str | None, str]:
+    """Return the names of keys; a key deleted from the store is named by its id."""
+    names: dict[str | None, str] = {None: "a visitor without a key"}
     for id in ids:
         if id not in names:
             key = store.keys.get(id or "")
-            name = f"key {id}" if key is None else visible(key.name)
-            names[id] = name if key is None or key.revoked is None else f"{name} (revoked since)"
+            name = f"key {id}" if key is None else make_visible(key.name)
+            names[id] = name if key is None or key.revoked is None else f"{name} (revoked)"
     return names
 
 
-def _label(label: Label, names: dict[str | None, str]) -> ToldRow:
-    source = None if label.source is None else visible(label.source)
-    return ToldRow(label.at, visible(label.label), names[label.key], source=source)
+def _label_row(label: Label, names: dict[str | None, str]) -> FeedbackRow:
+    source = None if label.source is None else make_visible(label.source)
+    return FeedbackRow(label.at, make_visible(label.label), names[label.key], source=source)
 
 
-def _outcome(outcome: Outcome, names: dict[str | None, str]) -> ToldRow:
-    return ToldRow(
+def _outcome_row(outcome: Outcome, names: dict[str | None, str]) -> FeedbackRow:
+    return FeedbackRow(
         outcome.at,
-        visible(outcome.name),
+        make_visible(outcome.name),
         names[outcome.key],
         value=None if outcome.value is None else f"{outcome.value:.15g}",
-        text=None if outcome.text is None else visible(outcome.text),
+        text=None if outcome.text is None else make_visible(outcome.text),
     )

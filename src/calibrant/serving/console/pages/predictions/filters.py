@@ -1,4 +1,4 @@
-"""Filters of the list of predictions: read from an address, said in words, written back."""
+"""Filters of the prediction list: parsed from a query, described, and written to a URL."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlencode
 
-from calibrant.serving.console.pages.predictions.wording import DECISION_WORDS, visible
+from calibrant.serving.console.pages.predictions.wording import DECISION_WORDS, make_visible
 from calibrant.store import BundleRecord, Prediction
 from calibrant.store.schema import LONGEST_NAME
 
-__all__ = ["LIST", "Filters", "Part", "Typed", "read_filters"]
+__all__ = ["LIST", "FilterInput", "FilterPhrase", "Filters", "read_filters"]
 
 LIST = "/console/predictions"
-"""Address of the list."""
+"""URL of the list."""
 
 
 @dataclass(frozen=True)
-class Part:
+class FilterPhrase:
     """One filter in words.
 
     Parameters
     ----------
-    name : of the filter
-    words : what it says
-    value : a name that someone typed, shown apart from the words; None where there is none
+    name : name of the filter
+    words : its description
+    value : a user-supplied name, shown separately from the words; None if there is none
     """
 
     name: str
@@ -37,23 +37,23 @@ class Part:
 
 @dataclass(frozen=True)
 class Filters:
-    """What is looked for; None where it may be anything.
+    """Filters of the list; None where anything matches.
 
     Parameters
     ----------
     search : id of a prediction or of a request, or a unit
-    label, decision, unit, use_case : equal to these
+    label, decision, unit, use_case : values to equal
     bundle : hash of the bundle that decided
-    min_score, max_score : bounds that the score may reach
-    since, until : from this moment on; before this moment
-    before : id of the last prediction of the page before
+    min_score, max_score : inclusive bounds of the score
+    since, until : inclusive start and exclusive end
+    before : id of the last prediction on the previous page
 
     Examples
     --------
-    >>> chosen = Filters(decision="act", min_score=0.9)
-    >>> [part.words for part in chosen.parts()]
+    >>> filters = Filters(decision="act", min_score=0.9)
+    >>> [phrase.words for phrase in filters.phrases()]
     ['acted on', 'with a score of at least 0.9']
-    >>> chosen.address("decision"), Filters().address()
+    >>> filters.url("decision"), Filters().url()
     ('/console/predictions?min_score=0.9', '/console/predictions')
     """
 
@@ -71,46 +71,52 @@ class Filters:
 
     @property
     def conditions(self) -> dict[str, Any]:
-        """The filters as `PredictionLog.search` takes them."""
-        return {name: value for name, value in self._set().items() if name != "search"}
+        """The filters as keyword arguments of `PredictionLog.search`."""
+        return {name: value for name, value in self._active().items() if name != "search"}
 
-    def meets(self, found: Prediction) -> bool:
-        """Tell whether a prediction meets all filters but `search` and `before`."""
+    def matches(self, prediction: Prediction) -> bool:
+        """Whether a prediction matches all filters except `search` and `before`."""
         equal = ("label", "decision", "unit", "use_case", "bundle")
-        chosen = ((getattr(self, name), getattr(found, name)) for name in equal)
-        score, at = found.score, found.at
+        pairs = ((getattr(self, name), getattr(prediction, name)) for name in equal)
+        score, at = prediction.score, prediction.at
         return (
-            all(wanted in (None, value) for wanted, value in chosen)
+            all(wanted in (None, value) for wanted, value in pairs)
             and (self.min_score is None or score >= self.min_score)
             and (self.max_score is None or score <= self.max_score)
             and (self.since is None or at >= self.since)
             and (self.until is None or at < self.until)
         )
 
-    def parts(self) -> list[Part]:
-        """Say each filter that is set; the page is none."""
-        return [_said(name, value) for name, value in self._set().items() if name != "before"]
+    def phrases(self) -> list[FilterPhrase]:
+        """Describe each active filter; the page position is not one."""
+        return [
+            _describe_filter(name, value)
+            for name, value in self._active().items()
+            if name != "before"
+        ]
 
-    def address(self, *without: str, before: str | None = None) -> str:
-        """Return the address of this list."""
-        kept = replace(self, before=before)._set()
-        query = {name: _written(value) for name, value in kept.items() if name not in without}
+    def url(self, *without: str, before: str | None = None) -> str:
+        """Return the URL of this list, without some of its filters."""
+        active = replace(self, before=before)._active()
+        query = {
+            name: _format_value(value) for name, value in active.items() if name not in without
+        }
         return f"{LIST}?{urlencode(query)}" if query else LIST
 
-    def _set(self) -> dict[str, Any]:
-        found = {each.name: getattr(self, each.name) for each in fields(self)}
-        return {name: value for name, value in found.items() if value is not None}
+    def _active(self) -> dict[str, Any]:
+        values = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in values.items() if value is not None}
 
 
 @dataclass(frozen=True)
-class Typed:
-    """What came in an address: the filters, or what is wrong with them.
+class FilterInput:
+    """Filters as typed, with the errors in them.
 
     Parameters
     ----------
-    filters : those that could be read
-    typed : what was typed into each field
-    errors : for names of fields, a sentence
+    filters : the valid filters
+    typed : typed text by field
+    errors : error message by field
     """
 
     filters: Filters
@@ -118,15 +124,15 @@ class Typed:
     errors: Mapping[str, str]
 
     def value(self, name: str) -> str:
-        """Return what a field shows: what was typed or, of a moment, what its field can show."""
-        found = getattr(self.filters, name)
-        if isinstance(found, datetime):
-            return _local(found.replace(microsecond=0))
-        return str(found) if name == "bundle" and found else self.typed.get(name, "")
+        """Return the text a field shows: as typed or, for a time, in the format of its field."""
+        value = getattr(self.filters, name)
+        if isinstance(value, datetime):
+            return _format_local(value.replace(microsecond=0))
+        return str(value) if name == "bundle" and value else self.typed.get(name, "")
 
 
-def read_filters(given: Mapping[str, str], bundles: Sequence[BundleRecord]) -> Typed:
-    """Read filters; a field that is empty, or not there, is no filter.
+def read_filters(query: Mapping[str, str], bundles: Sequence[BundleRecord]) -> FilterInput:
+    """Parse filters; empty or missing fields are not filters.
 
     Examples
     --------
@@ -134,84 +140,86 @@ def read_filters(given: Mapping[str, str], bundles: Sequence[BundleRecord]) -> T
     {'min_score': 'A score is a number from 0 to 1, such as 0.85.'}
     """
     names = [each.name for each in fields(Filters)]
-    typed = {name: given[name] for name in names if given.get(name)}
+    typed = {name: query[name] for name in names if query.get(name)}
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for name, text in typed.items():
         try:
-            values[name] = _read(name, text, bundles)
+            values[name] = _parse_value(name, text, bundles)
         except ValueError as error:
             errors[name] = str(error)
     filters = Filters(**values)
-    errors |= _crossed(filters)
-    return Typed(filters, typed, errors)
+    errors |= _check_ranges(filters)
+    return FilterInput(filters, typed, errors)
 
 
-def _read(name: str, text: str, bundles: Sequence[BundleRecord]) -> Any:
+def _parse_value(name: str, text: str, bundles: Sequence[BundleRecord]) -> Any:
     if name in ("min_score", "max_score"):
-        return _score(text)
+        return _parse_score(text)
     if name in ("since", "until"):
-        return _moment(text)
+        return _parse_moment(text)
     if name == "decision":
-        return _decision(text)
+        return _check_decision(text)
     text = text.strip() if name in ("search", "bundle") else text
     if len(text) > LONGEST_NAME or any(ord(c) < 32 or ord(c) == 127 for c in text):
-        raise ValueError(f"At most {LONGEST_NAME} characters, and no control characters, please.")
-    return _bundle(text, bundles) if name == "bundle" else text or None
+        raise ValueError(f"Use at most {LONGEST_NAME} characters and no control characters.")
+    return _find_bundle(text, bundles) if name == "bundle" else text or None
 
 
-def _score(text: str) -> float:
+def _parse_score(text: str) -> float:
     try:
-        found = float(text)
+        score = float(text)
     except ValueError:
-        found = math.nan
-    if not 0 <= found <= 1:
+        score = math.nan
+    if not 0 <= score <= 1:
         raise ValueError("A score is a number from 0 to 1, such as 0.85.")
-    return found
+    return score
 
 
-def _moment(text: str) -> datetime:
-    """Read a moment; one without a time zone is in UTC."""
+def _parse_moment(text: str) -> datetime:
+    """Parse a time; without a time zone it is in UTC."""
     try:
-        found = datetime.fromisoformat(text.strip())
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        moment = datetime.fromisoformat(text.strip())
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError("Write the date and time like 2026-01-31T12:30.") from None
 
 
-def _decision(text: str) -> str:
+def _check_decision(text: str) -> str:
     if text not in DECISION_WORDS:
         listed = ", ".join(DECISION_WORDS)
-        raise ValueError(f"There is no such decision: choose one of {listed}.")
+        raise ValueError(f"Unknown decision: choose one of {listed}.")
     return text
 
 
-def _bundle(text: str, bundles: Sequence[BundleRecord]) -> str:
-    """Return the hash that begins like this."""
-    found = [each.hash for each in bundles if text and each.hash.startswith(text)]
-    if len(found) != 1:
-        why = "No version" if not found else "More than one version"
-        raise ValueError(f"{why} on record begins like this: choose one of the list.")
-    return found[0]
+def _find_bundle(text: str, bundles: Sequence[BundleRecord]) -> str:
+    """Return the only bundle hash with this prefix."""
+    matches = [each.hash for each in bundles if text and each.hash.startswith(text)]
+    if len(matches) != 1:
+        why = "No version" if not matches else "More than one version"
+        raise ValueError(f"{why} starts with this: choose one from the list.")
+    return matches[0]
 
 
-def _crossed(filters: Filters) -> dict[str, str]:
+def _check_ranges(filters: Filters) -> dict[str, str]:
     low, high = filters.min_score, filters.max_score
     errors = {}
     if low is not None and high is not None and low > high:
         errors["min_score"] = f"The lowest score, {low:g}, is above the highest, {high:g}."
     if filters.since and filters.until and filters.since >= filters.until:
-        errors["since"] = "“From” must lie before “until”."
+        errors["since"] = "“From” must be before “until”."
     return errors
 
 
-def _said(name: str, value: Any) -> Part:
+def _describe_filter(name: str, value: Any) -> FilterPhrase:
     if isinstance(value, datetime):
-        return Part(name, f"made {'from' if name == 'since' else 'before'} {_utc(value)}")
+        return FilterPhrase(
+            name, f"made {'from' if name == 'since' else 'before'} {_format_utc(value)}"
+        )
     if name == "decision":
-        return Part(name, DECISION_WORDS[value])
+        return FilterPhrase(name, DECISION_WORDS[value])
     words = {
-        "search": "with this id of a prediction, request or unit:",
+        "search": "with the prediction, request or unit id",
         "label": "of class",
         "min_score": f"with a score of at least {value}",
         "max_score": f"with a score of at most {value}",
@@ -220,21 +228,21 @@ def _said(name: str, value: Any) -> Part:
         "bundle": "by bundle version",
     }[name]
     if isinstance(value, float):
-        return Part(name, words)
-    return Part(name, words, visible(value[:12] if name == "bundle" else value))
+        return FilterPhrase(name, words)
+    return FilterPhrase(name, words, make_visible(value[:12] if name == "bundle" else value))
 
 
-def _utc(moment: datetime) -> str:
+def _format_utc(moment: datetime) -> str:
     return f"{moment:%Y-%m-%d %H:%M{':%S' if moment.second else ''}} UTC"
 
 
-def _written(value: Any) -> str:
+def _format_value(value: Any) -> str:
     if isinstance(value, datetime):
-        return _local(value)
+        return _format_local(value)
     return f"{value!r}" if isinstance(value, float) else str(value)
 
 
-def _local(moment: datetime) -> str:
-    """Write a moment as fields of the kind `datetime-local` have it; they say that it is UTC."""
+def _format_local(moment: datetime) -> str:
+    """Format a time for a `datetime-local` field, which is labelled as UTC."""
     whole = not (moment.second or moment.microsecond)
     return moment.replace(tzinfo=None).isoformat(timespec="minutes" if whole else "auto")

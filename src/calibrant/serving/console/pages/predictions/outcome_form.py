@@ -1,4 +1,4 @@
-"""Labels and outcomes that people enter: checked as the API checks them, written once."""
+"""Labels and outcomes entered by people: validated as in the API, recorded once."""
 
 from __future__ import annotations
 
@@ -16,28 +16,28 @@ from calibrant.client.messages import OutcomesBody
 from calibrant.serving.http.problems import Problem, of_validation
 from calibrant.store import Label, Outcome, Recorded, Store
 
-__all__ = ["OTHER", "Telling", "read_telling", "record_telling"]
+__all__ = ["OTHER", "OutcomeForm", "read_outcome_form", "record_outcome_form"]
 
 OTHER = "other"
-"""The choice for a class that the bundle does not have."""
+"""Choice for a class that the bundle does not have."""
 
 _ONCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_AGAIN = "load the page of the prediction again; nothing was recorded."
+_RELOAD = "reload the page of the prediction; nothing was recorded."
 _TOP = "form"
-"""The place of an error that belongs to no field."""
+"""Key of errors that belong to no field."""
 
 
 @dataclass(frozen=True)
-class Telling:
-    """What was filled in about a prediction.
+class OutcomeForm:
+    """Form with a label or an outcome of a prediction.
 
     Parameters
     ----------
     kind : "label" or "outcome"
-    typed : what was typed into each field
-    once : id of this filling in of the form, which is recorded once
-    content : as `OutcomeBody` has it
-    errors : for names of fields, a sentence
+    typed : typed text by field
+    once : id of the form, which is recorded at most once
+    content : fields of an `OutcomeBody`
+    errors : error message by field
     """
 
     kind: str
@@ -47,52 +47,53 @@ class Telling:
     errors: Mapping[str, str] = field(default_factory=dict)
 
 
-def read_telling(fields: Mapping[str, str], prediction: str, classes: Sequence[str]) -> Telling:
-    """Read a form that was sent; the errors of what cannot be recorded stand beside its fields.
+def read_outcome_form(
+    fields: Mapping[str, str], prediction: str, classes: Sequence[str]
+) -> OutcomeForm:
+    """Parse a form; errors are returned by field.
 
     Examples
     --------
     >>> once = "0199d0f2-7a3c-7c1e-9a51-3f2f6c1b8e77"
-    >>> told = read_telling({"kind": "label", "label": "1", "once": once}, "p1", ["no", "yes"])
-    >>> dict(told.content)
+    >>> fields = {"kind": "label", "label": "1", "once": once}
+    >>> dict(read_outcome_form(fields, "p1", ["no", "yes"]).content)
     {'prediction': 'p1', 'label': 'yes'}
-    >>> told = read_telling({"kind": "label", "once": once}, "p1", ["no", "yes"])
-    >>> told.errors
+    >>> read_outcome_form({"kind": "label", "once": once}, "p1", ["no", "yes"]).errors
     {'label': 'Choose the true class.'}
     """
     kind, once = fields.get("kind", ""), fields.get("once", "")
     if kind not in ("label", "outcome") or not _ONCE.fullmatch(once):
-        raise Problem(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {_AGAIN}")
-    # Browsers send line ends as two characters, which were typed as one.
+        raise Problem(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {_RELOAD}")
+    # Browsers send line ends as CRLF.
     typed = {name: text.replace("\r\n", "\n") for name, text in fields.items()}
-    read = _label if kind == "label" else _outcome
-    content, errors = read(typed, classes)
+    parse = _parse_label if kind == "label" else _parse_outcome
+    content, errors = parse(typed, classes)
     content = {"prediction": prediction, **content}
     if not errors:
-        errors = _refused(content, typed)
-    return Telling(kind, typed, once, content, errors)
+        errors = _validate(content, typed)
+    return OutcomeForm(kind, typed, once, content, errors)
 
 
-def record_telling(store: Store, told: Telling, key: str | None) -> Recorded:
-    """Write what was told; sent twice, it is written once."""
-    at, about = datetime.now(UTC), told.content
-    request = f"{key or ''}:console:{told.once}"
+def record_outcome_form(store: Store, form: OutcomeForm, key: str | None) -> Recorded:
+    """Record a form; a repeated submission is recorded once."""
+    at, content = datetime.now(UTC), form.content
+    request = f"{key or ''}:console:{form.once}"
     labels, outcomes = [], []
-    if told.kind == "label":
+    if form.kind == "label":
         labels.append(
-            Label(request, at, about["prediction"], about["label"], about.get("source"), key)
+            Label(request, at, content["prediction"], content["label"], content.get("source"), key)
         )
     else:
         outcomes.append(
-            Outcome(request, at, about["prediction"], about["outcome"], about.get("value"),
-                    about.get("text"), key)
+            Outcome(request, at, content["prediction"], content["outcome"], content.get("value"),
+                    content.get("text"), key)
         )  # fmt: skip
-    hashed = store.keyed_hash(to_json(dict(about)))
-    other = [request] if told.typed.get("label") == OTHER else []
+    hashed = store.keyed_hash(to_json(dict(content)))
+    other = [request] if form.typed.get("label") == OTHER else []
     return store.outcomes.add(outcomes, labels, request=request, hash=hashed, other=other)
 
 
-def _label(
+def _parse_label(
     typed: Mapping[str, str], classes: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     content: dict[str, Any] = {}
@@ -102,14 +103,14 @@ def _label(
     if chosen == OTHER:
         other = typed.get("other", "").strip()
         if not other:
-            return content, {"other": "Write the name of the class."}
+            return content, {"other": "Enter the name of the class."}
         return {**content, "label": other}, {}
     if not (chosen.isascii() and chosen.isdecimal() and int(chosen) < len(classes)):
         return content, {"label": "Choose the true class."}
     return {**content, "label": classes[int(chosen)]}, {}
 
 
-def _outcome(
+def _parse_outcome(
     typed: Mapping[str, str], classes: Sequence[str]
 ) -> tuple[dict[str, Any], dict[str, str]]:
     content: dict[str, Any] = {}
@@ -117,28 +118,28 @@ def _outcome(
     if name := typed.get("outcome", "").strip():
         content["outcome"] = name
     else:
-        errors["outcome"] = "Give what happened a name, such as refunded."
+        errors["outcome"] = "Enter a name for the outcome, such as refunded."
     if number := typed.get("value", "").strip():
         try:
             content["value"] = float(number)
         except ValueError:
-            errors["value"] = "Write a number, with a point before decimals, such as 12.5."
+            errors["value"] = "Enter a number with a decimal point, such as 12.5."
     if typed.get("text", "").strip():
         content["text"] = typed["text"]
     return content, errors
 
 
-def _refused(content: Mapping[str, Any], typed: Mapping[str, str]) -> dict[str, str]:
-    """Return what the API would say against it, by the fields of the form."""
+def _validate(content: Mapping[str, Any], typed: Mapping[str, str]) -> dict[str, str]:
+    """Return the errors that the API would report, by field of the form."""
     try:
         OutcomesBody.model_validate({"outcomes": [dict(content)]})
     except ValidationError as error:
-        found = {}
+        errors = {}
         for each in of_validation(error).errors:
             name = each["where"].removeprefix("outcomes[0].")
             place = OTHER if name == "label" and typed.get("label") == OTHER else name
-            said = each["message"]
+            message = each["message"]
             known = place in ("label", OTHER, "source", "outcome", "value", "text")
-            found[place if known else _TOP] = f"{said[:1].upper()}{said[1:]}."
-        return found
+            errors[place if known else _TOP] = f"{message[:1].upper()}{message[1:]}."
+        return errors
     return {}

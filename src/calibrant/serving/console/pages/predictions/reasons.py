@@ -1,4 +1,4 @@
-"""Why a prediction was decided as it was: the rules that had a say, and what each compared."""
+"""Explanation of a decision: the rules involved, and what each compared."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from calibrant.bundle.scores import places_of
 from calibrant.convert import probs_from_logits
 from calibrant.errors import CalibrantError
 from calibrant.ood import OodRule
-from calibrant.serving.console.pages.predictions.wording import visible
+from calibrant.serving.console.pages.predictions.wording import make_visible
 from calibrant.store import BundleRecord, Prediction
 from calibrant.thresholds import Band
 from calibrant.thresholds.scores import row_scores
 
-__all__ = ["Why", "WhyRule", "apart", "why"]
+__all__ = ["Explanation", "RuleExplanation", "explain", "format_distinct"]
 
 
 @dataclass(frozen=True)
-class WhyRule:
+class RuleExplanation:
     """What one rule compared.
 
     Parameters
     ----------
     point : position of its operating point
     clears : whether it clears rows below its threshold, instead of acting on those above
-    of : the class it is about; None for any
-    promise : what it promises, or why it promises nothing
-    compared : which score it looks at
-    score, threshold : that score and what it was compared with, as text
-    holds : whether the rule was for acting (or clearing)
-    decided : whether it is the one that decided
+    of : its class; None for any
+    promise : its promise, or why there is none
+    compared : description of the score
+    score, threshold : score and threshold, as text
+    holds : whether the rule's condition was met
+    decided : whether it made the decision
     """
 
     point: int
@@ -51,170 +51,182 @@ class WhyRule:
 
     @property
     def does(self) -> str:
-        """What the rule is for."""
+        """What the rule does."""
         if self.of is None:
             return "accept predictions of any class"
         return f"{'clear of' if self.clears else 'act on'} {self.of}"
 
 
 @dataclass(frozen=True)
-class Why:
-    """The reasons of a decision.
+class Explanation:
+    """Reasons of a decision.
 
     Parameters
     ----------
     sentences : in words
-    rules : that had a say, none where nothing can be said about them
+    rules : rules involved; empty if they are unknown
     """
 
     sentences: tuple[str, ...]
-    rules: tuple[WhyRule, ...] = ()
+    rules: tuple[RuleExplanation, ...] = ()
 
 
-def why(found: Prediction, record: BundleRecord) -> Why:
-    """Explain a prediction by the bundle that made it, which may not serve any more."""
+def explain(prediction: Prediction, record: BundleRecord) -> Explanation:
+    """Explain a prediction by the bundle that made it, which may no longer be served."""
     try:
         points = [BundlePoint.from_dict(each) for each in record.manifest["operating_points"]]
-        outside = _outside(found, record) if found.out_of_scope else ()
-        rules = _rules(found, record, points)
+        scope = _out_of_scope_reason(prediction, record) if prediction.out_of_scope else ()
+        rules = _explain_rules(prediction, record, points)
     except (CalibrantError, KeyError, TypeError, ValueError, IndexError):
-        return Why(
-            ("What its bundle said about its operating points cannot be read by this version of "
-             "Calibrant, so that the reasons cannot be told.",)
+        return Explanation(
+            ("This version of Calibrant cannot read the operating points of the prediction's "
+             "bundle, so the reasons are unknown.",)
         )  # fmt: skip
     if not points:
-        none = "Its bundle has no operating point: it gives probabilities and decides nothing."
-        return Why((*outside, none))
-    asked: tuple[str, ...] = ()
-    if found.asked_point is not None:
-        asked = (f"The request asked for operating point {found.asked_point}.",)
-    return Why((*outside, *_told(found, rules), *asked), rules)
+        no_point = "Its bundle has no operating point: it returns probabilities and no decision."
+        return Explanation((*scope, no_point))
+    requested: tuple[str, ...] = ()
+    if prediction.asked_point is not None:
+        requested = (f"The request named operating point {prediction.asked_point}.",)
+    return Explanation((*scope, *_reasons(prediction, rules), *requested), rules)
 
 
-def apart(score: float, threshold: float, *, above: bool) -> tuple[str, str]:
-    """Write two numbers with as many digits as it takes to see which is greater.
+def format_distinct(score: float, threshold: float, *, above: bool) -> tuple[str, str]:
+    """Format two numbers with enough digits to show which is greater.
 
     Examples
     --------
-    >>> apart(0.912345, 0.75, above=True), apart(0.75000012, 0.75, above=True)
+    >>> format_distinct(0.912345, 0.75, above=True), format_distinct(0.75000012, 0.75, above=True)
     (('0.9123', '0.75'), ('0.7500001', '0.75'))
-    >>> apart(0.7499999999999999, 0.75, above=True)
+    >>> format_distinct(0.7499999999999999, 0.75, above=True)
     ('0.75', '0.75')
     """
     if (score >= threshold) != above:
         return f"{threshold:.4g}", f"{threshold:.4g}"
     for digits in range(4, 17):
-        said = f"{score:.{digits}g}", f"{threshold:.{digits}g}"
-        if score == threshold or said[0] != said[1]:
-            return said
+        pair = f"{score:.{digits}g}", f"{threshold:.{digits}g}"
+        if score == threshold or pair[0] != pair[1]:
+            return pair
     return f"{score:.17g}", f"{threshold:.17g}"
 
 
-def _rules(
-    found: Prediction, record: BundleRecord, points: Sequence[BundlePoint]
-) -> tuple[WhyRule, ...]:
-    """Return what every rule that had a say compared."""
-    taken: set[str | None] = set()
-    made = []
-    for i, each in enumerate(points):
-        first = not (taken & each.acts_on)
-        taken |= each.acts_on
-        if first if found.asked_point is None else i == found.asked_point:
-            made += [_rule(found, record, i, each, rule) for rule in each.rules]
-    return tuple(made)
+def _explain_rules(
+    prediction: Prediction, record: BundleRecord, points: Sequence[BundlePoint]
+) -> tuple[RuleExplanation, ...]:
+    """Return the comparisons of every rule involved."""
+    acted_on: set[str | None] = set()
+    explanations = []
+    for i, point in enumerate(points):
+        first = not (acted_on & point.acts_on)
+        acted_on |= point.acts_on
+        if first if prediction.asked_point is None else i == prediction.asked_point:
+            explanations += [
+                _explain_rule(prediction, record, i, point, rule) for rule in point.rules
+            ]
+    return tuple(explanations)
 
 
-def _rule(
-    found: Prediction, record: BundleRecord, place: int, each: BundlePoint, rule: Rule
-) -> WhyRule:
+def _explain_rule(
+    prediction: Prediction,
+    record: BundleRecord,
+    position: int,
+    bundle_point: BundlePoint,
+    rule: Rule,
+) -> RuleExplanation:
     point = rule.point
-    order = places_of(each.classes, record.classes, called=("the point", "the bundle"))
-    scores = _compared(found, each, rule, order)
-    reached = scores.reached
-    decided = found.operating_point == place and _is_of(found, rule)
-    if decided:  # as it was found then, whatever the last digits of probabilities say now
+    order = places_of(bundle_point.classes, record.classes, called=("the point", "the bundle"))
+    comparison = _compare(prediction, bundle_point, rule, order)
+    reached = comparison.reached
+    decided = prediction.operating_point == position and _is_deciding(prediction, rule)
+    if decided:  # as decided then, even if the last digits of probabilities differ now
         reached = not rule.clears
-    score, threshold = apart(scores.score, scores.threshold, above=reached)
-    of = None if point.of is None else visible(str(point.of))
-    promises = each.promises if isinstance(each.result, Band) else None
+    score, threshold = format_distinct(comparison.score, comparison.threshold, above=reached)
+    of = None if point.of is None else make_visible(str(point.of))
+    promises = bundle_point.promises if isinstance(bundle_point.result, Band) else None
     promise = promises[0] if promises else point.guarantee or f"No promise: {point.why}."
     calibrated = record.manifest.get("calibrator") is not None
-    return WhyRule(
-        point=place,
+    return RuleExplanation(
+        point=position,
         clears=rule.clears,
         of=of,
-        promise=visible(promise),
-        compared=_score_words(each, of, scores.odds, calibrated),
+        promise=make_visible(promise),
+        compared=_score_words(bundle_point, of, comparison.odds, calibrated),
         score=score,
         threshold=threshold,
-        holds=reached != rule.clears and not found.out_of_scope,
+        holds=reached != rule.clears and not prediction.out_of_scope,
         decided=decided,
     )
 
 
-def _is_of(found: Prediction, rule: Rule) -> bool:
-    """Whether a rule of the point that decided is the one that did."""
-    if found.decision == "clear":
+def _is_deciding(prediction: Prediction, rule: Rule) -> bool:
+    """Whether a rule of the deciding point made the decision."""
+    if prediction.decision == "clear":
         return rule.clears
     of = rule.point.of
-    return found.decision == "act" and not rule.clears and (of is None or str(of) == found.acted_as)
+    return (
+        prediction.decision == "act"
+        and not rule.clears
+        and (of is None or str(of) == prediction.acted_as)
+    )
 
 
 @dataclass(frozen=True)
-class _Compared:
+class _Comparison:
     score: float
     threshold: float
     reached: bool
     odds: bool
 
 
-def _compared(found: Prediction, each: BundlePoint, rule: Rule, order: Sequence[int]) -> _Compared:
-    """Return the one number that a rule looks at; as log-odds where probabilities cannot tell."""
+def _compare(
+    prediction: Prediction, bundle_point: BundlePoint, rule: Rule, order: Sequence[int]
+) -> _Comparison:
+    """Return the score and threshold of a rule, as log-odds where probabilities saturate."""
     point = rule.point
-    told = {"of": point.of, "classes": point.classes}
-    logits = np.array([found.logits], dtype=np.float64)[:, list(order)]
-    if each.decides_on == "calibrated":
-        probs = np.array([found.probs], dtype=np.float64)[:, list(order)]
-        prob = float(row_scores(probs, on="probs", **told)[0])
+    columns = {"of": point.of, "classes": point.classes}
+    logits = np.array([prediction.logits], dtype=np.float64)[:, list(order)]
+    if bundle_point.decides_on == "calibrated":
+        probs = np.array([prediction.probs], dtype=np.float64)[:, list(order)]
+        prob = float(row_scores(probs, on="probs", **columns)[0])
         odds = math.inf if prob >= 1 else -math.inf if prob <= 0 else math.log(prob / (1 - prob))
     else:
-        prob = float(row_scores(probs_from_logits(logits), on="probs", **told)[0])
-        odds = float(row_scores(logits, on="logits", **told)[0])
-    by_odds = point.on == "logits" and each.decides_on == "raw"
+        prob = float(row_scores(probs_from_logits(logits), on="probs", **columns)[0])
+        odds = float(row_scores(logits, on="logits", **columns)[0])
+    by_odds = point.on == "logits" and bundle_point.decides_on == "raw"
     reached = odds >= point.logit if by_odds else prob >= point.threshold
     if point.told_by_probs:
-        return _Compared(prob, point.threshold, reached, False)
-    return _Compared(odds, point.logit, odds >= point.logit, True)
+        return _Comparison(prob, point.threshold, reached, False)
+    return _Comparison(odds, point.logit, odds >= point.logit, True)
 
 
-def _score_words(each: BundlePoint, of: str | None, odds: bool, calibrated: bool) -> str:
+def _score_words(bundle_point: BundlePoint, of: str | None, odds: bool, calibrated: bool) -> str:
     what = "log-odds" if odds else "probability"
     about = "of the predicted class" if of is None else f"of {of}"
-    if each.decides_on == "calibrated":
+    if bundle_point.decides_on == "calibrated":
         return f"calibrated {what} {about}"
     if calibrated:
         return f"the model’s own, uncalibrated {what} {about}"
     return f"{what} {about}"
 
 
-def _told(found: Prediction, rules: Sequence[WhyRule]) -> tuple[str, ...]:
-    if found.decision == "out_of_scope":
+def _reasons(prediction: Prediction, rules: Sequence[RuleExplanation]) -> tuple[str, ...]:
+    if prediction.decision == "out_of_scope":
         return ()
     deciding = next((rule for rule in rules if rule.decided), None)
     if deciding is None:
         if len(rules) == 1:
             return (f"{_comparison(rules[0])}, so it was left to a person.",)
-        return ("No rule is for acting on it, so it was left to a person.",)
-    said = f"{_comparison(deciding)} of operating point {deciding.point}"
+        return ("No rule would act on it, so it was left to a person.",)
+    comparison = f"{_comparison(deciding)} of operating point {deciding.point}"
     if deciding.clears:
-        return (f"{said}, and no rule is for acting on it, so it was cleared.",)
-    told = [f"{said}, so it was acted on."]
+        return (f"{comparison}, and no rule would act on it, so it was cleared.",)
+    reasons = [f"{comparison}, so it was acted on."]
     if sum(rule.holds and not rule.clears for rule in rules) > 1:
-        told.append("Several rules are for acting on it: that of the most probable class decided.")
-    return tuple(told)
+        reasons.append("Several rules would act on it: that of the most probable class decided.")
+    return tuple(reasons)
 
 
-def _comparison(rule: WhyRule) -> str:
+def _comparison(rule: RuleExplanation) -> str:
     start = rule.compared[:1].upper() + rule.compared[1:]
     reached = rule.holds != rule.clears
     where = "at or above the threshold" if reached else "below the threshold"
@@ -222,29 +234,29 @@ def _comparison(rule: WhyRule) -> str:
     return f"{start} {verb} {rule.score}, {where} {rule.threshold}"
 
 
-def _outside(found: Prediction, record: BundleRecord) -> tuple[str, ...]:
-    """Say why a row is out of scope."""
+def _out_of_scope_reason(prediction: Prediction, record: BundleRecord) -> tuple[str, ...]:
+    """Explain why a row is out of scope."""
     rule = OodRule.from_dict(record.manifest["ood"])
-    logits = np.array([found.logits], dtype=np.float64)
+    logits = np.array([prediction.logits], dtype=np.float64)
     if rule.cannot_judge(logits)[0]:
         return (UNJUDGED,)
     limit = float(rule.limits(logits)[0])
-    score, threshold = apart(float(rule.scores(logits)[0]), limit, above=True)
+    score, threshold = format_distinct(float(rule.scores(logits)[0]), limit, above=True)
     share = f"{rule.quantile * 100:.6g}"
     return (
-        f"It is unlike the rows that the model knows: its {_OOD_WORDS.get(rule.score, rule.score)} "
-        f"is {score}, above {threshold}, which {share} % of {rule.n:,} known rows stay below. "
-        "Such a row is left to a person, whatever the operating points say.",
+        "It is unlike the rows the rule was fitted on: its "
+        f"{_OOD_WORDS.get(rule.score, rule.score)} is {score}, above the limit {threshold}, which "
+        f"{share} % of those {rule.n:,} rows do not exceed. Such rows are left to a person, "
+        "whatever the operating points say.",
     )
 
 
 UNJUDGED = (
-    "The model cannot judge it: it has the same logit for every class, as for a row with a number "
-    "far from all rows that the model was trained on. Such a row is left to a person, whatever the "
-    "operating points say."
+    "The model cannot judge it: its logits are the same for every class, as for a number far "
+    "outside the training range. Such rows are left to a person, whatever the operating points say."
 )
 _OOD_WORDS: Mapping[str, Any] = {
     "energy": "energy score",
     "entropy": "entropy",
-    "max_logit": "largest logit, taken negative,",
+    "max_logit": "negative largest logit",
 }

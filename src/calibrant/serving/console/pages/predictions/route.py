@@ -1,4 +1,4 @@
-"""`/console/predictions`: the list of predictions, and each of them in full."""
+"""`/console/predictions`: the list of predictions and the page of each."""
 
 from __future__ import annotations
 
@@ -10,19 +10,27 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 from starlette.responses import Response
 
-from calibrant.serving.console.pages.predictions.detail import PredictionView, address_of, view_of
-from calibrant.serving.console.pages.predictions.filters import Typed, read_filters
-from calibrant.serving.console.pages.predictions.listing import Listed, found_by, list_predictions
+from calibrant.serving.console.pages.predictions.detail import (
+    PredictionView,
+    load_view,
+    prediction_url,
+)
+from calibrant.serving.console.pages.predictions.filters import FilterInput, read_filters
+from calibrant.serving.console.pages.predictions.listing import (
+    PredictionPage,
+    find_prediction_id,
+    list_predictions,
+)
 from calibrant.serving.console.pages.predictions.outcome_form import (
     OTHER,
-    Telling,
-    read_telling,
-    record_telling,
+    OutcomeForm,
+    read_outcome_form,
+    record_outcome_form,
 )
-from calibrant.serving.console.pages.predictions.wording import DECISION_WORDS, visible
-from calibrant.serving.console.shell.access import Visitor, sent_form, visitor
+from calibrant.serving.console.pages.predictions.wording import DECISION_WORDS, make_visible
+from calibrant.serving.console.shell.access import Visitor, read_form, require_visitor
 from calibrant.serving.console.shell.forms import Form
-from calibrant.serving.console.shell.render import go_to, page
+from calibrant.serving.console.shell.render import redirect_to, render_page
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
@@ -32,128 +40,146 @@ __all__ = ["router"]
 
 router = APIRouter(prefix="/console", include_in_schema=False)
 
-_DONE = {
-    "label": "The true class is on record.",
-    "outcome": "The outcome is on record.",
+_CONFIRMATIONS = {
+    "label": "Label recorded.",
+    "outcome": "Outcome recorded.",
 }
 _SENT_BEFORE = (
-    "this form was sent before with another content, and that is on record: load the page of the "
-    "prediction again to tell something else; nothing was changed now."
+    "this form was already sent with different content, which is recorded: reload the page of the "
+    "prediction to enter something else; nothing was changed now."
 )
 
 
 @dataclass(frozen=True)
-class _List:
-    """What the list's page shows; `listed` is None where the filters are wrong."""
+class _ListData:
+    """Data of the list page; `listed` is None if a filter is invalid."""
 
-    asked: Typed
+    query: FilterInput
     bundles: list[BundleRecord]
     classes: list[str]
-    listed: Listed | None = None
-    found: str | None = None
+    listed: PredictionPage | None = None
+    match: str | None = None
 
 
 @router.get("/predictions")
-async def predictions(request: Request, seen: Annotated[Visitor, Depends(visitor())]) -> Response:
-    """Show the newest predictions, or those that meet the filters."""
+async def predictions(
+    request: Request, visitor: Annotated[Visitor, Depends(require_visitor())]
+) -> Response:
+    """Show the newest predictions, or those that match the filters."""
     service = service_of(request)
-    fields = Form.of_query(request).fields
-    shown = await within(service.settings.timeout, lambda: _listed(service.store, fields))
-    if shown.found is not None:
-        return go_to(address_of(shown.found))
+    fields = Form.from_query(request).fields
+    shown = await within(service.settings.timeout, lambda: _list_data(service.store, fields))
+    if shown.match is not None:
+        return redirect_to(prediction_url(shown.match))
     status = HTTPStatus.OK
     if shown.listed is None:
         status = HTTPStatus.UNPROCESSABLE_ENTITY
     elif shown.listed.gone:
         status = HTTPStatus.NOT_FOUND
-    return page(
-        request, seen, "predictions.html.j2", status=status, shown=shown, decisions=DECISION_WORDS
+    return render_page(
+        request,
+        visitor,
+        "predictions.html.j2",
+        status=status,
+        shown=shown,
+        decisions=DECISION_WORDS,
     )
 
 
 @router.get("/predictions/{id}")
 async def prediction(
-    request: Request, id: str, seen: Annotated[Visitor, Depends(visitor())]
+    request: Request, id: str, visitor: Annotated[Visitor, Depends(require_visitor())]
 ) -> Response:
     """Show one prediction in full."""
-    done = _DONE.get(Form.of_query(request).fields.get("done", ""))
+    done = _CONFIRMATIONS.get(Form.from_query(request).fields.get("done", ""))
     view = await _view(request, id)
-    return _missing(request, seen, id) if view is None else _page(request, seen, view, done=done)
+    return (
+        _not_found(request, visitor, id)
+        if view is None
+        else _page(request, visitor, view, done=done)
+    )
 
 
 @router.post("/predictions/{id}")
-async def tell(
-    request: Request, id: str, seen: Annotated[Visitor, Depends(visitor("label"))]
+async def record(
+    request: Request, id: str, visitor: Annotated[Visitor, Depends(require_visitor("label"))]
 ) -> Response:
-    """Record the true class of a prediction, or what came of it."""
-    form = await sent_form(request, seen)
+    """Record the label or an outcome of a prediction."""
+    form = await read_form(request, visitor)
     view = await _view(request, id)
     if view is None:
-        return _missing(request, seen, id)
-    told = read_telling(form.fields, id, view.bundle.classes)
-    if told.errors:
-        return _page(request, seen, view, told=told)
-    done = await _recorded(request, told, seen)
-    if done.unknown:  # erased since the page was made
-        return _missing(request, seen, id)
-    if done.conflict:
+        return _not_found(request, visitor, id)
+    entry = read_outcome_form(form.fields, id, view.bundle.classes)
+    if entry.errors:
+        return _page(request, visitor, view, entry=entry)
+    result = await _record(request, entry, visitor)
+    if result.unknown:  # erased since the page was rendered
+        return _not_found(request, visitor, id)
+    if result.conflict:
         raise Problem(HTTPStatus.CONFLICT, _SENT_BEFORE)
-    return go_to(f"{address_of(id)}?done={told.kind}#told")
+    return redirect_to(f"{prediction_url(id)}?done={entry.kind}#feedback")
 
 
-def _listed(store: Store, fields: Mapping[str, str]) -> _List:
+def _list_data(store: Store, fields: Mapping[str, str]) -> _ListData:
     bundles = store.bundles.all(manifests=False)
     classes = list(dict.fromkeys(name for each in reversed(bundles) for name in each.classes))
-    asked = read_filters(fields, bundles)
-    if asked.errors:
-        return _List(asked, bundles, classes)
-    found = found_by(store, asked.filters)
-    if found is not None:
-        return _List(asked, bundles, classes, found=found)
-    return _List(asked, bundles, classes, list_predictions(store, asked.filters))
+    query = read_filters(fields, bundles)
+    if query.errors:
+        return _ListData(query, bundles, classes)
+    match = find_prediction_id(store, query.filters)
+    if match is not None:
+        return _ListData(query, bundles, classes, match=match)
+    return _ListData(query, bundles, classes, list_predictions(store, query.filters))
 
 
 async def _view(request: Request, id: str) -> PredictionView | None:
     service = service_of(request)
-    return await within(service.settings.timeout, lambda: view_of(service.store, id))
+    return await within(service.settings.timeout, lambda: load_view(service.store, id))
 
 
-async def _recorded(request: Request, told: Telling, seen: Visitor) -> Recorded:
+async def _record(request: Request, entry: OutcomeForm, visitor: Visitor) -> Recorded:
     service = service_of(request)
-    key = None if seen.key is None else seen.key.id
-    return await within(service.settings.timeout, lambda: record_telling(service.store, told, key))
+    key = None if visitor.key is None else visitor.key.id
+    return await within(
+        service.settings.timeout, lambda: record_outcome_form(service.store, entry, key)
+    )
 
 
 def _page(
     request: Request,
-    seen: Visitor,
+    visitor: Visitor,
     view: PredictionView,
     *,
-    told: Telling | None = None,
+    entry: OutcomeForm | None = None,
     done: str | None = None,
 ) -> Response:
-    """Return the page of a prediction; `told` is what was sent and cannot be recorded."""
-    return page(
+    """Return the page of a prediction; `entry` is a form that could not be recorded."""
+    return render_page(
         request,
-        seen,
+        visitor,
         "prediction.html.j2",
-        status=HTTPStatus.OK if told is None else HTTPStatus.UNPROCESSABLE_ENTITY,
+        status=HTTPStatus.OK if entry is None else HTTPStatus.UNPROCESSABLE_ENTITY,
         view=view,
-        forms={kind: _form(kind, told) for kind in ("label", "outcome")},
+        forms={kind: _form(kind, entry) for kind in ("label", "outcome")},
         other=OTHER,
         done=done,
-        visible=visible,
+        visible=make_visible,
         policy=service_of(request).settings.inputs,
     )
 
 
-def _form(kind: str, told: Telling | None) -> Telling:
-    """Return a form with what was typed, or an empty one with an id of its own."""
-    return told if told is not None and told.kind == kind else Telling(kind, once=new_id())
+def _form(kind: str, entry: OutcomeForm | None) -> OutcomeForm:
+    """Return the form as it was filled in, or an empty one with a new id."""
+    return entry if entry is not None and entry.kind == kind else OutcomeForm(kind, once=new_id())
 
 
-def _missing(request: Request, seen: Visitor, id: str) -> Response:
+def _not_found(request: Request, visitor: Visitor, id: str) -> Response:
     sent = request.method == "POST"
-    return page(
-        request, seen, "prediction_missing.html.j2", status=HTTPStatus.NOT_FOUND, id=id, sent=sent
+    return render_page(
+        request,
+        visitor,
+        "prediction_missing.html.j2",
+        status=HTTPStatus.NOT_FOUND,
+        id=id,
+        sent=sent,
     )

@@ -1,4 +1,4 @@
-"""Predictions in words: what was decided, how sure it was, and how an input begins."""
+"""Text helpers of the prediction pages: decisions, scores and input previews."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 __all__ = [
     "DECISION_WORDS",
-    "beginning",
-    "cell",
-    "cut",
     "decision_words",
-    "isolated",
+    "direction_marks",
+    "format_cell",
+    "isolate_direction",
+    "make_visible",
+    "preview_input",
     "score_words",
-    "turns",
-    "visible",
+    "truncate",
 ]
 
 DECISION_WORDS: Mapping[str, str] = {
@@ -24,54 +24,56 @@ DECISION_WORDS: Mapping[str, str] = {
     "abstain": "left to a person",
     "out_of_scope": "out of scope",
 }
-"""What each decision is called."""
+"""Decisions in words."""
 
-_PICTURES = {
+_CONTROL_PICTURES = {
     **{code: 0x2400 + code for code in range(0x20) if code not in (0x09, 0x0A, 0x0D)},
     0x7F: 0x2421,
     **dict.fromkeys(range(0x80, 0xA0), 0xFFFD),
 }
-"""Control characters, which no browser shows, and the signs that stand for them."""
+"""Control characters, which browsers do not show, and the symbols that replace them."""
 
-_TURNING = frozenset("\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+_DIRECTION_MARKS = frozenset(
+    "\u200e\u200f\u061c\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"
+)
 _EMPTY = "(empty)"
 
 
-def visible(text: str) -> str:
-    r"""Return a text in which control characters can be seen; tabs and line ends stay.
+def make_visible(text: str) -> str:
+    r"""Return a text with visible control characters; tabs and line ends stay.
 
     Examples
     --------
-    >>> visible("a\x00b\x7f\n")
+    >>> make_visible("a\x00b\x7f\n")
     'a␀b␡\n'
     """
-    return text.translate(_PICTURES)
+    return text.translate(_CONTROL_PICTURES)
 
 
-def turns(text: str) -> list[str]:
-    r"""Name the characters of a text that turn the direction of reading.
+def direction_marks(text: str) -> list[str]:
+    r"""Return the code points in a text that change the reading direction.
 
     Examples
     --------
-    >>> turns("price \u202e001")
+    >>> direction_marks("price \u202e001")
     ['U+202E']
     """
-    return [f"U+{ord(sign):04X}" for sign in sorted(_TURNING & set(text))]
+    return [f"U+{ord(sign):04X}" for sign in sorted(_DIRECTION_MARKS & set(text))]
 
 
-def isolated(text: str) -> str:
-    r"""Keep the direction that a text turns to itself, where no element can do that.
+def isolate_direction(text: str) -> str:
+    r"""Isolate the direction of a text, where no HTML element can.
 
     Examples
     --------
-    >>> isolated("parts"), isolated("a\u202eb")
+    >>> isolate_direction("parts"), isolate_direction("a\u202eb")
     ('parts', '\u2068a\u202eb\u2069')
     """
-    return f"\u2068{text}\u2069" if turns(text) else text
+    return f"\u2068{text}\u2069" if direction_marks(text) else text
 
 
 def decision_words(decision: str | None, acted_as: str | None = None) -> str:
-    """Say what was decided.
+    """Describe a decision.
 
     Examples
     --------
@@ -81,12 +83,12 @@ def decision_words(decision: str | None, acted_as: str | None = None) -> str:
     if decision is None:
         return "no decision"
     if decision == "act" and acted_as is not None:
-        return f"acted as {visible(acted_as)}"
+        return f"acted as {make_visible(acted_as)}"
     return DECISION_WORDS[decision]
 
 
 def score_words(score: float) -> str:
-    """Write a probability so that only a certain one is 1.
+    """Format a probability so that only a certain one reads 1.
 
     Examples
     --------
@@ -98,58 +100,62 @@ def score_words(score: float) -> str:
     return "< 0.001" if 0 < score < 0.0005 else f"{score:.3f}"
 
 
-def cell(value: Any) -> str:
-    """Write a value of a table row as text.
+def format_cell(value: Any) -> str:
+    """Format a value of a table row.
 
     Examples
     --------
-    >>> cell("red"), cell(2.0), cell(True), cell(None)
+    >>> format_cell("red"), format_cell(2.0), format_cell(True), format_cell(None)
     ('red', '2', 'true', '(empty)')
     """
     if value is None or value == "":
         return _EMPTY
     if isinstance(value, str):
-        return visible(value)
+        return make_visible(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int | float):
         return f"{value:.15g}"
-    return visible(json.dumps(value, ensure_ascii=False))
+    return make_visible(json.dumps(value, ensure_ascii=False))
 
 
-def beginning(input: Mapping[str, Any] | None, most: int = 120) -> str | None:
-    r"""Return how an input begins, on one line; None where only its hash was kept.
+def preview_input(input: Mapping[str, Any] | None, max_length: int = 120) -> str | None:
+    r"""Return the beginning of an input on one line, or None if only its hash was stored.
 
     Examples
     --------
-    >>> beginning({"text": "the zip\nbroke on the first day"}, most=20)
+    >>> preview_input({"text": "the zip\nbroke on the first day"}, max_length=20)
     'the zip broke on th…'
-    >>> beginning({"row": {"weight": 2.5, "fat": None}})
+    >>> preview_input({"row": {"weight": 2.5, "fat": None}})
     'weight: 2.5, fat: (empty)'
     """
     if input is None:
         return None
     if isinstance(input.get("text"), str):
-        # Only so much is looked at: a long text has its spaces at the front as well.
-        line = " ".join(input["text"][: 10 * most].split())
+        # A prefix is enough, because it is cut below; this bounds the cost of long texts.
+        line = " ".join(input["text"][: 10 * max_length].split())
     else:
         content = next(iter(input.values()), {}) if len(input) == 1 else input
-        line = ", ".join(_parts(content))
-    return cut(line, most)
+        line = ", ".join(_content_parts(content))
+    return truncate(line, max_length)
 
 
-def cut(text: str, most: int) -> str:
-    """Return a text, or its beginning where it is longer.
+def truncate(text: str, max_length: int) -> str:
+    """Return a text, cut and marked with an ellipsis if it is too long.
 
     Examples
     --------
-    >>> cut("returns", 10), cut("returns of last year", 10)
+    >>> truncate("returns", 10), truncate("returns of last year", 10)
     ('returns', 'returns o…')
     """
-    return visible(text if len(text) <= most else f"{text[: most - 1].rstrip()}…")
+    return make_visible(text if len(text) <= max_length else f"{text[: max_length - 1].rstrip()}…")
 
 
-def _parts(content: Any) -> list[str]:
+def _content_parts(content: Any) -> list[str]:
     if isinstance(content, Mapping):
-        return [f"{name}: {cell(value)}" for name, value in content.items()]
-    return [cell(value) for value in content] if isinstance(content, list) else [cell(content)]
+        return [f"{name}: {format_cell(value)}" for name, value in content.items()]
+    return (
+        [format_cell(value) for value in content]
+        if isinstance(content, list)
+        else [format_cell(content)]
+    )

@@ -1,4 +1,4 @@
-"""What was tried and changed: the versions of a bundle, the trail of events, and who did it."""
+"""Versions of a bundle, the audit trail of its changes, and tried targets."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from calibrant.errors import CalibrantError, InputError
 from calibrant.formatting import sentence
 from calibrant.reports.threshold.wording import class_words
 from calibrant.serving.console.pages.thresholds.changes import FAILED, RESTORED, SAVED
-from calibrant.serving.console.pages.thresholds.targets import AskedTarget
-from calibrant.serving.console.pages.thresholds.trail import fates
-from calibrant.serving.console.pages.thresholds.tried_file import Try
-from calibrant.serving.console.shell.key_names import Names
+from calibrant.serving.console.pages.thresholds.targets import ThresholdTarget
+from calibrant.serving.console.pages.thresholds.trail import find_doubtful
+from calibrant.serving.console.pages.thresholds.tried_file import TargetTry
+from calibrant.serving.console.shell.key_names import KeyNames
 from calibrant.serving.service import Service
 from calibrant.store import Store
 
 __all__ = ["History", "trail_rows", "tried_rows"]
 
-_MOST = 50
+_MAX_ROWS = 50
 
 
 @dataclass(frozen=True)
 class History:
-    """The versions of a bundle.
+    """Versions of a bundle.
 
     Parameters
     ----------
-    found : all of them, newest first
-    fault : what is wrong where they cannot be read
+    versions : all of them, newest first
+    fault : error message if they cannot be read
     """
 
-    found: Sequence[Version]
+    versions: Sequence[Version]
     fault: str = ""
 
     @classmethod
-    def of(cls, service: Service) -> Self:
+    def read(cls, service: Service) -> Self:
         """Read the versions of the bundle of a service."""
         try:
-            found = Versions(service.settings.bundle).all()
+            versions = Versions(service.settings.bundle).all()
         except (CalibrantError, OSError) as error:
             return cls((), sentence(str(error)))
-        return cls(found, "" if found else "There is no bundle in the folder any more.")
+        return cls(versions, "" if versions else "The folder no longer contains a bundle.")
 
     @property
-    def holds(self) -> str | None:
-        """The hash of the bundle in the folder."""
-        return next((each.hash for each in self.found if each.current), None)
+    def current_hash(self) -> str | None:
+        """Hash of the bundle in the folder."""
+        return next((each.hash for each in self.versions if each.current), None)
 
-    def rows(self, served: str, *, every: bool) -> list[dict[str, Any]]:
-        """Return the versions that the page lists, newest first.
+    def rows(self, served: str, *, list_all: bool) -> list[dict[str, Any]]:
+        """Return the listed versions, newest first.
 
-        Those that somebody may want to go back to are always there: the version that serves, the
-        one that was packed last, and the first of all.
+        Likely restore targets are always included: the version being served, the last one packed,
+        and the first of all.
         """
-        packed = next((each.hash for each in self.found if each.change is None), None)
-        always = {served, packed, *(each.hash for each in self.found[-1:])}
+        packed = next((each.hash for each in self.versions if each.change is None), None)
+        pinned = {served, packed, *(each.hash for each in self.versions[-1:])}
         return [
             {
                 "hash": each.hash,
@@ -69,51 +69,57 @@ class History:
                 "by": _text((each.change or {}).get("by")),
                 "reason": _text((each.change or {}).get("reason")),
             }
-            for i, each in enumerate(self.found)
-            if every or i < _MOST or each.hash in always
+            for i, each in enumerate(self.versions)
+            if list_all or i < _MAX_ROWS or each.hash in pinned
         ]
 
 
-def trail_rows(store: Store, subject: str, names: Names, history: History) -> list[dict[str, Any]]:
-    """Return the latest changes of a bundle, newest first; those that did not happen too."""
-    found = store.events.latest(kinds=[SAVED, RESTORED, FAILED], subject=subject, limit=_MOST)
-    was_there = {each.hash for each in history.found}
+def trail_rows(
+    store: Store, subject: str, names: KeyNames, history: History
+) -> list[dict[str, Any]]:
+    """Return the latest changes of a bundle, newest first, including failed ones."""
+    events = store.events.latest(kinds=[SAVED, RESTORED, FAILED], subject=subject, limit=_MAX_ROWS)
+    known_hashes = {each.hash for each in history.versions}
     now = datetime.now(UTC)
-    doubts = fates(found, holds=history.holds, was_there=was_there, now=now)
-    if doubts:  # a version that decided something was there too, even where it was not kept
-        was_there |= {each.hash for each in store.bundles.all(manifests=False)}
-        doubts = fates(found, holds=history.holds, was_there=was_there, now=now)
+    doubts = find_doubtful(
+        events, current_hash=history.current_hash, known_hashes=known_hashes, now=now
+    )
+    if doubts:  # a version that made predictions existed too, even if it was not kept
+        known_hashes |= {each.hash for each in store.bundles.all(manifests=False)}
+        doubts = find_doubtful(
+            events, current_hash=history.current_hash, known_hashes=known_hashes, now=now
+        )
     return [
         {
             "at": each.at,
-            "by": names.of(each.key),
+            "by": names.name_of(each.key),
             "what": _sentence(each.details.get("what") or each.kind.replace("_", " ")),
             "reason": _text(each.details.get("reason")),
             "before": (each.before or "")[:12],
             "after": (each.after or "")[:12],
             "mark": "Failed." if each.kind == FAILED else doubts.get(each.id, ""),
         }
-        for each in found
+        for each in events
     ]
 
 
-def tried_rows(tried: Iterable[tuple[Try, int]]) -> list[dict[str, Any]]:
-    """Return the targets that were tried on the rows, the newest first."""
+def tried_rows(tried: Iterable[tuple[TargetTry, int]]) -> list[dict[str, Any]]:
+    """Return the targets tried on the rows, newest first."""
     rows = []
-    for each, place in list(tried)[::-1][:_MOST]:
+    for each, number in list(tried)[::-1][:_MAX_ROWS]:
         try:
-            asked = AskedTarget.from_dict(each.target)
+            target = ThresholdTarget.from_dict(each.target)
         except InputError:
-            continue  # written by another version; it still counts
-        about = class_words(asked.of)
+            continue  # written by another version of Calibrant; it still counts
+        about = class_words(target.of)
         rows.append(
             {
                 "id": each.id,
-                "place": place,
+                "number": number,
                 "at": each.at,
                 "by": each.by,
-                "about": f"{about}, rows that are cleared" if asked.clears else about,
-                "text": asked.text,
+                "about": f"{about}, cleared rows" if target.clears else about,
+                "text": target.text,
             }
         )
     return rows

@@ -1,4 +1,4 @@
-"""The calibrate rows of the bundle that serves: sorted, measured and asked, and remembered."""
+"""Calibrate rows of the bundle being served, with cached curves and certificates."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
 from calibrant.errors import TargetUnreachable
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.pages.thresholds.rules import Choice, candidates_of
-from calibrant.serving.console.pages.thresholds.targets import AskedTarget
+from calibrant.serving.console.pages.thresholds.rules import ThresholdChoice, count_candidates
+from calibrant.serving.console.pages.thresholds.targets import ThresholdTarget
 from calibrant.thresholds.curve import OperatingCurve, curve_of
 from calibrant.thresholds.labelled_rows import LabelledRows
 from calibrant.thresholds.operating_point import OperatingPoint
@@ -22,55 +22,57 @@ from calibrant.thresholds.proof.largest_weight import naming
 from calibrant.thresholds.proof.question import Question
 from calibrant.thresholds.proof.seen_labels import Seen
 
-__all__ = ["AskedRows", "Remembered"]
+__all__ = ["CachedRows", "LruCaches"]
 
-Found = TypeVar("Found")
+Value = TypeVar("Value")
 
 STEPS = 1000
-"""Thresholds that the page draws at most."""
+"""Largest number of thresholds drawn."""
 
 
-class Remembered:
-    """Keeps what takes long to compute, the last few of each kind.
+class LruCaches:
+    """Least-recently-used caches, one per kind of value.
 
     Parameters
     ----------
-    most : how many of each kind
+    sizes : capacity per kind
 
     Examples
     --------
-    >>> kept = Remembered({"square": 2})
-    >>> [kept.get("square", n, lambda n=n: n * n) for n in (3, 4, 3, 5)]
+    >>> caches = LruCaches({"square": 2})
+    >>> [caches.get("square", n, lambda n=n: n * n) for n in (3, 4, 3, 5)]
     [9, 16, 9, 25]
-    >>> kept.get("square", 4, lambda: "made again"), kept.get("square", 5, lambda: "made again")
-    ('made again', 25)
+    >>> caches.get("square", 4, lambda: "recomputed"), caches.get("square", 5, lambda: "recomputed")
+    ('recomputed', 25)
     """
 
-    def __init__(self, most: dict[str, int]) -> None:
-        self._most = most
-        self._kept: dict[str, OrderedDict[Hashable, Any]] = {kind: OrderedDict() for kind in most}
+    def __init__(self, sizes: dict[str, int]) -> None:
+        self._sizes = sizes
+        self._caches: dict[str, OrderedDict[Hashable, Any]] = {
+            kind: OrderedDict() for kind in sizes
+        }
         self._lock = threading.Lock()
 
-    def get(self, kind: str, key: Hashable, make: Callable[[], Found]) -> Found:
-        """Return what is kept under a key; make it where it is not there."""
-        kept = self._kept[kind]
+    def get(self, kind: str, key: Hashable, compute: Callable[[], Value]) -> Value:
+        """Return the cached value of a key, computing it if needed."""
+        cache = self._caches[kind]
         with self._lock:
-            if key in kept:
-                kept.move_to_end(key)
-                return cast("Found", kept[key])
-        made = make()  # two threads may both make it, which is better than waiting for each other
+            if key in cache:
+                cache.move_to_end(key)
+                return cast("Value", cache[key])
+        value = compute()  # two threads may both compute it, which beats waiting for each other
         with self._lock:
-            kept[key] = made
-            while len(kept) > self._most[kind]:
-                kept.popitem(last=False)
-        return made
+            cache[key] = value
+            while len(cache) > self._sizes[kind]:
+                cache.popitem(last=False)
+        return value
 
 
-_REMEMBERED = Remembered({"rows": 2, "question": 6, "curve": 24, "result": 64})
+_CACHES = LruCaches({"rows": 2, "question": 6, "curve": 24, "result": 64})
 
 
-class AskedRows:
-    """The calibrate rows of a bundle, as the page asks them.
+class CachedRows:
+    """Calibrate rows of a bundle, with cached results.
 
     Parameters
     ----------
@@ -82,35 +84,36 @@ class AskedRows:
         self._served, self.calib = served, calib
 
     def labelled(self, decides_on: DecidesOn) -> LabelledRows:
-        """Return the rows with the scores that a point looks at; flagged ones are withheld."""
+        """Return the rows with the scores that a point compares; out-of-scope rows are withheld."""
 
-        def made() -> LabelledRows:
-            bundle, own = self._served.bundle, self.calib.logits
-            given = GivenScores("logits", own)
-            withheld = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
+        def compute() -> LabelledRows:
+            bundle, scores = self._served.bundle, self.calib.logits
+            inputs = GivenScores("logits", scores)
+            withheld = flagged(bundle.ood, inputs, with_model=bundle.scorer is not None)
             if decides_on == "calibrated" and bundle.calibration is not None:
-                own = bundle.calibration.log_probs(own)
+                scores = bundle.calibration.log_probs(scores)
             codes, weights = self.calib.codes, self.calib.weights
             largest = self.calib.largest_weight
-            return LabelledRows(own, codes, bundle.classes, weights, withheld, largest)
+            return LabelledRows(scores, codes, bundle.classes, weights, withheld, largest)
 
-        return _REMEMBERED.get("rows", (self._served.hash, decides_on), made)
+        return _CACHES.get("rows", (self._served.hash, decides_on), compute)
 
-    def question(self, choice: Choice, decides_on: DecidesOn) -> Question:
-        """Return the rows in the order of the scores of a class."""
-        key = (self._served.hash, choice.place, decides_on)
-        return _REMEMBERED.get(
-            "question", key, lambda: self.labelled(decides_on).question(choice.of)
-        )
+    def question(self, choice: ThresholdChoice, decides_on: DecidesOn) -> Question:
+        """Return the rows sorted by the scores of a class."""
+        key = (self._served.hash, choice.position, decides_on)
+        return _CACHES.get("question", key, lambda: self.labelled(decides_on).question(choice.of))
 
     def curve(
-        self, choice: Choice, result: OperatingPoint | TargetUnreachable, decides_on: DecidesOn
+        self,
+        choice: ThresholdChoice,
+        result: OperatingPoint | TargetUnreachable,
+        decides_on: DecidesOn,
     ) -> OperatingCurve:
-        """Return what every threshold would do; that of a point is told exactly."""
+        """Return the operating curve; the threshold of a given point is exact."""
         confidence = result.confidence or 0.95
         keep = (result.logit,) if isinstance(result, OperatingPoint) else ()
-        key = (self._served.hash, choice.place, decides_on, confidence, keep)
-        return _REMEMBERED.get(
+        key = (self._served.hash, choice.position, decides_on, confidence, keep)
+        return _CACHES.get(
             "curve",
             key,
             lambda: curve_of(
@@ -118,25 +121,25 @@ class AskedRows:
             ),
         )
 
-    def certified(
-        self, choice: Choice, asked: AskedTarget, *, confidence: float, share: float
+    def certify(
+        self, choice: ThresholdChoice, target: ThresholdTarget, *, confidence: float, share: float
     ) -> OperatingPoint | TargetUnreachable:
-        """Return the threshold that keeps what was asked, or why there is none.
+        """Return the threshold certified to hold a target, or why there is none.
 
-        It is one of the model's own scores, which no label of these rows has shaped.
+        It is one of the model's own scores, which no label of these rows has influenced.
         """
-        key = (self._served.hash, choice.code, asked.text, confidence, share)
+        key = (self._served.hash, choice.code, target.text, confidence, share)
 
-        def made() -> OperatingPoint | TargetUnreachable:
-            found = self.labelled("raw").certified(
+        def compute() -> OperatingPoint | TargetUnreachable:
+            result = self.labelled("raw").certified(
                 choice.of,
-                asked.targets,
+                target.targets,
                 confidence=confidence,
                 share=share,
                 clears=choice.clears,
-                seen=Seen(candidates=candidates_of(self._served.bundle)),
+                seen=Seen(candidates=count_candidates(self._served.bundle)),
             )
-            # The page has no setting of the largest weight: the rows know it, or nobody does.
-            return naming(found, None) if isinstance(found, OperatingPoint) else found
+            # The page has no setting for the largest weight: only the rows may define it.
+            return naming(result, None) if isinstance(result, OperatingPoint) else result
 
-        return _REMEMBERED.get("result", key, made)
+        return _CACHES.get("result", key, compute)

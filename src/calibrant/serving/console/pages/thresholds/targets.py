@@ -1,7 +1,7 @@
-"""Targets that are tried one after the other on the same rows, and what each may spend.
+"""Targets tried on the same rows, and the share of the error each may spend.
 
-Whoever tries until one is reached looks at the same rows many times. So that all promises that come
-of it still hold together, each further target gets less of the allowed error.
+Trying targets until one is reached reuses the same rows. Each further target gets a smaller share
+of the allowed error, so that all resulting promises still hold together.
 """
 
 from __future__ import annotations
@@ -19,28 +19,28 @@ from calibrant.thresholds.proof.certify import claim_of
 from calibrant.thresholds.rates import Rate, Target, parse_target
 
 __all__ = [
-    "MOST_TARGETS",
-    "AskedTarget",
-    "places_of",
+    "MAX_TARGETS",
+    "ThresholdTarget",
+    "error_share",
+    "joint_confidence_after",
+    "number_targets",
     "read_target",
-    "share_of",
     "target_key",
-    "together_after",
 ]
 
-MOST_TARGETS = 1000
-"""Different targets that may be tried on the same rows: after them hardly any error is left."""
+MAX_TARGETS = 1000
+"""Largest number of different targets per set of rows; hardly any error is left after that."""
 
 
 @dataclass(frozen=True)
-class AskedTarget:
-    """What somebody wants the threshold of a class to keep.
+class ThresholdTarget:
+    """Target for the threshold of a class.
 
     Parameters
     ----------
-    of : the class, as text; None where predictions of any class are accepted
-    clears : whether rows below the threshold are cleared, instead of those above acted on
-    targets : what it must keep, all of them together
+    of : class name; None if predictions of any class are accepted
+    clears : whether rows below the threshold are cleared, instead of acting on those above
+    targets : targets to hold, all at once
     """
 
     of: str | None
@@ -49,7 +49,7 @@ class AskedTarget:
 
     @property
     def text(self) -> str:
-        """The targets, as they would be typed.
+        """The targets as they would be typed.
 
         Examples
         --------
@@ -59,22 +59,22 @@ class AskedTarget:
         return " and ".join(str(target) for target in self.targets)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is written down of it."""
+        """Return JSON values."""
         return {"class": self.of, "clears": self.clears, "targets": list(map(str, self.targets))}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; raise `InputError` where that is not what it is."""
+        """Rebuild from `to_dict`; raise `InputError` for anything else."""
         try:
             targets = tuple(parse_target(text)[1] for text in saved["targets"])
             of, clears = saved["class"], bool(saved["clears"])
         except (KeyError, TypeError, ValueError):
-            raise InputError("this is no target that was tried here: type it again.") from None
+            raise InputError("this is not a target recorded here: type it again.") from None
         return cls(None if of is None else str(of), clears, targets)
 
 
-def read_target(text: str, *, of: str | None, clears: bool = False) -> AskedTarget:
-    """Read what was typed for a class; what makes no sense is refused in one sentence.
+def read_target(text: str, *, of: str | None, clears: bool = False) -> ThresholdTarget:
+    """Parse a typed target; raise `InputError` if it does not fit the threshold.
 
     Examples
     --------
@@ -85,95 +85,95 @@ def read_target(text: str, *, of: str | None, clears: bool = False) -> AskedTarg
     ...
     calibrant.errors.InputError: accuracy is about predictions of any class, ...
     """
-    named, targets = parse_hold(text)
-    if named is not None and named != of:
+    name, targets = parse_hold(text)
+    if name is not None and name != of:
         shown = "predictions of any class" if of is None else f"class {of!r}"
         raise InputError(
-            f"the target is about {named!r}, but the page shows {shown}: choose {named!r} above "
-            "first, or leave the class out."
+            f"the target is for {name!r}, but the page shows {shown}: select {name!r} above "
+            "first, or omit the class."
         )
-    as_targets(targets)  # none may contradict another
+    as_targets(targets)  # refuses contradictory targets
     for target in targets:
         _check_kind(target, of, clears)
-    return AskedTarget(of, clears, targets)
+    return ThresholdTarget(of, clears, targets)
 
 
 def _check_kind(target: Target, of: str | None, clears: bool) -> None:
-    """Refuse a target that says nothing about this kind of threshold."""
+    """Refuse a target that does not apply to this kind of threshold."""
     rate = target.rate
     assert isinstance(rate, Rate)  # a cost is not parsed
     if of is not None and rate.of == "top-label":
         raise InputError(
-            "accuracy is about predictions of any class, and this is the threshold of one: hold "
+            "accuracy is about predictions of any class, and this threshold is for one class: hold "
             "precision, recall or another rate."
         )
     if of is None and rate.of == "class":
         raise InputError(
-            f"{rate.name} is about one class, and here predictions of any class are accepted: hold "
-            "accuracy or coverage, or choose a class."
+            f"{rate.name} is about one class, but this threshold accepts predictions of any class: "
+            "hold accuracy or coverage, or select a class."
         )
     if clears and claim_of(target).among == "act":
         raise InputError(
-            f"{rate.name} is about rows that are acted on, and this threshold clears rows: hold "
+            f"{rate.name} is about rows that are acted on, but this threshold clears rows: hold "
             "npv, or recall so that few positive rows are cleared."
         )
 
 
-def places_of(tried: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Number different targets in the order in which they were tried first; repeats keep theirs.
+def number_targets(tried: Iterable[Mapping[str, Any]]) -> list[int]:
+    """Number different targets in the order first tried; repeats keep their number.
 
     Examples
     --------
-    >>> asked = [read_target(text, of="defect").to_dict()
+    >>> tried = [read_target(text, of="defect").to_dict()
     ...          for text in ("precision>=0.9", "precision>=0.8", "precision >= 0.90")]
-    >>> places_of(asked)
+    >>> number_targets(tried)
     [1, 2, 1]
     """
-    known: dict[str, int] = {}
-    return [known.setdefault(target_key(each), len(known) + 1) for each in tried]
+    numbers: dict[str, int] = {}
+    return [numbers.setdefault(target_key(target), len(numbers) + 1) for target in tried]
 
 
 def target_key(saved: Mapping[str, Any]) -> str:
-    """Return what is the same for two targets that are alike; the order of rates does not count."""
+    """Return a key equal for equivalent targets; the order of rates does not matter."""
     targets = saved.get("targets")
     listed = sorted(map(str, targets)) if isinstance(targets, list) else targets
     return json.dumps([saved.get("class"), saved.get("clears"), listed], default=str)
 
 
-def share_of(place: int, promises: int) -> float:
+def error_share(number: int, promises: int) -> float:
     r"""Return the share of the allowed error that a target may spend.
 
     .. math:: \frac{1}{P} \cdot \frac{6}{\pi^2 k^2}
 
-    for the k-th different target, where P promises are to hold together. The shares of all k sum to
-    1/P, so that however many are tried, one promise's part of the error pays for all of them.
+    for the k-th different target, where P promises are to hold together. The shares over all k sum
+    to 1/P, so that any number of tries costs no more than one promise's part of the error.
 
     Examples
     --------
-    >>> round(share_of(1, 1), 4), round(share_of(2, 1), 4), round(share_of(1, 2), 4)
+    >>> round(error_share(1, 1), 4), round(error_share(2, 1), 4), round(error_share(1, 2), 4)
     (0.6079, 0.152, 0.304)
-    >>> round(sum(share_of(k, 1) for k in range(1, 100_000)), 4)
+    >>> round(sum(error_share(k, 1) for k in range(1, 100_000)), 4)
     1.0
     """
-    return 6.0 / (math.pi**2 * place**2 * promises)
+    return 6.0 / (math.pi**2 * number**2 * promises)
 
 
-def together_after(
+def joint_confidence_after(
     before: float | None, confidence: float, *, promises: int, added: bool
 ) -> float | None:
-    """Return the confidence of all promises of a bundle together, after a change.
+    """Return the joint confidence of all promises of a bundle after a change.
 
-    A promise that takes the place of another has its part of the error: that is strict where it was
-    settled beforehand which one goes. One that is added brings its own, 1/P of what is allowed. A
-    promise that is given up changes nothing: what remains holds at least as surely.
+    A promise that replaces another takes over its part of the error, which is exact if it was fixed
+    in advance which one is replaced. An added promise brings its own part, 1/P of the allowed
+    error. Dropping a promise changes nothing: the remaining ones hold at least as surely.
 
     Examples
     --------
-    >>> together_after(0.95, 0.95, promises=2, added=False)
+    >>> joint_confidence_after(0.95, 0.95, promises=2, added=False)
     0.95
-    >>> round(together_after(0.95, 0.95, promises=2, added=True), 4)
+    >>> round(joint_confidence_after(0.95, 0.95, promises=2, added=True), 4)
     0.925
-    >>> together_after(None, 0.95, promises=1, added=True)
+    >>> joint_confidence_after(None, 0.95, promises=1, added=True)
     0.95
     """
     if promises == 0:

@@ -1,7 +1,7 @@
-"""Which of the changes that were announced came about, as far as that can be told afterwards.
+"""Reconstruct which announced changes took effect.
 
-An event is written right before the folder of a bundle changes. Where the service is killed in
-between, nobody is left to write that the change failed; what came after it tells.
+An event is written right before the folder of a bundle changes. If the service is killed in
+between, no failure is recorded; later events show whether the change took effect.
 """
 
 from __future__ import annotations
@@ -13,26 +13,30 @@ from datetime import datetime, timedelta
 from calibrant.serving.console.pages.thresholds.changes import FAILED, RESTORED, SAVED
 from calibrant.store import Event
 
-__all__ = ["DOUBTFUL", "UNDER_WAY", "UNDONE", "fates"]
+__all__ = ["DOUBTFUL", "UNDER_WAY", "UNDONE", "find_doubtful"]
 
-UNDONE = "This did not happen: the service ended before the folder was changed."
-DOUBTFUL = "Whether this happened is not known: afterwards the folder held another version."
-UNDER_WAY = "Under way."
-"""What the trail says before the words of such an event."""
+UNDONE = "This did not happen: the service stopped before the folder was changed."
+DOUBTFUL = "It is unknown whether this happened: the folder contained another version afterwards."
+UNDER_WAY = "In progress."
+"""Remarks in front of such an event in the trail."""
 
 _GRACE = timedelta(seconds=30)
-"""For a change between its event and the folder; the clocks of two machines may differ."""
+"""Time allowed between an event and its change; clocks of two machines may differ."""
 
 
-def fates(
-    events: Sequence[Event], *, holds: str | None, was_there: Collection[str], now: datetime
+def find_doubtful(
+    events: Sequence[Event],
+    *,
+    current_hash: str | None,
+    known_hashes: Collection[str],
+    now: datetime,
 ) -> Mapping[str, str]:
-    """Say of which announced changes it is not certain that they happened; by ids of events.
+    """Return remarks on announced changes that are not known to have happened, by event id.
 
-    A change happened where the next one begins with what it made, or the folder holds that, or it
-    is known to have been there. One that failed while the service went on has its own event.
+    A change happened if the next one starts from its result, or the folder contains that, or it is
+    known to have existed. A change that failed while the service was running has a failure event.
     """
-    found: dict[str, str] = {}
+    remarks: dict[str, str] = {}
     failures: Counter[tuple[str | None, str | None]] = Counter()
     following: Event | None = None
     for each in events:
@@ -43,24 +47,24 @@ def fates(
         if each.kind not in (SAVED, RESTORED):
             continue
         if failures[change]:
-            failures[change] -= 1  # that event tells it
-        elif told := _fate(each, following, holds, was_there, now):
-            found[each.id] = told
+            failures[change] -= 1  # that event reports it
+        elif remark := _find_remark(each, following, current_hash, known_hashes, now):
+            remarks[each.id] = remark
         following = each
-    return found
+    return remarks
 
 
-def _fate(
+def _find_remark(
     event: Event,
     following: Event | None,
-    holds: str | None,
-    was_there: Collection[str],
+    current_hash: str | None,
+    known_hashes: Collection[str],
     now: datetime,
 ) -> str:
-    # Going back leads to a version that was kept before, so that one being there says nothing.
-    if event.kind == SAVED and event.after in {holds, *was_there}:
+    # A restored version existed before, so its existence proves nothing.
+    if event.kind == SAVED and event.after in {current_hash, *known_hashes}:
         return ""
-    then = holds if following is None else following.before
+    then = current_hash if following is None else following.before
     if then in (None, event.after):
         return ""
     if following is None and now - event.at < _GRACE:

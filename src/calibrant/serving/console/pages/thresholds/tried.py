@@ -1,4 +1,4 @@
-"""A target that was tried: which one it is in the row of all, and what came of it."""
+"""Targets tried on the calibrate rows, their numbers and results."""
 
 from __future__ import annotations
 
@@ -9,26 +9,30 @@ from http import HTTPStatus
 
 from calibrant.errors import BundleError, InputError, TargetUnreachable
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.pages.thresholds.rows import AskedRows
+from calibrant.serving.console.pages.thresholds.rows import CachedRows
 from calibrant.serving.console.pages.thresholds.rules import (
-    Choice,
-    choices_of,
-    confidence_of,
-    current_of,
-    points_after,
-    promised,
-    together_of,
+    ThresholdChoice,
+    certification_confidence,
+    count_promises,
+    find_current,
+    joint_confidence,
+    list_choices,
+    replace_threshold,
 )
 from calibrant.serving.console.pages.thresholds.targets import (
-    MOST_TARGETS,
-    AskedTarget,
-    places_of,
-    share_of,
+    MAX_TARGETS,
+    ThresholdTarget,
+    error_share,
+    joint_confidence_after,
+    number_targets,
     target_key,
-    together_after,
 )
-from calibrant.serving.console.pages.thresholds.tried_file import Try, add_tried, read_tried
-from calibrant.serving.console.shell.key_names import Names
+from calibrant.serving.console.pages.thresholds.tried_file import (
+    TargetTry,
+    append_tries,
+    read_tries,
+)
+from calibrant.serving.console.shell.key_names import KeyNames
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.service import Service
 from calibrant.store import Store
@@ -36,172 +40,178 @@ from calibrant.thresholds.operating_point import OperatingPoint
 
 __all__ = [
     "TRIED",
-    "AllTried",
-    "Tried",
-    "all_tried",
+    "TargetLog",
+    "TriedTarget",
+    "evaluate_target",
+    "read_target_log",
     "record_target",
-    "tried_by_id",
-    "why_not_saved",
+    "unsavable_reason",
 ]
 
 TRIED = "target_tried"
-"""The kind of event that says that somebody tried a target on some rows."""
+"""Kind of the event that records a tried target."""
 
 _OTHER_ROWS = (
-    "that target was tried on other calibrate rows than the bundle has now: type it again to try "
-    "it on these."
+    "that target was tried on other calibrate rows than those of the current bundle: type it again "
+    "to try it on these."
 )
 
 
 @dataclass(frozen=True)
-class Tried:
-    """A target that was tried on the rows of the bundle that serves, and what came of it.
+class TriedTarget:
+    """A target tried on the rows of the bundle being served, with its result.
 
     Parameters
     ----------
-    id : of the try
-    asked, choice : the target, and the threshold it is about
-    place : the how manieth different target of these rows it is
-    promises : how many promised thresholds the bundle would have
-    confidence : of all of them together, as far as these rows allow
-    result : the threshold that keeps it, or why there is none
-    together, together_before : confidence of all promises together with it, and as it is now
+    id : id of the try
+    target, choice : the target, and its threshold
+    number : its number among the different targets tried on these rows
+    promises : number of promised thresholds that the bundle would have
+    confidence : confidence at which they are certified together on these rows
+    result : the certified threshold, or why there is none
+    joint, joint_before : joint confidence of all promises with it, and currently
     """
 
     id: str
-    asked: AskedTarget
-    choice: Choice
-    place: int
+    target: ThresholdTarget
+    choice: ThresholdChoice
+    number: int
     promises: int
     confidence: float
     result: OperatingPoint | TargetUnreachable
-    together: float | None
-    together_before: float | None
+    joint: float | None
+    joint_before: float | None
 
     @property
     def share(self) -> float:
-        """Share of the allowed error that was spent on it."""
-        return share_of(self.place, self.promises)
+        """Share of the allowed error spent on it."""
+        return error_share(self.number, self.promises)
 
 
 @dataclass(frozen=True)
-class AllTried:
-    """What was tried on some rows, as the store and the file beside the bundle know it together.
+class TargetLog:
+    """Tries on some rows, merged from the store and the file beside the bundle.
 
     Parameters
     ----------
-    found : the oldest first, each with its number; one target may be there twice, with one number
-    unshared : how many different targets only the store knows
+    entries : oldest first, each with the number of its target; a repeated target keeps its number
+    unshared : number of different targets that only the store has
     """
 
-    found: Sequence[tuple[Try, int]]
+    entries: Sequence[tuple[TargetTry, int]]
     unshared: int
 
     @property
     def targets(self) -> int:
-        """How many different targets there are."""
-        return max((place for _, place in self.found), default=0)
+        """Number of different targets."""
+        return max((number for _, number in self.entries), default=0)
 
 
-def all_tried(service: Service, rows: AskedRows) -> AllTried:
-    """Gather what was tried on some rows; `BundleError` where the file cannot be read.
+def read_target_log(service: Service, rows: CachedRows) -> TargetLog:
+    """Read all tries on some rows; raise `BundleError` if the file cannot be read.
 
-    Those of the file come first: they keep their numbers, whichever store is in use.
+    Tries in the file come first, so that their numbers do not depend on the store.
     """
-    beside = read_tried(service.settings.bundle, rows.calib.unordered_hash)
-    known = {each.id for each in beside}
-    own = [each for each in _of_store(service.store, rows) if each.id not in known]
-    told = [*beside, *own]
-    places = places_of(each.target for each in told)
-    found = list(zip(told, places, strict=True))
-    there = max(places[: len(beside)], default=0)
-    return AllTried(found, max(places, default=0) - there)
+    shared = read_tries(service.settings.bundle, rows.calib.unordered_hash)
+    known = {each.id for each in shared}
+    unshared = [each for each in _read_store(service.store, rows) if each.id not in known]
+    tries = [*shared, *unshared]
+    numbers = number_targets(each.target for each in tries)
+    entries = list(zip(tries, numbers, strict=True))
+    shared_targets = max(numbers[: len(shared)], default=0)
+    return TargetLog(entries, max(numbers, default=0) - shared_targets)
 
 
-def _of_store(store: Store, rows: AskedRows) -> list[Try]:
-    """Return what the store knows, the oldest first."""
-    names, calib = Names(store), rows.calib
-    # Under the hash that counts the order of rows is what was written before there was another.
-    found = [
+def _read_store(store: Store, rows: CachedRows) -> list[TargetTry]:
+    """Return the tries in the store, oldest first."""
+    names, calib = KeyNames(store), rows.calib
+    # Older versions of Calibrant used the hash that depends on the order of the rows.
+    events = [
         each
         for subject in (calib.hash, calib.unordered_hash)
         for each in store.events.latest(kinds=[TRIED], subject=subject, limit=None)[::-1]
     ]
-    return [Try(each.id, each.at, names.of(each.key), each.details) for each in found]
+    return [TargetTry(each.id, each.at, names.name_of(each.key), each.details) for each in events]
 
 
-def record_target(service: Service, rows: AskedRows, asked: AskedTarget, *, key: str | None) -> str:
-    """Write down that a target is tried, before anything is known of it; return the id of the try.
+def record_target(
+    service: Service, rows: CachedRows, target: ThresholdTarget, *, key: str | None
+) -> str:
+    """Record a try before its result is known, and return its id.
 
-    One that this store knows already keeps its try; one that any of both knows keeps its number.
-    Beside the bundle it is written where that can be.
+    A target already in this store keeps its try; one in the store or the file keeps its number. It
+    is also written beside the bundle, if possible.
     """
-    store, made = service.store, asked.to_dict()
-    before = [each.target for each, _ in all_tried(service, rows).found]
-    *_, place = places_of([*before, made])
-    own = _of_store(store, rows)
-    found = [each.id for each in own if target_key(each.target) == target_key(made)]
-    if not found:
-        if place > MOST_TARGETS:
+    store, saved = service.store, target.to_dict()
+    before = [each.target for each, _ in read_target_log(service, rows).entries]
+    *_, number = number_targets([*before, saved])
+    tries = _read_store(store, rows)
+    ids = [each.id for each in tries if target_key(each.target) == target_key(saved)]
+    if not ids:
+        if number > MAX_TARGETS:
             raise InputError(
-                f"{MOST_TARGETS:,} different targets were tried on these rows, and hardly any "
-                "error is left for another one: label new rows and train or pack again."
+                f"{MAX_TARGETS:,} different targets have been tried on these rows, which leaves "
+                "hardly any error for another one: label new rows, and train or pack again."
             )
         subject = rows.calib.unordered_hash
-        event = store.events.add(TRIED, key=key, subject=subject, details=made)
-        found, own = [event.id], _of_store(store, rows)
-    with suppress(BundleError):  # the page then says how many only the store knows
-        add_tried(service.settings.bundle, rows.calib.unordered_hash, own)
-    return found[0]
+        event = store.events.add(TRIED, key=key, subject=subject, details=saved)
+        ids, tries = [event.id], _read_store(store, rows)
+    with suppress(BundleError):  # the page then says how many only the store has
+        append_tries(service.settings.bundle, rows.calib.unordered_hash, tries)
+    return ids[0]
 
 
-def tried_by_id(service: Service, served: Served, rows: AskedRows, id: str) -> Tried:
-    """Return what came of a target; a problem where it is not one of these rows."""
+def evaluate_target(service: Service, served: Served, rows: CachedRows, id: str) -> TriedTarget:
+    """Return a tried target with its result; raise `Problem` for other rows or unknown ids."""
     try:
-        tried = all_tried(service, rows)
+        log = read_target_log(service, rows)
     except BundleError as error:
         raise Problem(HTTPStatus.SERVICE_UNAVAILABLE, str(error)) from error
-    for each, place in tried.found:
+    for each, number in log.entries:
         if each.id == id:
-            return _answered(served, rows, id, AskedTarget.from_dict(each.target), place)
+            return _evaluate(served, rows, id, ThresholdTarget.from_dict(each.target), number)
     event = service.store.events.get(id) if id.isascii() and id.isprintable() else None
     if event is not None and event.kind == TRIED:
         raise Problem(HTTPStatus.CONFLICT, _OTHER_ROWS)
     raise Problem(
         HTTPStatus.NOT_FOUND,
-        f"there is no target that was tried as {id[:60]!r}: type it on the Thresholds page.",
+        f"no target was tried under the id {id[:60]!r}: type it on the Thresholds page.",
     )
 
 
-def _answered(served: Served, rows: AskedRows, id: str, asked: AskedTarget, place: int) -> Tried:
+def _evaluate(
+    served: Served, rows: CachedRows, id: str, target: ThresholdTarget, number: int
+) -> TriedTarget:
     bundle = served.bundle
-    choice = _choice_of(served, asked)
-    current = current_of(bundle, choice)
+    choice = _find_choice(served, target)
+    current = find_current(bundle, choice)
     added = current is None or not current.promised
-    promises = promised(bundle.points) + added
-    confidence = confidence_of(bundle)
-    result = rows.certified(choice, asked, confidence=confidence, share=share_of(place, promises))
-    before = together_of(bundle)
-    after = together_after(before, confidence, promises=promises, added=added)
-    return Tried(id, asked, choice, place, promises, confidence, result, after, before)
+    promises = count_promises(bundle.points) + added
+    confidence = certification_confidence(bundle)
+    result = rows.certify(
+        choice, target, confidence=confidence, share=error_share(number, promises)
+    )
+    before = joint_confidence(bundle)
+    after = joint_confidence_after(before, confidence, promises=promises, added=added)
+    return TriedTarget(id, target, choice, number, promises, confidence, result, after, before)
 
 
-def _choice_of(served: Served, asked: AskedTarget) -> Choice:
-    for each in choices_of(served.bundle):
-        if each.name == asked.of and each.clears == asked.clears:
+def _find_choice(served: Served, target: ThresholdTarget) -> ThresholdChoice:
+    for each in list_choices(served.bundle):
+        if each.name == target.of and each.clears == target.clears:
             return each
     raise Problem(
         HTTPStatus.CONFLICT,
-        "that target is about a threshold that the bundle does not have now: choose another one.",
+        "that target is for a threshold that the current bundle does not have: choose another one.",
     )
 
 
-def why_not_saved(served: Served, tried: Tried) -> str | None:
-    """Say why a result cannot become the bundle's threshold; None where it can."""
+def unsavable_reason(served: Served, tried: TriedTarget) -> str | None:
+    """Return why a result cannot become the bundle's threshold, or None if it can."""
     if isinstance(tried.result, TargetUnreachable):
         return "there is no threshold to save"
     try:
-        points_after(served.bundle, tried.choice, tried.result, "raw")
+        replace_threshold(served.bundle, tried.choice, tried.result, "raw")
     except InputError as error:
         return str(error)
     return None

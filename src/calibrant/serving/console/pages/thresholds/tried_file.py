@@ -1,6 +1,6 @@
-"""Targets that were tried, as a file beside the bundle knows them: whichever store is in use.
+"""File beside the bundle that records tried targets, independent of the store.
 
-The file lies in the folder of the bundle's versions. Entries are added to it, and never changed.
+It is in the folder of the bundle's versions. Entries are only appended.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from calibrant.errors import BundleError, InputError
 from calibrant.files.atomic_write import whole_file
 from calibrant.serving.console.pages.thresholds.targets import target_key
 
-__all__ = ["FILE", "Try", "add_tried", "read_tried"]
+__all__ = ["FILE", "TargetTry", "append_tries", "read_tries"]
 
 FILE = "targets_tried.json"
-"""Name of the file in the folder of versions."""
+"""File name in the folder of versions."""
 
 _FORMAT = 1
-_PATIENCE = 2.0
-"""Seconds to wait for a change of the bundle; what is not written is written with the next."""
+_LOCK_TIMEOUT = 2.0
+"""Seconds to wait for a change of the bundle; unwritten tries are added with the next one."""
 
 
 @dataclass(frozen=True)
-class Try:
-    """That somebody tried a target.
+class TargetTry:
+    """A try of a target.
 
     Parameters
     ----------
-    id, at : of the try, and when it was
-    by : name of who tried
-    target : as `AskedTarget.to_dict` tells it
+    id, at : id and time of the try
+    by : name of the key used
+    target : `ThresholdTarget.to_dict()`
     """
 
     id: str
@@ -48,59 +48,63 @@ class Try:
     target: Mapping[str, Any]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what is written down of it."""
+        """Return JSON values."""
         at = self.at.isoformat(timespec="milliseconds")
         return {"id": self.id, "at": at, "by": self.by, "target": dict(self.target)}
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; raise KeyError, TypeError or ValueError where it is not that."""
+        """Rebuild from `to_dict`; raise KeyError, TypeError or ValueError for anything else."""
         at = datetime.fromisoformat(saved["at"])
         if at.tzinfo is None or not isinstance(saved["id"], str):
-            raise ValueError("no try")
+            raise ValueError("not a try")
         return cls(saved["id"], at, str(saved["by"]), dict(saved["target"]))
 
 
-def read_tried(bundle: str | os.PathLike[str], rows: str) -> list[Try]:
-    """Return what was tried on some rows, in the order in which it was written down.
+def read_tries(bundle: str | os.PathLike[str], rows: str) -> list[TargetTry]:
+    """Return the tries on some rows, in the order written.
 
-    A file that cannot be read is a `BundleError`: nobody knows then what was tried.
+    Raises `BundleError` if the file cannot be read, because the tries are then unknown.
 
     Examples
     --------
-    >>> read_tried("no_such_bundle", "5ea3")
+    >>> read_tries("no_such_bundle", "5ea3")
     []
     """
-    return [Try.from_dict(each) for each in _read(_path(bundle)) if each["rows"] == rows]
+    return [
+        TargetTry.from_dict(each) for each in _read_entries(_path(bundle)) if each["rows"] == rows
+    ]
 
 
-def add_tried(bundle: str | os.PathLike[str], rows: str, tried: Iterable[Try]) -> None:
-    """Write down what was tried; a target that is there already is not written again.
+def append_tries(bundle: str | os.PathLike[str], rows: str, tried: Iterable[TargetTry]) -> None:
+    """Append tries to the file; targets that it already contains are skipped.
 
-    Where the file cannot be written, such as in a folder that is read-only, or while another
-    process changes the bundle, that is a `BundleError`, and the file is as it was.
+    Raises `BundleError` if the file cannot be written, for example in a read-only folder or while
+    another process changes the bundle; the file is then unchanged.
     """
     path, folder = _path(bundle), Path(bundle)
     try:
         mode = folder.stat().st_mode & 0o7777
-        with alone(path.parent, mode=mode, patience=_PATIENCE):
-            found = _read(path)
-            known = {target_key(each["target"]) for each in found if each["rows"] == rows}
-            new: dict[str, Try] = {}
+        with alone(path.parent, mode=mode, patience=_LOCK_TIMEOUT):
+            entries = _read_entries(path)
+            known = {target_key(each["target"]) for each in entries if each["rows"] == rows}
+            new: dict[str, TargetTry] = {}
             for each in tried:
                 new.setdefault(target_key(each.target), each)
             missing = [each for key, each in new.items() if key not in known]
             if missing:
-                _write(path, [*found, *({"rows": rows, **each.to_dict()} for each in missing)])
+                _write_entries(
+                    path, [*entries, *({"rows": rows, **each.to_dict()} for each in missing)]
+                )
     except (OSError, InputError) as error:
-        raise BundleError(f"what was tried cannot be written to {path}: {error}") from error
+        raise BundleError(f"tried targets cannot be written to {path}: {error}") from error
 
 
 def _path(bundle: str | os.PathLike[str]) -> Path:
     return Versions(bundle).place / FILE
 
 
-def _write(path: Path, entries: list[dict[str, Any]]) -> None:
+def _write_entries(path: Path, entries: list[dict[str, Any]]) -> None:
     text = json.dumps({"format": _FORMAT, "tried": entries}, indent=1)
     with whole_file(path, name="the file") as draft:
         draft.write_text(text + "\n", encoding="utf-8")
@@ -108,36 +112,36 @@ def _write(path: Path, entries: list[dict[str, Any]]) -> None:
     synced(path.parent)
 
 
-def _read(path: Path) -> list[dict[str, Any]]:
-    """Return all entries; none where there is no file yet."""
+def _read_entries(path: Path) -> list[dict[str, Any]]:
+    """Return all entries; empty if there is no file yet."""
     try:
         saved = read_strictly(path)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:
         raise BundleError(
-            f"{path}, which tells what was tried, cannot be read: {error.strerror}: let the "
-            "service read it."
+            f"{path}, the record of tried targets, cannot be read ({error.strerror}): give the "
+            "service permission to read it."
         ) from None
     except (ValueError, RecursionError):
-        raise _damaged(path) from None
+        raise _damaged_error(path) from None
     if not isinstance(saved, dict) or not isinstance(saved.get("tried"), list):
-        raise _damaged(path)
+        raise _damaged_error(path)
     if saved.get("format") != _FORMAT:
-        raise BundleError(f"{path} is of a newer version of Calibrant: upgrade calibrant.")
+        raise BundleError(f"{path} was written by a newer version of Calibrant: upgrade calibrant.")
     entries: list[dict[str, Any]] = saved["tried"]
     try:
         for each in entries:
-            Try.from_dict(each)
+            TargetTry.from_dict(each)
             target_key(each["target"])
             each["rows"]
     except (KeyError, TypeError, ValueError):
-        raise _damaged(path) from None
+        raise _damaged_error(path) from None
     return entries
 
 
-def _damaged(path: Path) -> BundleError:
+def _damaged_error(path: Path) -> BundleError:
     return BundleError(
-        f"{path}, which tells what was tried, is damaged: put a copy of it back. Without it the "
-        "targets that are only there would count for nothing."
+        f"{path}, the record of tried targets, is damaged: restore it from a copy. Without it, "
+        "targets recorded only there would not be counted."
     )

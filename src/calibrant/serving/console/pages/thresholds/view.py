@@ -1,4 +1,4 @@
-"""What the Thresholds page shows: a threshold, what others would do, and what was asked of it."""
+"""Data of the Thresholds page: current threshold, operating curve and tried target."""
 
 from __future__ import annotations
 
@@ -21,41 +21,49 @@ from calibrant.reports.threshold.wording import (
     threshold_words,
 )
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.console.pages.thresholds.rows import AskedRows
+from calibrant.serving.console.pages.thresholds.rows import CachedRows
 from calibrant.serving.console.pages.thresholds.rules import (
-    Choice,
-    Current,
-    choices_of,
-    current_of,
-    positions_told,
-    promised,
-    together_of,
+    CurrentThreshold,
+    ThresholdChoice,
+    count_promises,
+    describe_positions,
+    find_current,
+    joint_confidence,
+    list_choices,
 )
-from calibrant.serving.console.pages.thresholds.tried import Tried, why_not_saved
+from calibrant.serving.console.pages.thresholds.tried import TriedTarget, unsavable_reason
 from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.http.problems import Problem
 from calibrant.thresholds.chosen import USUAL, rates_at
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import LARGEST_COST, Cost
 
-__all__ = ["Costs", "Look", "choice_named", "explored", "points_data", "read_costs", "rows_of"]
+__all__ = [
+    "Costs",
+    "Selection",
+    "explorer_data",
+    "find_choice",
+    "load_rows",
+    "points_data",
+    "read_costs",
+]
 
 _NO_ROWS = (
-    "This bundle has no calibrate rows, so there is nothing to draw a curve from or to prove a "
-    "promise on. Bundles of calibrant train have them; for a classifier of your own, pack again "
+    "This bundle has no calibrate rows, which are needed to draw the curve and to certify a "
+    "promise. Bundles from calibrant train include them; for your own classifier, pack it again "
     "with calibrant pack --calib SCORES."
 )
 
 
 @dataclass(frozen=True)
 class Costs:
-    """What wrong decisions cost, as typed.
+    """Costs of wrong decisions, as typed.
 
     Parameters
     ----------
     fp, fn : as typed, to show them again
-    cost : what they make; None where none are given, or wrong ones
-    fault : what is wrong with them
+    cost : parsed costs; None if absent or invalid
+    fault : error message
     """
 
     fp: str = ""
@@ -65,47 +73,47 @@ class Costs:
 
 
 @dataclass(frozen=True)
-class Look:
-    """What a visitor looks at.
+class Selection:
+    """What a visitor selected on the page.
 
     Parameters
     ----------
     served : the bundle
     choice : one of its thresholds
-    costs : what wrong decisions cost
-    tried : the target that they want to see, or None
+    costs : costs of wrong decisions
+    tried : target to show, or None
     """
 
     served: Served
-    choice: Choice
+    choice: ThresholdChoice
     costs: Costs
-    tried: Tried | None = None
+    tried: TriedTarget | None = None
 
     @property
-    def current(self) -> Current | None:
-        """The threshold that decides now."""
-        return current_of(self.served.bundle, self.choice)
+    def current(self) -> CurrentThreshold | None:
+        """The threshold that currently decides."""
+        return find_current(self.served.bundle, self.choice)
 
     @property
     def decides_on(self) -> DecidesOn:
-        """The scores that the curve is about: those of the threshold that is marked."""
+        """Scores of the curve: those of the marked threshold."""
         if self.tried is not None or self.current is None:
             return "raw"
         return self.current.decides_on
 
 
-def rows_of(served: Served) -> tuple[AskedRows | None, str]:
-    """Return the calibrate rows of a bundle, and why there are none where there are none."""
+def load_rows(served: Served) -> tuple[CachedRows | None, str]:
+    """Return the calibrate rows of a bundle, or the reason there are none."""
     try:
         calib = served.bundle.calib
     except CalibrantError as error:
         return None, sentence(f"the calibrate rows cannot be read: {error}")
-    return (None, _NO_ROWS) if calib is None else (AskedRows(served, calib), "")
+    return (None, _NO_ROWS) if calib is None else (CachedRows(served, calib), "")
 
 
-def choice_named(served: Served, code: str | None) -> Choice:
-    """Return a threshold by its code; by default the first that decides."""
-    choices = choices_of(served.bundle)
+def find_choice(served: Served, code: str | None) -> ThresholdChoice:
+    """Return a threshold by its code; by default the first one that decides."""
+    choices = list_choices(served.bundle)
     if code is None:
         return choices[0]
     for each in choices:
@@ -113,32 +121,32 @@ def choice_named(served: Served, code: str | None) -> Choice:
             return each
     raise Problem(
         HTTPStatus.NOT_FOUND,
-        f"this bundle has no threshold {code[:40]!r}: choose one from the list of the page.",
+        f"this bundle has no threshold {code[:40]!r}: select one from the list on the page.",
     )
 
 
 def read_costs(form: Form) -> Costs:
-    """Read what wrong decisions cost."""
+    """Parse the costs of wrong decisions."""
     typed = Costs(form.fields.get("fp", "")[:40], form.fields.get("fn", "")[:40])
     try:
         fp, fn = (form.number(name, low=0.0, high=LARGEST_COST) for name in ("fp", "fn"))
         if fp is None and fn is None:
             return typed
         if fp is None or fn is None:
-            return replace(typed, fault="Give both costs, or neither.")
+            return replace(typed, fault="Enter both costs or neither.")
         return replace(typed, cost=Cost(fp, fn))
     except Problem:
-        return replace(typed, fault=f"Costs are numbers above 0, up to {LARGEST_COST:g}.")
+        return replace(typed, fault=f"Costs must be numbers above 0 and at most {LARGEST_COST:g}.")
     except InputError:
-        return replace(typed, fault="A wrong decision must cost more than 0.")
+        return replace(typed, fault="Both costs must be greater than 0.")
 
 
-def explored(look: Look, rows: AskedRows) -> dict[str, Any] | None:
-    """Gather the curve, what it says of the marked threshold, and what was tried.
+def explorer_data(selection: Selection, rows: CachedRows) -> dict[str, Any] | None:
+    """Gather the curve, the marked threshold, and the tried target.
 
-    None where every row is out of scope, so that no threshold acts on any.
+    None if every row is out of scope, so that no threshold acts on any of them.
     """
-    view = _view(look, rows)
+    view = _point_view(selection, rows)
     if not len(view.curve.threshold):
         return None
     part = section_data(view, 0)
@@ -146,17 +154,19 @@ def explored(look: Look, rows: AskedRows) -> dict[str, Any] | None:
         "part": part,
         "charts": [chart_data(view)],
         "marked": view.point is not None,
-        "on": look.decides_on,
+        "on": selection.decides_on,
         "costs": _cost_words(view),
-        "tried": None if look.tried is None else _tried_data(look, look.tried, rows),
-        "threshold": _typed(view),
-        "positions": positions_told(look.served.bundle, look.choice, look.decides_on),
+        "tried": None if selection.tried is None else _tried_data(selection, selection.tried, rows),
+        "threshold": _threshold_field(view),
+        "positions": describe_positions(
+            selection.served.bundle, selection.choice, selection.decides_on
+        ),
     }
 
 
-def points_data(look: Look) -> dict[str, Any]:
-    """Gather every point of the bundle: what it decides, and what it promises."""
-    bundle = look.served.bundle
+def points_data(selection: Selection) -> dict[str, Any]:
+    """Gather every point of the bundle: threshold, scores and promise."""
+    bundle = selection.served.bundle
     listed = [
         {
             "entry": i,
@@ -171,80 +181,82 @@ def points_data(look: Look) -> dict[str, Any]:
     ]
     return {
         "listed": listed,
-        "promises": promised(bundle.points),
-        "together": _few(together_of(bundle) or 0.0),
+        "promises": count_promises(bundle.points),
+        "joint": _percent(joint_confidence(bundle) or 0.0),
     }
 
 
 def _promise(point: OperatingPoint) -> str:
-    said = point.guarantee or sentence(f"no promise: {point.why}")
-    return said.replace(" %", "\N{NO-BREAK SPACE}%")
+    promise = point.guarantee or sentence(f"no promise: {point.why}")
+    return promise.replace(" %", "\N{NO-BREAK SPACE}%")
 
 
-def _view(look: Look, rows: AskedRows) -> PointView:
-    """Put the marked threshold beside what every other one would do."""
-    result = _marked(look, rows)
-    curve = rows.curve(look.choice, result, look.decides_on)
-    cost = look.costs.cost or (result.cost if isinstance(result, OperatingPoint) else None)
-    if look.choice.of is None or look.choice.clears:
+def _point_view(selection: Selection, rows: CachedRows) -> PointView:
+    """Return the marked threshold together with the curve."""
+    result = _marked_result(selection, rows)
+    curve = rows.curve(selection.choice, result, selection.decides_on)
+    cost = selection.costs.cost or (result.cost if isinstance(result, OperatingPoint) else None)
+    if selection.choice.of is None or selection.choice.clears:
         cost = None
-    return PointView(result, curve, cost, "clear" if look.choice.clears else "")
+    return PointView(result, curve, cost, "clear" if selection.choice.clears else "")
 
 
-def _marked(look: Look, rows: AskedRows) -> OperatingPoint | TargetUnreachable:
-    """Return what is marked: what was tried, else what decides now, else nothing."""
-    if look.tried is not None:
-        return look.tried.result
-    if look.current is not None:
-        # With the bundle's own classes: a point may name them otherwise, or in another order.
-        point, classes = look.current.rule.point, look.served.bundle.classes
-        point = replace(point, of=look.choice.of, classes=classes)
-        if look.costs.cost is None:
+def _marked_result(selection: Selection, rows: CachedRows) -> OperatingPoint | TargetUnreachable:
+    """Return the result to mark: the tried target, else the current threshold, else none."""
+    if selection.tried is not None:
+        return selection.tried.result
+    if selection.current is not None:
+        # Use the bundle's classes: a point may have other types or another order.
+        point, classes = selection.current.rule.point, selection.served.bundle.classes
+        point = replace(point, of=selection.choice.of, classes=classes)
+        if selection.costs.cost is None:
             return point
         rates = {name: rate for name, rate in point.rates.items() if name != "cost"}
         return replace(point, cost=None, baseline=None, rates=rates)
-    found = rows.question(look.choice, "raw").rows
+    labelled = rows.question(selection.choice, "raw").rows
     return TargetUnreachable(
-        hold=(), n=found.n, positives=found.positives, confidence=None, of=look.choice.of,
-        why="no target was asked for",
+        hold=(), n=labelled.n, positives=labelled.positives, confidence=None,
+        of=selection.choice.of, why="no target was given",
     )  # fmt: skip
 
 
-def _tried_data(look: Look, tried: Tried, rows: AskedRows) -> dict[str, Any]:
+def _tried_data(selection: Selection, tried: TriedTarget, rows: CachedRows) -> dict[str, Any]:
     return {
         "id": tried.id,
-        "text": tried.asked.text,
-        "place": tried.place,
+        "text": tried.target.text,
+        "number": tried.number,
         "promises": tried.promises,
         "share": f"{100 * tried.share:.3g}\N{NO-BREAK SPACE}%",
-        "confidence": _few(tried.confidence),
+        "confidence": _percent(tried.confidence),
         "reached": isinstance(tried.result, OperatingPoint),
-        "why_not": why_not_saved(look.served, tried),
-        "together": None if tried.together is None else _few(tried.together),
-        "together_before": None if tried.together_before is None else _few(tried.together_before),
-        "lowered": tried.together != tried.together_before and tried.together_before is not None,
-        "positions": positions_told(look.served.bundle, tried.choice, "raw"),
-        "compared": _compared(look, tried, rows),
+        "why_not": unsavable_reason(selection.served, tried),
+        "joint": None if tried.joint is None else _percent(tried.joint),
+        "joint_before": None if tried.joint_before is None else _percent(tried.joint_before),
+        "lowered": tried.joint != tried.joint_before and tried.joint_before is not None,
+        "positions": describe_positions(selection.served.bundle, tried.choice, "raw"),
+        "compared": _comparison_rows(selection, tried, rows),
     }
 
 
-def _compared(look: Look, tried: Tried, rows: AskedRows) -> list[dict[str, str]]:
-    """Return the threshold of now beside the one that was certified, both on these rows."""
-    new, current = tried.result, look.current
+def _comparison_rows(
+    selection: Selection, tried: TriedTarget, rows: CachedRows
+) -> list[dict[str, str]]:
+    """Return the current and the certified threshold side by side on these rows."""
+    new, current = tried.result, selection.current
     if current is None or isinstance(new, TargetUnreachable):
         return []
     old = current.rule.point
     measured = [
         rates_at(question, min(question.reaching(logit), question.rows.last), USUAL)
         for question, logit in (
-            (rows.question(look.choice, current.decides_on), old.logit),
-            (rows.question(look.choice, "raw"), new.logit),
+            (rows.question(selection.choice, current.decides_on), old.logit),
+            (rows.question(selection.choice, "raw"), new.logit),
         )
     ]
-    names = [target.rate.name for target in tried.asked.targets]
-    usual = ["accuracy", "coverage"] if look.choice.of is None else ["precision", "recall"]
-    usual = ["npv", "abstention"] if look.choice.clears else [*usual, "coverage"]
-    kept = [name for name in dict.fromkeys([*names, *usual]) if name in measured[0]]
+    names = [target.rate.name for target in tried.target.targets]
+    usual = ["accuracy", "coverage"] if selection.choice.of is None else ["precision", "recall"]
+    usual = ["npv", "abstention"] if selection.choice.clears else [*usual, "coverage"]
+    shown = [name for name in dict.fromkeys([*names, *usual]) if name in measured[0]]
     table = [
         {
             "title": "Threshold",
@@ -254,11 +266,11 @@ def _compared(look: Look, tried: Tried, rows: AskedRows) -> list[dict[str, str]]
             "new_more": "",
         }
     ]
-    for name in kept:
+    for name in shown:
         now, then = (each[name] for each in measured)
         table.append(
             {
-                "title": rate_title(name, look.choice.of),
+                "title": rate_title(name, selection.choice.of),
                 "now": rate_value(name, now.value),
                 "now_more": measured_interval(old, name, now),
                 "new": rate_value(name, then.value),
@@ -269,22 +281,23 @@ def _compared(look: Look, tried: Tried, rows: AskedRows) -> list[dict[str, str]]
 
 
 def _cost_words(view: PointView) -> list[str]:
-    """Say what the marked threshold costs on these rows, and which one costs least."""
+    """Describe the cost at the marked threshold, and the threshold with the lowest cost."""
     if view.cost is None:
         return []
     costs = view.curve.cost(view.cost)
     best = int(np.nanargmin(costs))
     least = threshold_words(float(view.curve.threshold[best]), float(view.curve.logit[best]))
-    found = [f"On these rows, threshold {least} costs least: {number(float(costs[best]))} a row."]
+    lowest = number(float(costs[best]))
+    sentences = [f"On these rows, threshold {least} has the lowest cost: {lowest} per row."]
     place = view.place
     if place is not None and place < len(costs):
-        here = f"The marked threshold {view.words} costs {number(float(costs[place]))} a row."
-        found.insert(0, here)
-    return found
+        marked = f"The marked threshold {view.words} costs {number(float(costs[place]))} per row."
+        sentences.insert(0, marked)
+    return sentences
 
 
-def _typed(view: PointView) -> dict[str, str]:
-    """Return the marked threshold, or one in the middle, as a field holds it."""
+def _threshold_field(view: PointView) -> dict[str, str]:
+    """Return the marked threshold, or a middle one, as shown in the form."""
     place = view.place
     if place is None or place >= len(view.curve.threshold):
         place = len(view.curve.threshold) // 2
@@ -299,9 +312,9 @@ def _typed(view: PointView) -> dict[str, str]:
 
 
 def _about(of: object, clears: bool) -> str:
-    return f"{class_words(of)}, rows that are cleared" if clears else class_words(of)
+    return f"{class_words(of)}, cleared rows" if clears else class_words(of)
 
 
-def _few(share: float) -> str:
-    """Write a share in percent with four digits that count."""
+def _percent(share: float) -> str:
+    """Format a share in percent with four significant digits."""
     return f"{100 * share:.4g}\N{NO-BREAK SPACE}%"

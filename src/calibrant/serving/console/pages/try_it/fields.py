@@ -1,4 +1,4 @@
-"""The fields of the Try it page: one for each thing that the bundle reads."""
+"""Input fields of the Try it page."""
 
 from __future__ import annotations
 
@@ -9,62 +9,62 @@ from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.serving.bundle_slot import Served
 from calibrant.study.report.wording import shown_name
 
-__all__ = ["MOST_FIELDS", "Field", "fields_of"]
+__all__ = ["MAX_FIELDS", "Field", "list_fields"]
 
 Kind = Literal["text", "number", "category", "logit"]
 
-MOST_FIELDS = 100
-"""Beyond it a row is pasted as a whole: nobody types so many values one by one."""
+MAX_FIELDS = 100
+"""With more fields than this, a row is pasted as a whole."""
 
-_HINTED = 3
-"""Categories that a hint names; the field offers all of them."""
+_MAX_HINTS = 3
+"""Categories named in a hint; the field offers all of them."""
 
 
 @dataclass(frozen=True)
 class Field:
-    """One field.
+    """One input field.
 
     Parameters
     ----------
-    key : its name in the form; names of columns and classes could be anything
-    name : of the column or class
-    kind : what it holds
-    column : what the encoder knows of a column of categories, else None
-    usual : mean of a column of numbers in the train rows, else None
+    key : name in the form, because names of columns and classes are arbitrary
+    name : name of the column or class
+    kind : kind of value
+    column : encoding of a categorical column, else None
+    mean : mean of a numeric column in the train rows, else None
     """
 
     key: str
     name: str
     kind: Kind
     column: CategoryColumn | None = None
-    usual: float | None = None
+    mean: float | None = None
 
     @property
     def label(self) -> str:
-        """What the page calls it."""
+        """Label on the page."""
         return "Message" if self.kind == "text" else shown_name(self.name)
 
     @property
     def known(self) -> tuple[str, ...]:
-        """The categories that the model knows."""
+        """Categories that the model knows."""
         return () if self.column is None else self.column.categories
 
     @property
     def hint(self) -> str:
-        """What may stand in it."""
+        """Hint about accepted values."""
         if self.kind == "category":
-            some = [shown_name(name) for name in self.known[:_HINTED]]
-            return ", ".join(some) + (", …" if len(self.known) > _HINTED or self.pools else "")
-        return "a number" if self.usual is None else f"a number; {self.usual:.4g} on average"
+            some = [shown_name(name) for name in self.known[:_MAX_HINTS]]
+            return ", ".join(some) + (", …" if len(self.known) > _MAX_HINTS or self.pools else "")
+        return "a number" if self.mean is None else f"a number; mean {self.mean:.4g}"
 
     @property
     def pools(self) -> bool:
-        """Whether rare categories, which are not listed, share a feature."""
+        """Whether rare, unlisted categories share a feature."""
         return self.column is not None and self.column.other
 
 
-def fields_of(served: Served) -> tuple[Field, ...]:
-    """Return the fields of what a bundle reads, in the order in which the model has them."""
+def list_fields(served: Served) -> tuple[Field, ...]:
+    """Return the input fields of a bundle, in the order of the model."""
     if served.reads == "text":
         return (Field("text", "text", "text"),)
     if served.reads == "logits":
@@ -75,6 +75,6 @@ def fields_of(served: Served) -> tuple[Field, ...]:
     return tuple(
         Field(f"value-{i}", each.name, "category", each)
         if isinstance(each, CategoryColumn)
-        else Field(f"value-{i}", each.name, "number", usual=each.mean)
+        else Field(f"value-{i}", each.name, "number", mean=each.mean)
         for i, each in enumerate(columns)
     )

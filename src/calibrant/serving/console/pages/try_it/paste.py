@@ -1,4 +1,4 @@
-"""A whole row in one text: as JSON, or as values in the order of the columns."""
+"""Parse a whole row from JSON or delimited text."""
 
 from __future__ import annotations
 
@@ -8,83 +8,89 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from calibrant.data.encoders.input_columns import listed
-from calibrant.serving.console.pages.predictions.wording import visible
+from calibrant.serving.console.pages.predictions.wording import make_visible
 
-__all__ = ["pasted"]
+__all__ = ["parse_row"]
 
-_MANY = "several rows were pasted: paste one of them, with or without a line of names above it"
+_SEVERAL_ROWS = "several rows were pasted: paste only one, with or without a header line"
 
 
-def pasted(text: str, names: Sequence[str]) -> list[str]:
-    r"""Return the value of each name, empty where there is none; ValueError says what is wrong.
+def parse_row(text: str, names: Sequence[str]) -> list[str]:
+    r"""Return the value of each name, empty if missing; raise ValueError for an invalid row.
 
-    A row is a JSON object by names or a list in their order; or values that tabs, semicolons or
-    commas part, in the order of the names, under a line of names in any order, or one on each line.
+    A row is a JSON object by name or a list in order; or values separated by tabs, semicolons or
+    commas, in order, below a header line in any order, or one per line.
 
     Examples
     --------
-    >>> pasted('{"shelf": "top", "price": 2.5}', ["price", "shelf"])
+    >>> parse_row('{"shelf": "top", "price": 2.5}', ["price", "shelf"])
     ['2.5', 'top']
-    >>> pasted("shelf\tprice\ntop\t2.5", ["price", "shelf"])
+    >>> parse_row("shelf\tprice\ntop\t2.5", ["price", "shelf"])
     ['2.5', 'top']
-    >>> pasted("2.5", ["price", "shelf"])
+    >>> parse_row("2.5", ["price", "shelf"])
     Traceback (most recent call last):
     ...
-    ValueError: 2 values are needed, for 'price', 'shelf', got 1
+    ValueError: expected 2 values, for 'price', 'shelf', got 1
     """
     if text.lstrip().startswith(("{", "[")):
-        return _of_json(text, names)
+        return _parse_json(text, names)
     lines = [line for line in text.splitlines() if line.strip()]
-    mark = next((sign for sign in "\t;" if sign in text), ",")
+    delimiter = next((sign for sign in "\t;" if sign in text), ",")
     try:
-        read = csv.reader(lines, delimiter=mark, skipinitialspace=True)
-        rows = [[part.strip() for part in row] for row in read]
+        reader = csv.reader(lines, delimiter=delimiter, skipinitialspace=True)
+        rows = [[part.strip() for part in row] for row in reader]
     except csv.Error:
-        raise ValueError("the row cannot be read: paste it as JSON, or with tabs") from None
+        raise ValueError("the row cannot be read: paste it as JSON or tab-separated") from None
     if len(rows) == len(names) > 1 and all(len(row) == 1 for row in rows):
         return [row[0] for row in rows]
     if len(rows) == 2 and set(rows[0]) & set(names):
-        return _by_name(dict(zip(*rows, strict=False)), names)
+        return _order_by_name(dict(zip(*rows, strict=False)), names)
     if len(rows) != 1:
-        raise ValueError(_MANY)
-    return _in_order(rows[0], names)
+        raise ValueError(_SEVERAL_ROWS)
+    return _check_count(rows[0], names)
 
 
-def _of_json(text: str, names: Sequence[str]) -> list[str]:
+def _parse_json(text: str, names: Sequence[str]) -> list[str]:
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError):
         raise ValueError(
-            "this begins like JSON but is none: check its quotation marks and commas"
+            "this looks like JSON but is not valid: check its quotation marks and commas"
         ) from None
-    for part in ("inputs", "row", "logits"):  # as requests for predictions have them
-        if isinstance(found, dict) and list(found) == [part] and part not in names:
-            found = found[part]
-        if part == "inputs" and isinstance(found, list) and any(isinstance(i, dict) for i in found):
-            if len(found) > 1:
-                raise ValueError(_MANY)
-            found = found[0]
-    if isinstance(found, dict):
-        return _by_name({name: _written(value) for name, value in found.items()}, names)
-    if not isinstance(found, list):
-        raise ValueError("a JSON object with the names of the columns is needed, or a list")
-    return _in_order([_written(value) for value in found], names)
+    for part in ("inputs", "row", "logits"):  # as in requests for predictions
+        if isinstance(content, dict) and list(content) == [part] and part not in names:
+            content = content[part]
+        if (
+            part == "inputs"
+            and isinstance(content, list)
+            and any(isinstance(i, dict) for i in content)
+        ):
+            if len(content) > 1:
+                raise ValueError(_SEVERAL_ROWS)
+            content = content[0]
+    if isinstance(content, dict):
+        return _order_by_name({name: _to_text(value) for name, value in content.items()}, names)
+    if not isinstance(content, list):
+        raise ValueError("expected a JSON object by column name, or a list")
+    return _check_count([_to_text(value) for value in content], names)
 
 
-def _by_name(found: Mapping[str, str], names: Sequence[str]) -> list[str]:
-    unknown = [name for name in found if name not in names]
+def _order_by_name(values: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    unknown = [name for name in values if name not in names]
     if unknown:
-        raise ValueError(f"there is no {visible(unknown[0][:100])!r}: there are {listed(names)}")
-    return [found.get(name, "") for name in names]
+        raise ValueError(
+            f"unknown name {make_visible(unknown[0][:100])!r}: expected {listed(names)}"
+        )
+    return [values.get(name, "") for name in names]
 
 
-def _in_order(values: list[str], names: Sequence[str]) -> list[str]:
+def _check_count(values: list[str], names: Sequence[str]) -> list[str]:
     if len(values) != len(names):
-        raise ValueError(f"{len(names)} values are needed, for {listed(names)}, got {len(values)}")
+        raise ValueError(f"expected {len(names)} values, for {listed(names)}, got {len(values)}")
     return values
 
 
-def _written(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value)

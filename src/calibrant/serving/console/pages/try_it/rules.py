@@ -1,4 +1,4 @@
-"""What each deciding rule makes of one row, and what it would with another threshold."""
+"""Comparisons of each rule for one row, and the decision at other thresholds."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from calibrant.inputs import FloatArray
 from calibrant.serving.scoring import ScoredRow
 from calibrant.thresholds.scores import row_scores
 
-__all__ = ["Outcome", "Reading", "Scope", "readings", "scope_of"]
+__all__ = ["RowDecision", "RuleComparison", "ScopeCheck", "check_scope", "compare_rules"]
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What is decided about a row.
+class RowDecision:
+    """Decision about a row.
 
     Parameters
     ----------
     decision : "act", "clear", "abstain" or "out_of_scope"
-    acted_as, action : the class that is acted on, and what is done then
+    acted_as, action : class acted on, and its action
     """
 
     decision: str
@@ -35,34 +35,34 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Reading:
-    """What one rule compared of a row.
+class RuleComparison:
+    """Comparison of one rule for a row.
 
     Parameters
     ----------
-    place : position of its operating point
+    position : position of its operating point
     rule : the rule
-    calibrated : whether it looks at calibrated scores
-    prob, odds : the row's score, as a probability and as log-odds
+    calibrated : whether it compares calibrated scores
+    prob, odds : score of the row, as a probability and as log-odds
     reached : whether the score reaches the threshold
-    decided : whether it is the rule that decided
-    at_most, above : what is decided with a threshold of at most the row's score, and above it; the
-        other rules stay as they are
+    decided : whether the rule made the decision
+    at_most, above : decision with a threshold of at most the row's score, and above it; other rules
+        unchanged
     """
 
-    place: int
+    position: int
     rule: Rule
     calibrated: bool
     prob: float
     odds: float
     reached: bool
     decided: bool
-    at_most: Outcome
-    above: Outcome
+    at_most: RowDecision
+    above: RowDecision
 
     @property
-    def told_by_probs(self) -> bool:
-        """Whether probabilities can tell the score from the threshold; else log-odds do."""
+    def resolved_by_probs(self) -> bool:
+        """Whether probabilities resolve score and threshold; otherwise log-odds do."""
         return self.rule.point.told_by_probs
 
     @property
@@ -72,15 +72,15 @@ class Reading:
 
 
 @dataclass(frozen=True)
-class Scope:
-    """How a row stands to the out-of-scope rule.
+class ScopeCheck:
+    """Check of a row by the out-of-scope rule.
 
     Parameters
     ----------
-    name : of the score
-    score, limit : of the row, and above which one is out of scope
-    outside : whether this one is
-    judged : False where it is outside because the model cannot judge it, whatever it scores
+    name : name of the score
+    score, limit : score of the row, and the limit above which a row is out of scope
+    outside : whether the row is out of scope
+    judged : False if the row is out of scope because the model cannot judge it, whatever its score
     """
 
     name: str
@@ -90,34 +90,34 @@ class Scope:
     judged: bool = True
 
 
-def readings(bundle: Bundle, row: ScoredRow, point: int | None = None) -> list[Reading]:
-    """Return what every rule that has a say compared, in the order of the operating points."""
+def compare_rules(bundle: Bundle, row: ScoredRow, point: int | None = None) -> list[RuleComparison]:
+    """Return the comparisons of every rule involved, in the order of the operating points."""
     logits = np.array([row.logits], dtype=np.float64)
     log_probs = None if bundle.calibration is None else bundle.calibration.log_probs(logits)
-    given = GivenScores.of(bundle.classes, logits=logits)
-    found: list[tuple[Verdict, Rule, tuple[float, float]]] = []
-    for i in _deciding(bundle, point):
-        each = bundle.points[i]
-        said = each.verdicts(given, log_probs, bundle.classes)
-        scores = log_probs if each.decides_on == "calibrated" else logits
+    inputs = GivenScores.of(bundle.classes, logits=logits)
+    comparisons: list[tuple[Verdict, Rule, tuple[float, float]]] = []
+    for i in _deciding_points(bundle, point):
+        bundle_point = bundle.points[i]
+        point_verdicts = bundle_point.verdicts(inputs, log_probs, bundle.classes)
+        scores = log_probs if bundle_point.decides_on == "calibrated" else logits
         assert scores is not None  # a bundle whose points need a calibrator has one
-        for rule, (acts, of) in zip(each.rules, said, strict=True):
+        for rule, (acts, of) in zip(bundle_point.rules, point_verdicts, strict=True):
             verdict = Verdict(i, str(rule), acts, of, rule.clears)
-            found.append((verdict, rule, _score(bundle, each, rule, scores)))
-    verdicts = [verdict for verdict, _, _ in found]
+            comparisons.append((verdict, rule, _score(bundle, bundle_point, rule, scores)))
+    verdicts = [verdict for verdict, _, _ in comparisons]
     return [
-        _reading(bundle, row, verdicts, place, rule, score)
-        for place, (_, rule, score) in enumerate(found)
+        _compare_rule(bundle, row, verdicts, i, rule, score)
+        for i, (_, rule, score) in enumerate(comparisons)
     ]
 
 
-def scope_of(bundle: Bundle, row: ScoredRow) -> Scope | None:
-    """Say how a row stands to the out-of-scope rule; None where there is none."""
+def check_scope(bundle: Bundle, row: ScoredRow) -> ScopeCheck | None:
+    """Check a row by the out-of-scope rule; None without a rule."""
     rule = bundle.ood
     if rule is None or row.out_of_scope is None:
         return None
     logits = np.array([row.logits], dtype=np.float64)
-    return Scope(
+    return ScopeCheck(
         rule.score,
         float(rule.scores(logits)[0]),
         float(rule.limits(logits)[0]),
@@ -126,7 +126,7 @@ def scope_of(bundle: Bundle, row: ScoredRow) -> Scope | None:
     )
 
 
-def _deciding(bundle: Bundle, point: int | None) -> list[int]:
+def _deciding_points(bundle: Bundle, point: int | None) -> list[int]:
     if point is not None:
         return [point]
     return [i for i in range(len(bundle.points)) if not bundle.is_alternative(i)]
@@ -135,67 +135,71 @@ def _deciding(bundle: Bundle, point: int | None) -> list[int]:
 def _score(
     bundle: Bundle, each: BundlePoint, rule: Rule, scores: FloatArray
 ) -> tuple[float, float]:
-    """Return the one number that a rule looks at, as a probability and as log-odds."""
+    """Return the score that a rule compares, as a probability and as log-odds."""
     point = rule.point
     order = places_of(each.classes, bundle.classes, called=("the point", "the bundle"))
-    own = np.ascontiguousarray(scores[:, order])
+    ordered = np.ascontiguousarray(scores[:, order])
     if point.on == "logits":
         odds = np.asarray(
-            row_scores(own, on="logits", of=point.of, classes=point.classes), np.float64
+            row_scores(ordered, on="logits", of=point.of, classes=point.classes), np.float64
         )
         return float(probs_from_logits(odds)[0]), float(odds[0])
-    probs = np.exp(own) if each.decides_on == "calibrated" else probs_from_logits(own)
+    probs = np.exp(ordered) if each.decides_on == "calibrated" else probs_from_logits(ordered)
     prob = np.asarray(row_scores(probs, on="probs", of=point.of, classes=point.classes), np.float64)
     return float(prob[0]), float(log_odds_of(prob)[0])
 
 
-def _reading(
+def _compare_rule(
     bundle: Bundle,
     row: ScoredRow,
     verdicts: Sequence[Verdict],
-    place: int,
+    index: int,
     rule: Rule,
     score: tuple[float, float],
-) -> Reading:
-    own = verdicts[place]
-    with_it, without = (
-        _outcome(bundle, row, [*verdicts[:place], _saying(own, acts), *verdicts[place + 1 :]])
+) -> RuleComparison:
+    verdict = verdicts[index]
+    with_it, without_it = (
+        _decide_row(
+            bundle, row, [*verdicts[:index], _with_verdict(verdict, acts), *verdicts[index + 1 :]]
+        )
         for acts in (True, False)
     )
-    at_most, above = (without, with_it) if rule.clears else (with_it, without)
-    return Reading(
-        place=own.entry,
+    at_most, above = (without_it, with_it) if rule.clears else (with_it, without_it)
+    return RuleComparison(
+        position=verdict.entry,
         rule=rule,
-        calibrated=bundle.points[own.entry].decides_on == "calibrated",
+        calibrated=bundle.points[verdict.entry].decides_on == "calibrated",
         prob=score[0],
         odds=score[1],
-        reached=bool(own.acts[0]) != rule.clears,
-        decided=row.operating_point == own.entry and _is_of(row, rule),
+        reached=bool(verdict.acts[0]) != rule.clears,
+        decided=row.operating_point == verdict.entry and _is_deciding(row, rule),
         at_most=at_most,
         above=above,
     )
 
 
-def _saying(verdict: Verdict, acts: bool) -> Verdict:
+def _with_verdict(verdict: Verdict, acts: bool) -> Verdict:
     return replace(verdict, acts=np.array([acts]))
 
 
-def _outcome(bundle: Bundle, row: ScoredRow, verdicts: Sequence[Verdict]) -> Outcome:
-    """Decide about the row by other verdicts, with the code that decides for all."""
+def _decide_row(bundle: Bundle, row: ScoredRow, verdicts: Sequence[Verdict]) -> RowDecision:
+    """Decide about a row with other verdicts, using the code of serving."""
     if row.out_of_scope:
-        return Outcome("out_of_scope")
-    made = decided(
+        return RowDecision("out_of_scope")
+    decisions = decided(
         bundle.classes,
         np.array([row.probs]),
         verdicts,
         actions=[bundle.actions.get(str(name)) for name in bundle.classes],
     )
-    acted_as, action = made.acted_as[0], made.action[0]
-    return Outcome(str(made.decision[0]), None if acted_as is None else str(acted_as), action)
+    acted_as, action = decisions.acted_as[0], decisions.action[0]
+    return RowDecision(
+        str(decisions.decision[0]), None if acted_as is None else str(acted_as), action
+    )
 
 
-def _is_of(row: ScoredRow, rule: Rule) -> bool:
-    """Whether a rule of the point that decided is the one that did."""
+def _is_deciding(row: ScoredRow, rule: Rule) -> bool:
+    """Whether a rule of the deciding point made the decision."""
     if row.decision == "clear":
         return rule.clears
     of = rule.point.of

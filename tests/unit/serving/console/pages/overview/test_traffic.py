@@ -1,16 +1,16 @@
-"""Windows, decisions per hour, and what comes in."""
+"""Time windows, decisions per hour, and current traffic."""
 
 from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 
 from calibrant.serving.console.pages.overview.traffic import (
-    DECIDED,
+    DECISION_TITLES,
     WINDOWS,
     Live,
     Window,
     ago_words,
-    traffic_of,
+    count_traffic,
 )
 from calibrant.store import HourCount
 from calibrant.store.records import DECISIONS
@@ -24,7 +24,7 @@ def hours(n):
 
 
 def test_every_decision_of_the_store_has_words():
-    assert set(DECIDED) == {*DECISIONS, "none"}
+    assert set(DECISION_TITLES) == {*DECISIONS, "none"}
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_every_decision_of_the_store_has_words():
     ],
 )
 def test_a_window_ends_with_the_bar_that_is_not_over_yet(name, since, bars, last):
-    window = Window.of(name, NOW)
+    window = Window.from_name(name, NOW)
     assert window.since.isoformat(timespec="minutes") == f"{since}+00:00"
     assert len(window.steps) == bars
     assert window.steps[0] == window.since
@@ -46,12 +46,12 @@ def test_a_window_ends_with_the_bar_that_is_not_over_yet(name, since, bars, last
 
 def test_a_window_is_in_utc_wherever_the_clock_is():
     there = NOW.astimezone(timezone(timedelta(hours=5, minutes=30)))
-    assert Window.of("30d", there) == Window.of("30d", NOW)
+    assert Window.from_name("30d", there) == Window.from_name("30d", NOW)
 
 
 def test_counts_are_put_into_the_bars_of_their_hours():
-    window = Window.of("24h", NOW)
-    found = traffic_of(
+    window = Window.from_name("24h", NOW)
+    traffic = count_traffic(
         window,
         [
             HourCount(TEN - hours(23), "act", 2),
@@ -60,37 +60,39 @@ def test_counts_are_put_into_the_bars_of_their_hours():
             HourCount(TEN, "out_of_scope", 1),
         ],
     )
-    assert found.total == 10
-    assert [(each.decision, each.n, each.share) for each in found.decisions] == [
+    assert traffic.total == 10
+    assert [(each.decision, each.n, each.share) for each in traffic.decisions] == [
         ("act", 5, 0.5),
         ("abstain", 4, 0.4),
         ("out_of_scope", 1, 0.1),
     ]
-    filled = {bar.at: bar.counts for bar in found.bars if bar.total}
+    filled = {bar.at: bar.counts for bar in traffic.bars if bar.total}
     assert filled == {TEN - hours(23): (2, 0, 0), TEN - hours(1): (3, 4, 0), TEN: (0, 0, 1)}
-    assert len(found.bars) == 24
-    assert found.count("abstain") == 4
-    assert found.count("clear") == 0
+    assert len(traffic.bars) == 24
+    assert traffic.count("abstain") == 4
+    assert traffic.count("clear") == 0
 
 
 def test_days_hold_the_counts_of_their_hours():
-    window = Window.of("30d", NOW)
+    window = Window.from_name("30d", NOW)
     midnight = TEN - hours(10)
     counts = [HourCount(midnight - hours(1), "act", 5), HourCount(midnight, "act", 1)]
-    found = traffic_of(window, [*counts, HourCount(TEN, "act", 2)])
-    assert [bar.total for bar in found.bars[-3:]] == [0, 5, 3]
+    traffic = count_traffic(window, [*counts, HourCount(TEN, "act", 2)])
+    assert [bar.total for bar in traffic.bars[-3:]] == [0, 5, 3]
 
 
 def test_hours_outside_of_the_window_do_not_count():
-    window = Window.of("24h", NOW)
-    found = traffic_of(window, [HourCount(TEN - hours(24), "act", 7), HourCount(TEN, "act", 1)])
-    assert found.total == 1
-    late = traffic_of(window, [HourCount(TEN + hours(1), "act", 7)])  # a clock that runs ahead
+    window = Window.from_name("24h", NOW)
+    traffic = count_traffic(
+        window, [HourCount(TEN - hours(24), "act", 7), HourCount(TEN, "act", 1)]
+    )
+    assert traffic.total == 1
+    late = count_traffic(window, [HourCount(TEN + hours(1), "act", 7)])  # a clock that runs ahead
     assert late.total == 0
 
 
 @pytest.mark.parametrize(
-    ("counts", "said"),
+    ("counts", "sentence"),
     [
         ([], "No predictions."),
         ([("act", 1)], "1 prediction, acted on."),
@@ -101,14 +103,14 @@ def test_hours_outside_of_the_window_do_not_count():
         ),
     ],
 )
-def test_traffic_is_said_in_a_sentence(counts, said):
-    made = [HourCount(TEN, decision, n) for decision, n in counts]
-    assert traffic_of(Window.of("24h", NOW), made).sentence == said
+def test_traffic_as_a_sentence(counts, sentence):
+    hour_counts = [HourCount(TEN, decision, n) for decision, n in counts]
+    assert count_traffic(Window.from_name("24h", NOW), hour_counts).sentence == sentence
 
 
 def test_the_chart_has_a_number_for_each_bar_of_each_decision():
-    made = [HourCount(TEN, "act", 3), HourCount(TEN - hours(2), None, 1)]
-    chart = traffic_of(Window.of("24h", NOW), made).chart()
+    hour_counts = [HourCount(TEN, "act", 3), HourCount(TEN - hours(2), None, 1)]
+    chart = count_traffic(Window.from_name("24h", NOW), hour_counts).chart()
     assert len(chart["at"]) == 24
     assert chart["at"][-1] == "2026-03-02 10:00"
     assert [each["name"] for each in chart["decisions"]] == ["act", "none"]
@@ -117,36 +119,36 @@ def test_the_chart_has_a_number_for_each_bar_of_each_decision():
 
 
 def test_a_million_predictions_are_written_with_commas():
-    found = traffic_of(Window.of("24h", NOW), [HourCount(TEN, "act", 1_000_000)])
-    assert found.sentence == "1,000,000 predictions, all acted on."
+    traffic = count_traffic(Window.from_name("24h", NOW), [HourCount(TEN, "act", 1_000_000)])
+    assert traffic.sentence == "1,000,000 predictions, all acted on."
 
 
 @pytest.mark.parametrize(
-    ("minute", "ago", "said"),
+    ("minute", "ago", "sentence"),
     [
-        (0, None, "No prediction yet."),
-        (1, 2, "1 prediction in the last minute. The last one came 2 seconds ago."),
-        (1_500, 0, "1,500 predictions in the last minute. The last one came just now."),
-        (0, 7_300, "No prediction in the last minute. The last one came 2 hours ago."),
+        (0, None, "No predictions yet."),
+        (1, 2, "1 prediction in the last minute. Last one: 2 seconds ago."),
+        (1_500, 0, "1,500 predictions in the last minute. Last one: just now."),
+        (0, 7_300, "No predictions in the last minute. Last one: 2 hours ago."),
     ],
 )
-def test_what_comes_in_is_said_in_a_sentence(minute, ago, said):
+def test_current_traffic_as_a_sentence(minute, ago, sentence):
     latest = None if ago is None else NOW - timedelta(seconds=ago)
-    assert Live(NOW, minute, latest, 5_000).sentence == said
+    assert Live(NOW, minute, latest, 5_000).sentence == sentence
 
 
 def test_live_figures_are_plain_json():
-    found = Live(NOW, 3, NOW - timedelta(seconds=9), 5_000).to_dict()
-    assert found == {
+    traffic = Live(NOW, 3, NOW - timedelta(seconds=9), 5_000).to_dict()
+    assert traffic == {
         "now": "2026-03-02T10:45:30+00:00",
         "minute": 3,
         "latest": "2026-03-02T10:45:21+00:00",
         "total": 5_000,
-        "sentence": "3 predictions in the last minute. The last one came 9 seconds ago.",
+        "sentence": "3 predictions in the last minute. Last one: 9 seconds ago.",
     }
 
 
-def test_how_long_ago_is_told_in_the_largest_unit():
+def test_elapsed_time_is_given_in_its_largest_unit():
     assert ago_words(timedelta(days=3, hours=23)) == "3 days ago"
     assert ago_words(timedelta(minutes=1, seconds=59)) == "1 minute ago"
     assert ago_words(timedelta(milliseconds=900)) == "just now"

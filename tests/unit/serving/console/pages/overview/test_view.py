@@ -17,7 +17,7 @@ from calibrant.bundle.calib_rows import FILE, CalibRows
 from calibrant.ood import OodRule
 from calibrant.serving.console.pages.overview.point_audit import PointAudit
 from calibrant.serving.console.pages.overview.traffic import Window
-from calibrant.serving.console.pages.overview.view import Counts, overview
+from calibrant.serving.console.pages.overview.view import WindowCounts, build_overview
 from calibrant.store import (
     ActedCount,
     AuditedCount,
@@ -50,7 +50,7 @@ def charts_of(page):
     return json.loads(CHARTS.search(page.text)[1], parse_constant=refuse)
 
 
-def looked_at(client, address="/console"):
+def open_page(client, address="/console"):
     """Return a page that is there, whole and safe."""
     page = client.get(address)
     assert page.status_code == 200, page.text
@@ -69,9 +69,9 @@ def sent(client, *logits, **body):
 
 def labelled(client, predictions, label):
     """Tell what predictions truly were."""
-    told = [{"prediction": each["id"], "label": label} for each in predictions]
-    for start in range(0, len(told), 1000):
-        answer = client.post("/v1/outcomes", json={"outcomes": told[start : start + 1000]})
+    payload = [{"prediction": each["id"], "label": label} for each in predictions]
+    for start in range(0, len(payload), 1000):
+        answer = client.post("/v1/outcomes", json={"outcomes": payload[start : start + 1000]})
         assert answer.status_code == 200, answer.text
 
 
@@ -86,12 +86,12 @@ def calibrated(folder, *, ood=True, seed=0):
 @pytest.mark.parametrize("kind", KINDS)
 def test_before_the_first_prediction_the_page_says_how_to_send_one(kind, serving, tmp_path):
     client = serving(logits_bundle(tmp_path / "b", kind).path)
-    page = looked_at(client)
-    said = text_of(page)
-    assert "No prediction yet." in said
-    assert "curl http://127.0.0.1/v1/predict" in said
-    assert "calibrant predict http://127.0.0.1 FILE" in said
-    assert "Is acting right?" not in said
+    page = open_page(client)
+    text = text_of(page)
+    assert "No predictions yet." in text
+    assert "curl http://127.0.0.1/v1/predict" in text
+    assert "calibrant predict http://127.0.0.1 FILE" in text
+    assert "Precision of decisions to act" not in text
     assert charts_of(page)["scores"] is None
     assert "plotly" not in page.text
 
@@ -101,93 +101,95 @@ def test_one_prediction_fills_the_page(kind, serving, tmp_path):
     bundle = logits_bundle(tmp_path / "b", kind)
     client = serving(bundle.path)
     sent(client, [9.0] + [0.0] * (len(bundle.classes) - 1))
-    page = looked_at(client)
-    said = text_of(page)
-    assert "1 prediction in the last minute." in said
-    assert "In the last 24 hours, by this version: 1 prediction," in said
-    assert "Do rows come in that it does not know?" in said
+    page = open_page(client)
+    text = text_of(page)
+    assert "1 prediction in the last minute." in text
+    assert "In the last 24 hours, by this version: 1 prediction," in text
+    assert "Out-of-scope rows" in text
     charts = charts_of(page)
     assert sum(sum(each["counts"]) for each in charts["traffic"]["decisions"]) == 1
     assert sum(charts["scores"]["now"]) == 1
 
 
-def test_promises_are_told_in_words(serving, logits_folder):
-    said = text_of(looked_at(serving(logits_folder)))
-    assert "2 promises." in said
-    assert "Precision is at least 85 % for class 'parts', with 95 % confidence." in said
-    assert "Not audited yet" in said
-    assert "only where a request asks for it Point 2: " in said
+def test_promises_are_shown_in_words(serving, logits_folder):
+    text = text_of(open_page(serving(logits_folder)))
+    assert "2 promises." in text
+    assert "Precision is at least 85 % for class 'parts', with 95 % confidence." in text
+    assert "Not audited yet" in text
+    assert "decides only if a request names it Point 2: " in text
 
 
 def test_a_bundle_without_points_promises_and_decides_nothing(serving, tmp_path):
     client = serving(logits_bundle(tmp_path / "b", "no points").path)
     sent(client, [3.0, 0.0, 0.0], [0.0, 1.0, 0.0])
-    said = text_of(looked_at(client))
-    assert "This bundle decides nothing: it has no operating point." in said
-    assert "2 predictions, all without a decision." in said
-    assert "Nothing is acted on" in said
+    text = text_of(open_page(client))
+    assert "This bundle makes no decisions: it has no operating point." in text
+    assert "2 predictions, all without a decision." in text
+    assert "No decisions to act: the bundle has no operating point." in text
 
 
 def test_out_of_scope_rows_that_nothing_decides_on_are_not_counted(serving, tmp_path):
     client = serving(logits_bundle(tmp_path / "b", "out of scope, no points").path)
     sent(client, [0.0, 0.0, 0.0])
-    assert "This is not counted: the bundle has an out-of-scope rule" in text_of(looked_at(client))
+    assert "Not counted: the bundle has an out-of-scope rule" in text_of(open_page(client))
 
 
 def test_expected_precision_is_that_of_the_predictions(serving, logits_folder):
     client = serving(logits_folder)
-    made = sent(client, [9.0, 0.0, 0.0], [6.0, 0.0, 0.0], [0.0, 0.0, 0.0])
-    acted = [each for each in made if each["decision"] == "act"]
+    predictions = sent(client, [9.0, 0.0, 0.0], [6.0, 0.0, 0.0], [0.0, 0.0, 0.0])
+    acted = [each for each in predictions if each["decision"] == "act"]
     mean = sum(each["probabilities"]["defect"] for each in acted) / len(acted)
     assert 0 < len(acted) < 3
-    said = text_of(looked_at(client))
-    assert f"Expected precision {100 * mean:.1f} % Expected, if calibration still holds" in said
-    assert "Audited precision – No label yet." in said
+    text = text_of(open_page(client))
+    assert f"Expected precision {100 * mean:.1f} % Expected, if calibration still holds" in text
+    assert "Audited precision – No labels yet." in text
 
 
-def test_without_a_calibrator_the_model_is_believed(serving, tmp_path):
+def test_without_a_calibrator_expected_precision_rests_on_the_model(serving, tmp_path):
     client = serving(logits_bundle(tmp_path / "b", "no calibrator").path)
     sent(client, [9.0, 0.0, 0.0])
-    said = text_of(looked_at(client))
-    assert "if the model's own probabilities hold" in said
-    assert "calibration still holds" not in said
+    text = text_of(open_page(client))
+    assert "if the model's own probabilities hold" in text
+    assert "calibration still holds" not in text
 
 
 @pytest.mark.parametrize(
     ("right", "badge", "state"),
-    [(200, "Kept", "good"), (172, "Cannot be told yet", "unknown"), (100, "Not kept", "bad")],
+    [(200, "Kept", "good"), (172, "Undecided", "unknown"), (100, "Not kept", "bad")],
 )
-def test_labels_tell_whether_the_promise_is_kept(right, badge, state, serving, tmp_path):
+def test_labels_show_whether_the_promise_is_kept(right, badge, state, serving, tmp_path):
     client = serving(calibrated(tmp_path / "b").path)
-    made = sent(client, *([[9.0, 0.0, 0.0]] * 200))
-    assert "however often one looks" not in text_of(looked_at(client))  # there is no verdict yet
-    labelled(client, made[:right], "defect")
-    labelled(client, made[right:], "other")
-    page = looked_at(client)
-    said = text_of(page)
-    assert f"{badge} Right on {right} of 200 labelled rows that it would act on, since 20" in said
-    assert f"{right} of 200 labelled decisions right; 95 % interval" in said
+    predictions = sent(client, *([[9.0, 0.0, 0.0]] * 200))
+    assert "however often the page is loaded" not in text_of(
+        open_page(client)
+    )  # there is no verdict yet
+    labelled(client, predictions[:right], "defect")
+    labelled(client, predictions[right:], "other")
+    page = open_page(client)
+    text = text_of(page)
+    assert f"{badge} Right on {right} of 200 labelled rows that it would act on, since 20" in text
+    assert f"{right} of 200 labelled decisions right; 95 % interval" in text
     assert f'<section class="verdict {state}"' in page.text
-    assert "drawn at random" in said
-    assert "The verdict holds with 95 % confidence however often one looks" in said
+    assert "drawn at random" in text
+    assert "The verdict holds with 95 % confidence however often the page is loaded" in text
 
 
 def test_the_latest_label_counts(serving, tmp_path):
     client = serving(calibrated(tmp_path / "b").path)
-    made = sent(client, *([[9.0, 0.0, 0.0]] * 3))
-    labelled(client, made, "other")
-    labelled(client, made, "defect")
-    assert "3 of 3 labelled decisions right" in text_of(looked_at(client))
+    predictions = sent(client, *([[9.0, 0.0, 0.0]] * 3))
+    labelled(client, predictions, "other")
+    labelled(client, predictions, "defect")
+    assert "3 of 3 labelled decisions right" in text_of(open_page(client))
 
 
 def test_scores_and_scope_are_compared_with_the_calibrate_rows(serving, tmp_path):
     client = serving(calibrated(tmp_path / "b").path)
     sent(client, *rows(300, 3, seed=5).tolist())
-    page = looked_at(client)
-    said = text_of(page)
-    assert "To look like the 2,000 calibrate rows," in said
-    assert "no more than chance gives" in said
-    assert "of the calibrate rows it was" in said
+    page = open_page(client)
+    text = text_of(page)
+    assert "To match the distribution of the 2,000 calibrate rows," in text
+    assert "no more than chance gives" in text
+    assert "of the calibrate rows it was" in text
     charts = charts_of(page)
     assert sum(charts["scores"]["then"]) == pytest.approx(1)
 
@@ -195,24 +197,24 @@ def test_scores_and_scope_are_compared_with_the_calibrate_rows(serving, tmp_path
 def test_other_rows_than_the_calibrate_rows_are_noticed(serving, tmp_path):
     client = serving(calibrated(tmp_path / "b").path)
     sent(client, *([[0.1, 0.0, 0.0]] * 300))
-    said = text_of(looked_at(client))
-    assert "more than chance explains" in said
-    assert "other rows come in than those it was calibrated on" in said
-    assert "one look in 20" in said
-    assert "100.0 % of the predictions are out of scope" in said
+    text = text_of(open_page(client))
+    assert "more than chance explains" in text
+    assert "inputs differ from the calibrate rows" in text
+    assert "1 of 20 checks" in text
+    assert "100.0 % of the predictions are out of scope" in text
 
 
-def test_damaged_calibrate_rows_are_told_and_the_page_is_there(serving, tmp_path):
+def test_damaged_calibrate_rows_are_reported_on_the_page(serving, tmp_path):
     client = serving(calibrated(tmp_path / "b").path)
     sent(client, [9.0, 0.0, 0.0])
     (tmp_path / "b" / FILE).write_bytes(b"not what it was")
-    assert "The calibrate rows cannot be read" in text_of(looked_at(client))
+    assert "The calibrate rows cannot be read" in text_of(open_page(client))
 
 
 def test_a_bundle_without_calibrate_rows_says_how_to_get_them(serving, logits_folder):
     client = serving(logits_folder)
     sent(client, [9.0, 0.0, 0.0])
-    assert "pack it with calibrant pack --calib" in text_of(looked_at(client))
+    assert "pack it with calibrant pack --calib" in text_of(open_page(client))
 
 
 def put(client, *, at, bundle=None, **changes):
@@ -221,9 +223,9 @@ def put(client, *, at, bundle=None, **changes):
     if bundle is not None:
         store.bundles.record(hash=bundle, name="old", classes=CLASSES, manifest={}, at=at)
     usual = {"label": "defect", "acted_as": "defect", "probs": [0.9, 0.05, 0.05], "score": 0.9}
-    made = a_prediction(new_id(), at=at, bundle=bundle or now, **{**usual, **changes})
-    store.predictions.add([LoggedRequest(made.request, "asked", (made,))])
-    return made
+    prediction = a_prediction(new_id(), at=at, bundle=bundle or now, **{**usual, **changes})
+    store.predictions.add([LoggedRequest(prediction.request, "asked", (prediction,))])
+    return prediction
 
 
 def test_windows_reach_further_back(serving, logits_folder):
@@ -232,17 +234,17 @@ def test_windows_reach_further_back(serving, logits_folder):
     for days in (0, 3, 20, 40):
         put(client, at=now - timedelta(days=days))
     for window, n in (("24h", 1), ("7d", 2), ("30d", 3)):
-        said = text_of(looked_at(client, f"/console?window={window}"))
-        assert f"{n} prediction" in said.partition("by this version: ")[2][:20], window
-    assert "Decisions per day" in text_of(looked_at(client, "/console?window=30d"))
+        text = text_of(open_page(client, f"/console?window={window}"))
+        assert f"{n} prediction" in text.partition("by this version: ")[2][:20], window
+    assert "Decisions per day" in text_of(open_page(client, "/console?window=30d"))
 
 
 def test_hours_without_predictions_say_when_the_last_one_was(serving, logits_folder):
     client = serving(logits_folder)
     put(client, at=datetime.now(UTC) - timedelta(days=3))
-    page = looked_at(client)
-    assert "No prediction of this version in the last 24 hours." in text_of(page)
-    assert "The last one came 3 days ago." in text_of(page)
+    page = open_page(client)
+    assert "No predictions by this version in the last 24 hours." in text_of(page)
+    assert "Last one: 3 days ago." in text_of(page)
     assert "curl" not in page.text
 
 
@@ -252,17 +254,17 @@ def test_other_versions_are_counted_on_request_only(serving, tmp_path):
     client.service.store.outcomes.add(
         [], [Label(new_id(), datetime.now(UTC), old.id, "other", "agent", None)]
     )
-    assert "No prediction of this version" in text_of(looked_at(client))
-    said = text_of(looked_at(client, "/console?bundle=all"))
-    assert "In the last 24 hours: 1 prediction, acted on." in said
-    assert "0 of 1 labelled decisions right" in said
-    assert "it is not checked against decisions of other versions" in said
-    assert "Not kept" not in said
-    assert "choose it to compare" in said
+    assert "No predictions by this version" in text_of(open_page(client))
+    text = text_of(open_page(client, "/console?bundle=all"))
+    assert "In the last 24 hours: 1 prediction, acted on." in text
+    assert "0 of 1 labelled decisions right" in text
+    assert "it is not checked against decisions of other versions" in text
+    assert "Not kept" not in text
+    assert "select it to compare" in text
 
 
 @pytest.mark.parametrize("query", ["window=1y", "bundle=old", "window=24h&window=7d"])
-def test_an_address_that_asks_for_something_else_is_refused(query, serving, logits_folder):
+def test_an_invalid_query_is_refused(query, serving, logits_folder):
     page = serving(logits_folder).get(f"/console?{query}")
     assert page.status_code in (400, 422)
     assert page.headers["content-type"].startswith("text/html")
@@ -270,21 +272,21 @@ def test_an_address_that_asks_for_something_else_is_refused(query, serving, logi
 
 def test_many_classes_and_a_point_for_any_of_them(serving, tmp_path):
     classes = tuple(f"class {k}" for k in range(150))
-    made = point(None, 0.5, classes=classes, hold=(accuracy >= 0.8,))
+    any_point = point(None, 0.5, classes=classes, hold=(accuracy >= 0.8,))
     calib = CalibRows(rows(500, 150), np.zeros(500, dtype=int))
     pack(
         tmp_path / "b", calibrator=temperature(2.0, classes), calib=calib,
-        points=[BundlePoint(made, "calibrated")],
+        points=[BundlePoint(any_point, "calibrated")],
     )  # fmt: skip
     client = serving(tmp_path / "b")
-    found = sent(client, *(20 * np.eye(150)).tolist())
-    labelled(client, found[:1], "class 0")
-    labelled(client, found[1:2], "class 0")
-    said = text_of(looked_at(client))
-    assert "It tells 150 classes apart." in said
-    assert "150 predictions, all acted on." in said
-    assert "1 of 2 labelled decisions right" in said
-    assert "class 149" in said
+    predictions = sent(client, *(20 * np.eye(150)).tolist())
+    labelled(client, predictions[:1], "class 0")
+    labelled(client, predictions[1:2], "class 0")
+    text = text_of(open_page(client))
+    assert "It has 150 classes." in text
+    assert "150 predictions, all acted on." in text
+    assert "1 of 2 labelled decisions right" in text
+    assert "class 149" in text
 
 
 def test_promises_of_many_classes_are_counted(tmp_path):
@@ -295,55 +297,55 @@ def test_promises_of_many_classes_are_counted(tmp_path):
     hour = now.replace(minute=0)
     audited = [AuditedCount("class 3", 500, 300), AuditedCount("class 4", 500, 499)]
     points = {(3, 0): PointAudit(500, 300, 450.0), (4, 0): PointAudit(500, 499, 450.0)}
-    counts = Counts(
+    counts = WindowCounts(
         [HourCount(hour, "act", 1_000_000)],
         [ActedCount(of, 6_666, 6_000.0) for of in classes],
         [0] * 19 + [1_000_000],
         audited,
         points,
     )
-    found = overview(counts, bundle, Window.of("24h", now), None)
-    assert found.headline == "150 promises: 1 kept, 1 not kept, 148 cannot be told yet."
-    assert found.state == "bad"
-    assert found.badge == "A promise is not kept"
-    assert "'class 3'" in found.heard[0].sentence
-    assert not found.overlaps
+    result = build_overview(counts, bundle, Window.from_name("24h", now), None)
+    assert result.headline == "150 promises: 1 kept, 1 not kept, 148 undecided."
+    assert result.state == "bad"
+    assert result.badge == "A promise is not kept"
+    assert "'class 3'" in result.deciding[0].sentence
+    assert not result.overlaps
 
 
 def test_one_promise_is_the_headline(tmp_path):
     bundle = calibrated(tmp_path / "b")
-    window = Window.of("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
-    found = overview(Counts([], [], [0] * 20, []), bundle, window, None)
-    assert found.headline == "Precision is at least 85 % for class 'defect', with 95 % confidence."
-    assert (found.state, found.badge) == ("unknown", "Not audited yet")
-    assert found.charts()["scores"] is None
-    assert found.scope is None
+    window = Window.from_name("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
+    result = build_overview(WindowCounts([], [], [0] * 20, []), bundle, window, None)
+    assert result.headline == "Precision is at least 85 % for class 'defect', with 95 % confidence."
+    assert (result.state, result.badge) == ("unknown", "Not audited yet")
+    assert result.charts()["scores"] is None
+    assert result.scope is None
 
 
 def test_names_of_classes_are_shown_as_text(serving, tmp_path):
     classes = ("<script>alert(1)</script>", "{{ 7 * 7 }}", "'\"&")
-    made = [BundlePoint(point(of, 0.6, classes=classes), "calibrated") for of in classes]
-    pack(tmp_path / "b", calibrator=temperature(2.0, classes), points=made)
+    points = [BundlePoint(point(of, 0.6, classes=classes), "calibrated") for of in classes]
+    pack(tmp_path / "b", calibrator=temperature(2.0, classes), points=points)
     client = serving(tmp_path / "b")
     sent(client, *(20 * np.eye(3)).tolist())
-    page = looked_at(client)
+    page = open_page(client)
     assert "<script>alert" not in page.text
     assert classes[0] in text_of(page).replace("​", "")
     assert "49" not in text_of(page).partition("By class")[2][:200]
 
 
-def test_what_comes_in_is_told_to_the_script(serving, logits_folder):
+def test_live_traffic_is_sent_to_the_script(serving, logits_folder):
     client = serving(logits_folder)
     empty = client.get("/console/live").json()
     assert (empty["minute"], empty["latest"], empty["total"]) == (0, None, 0)
     sent(client, [9.0, 0.0, 0.0], [0.0, 0.0, 0.0])
-    found = client.get("/console/live")
-    assert found.headers["content-type"] == "application/json"
-    told = found.json()
-    assert (told["minute"], told["total"]) == (2, 2)
-    assert told["sentence"].startswith("2 predictions in the last minute.")
-    assert told["bundle"] == client.service.slot.current.hash
-    assert f'data-bundle="{told["bundle"]}"' in looked_at(client).text
+    result = client.get("/console/live")
+    assert result.headers["content-type"] == "application/json"
+    payload = result.json()
+    assert (payload["minute"], payload["total"]) == (2, 2)
+    assert payload["sentence"].startswith("2 predictions in the last minute.")
+    assert payload["bundle"] == client.service.slot.current.hash
+    assert f'data-bundle="{payload["bundle"]}"' in open_page(client).text
 
 
 @pytest.mark.parametrize("address", ["/console", "/console/live"])
@@ -354,14 +356,14 @@ def test_a_visitor_must_log_in_first(address, guarded):
 
 
 @pytest.mark.parametrize("role", ["predict", "label", "admin"])
-def test_any_key_may_look(role, guarded):
+def test_any_key_may_see_the_page(role, guarded):
     log_in(guarded, guarded.tokens[role])
-    said = text_of(looked_at(guarded))
-    assert "Authorization: Bearer KEY" in said
+    text = text_of(open_page(guarded))
+    assert "Authorization: Bearer KEY" in text
     assert guarded.get("/console/live").json()["total"] == 0
 
 
-def test_a_store_that_is_away_is_told(serving, logits_folder, monkeypatch):
+def test_an_unreachable_store_is_reported(serving, logits_folder, monkeypatch):
     from calibrant.errors import StoreUnavailable
 
     client = serving(logits_folder)
@@ -375,10 +377,10 @@ def test_a_store_that_is_away_is_told(serving, logits_folder, monkeypatch):
     assert page.headers["content-type"].startswith("text/html")
 
 
-def test_a_promise_of_which_one_half_is_not_audited_is_not_called_kept(serving, tmp_path):
+def test_a_half_audited_promise_is_not_called_kept(serving, tmp_path):
     client = serving(logits_bundle(tmp_path / "b", "two classes").path)
     labelled(client, sent(client, *([[0.0, 9.0]] * 100)), "yes")
-    page = looked_at(client)
+    page = open_page(client)
     assert "Kept: precision is at least 85 % Right on 100 of 100 labelled rows" in text_of(page)
-    assert "Whether negative predictive value is at least 95 % cannot be told" in text_of(page)
+    assert "Whether negative predictive value is at least 95 % cannot be estimated" in text_of(page)
     assert '<section class="verdict unknown"' in page.text

@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
-from tests.unit.serving.console.predictions_log import START, keep, look, made
+from tests.unit.serving.console.predictions_log import START, keep, look, make_prediction
 
 from calibrant.store import Label, Outcome
 
@@ -32,7 +32,7 @@ def of_another_bundle(client):
 def test_without_predictions_the_page_says_what_to_do(client):
     page = look(client)
     assert page.status == 200
-    assert "No prediction has been made yet." in page.text
+    assert "No predictions yet." in page.text
     assert page.all("a", href="/console/try")
 
 
@@ -40,11 +40,13 @@ def test_predictions_are_listed_newest_first_with_what_matters(client, bundle):
     acted = {"decision": "act", "acted_as": "defect", "operating_point": 0, "score": 0.9}
     ids = keep(
         client,
-        made(bundle, 0, **acted, use_case="returns", input={"row": {"weight": 2.5, "fat": None}}),
-        made(bundle, 1, decision="clear", input=None),
-        made(bundle, 2, decision="out_of_scope", label="parts"),
-        made(bundle, 3, decision=None, input={"text": "a" * 200}),
-        made(bundle, 4),
+        make_prediction(
+            bundle, 0, **acted, use_case="returns", input={"row": {"weight": 2.5, "fat": None}}
+        ),
+        make_prediction(bundle, 1, decision="clear", input=None),
+        make_prediction(bundle, 2, decision="out_of_scope", label="parts"),
+        make_prediction(bundle, 3, decision=None, input={"text": "a" * 200}),
+        make_prediction(bundle, 4),
     )
     client.service.store.outcomes.add(
         [Outcome("o", START, ids[1], "refund", None, None, None)],
@@ -58,9 +60,9 @@ def test_predictions_are_listed_newest_first_with_what_matters(client, bundle):
     assert page.ids == ids[::-1]
     for words in (
         "acted as defect", "cleared", "out of scope", "no decision", "left to a person",
-        "weight: 2.5, fat: (empty)", "only its hash was kept", "a" * 119 + "…", "returns", "0.900",
-        "2026-03-01 12:04:00", "truly other", "All predictions, newest first.",
-        "5 on this page, which are all there are.",
+        "weight: 2.5, fat: (empty)", "only its hash was stored", "a" * 119 + "…", "returns",
+        "0.900", "2026-03-01 12:04:00", "truly other", "All predictions, newest first.",
+        "5 on this page, which is all of them.",
     ):  # fmt: skip
         assert words in page.text, words
     assert "a" * 120 not in page.text
@@ -88,8 +90,8 @@ FILTERS = [
     ({"unit": "u-1"}, [0, 3], "about unit “u-1”"),
     ({"unit": "u-1", "decision": "act"}, [3], "acted on, about unit “u-1”"),
     ({"use_case": "shop"}, [2], "for use case “shop”"),
-    ({"search": " u-1 "}, [0, 3], "unit: “u-1”"),
-    ({"search": ":order-2"}, [2], "unit: “:order-2”"),
+    ({"search": " u-1 "}, [0, 3], "unit id “u-1”"),
+    ({"search": ":order-2"}, [2], "unit id “:order-2”"),
     ({"search": ":order-2", "label": "parts"}, [], "of class “parts”"),
     ({"search": ":order-2", "min_score": "0.81"}, [], "at least 0.81"),
     ({"search": ":order-2", "since": "2026-03-01T12:02", "until": "2026-03-01T12:03"}, [2], ""),
@@ -98,29 +100,31 @@ FILTERS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("query", "places", "said"), FILTERS)
-def test_a_filter_shows_what_meets_it_and_is_said(client, bundle, query, places, said):
+@pytest.mark.parametrize(("query", "places", "phrase"), FILTERS)
+def test_a_filter_selects_matches_and_is_described(client, bundle, query, places, phrase):
     acted = {"decision": "act", "operating_point": 0}
     ids = keep(
         client,
-        made(bundle, 0, unit="u-1"),
-        made(bundle, 1, **acted, acted_as="parts", label="parts"),
-        made(bundle, 2, score=0.8, use_case="shop"),
-        made(bundle, 3, **acted, acted_as="defect", score=0.95, unit="u-1"),
+        make_prediction(bundle, 0, unit="u-1"),
+        make_prediction(bundle, 1, **acted, acted_as="parts", label="parts"),
+        make_prediction(bundle, 2, score=0.8, use_case="shop"),
+        make_prediction(bundle, 3, **acted, acted_as="defect", score=0.95, unit="u-1"),
     )
     page = look(client, **query)
     assert page.status == 200
     assert page.ids == [ids[i] for i in reversed(places)]
-    assert said in page.text
+    assert phrase in page.text
     for name, typed in query.items():
         shown = "2026-03-01T12:01:30" if "+01:00" in typed else typed
         assert page.field(name).get("value", shown) == shown
 
 
-def test_versions_of_bundles_are_told_apart_however_they_take_turns(client, bundle):
+def test_versions_of_bundles_are_separated_even_if_they_alternate(client, bundle):
     other = of_another_bundle(client)
     served = [0, 1, 30, 31, 60 * 24 * 3, 60 * 24 * 3 + 61, 60 * 24 * 9]
-    ids = keep(client, *(made(other if i % 2 else bundle, at) for i, at in enumerate(served)))
+    ids = keep(
+        client, *(make_prediction(other if i % 2 else bundle, at) for i, at in enumerate(served))
+    )
     for version, own in ((bundle, ids[::2]), (other, ids[1::2])):
         page = look(client, bundle=version)
         assert page.ids == own[::-1]
@@ -133,7 +137,7 @@ def test_versions_of_bundles_are_told_apart_however_they_take_turns(client, bund
 
 
 def test_pages_follow_each_other_and_lead_back(client, bundle):
-    ids = keep(client, *(made(bundle, i, unit="u&1") for i in range(101)))[::-1]
+    ids = keep(client, *(make_prediction(bundle, i, unit="u&1") for i in range(101)))[::-1]
     first = look(client, unit="u&1")
     assert first.ids == ids[:50]
     (older,) = (a["href"] for a in first.all("a", rel="next"))
@@ -150,14 +154,14 @@ def test_pages_follow_each_other_and_lead_back(client, bundle):
 
 
 def test_a_page_of_exactly_fifty_is_the_last(client, bundle):
-    keep(client, *(made(bundle, i) for i in range(50)))
+    keep(client, *(make_prediction(bundle, i) for i in range(50)))
     page = look(client)
     assert len(page.ids) == 50
     assert not page.all("a", rel="next")
 
 
 def test_pages_of_a_long_request(client, bundle):
-    rows = [made(bundle, 0, request="r", position=i) for i in range(60)]
+    rows = [make_prediction(bundle, 0, request="r", position=i) for i in range(60)]
     keep(client, *rows)
     ids = sorted((each.id for each in rows), reverse=True)
     first = look(client, search="r")
@@ -167,7 +171,7 @@ def test_pages_of_a_long_request(client, bundle):
 
 
 def test_pages_of_a_bundle_version(client, bundle):
-    ids = keep(client, *(made(bundle, 30 * i) for i in range(60)))[::-1]
+    ids = keep(client, *(make_prediction(bundle, 30 * i) for i in range(60)))[::-1]
     first = look(client, bundle=bundle)
     assert first.ids == ids[:50]
     (older,) = (a["href"] for a in first.all("a", rel="next"))
@@ -175,16 +179,19 @@ def test_pages_of_a_bundle_version(client, bundle):
 
 
 def test_the_id_of_a_prediction_leads_to_it(client, bundle):
-    (id,) = keep(client, made(bundle))
-    found = client.get(f"/console/predictions?search=+{id}+", follow_redirects=False)
-    assert (found.status_code, found.headers["location"]) == (303, f"/console/predictions/{id}")
+    (id,) = keep(client, make_prediction(bundle))
+    response = client.get(f"/console/predictions?search=+{id}+", follow_redirects=False)
+    assert (response.status_code, response.headers["location"]) == (
+        303,
+        f"/console/predictions/{id}",
+    )
 
 
-def test_nothing_found_offers_to_drop_each_filter(client, bundle):
-    keep(client, made(bundle))
+def test_no_match_offers_to_drop_each_filter(client, bundle):
+    keep(client, make_prediction(bundle))
     page = look(client, label="parts", unit="n o&body", min_score="0.5")
     assert page.status == 200
-    assert "No prediction was found." in page.text
+    assert "No predictions found." in page.text
     assert "of class “parts”, with a score of at least 0.5, about unit “n o&body”." in page.text
     for left in (
         "min_score=0.5&unit=n+o%26body", "label=parts&unit=n+o%26body", "label=parts&min_score=0.5"
@@ -199,37 +206,37 @@ WRONG = [
     ({"min_score": "nan"}, "min_score", "from 0 to 1"),
     ({"min_score": "abc"}, "min_score", "from 0 to 1"),
     ({"min_score": "0.9", "max_score": "0.1"}, "min_score", "The lowest score, 0.9, is above"),
-    ({"since": "2026-03-02T00:00", "until": "2026-03-01T00:00"}, "since", "must lie before"),
-    ({"since": "2026-03-02T00:00", "until": "2026-03-02T00:00"}, "since", "must lie before"),
+    ({"since": "2026-03-02T00:00", "until": "2026-03-01T00:00"}, "since", "must be before"),
+    ({"since": "2026-03-02T00:00", "until": "2026-03-02T00:00"}, "since", "must be before"),
     ({"since": "yesterday"}, "since", "like 2026-01-31T12:30"),
     ({"until": "0001-01-01T00:00+14:00"}, "until", "like 2026-01-31T12:30"),
     ({"until": "2026-13-01T00:00"}, "until", "like 2026-01-31T12:30"),
-    ({"decision": "maybe"}, "decision", "no such decision"),
-    ({"bundle": "zzz"}, "bundle", "No version on record"),
-    ({"unit": "u" * 201}, "unit", "At most 200 characters"),
+    ({"decision": "maybe"}, "decision", "Unknown decision"),
+    ({"bundle": "zzz"}, "bundle", "No version starts with"),
+    ({"unit": "u" * 201}, "unit", "at most 200 characters"),
     ({"unit": "a\0b"}, "unit", "no control characters"),
     ({"search": "a\nb"}, "search", "no control characters"),
 ]
 
 
-@pytest.mark.parametrize(("query", "name", "said"), WRONG)
-def test_a_wrong_filter_is_told_beside_its_field_and_kept(client, bundle, query, name, said):
-    keep(client, made(bundle))
+@pytest.mark.parametrize(("query", "name", "phrase"), WRONG)
+def test_an_invalid_filter_is_reported_at_its_field_and_kept(client, bundle, query, name, phrase):
+    keep(client, make_prediction(bundle))
     page = look(client, **query)
     assert page.status == 422
     assert page.wrong(name)
-    assert said in page.text
+    assert phrase in page.text
     assert page.ids == []
-    assert "Nothing was looked up" in page.text
+    assert "No search was run" in page.text
     for each, typed in query.items():
         shown = page.field(each)
-        kept = shown.get("value") or page.all("option", value=typed)[0]["value"]
-        assert kept == typed
+        text = shown.get("value") or page.all("option", value=typed)[0]["value"]
+        assert text == typed
         if each == name and "value" in shown and each not in ("unit", "search"):
             assert shown["type"] == "text"  # others would be emptied by the browser
 
 
-def test_several_wrong_filters_are_told_at_once(client):
+def test_several_invalid_filters_are_reported_at_once(client):
     page = look(client, min_score="7", since="x", decision="y", label="defect")
     assert page.status == 422
     assert all(page.wrong(name) for name in ("min_score", "since", "decision"))
@@ -237,8 +244,8 @@ def test_several_wrong_filters_are_told_at_once(client):
 
 
 def test_a_page_after_an_erased_prediction(client, bundle):
-    (id,) = keep(client, made(bundle, unit="gone", decision="abstain"))
-    keep(client, made(bundle, 1))
+    (id,) = keep(client, make_prediction(bundle, unit="gone", decision="abstain"))
+    keep(client, make_prediction(bundle, 1))
     client.service.store.forget("gone")
     page = look(client, before=id, decision="abstain")
     assert page.status == 404
@@ -248,23 +255,23 @@ def test_a_page_after_an_erased_prediction(client, bundle):
 
 
 def test_it_may_be_erased_while_the_page_is_made(client, bundle, monkeypatch):
-    (id,) = keep(client, made(bundle, unit="gone"))
+    (id,) = keep(client, make_prediction(bundle, unit="gone"))
     store = client.service.store
     get = store.predictions.get
 
-    def got(asked):
-        found = get(asked)
+    def got(id):
+        prediction = get(id)
         store.forget("gone")
-        return found
+        return prediction
 
     monkeypatch.setattr(store.predictions, "get", got)
     assert look(client, before=id).status == 404
 
 
-def test_a_field_that_comes_twice_is_refused(client):
+def test_a_repeated_query_field_is_refused(client):
     page = client.get("/console/predictions?label=a&label=b")
     assert page.status_code == 400
-    assert "comes twice" in page.text
+    assert "occurs twice" in page.text
 
 
 def test_classes_of_all_versions_can_be_chosen_and_unknown_ones_stay(client, bundle):
@@ -277,27 +284,27 @@ def test_classes_of_all_versions_can_be_chosen_and_unknown_ones_stay(client, bun
 
 
 def test_every_field_has_a_label_and_the_page_one_heading(client, bundle):
-    keep(client, made(bundle))
+    keep(client, make_prediction(bundle))
     page = look(client)
     labelled = {each["for"] for each in page.all("label")}
     fields = [a for tag, a in page.tags if tag in ("input", "select") and a.get("type") != "hidden"]
     assert len(fields) == 10
     assert all(each["id"] in labelled for each in fields)
     assert len(page.all("h1")) == 1
-    assert "The texts of inputs are not searched." in page.text
+    assert "Input texts are not searched." in page.text
 
 
 @pytest.mark.parametrize("role", ["predict", "label", "admin"])
-def test_every_key_may_look(guarded, role):
+def test_every_key_may_see_the_list(guarded, role):
     assert guarded.get("/console/predictions", follow_redirects=False).status_code == 303
     log_in(guarded, guarded.tokens[role])
     assert look(guarded).status == 200
 
 
-def test_a_store_that_is_away_is_told_as_a_page(client, bundle, monkeypatch):
+def test_an_unreachable_store_is_reported_as_a_page(client, bundle, monkeypatch):
     from calibrant.errors import StoreUnavailable
 
-    def away(**asked):
+    def away(**query):
         raise StoreUnavailable("the database is away.")
 
     monkeypatch.setattr(client.service.store.bundles, "all", away)

@@ -2,7 +2,7 @@
 
 import pytest
 from tests.unit.serving.console.conftest import log_in
-from tests.unit.serving.console.predictions_log import Page, keep, look, made
+from tests.unit.serving.console.predictions_log import Page, keep, look, make_prediction
 
 from calibrant.store import new_id
 
@@ -14,7 +14,7 @@ def client(serving, logits_folder):
 
 @pytest.fixture
 def id(client):
-    (made_id,) = keep(client, made(client.service.slot.current.hash, unit="gone"))
+    (made_id,) = keep(client, make_prediction(client.service.slot.current.hash, unit="gone"))
     return made_id
 
 
@@ -34,45 +34,45 @@ def send(client, id, data):
     return client.post(f"/console/predictions/{id}", data=data, follow_redirects=False)
 
 
-def told(client, id):
+def recorded_feedback(client, id):
     return client.service.store.outcomes.of(id)
 
 
-def test_a_label_of_the_list_is_recorded(client, id):
+def test_a_listed_class_is_recorded(client, id):
     answer = send(client, id, filled(client, id, label="1", source=" agent "))
-    where = f"/console/predictions/{id}?done=label#told"
+    where = f"/console/predictions/{id}?done=label#feedback"
     assert (answer.status_code, answer.headers["location"]) == (303, where)
-    (label,), outcomes = told(client, id)
+    (label,), outcomes = recorded_feedback(client, id)
     assert (label.label, label.source, label.key, outcomes) == ("parts", "agent", None, ())
     page = Page(client.get(where))
-    assert "The true class is on record." in page.text
+    assert "Label recorded." in page.text
     assert page.all("p", role="status")
-    assert "parts, says agent" in page.text
+    assert "parts, source: agent" in page.text
 
 
 def test_another_class_is_recorded(client, id):
     send(client, id, filled(client, id, label="other", other=" not of the list "))
-    (label,), _ = told(client, id)
+    (label,), _ = recorded_feedback(client, id)
     assert (label.label, label.source) == ("not of the list", None)
 
 
-def test_a_class_of_the_list_wins_over_what_stands_in_the_hidden_field(client, id):
+def test_a_listed_class_overrides_the_hidden_field(client, id):
     send(client, id, filled(client, id, label="0", other="ignored"))
-    assert told(client, id)[0][0].label == "defect"
+    assert recorded_feedback(client, id)[0][0].label == "defect"
 
 
 def test_an_outcome_is_recorded(client, id):
     form = filled(client, id, "outcome", outcome="refunded", value="12.5", text="two\r\nlines")
     answer = send(client, id, form)
-    assert answer.headers["location"].endswith("?done=outcome#told")
-    _, (outcome,) = told(client, id)
+    assert answer.headers["location"].endswith("?done=outcome#feedback")
+    _, (outcome,) = recorded_feedback(client, id)
     assert (outcome.name, outcome.value, outcome.text) == ("refunded", 12.5, "two\nlines")
-    assert "The outcome is on record." in Page(client.get(answer.headers["location"])).text
+    assert "Outcome recorded." in Page(client.get(answer.headers["location"])).text
 
 
 def test_an_outcome_needs_a_name_only(client, id):
     send(client, id, filled(client, id, "outcome", outcome="kept", value=" ", text=" \r\n"))
-    _, (outcome,) = told(client, id)
+    _, (outcome,) = recorded_feedback(client, id)
     assert (outcome.value, outcome.text) == (None, None)
 
 
@@ -84,7 +84,7 @@ def test_a_double_click_records_once(client, id, fields):
     form = filled(client, id, **fields)
     answers = [send(client, id, form) for _ in range(3)]
     assert {answer.status_code for answer in answers} == {303}
-    assert sum(map(len, told(client, id))) == 1
+    assert sum(map(len, recorded_feedback(client, id))) == 1
 
 
 def test_the_same_form_with_another_content_is_refused(client, id):
@@ -92,18 +92,18 @@ def test_the_same_form_with_another_content_is_refused(client, id):
     send(client, id, form)
     answer = send(client, id, {**form, "label": "2"})
     assert answer.status_code == 409
-    assert "was sent before with another content" in Page(answer).text
-    assert [label.label for label in told(client, id)[0]] == ["parts"]
+    assert "already sent with different content" in Page(answer).text
+    assert [label.label for label in recorded_feedback(client, id)[0]] == ["parts"]
     send(client, id, filled(client, id, label="2"))  # a fresh page corrects it
-    assert [label.label for label in told(client, id)[0]] == ["parts", "other"]
+    assert [label.label for label in recorded_feedback(client, id)[0]] == ["parts", "other"]
 
 
 def test_the_key_is_recorded_and_others_may_not(guarded):
-    (id,) = keep(guarded, made(guarded.service.slot.current.hash))
+    (id,) = keep(guarded, make_prediction(guarded.service.slot.current.hash))
     for role in ("label", "admin"):
         log_in(guarded, guarded.tokens[role])
         assert send(guarded, id, filled(guarded, id, label="1")).status_code == 303
-    keys = [label.key for label in told(guarded, id)[0]]
+    keys = [label.key for label in recorded_feedback(guarded, id)[0]]
     assert keys == [guarded.keys[role].id for role in ("label", "admin")]
     form = filled(guarded, id, label="1")
     log_in(guarded, guarded.tokens["predict"])
@@ -112,7 +112,7 @@ def test_the_key_is_recorded_and_others_may_not(guarded):
     assert "nothing was changed" in Page(refused).text
     guarded.cookies.clear()
     assert send(guarded, id, form).status_code == 401
-    assert len(told(guarded, id)[0]) == 2
+    assert len(recorded_feedback(guarded, id)[0]) == 2
 
 
 @pytest.mark.parametrize("csrf", [None, "", "0" * 64, "é"])
@@ -121,7 +121,7 @@ def test_a_form_of_another_page_is_refused(client, id, csrf):
     form.pop("csrf")
     answer = send(client, id, form if csrf is None else {**form, "csrf": csrf})
     assert answer.status_code == 403
-    assert told(client, id) == ((), ())
+    assert recorded_feedback(client, id) == ((), ())
 
 
 WRONG = [
@@ -131,14 +131,14 @@ WRONG = [
     ({"label": "-1"}, "label-label", "Choose the true class."),
     ({"label": "٣"}, "label-label", "Choose the true class."),
     ({"label": "defect"}, "label-label", "Choose the true class."),
-    ({"label": "other", "other": "  "}, "label-other", "Write the name of the class."),
+    ({"label": "other", "other": "  "}, "label-other", "Enter the name of the class."),
     ({"label": "other", "other": "x" * 201}, "label-other", "at most 200 characters"),
     ({"label": "other", "other": "a\x07b"}, "label-other", "Control characters are not allowed."),
     ({"label": "1", "source": "s" * 201}, "label-source", "at most 200 characters"),
     ({"label": "1", "source": "a\nb"}, "label-source", "Control characters are not allowed."),
-    ({"kind": "outcome"}, "outcome-outcome", "Give what happened a name"),
+    ({"kind": "outcome"}, "outcome-outcome", "Enter a name for the outcome"),
     ({"kind": "outcome", "outcome": "o" * 201}, "outcome-outcome", "at most 200 characters"),
-    ({"kind": "outcome", "outcome": "a", "value": "12,5"}, "outcome-value", "Write a number"),
+    ({"kind": "outcome", "outcome": "a", "value": "12,5"}, "outcome-value", "Enter a number"),
     ({"kind": "outcome", "outcome": "a", "value": "nan"}, "outcome-value", "finite number"),
     ({"kind": "outcome", "outcome": "a", "value": "1e999"}, "outcome-value", "finite number"),
     ({"kind": "outcome", "outcome": "a", "text": "t" * 20_001}, "outcome-text", "at most 20000"),
@@ -146,30 +146,30 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("fields", "where", "said"), WRONG)
-def test_what_is_wrong_is_told_beside_its_field_and_kept(client, id, fields, where, said):
+@pytest.mark.parametrize(("fields", "where", "message"), WRONG)
+def test_invalid_fields_are_reported_and_kept(client, id, fields, where, message):
     form = filled(client, id, **fields)
     page = Page(send(client, id, form))
     assert page.status == 422
     assert page.wrong(where)
-    assert said in page.text
+    assert message in page.text
     assert "Nothing was recorded." in page.text
     for name in ("other", "source", "outcome", "value"):
         if name in fields:
             assert page.field(name)["value"] == fields[name]
     if fields.get("label") in ("1", "other"):
         assert page.all("option", value=fields["label"])[0].keys() >= {"selected"}
-    assert told(client, id) == ((), ())
+    assert recorded_feedback(client, id) == ((), ())
     assert page.all("input", name="once", value=form["once"])
 
 
-def test_what_was_wrong_can_be_sent_again(client, id):
+def test_a_corrected_form_can_be_sent_again(client, id):
     form = filled(client, id, "outcome", outcome="", text="kept <b>text</b>")
     page = Page(send(client, id, form))
     assert "kept <b>text</b>" in page.text
     again = {**form, "outcome": "refunded"}
     assert send(client, id, again).status_code == 303
-    assert told(client, id)[1][0].text == "kept <b>text</b>"
+    assert recorded_feedback(client, id)[1][0].text == "kept <b>text</b>"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_what_was_wrong_can_be_sent_again(client, id):
 def test_a_form_that_was_tampered_with(client, id, changed):
     answer = send(client, id, {**filled(client, id, label="1"), **changed})
     assert answer.status_code == 400
-    assert told(client, id) == ((), ())
+    assert recorded_feedback(client, id) == ((), ())
 
 
 def test_erased_while_the_form_was_open(client, id):
@@ -186,9 +186,9 @@ def test_erased_while_the_form_was_open(client, id):
     client.service.store.forget("gone")
     page = Page(send(client, id, form))
     assert page.status == 404
-    assert "Nothing was recorded, for the prediction is not there any more." in page.text
+    assert "Nothing was recorded: the prediction no longer exists." in page.text
     assert page.all("a", href="/console/predictions")
-    assert told(client, id) == ((), ())
+    assert recorded_feedback(client, id) == ((), ())
 
 
 def test_erased_between_the_check_and_the_record(client, id, monkeypatch):
@@ -206,19 +206,19 @@ def test_erased_between_the_check_and_the_record(client, id, monkeypatch):
     assert "Nothing was recorded" in page.text
 
 
-def test_a_form_of_one_prediction_says_nothing_about_another(client, id):
-    (other,) = keep(client, made(client.service.slot.current.hash, 1))
+def test_a_form_of_one_prediction_is_refused_for_another(client, id):
+    (other,) = keep(client, make_prediction(client.service.slot.current.hash, 1))
     form = filled(client, id, label="1")
     send(client, id, form)
     assert send(client, other, form).status_code == 409
-    assert told(client, other) == ((), ())
+    assert recorded_feedback(client, other) == ((), ())
 
 
 def test_an_unknown_prediction(client, id):
     assert send(client, new_id(), filled(client, id, label="1")).status_code == 404
 
 
-def test_an_unknown_word_for_what_was_done_says_nothing(client, id):
+def test_an_unknown_confirmation_is_ignored(client, id):
     page = look(client, f"/{id}", done="<script>")
     assert page.status == 200
     assert not page.all("p", role="status")

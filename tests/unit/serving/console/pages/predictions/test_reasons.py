@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from tests.unit.bundle.parts import band, point, points_of, without_promise
 from tests.unit.serving.bundles import logits_bundle
-from tests.unit.serving.console.predictions_log import START, made
+from tests.unit.serving.console.predictions_log import START, make_prediction
 
 from calibrant.bundle import BundlePoint
-from calibrant.serving.console.pages.predictions.reasons import apart, why
+from calibrant.serving.console.pages.predictions.reasons import explain, format_distinct
 from calibrant.store import BundleRecord
 
 
@@ -27,79 +27,88 @@ def raw(*results):
 
 
 def acted(place=0, **changes):
-    return made("3f0a", decision="act", acted_as="defect", operating_point=place, **changes)
+    return make_prediction(
+        "3f0a", decision="act", acted_as="defect", operating_point=place, **changes
+    )
 
 
 def test_the_rule_that_acted():
-    told = why(acted(logits=[3.0, 0.0, 0.0]), raw(point("defect", 0.75)))
+    explanation = explain(acted(logits=[3.0, 0.0, 0.0]), raw(point("defect", 0.75)))
     prob = np.exp(3) / (np.exp(3) + 2)
-    assert told.sentences == (
+    assert explanation.sentences == (
         f"Probability of defect was {prob:.4g}, at or above the threshold 0.75 of operating "
         "point 0, so it was acted on.",
     )
-    (rule,) = told.rules
+    (rule,) = explanation.rules
     assert rule.decided
     assert rule.holds
     assert rule.promise == "Precision is at least 85 % for class 'defect', with 95 % confidence."
 
 
 def test_a_threshold_that_was_not_reached():
-    told = why(made("3f0a", logits=[0.5, 0.0, 0.0]), raw(point("defect", 0.75)))
-    assert told.sentences[0].startswith("Probability of defect was 0.4519, below the ")
-    assert told.sentences[0].endswith("threshold 0.75, so it was left to a person.")
-    assert not told.rules[0].holds
+    explanation = explain(
+        make_prediction("3f0a", logits=[0.5, 0.0, 0.0]), raw(point("defect", 0.75))
+    )
+    assert explanation.sentences[0].startswith("Probability of defect was 0.4519, below the ")
+    assert explanation.sentences[0].endswith("threshold 0.75, so it was left to a person.")
+    assert not explanation.rules[0].holds
 
 
-def test_calibrated_points_look_at_calibrated_probabilities():
+def test_calibrated_points_compare_calibrated_probabilities():
     saved = record(BundlePoint(point("defect", 0.75), "calibrated"), calibrator={"method": "x"})
-    told = why(acted(logits=[0.0, 0.0, 0.0], probs=[0.8, 0.1, 0.1]), saved)
-    assert told.sentences[0].startswith("Calibrated probability of defect was 0.8, at or above")
+    explanation = explain(acted(logits=[0.0, 0.0, 0.0], probs=[0.8, 0.1, 0.1]), saved)
+    assert explanation.sentences[0].startswith(
+        "Calibrated probability of defect was 0.8, at or above"
+    )
     both = record(BundlePoint(point("defect", 0.75), "raw"), calibrator={"method": "x"})
-    own = why(acted(logits=[3.0, 0.0, 0.0], probs=[0.8, 0.1, 0.1]), both)
+    own = explain(acted(logits=[3.0, 0.0, 0.0], probs=[0.8, 0.1, 0.1]), both)
     assert own.sentences[0].startswith("The model’s own, uncalibrated probability of defect was 0.")
 
 
-def test_of_several_rules_the_one_that_decided_is_told():
+def test_of_several_rules_the_deciding_one_is_named():
     saved = raw(point("parts", 0.2), point("defect", 0.5), point("defect", 0.1))
-    told = why(acted(1, logits=[2.0, 1.0, 0.0]), saved)
-    assert [(rule.point, rule.decided, rule.holds) for rule in told.rules] == [
+    explanation = explain(acted(1, logits=[2.0, 1.0, 0.0]), saved)
+    assert [(rule.point, rule.decided, rule.holds) for rule in explanation.rules] == [
         (0, False, True), (1, True, True)
     ]  # fmt: skip
-    assert told.sentences[1].startswith("Several rules are for acting")
-    nobody = why(made("3f0a", logits=[0.0, -5.0, 0.0]), saved)
-    assert nobody.sentences == ("No rule is for acting on it, so it was left to a person.",)
-    asked = why(acted(2, logits=[0.0, 0.0, 0.0], asked_point=2), saved)
-    assert [rule.point for rule in asked.rules] == [2]
-    assert asked.sentences[-1] == "The request asked for operating point 2."
+    assert explanation.sentences[1].startswith("Several rules would act")
+    nobody = explain(make_prediction("3f0a", logits=[0.0, -5.0, 0.0]), saved)
+    assert nobody.sentences == ("No rule would act on it, so it was left to a person.",)
+    requested = explain(acted(2, logits=[0.0, 0.0, 0.0], asked_point=2), saved)
+    assert [rule.point for rule in requested.rules] == [2]
+    assert requested.sentences[-1] == "The request named operating point 2."
 
 
 def test_points_of_several_classes_are_rules_of_one_point():
     saved = record(BundlePoint(points_of(point("parts", 0.3), point("defect", 0.3)), "raw"))
-    told = why(acted(logits=[3.0, 0.0, 0.0]), saved)
-    assert [(rule.of, rule.decided) for rule in told.rules] == [("parts", False), ("defect", True)]
+    explanation = explain(acted(logits=[3.0, 0.0, 0.0]), saved)
+    assert [(rule.of, rule.decided) for rule in explanation.rules] == [
+        ("parts", False),
+        ("defect", True),
+    ]
 
 
 def test_any_class():
-    told = why(acted(logits=[3.0, 0.0, 0.0]), raw(point(None, 0.6)))
-    assert told.rules[0].does == "accept predictions of any class"
-    assert told.sentences[0].startswith("Probability of the predicted class was 0.9094")
+    explanation = explain(acted(logits=[3.0, 0.0, 0.0]), raw(point(None, 0.6)))
+    assert explanation.rules[0].does == "accept predictions of any class"
+    assert explanation.sentences[0].startswith("Probability of the predicted class was 0.9094")
 
 
 @pytest.mark.parametrize(
-    ("logit", "decision", "said"),
+    ("logit", "decision", "sentence"),
     [(3.0, "act", "so it was acted on."), (-3.0, "clear", "so it was cleared."),
      (0.0, "abstain", "so it was left to a person.")],
 )  # fmt: skip
-def test_a_band(logit, decision, said):
+def test_a_band(logit, decision, sentence):
     saved = record(BundlePoint(band(), "raw"), classes=("no", "yes"))
     decided = {"act": ("yes", 0), "clear": (None, 0), "abstain": (None, None)}[decision]
-    found = made(
+    prediction = make_prediction(
         "3f0a", logits=[0.0, logit], probs=[0.5, 0.5], label="yes", decision=decision,
         acted_as=decided[0], operating_point=decided[1],
     )  # fmt: skip
-    told = why(found, saved)
-    assert told.sentences[0].endswith(said)
-    upper, lower = told.rules
+    explanation = explain(prediction, saved)
+    assert explanation.sentences[0].endswith(sentence)
+    upper, lower = explanation.rules
     assert (upper.decided, lower.decided) == (decision == "act", decision == "clear")
     assert (upper.holds, lower.holds) == (decision == "act", decision == "clear")
     assert lower.does == "clear of yes"
@@ -107,43 +116,54 @@ def test_a_band(logit, decision, said):
     assert upper.promise.startswith("Above the band precision is at least 85 %, and below it")
 
 
-def test_no_promise_is_said():
-    told = why(acted(logits=[3.0, 0.0, 0.0]), raw(without_promise()))
-    assert told.rules[0].promise.startswith("No promise: the model was trained on these very rows")
+def test_a_missing_promise_is_stated():
+    explanation = explain(acted(logits=[3.0, 0.0, 0.0]), raw(without_promise()))
+    assert explanation.rules[0].promise.startswith(
+        "No promise: the model was trained on these very rows"
+    )
 
 
-def test_thresholds_that_only_log_odds_can_tell():
+def test_saturated_thresholds_are_shown_as_log_odds():
     near_one = point("defect", 1 - 1e-16, logit=40.0, both_kinds=False)
-    told = why(acted(logits=[41.0, 0.0, -99.0]), raw(near_one))
-    assert told.sentences[0].startswith("Log-odds of defect were 41, at or above the")
+    explanation = explain(acted(logits=[41.0, 0.0, -99.0]), raw(near_one))
+    assert explanation.sentences[0].startswith("Log-odds of defect were 41, at or above the")
 
 
 def test_columns_in_another_order():
     other_order = point("defect", 0.75, classes=("other", "parts", "defect"))
-    told = why(acted(logits=[3.0, 0.0, 0.0]), raw(other_order))
-    assert told.rules[0].score == "0.9094"
+    explanation = explain(acted(logits=[3.0, 0.0, 0.0]), raw(other_order))
+    assert explanation.rules[0].score == "0.9094"
 
 
 @pytest.mark.parametrize("by_class", [None, [-3.0, -9.0, -9.0]])
 def test_out_of_scope(by_class):
     rule = {"format": 1, "score": "max_logit", "threshold": -3.0, "quantile": 0.95, "n": 1600}
     saved = record(BundlePoint(point(), "raw"), ood={**rule, "by_class": by_class})
-    found = made("3f0a", decision="out_of_scope", out_of_scope=True, logits=[2.5, 0.0, 0.0])
-    told = why(found, saved)
-    assert "is -2.5, above -3, which 95 % of 1,600 known rows stay below" in told.sentences[0]
-    assert len(told.sentences) == 1
-    assert not told.rules[0].holds
-    silent = why(replace(found, decision=None), replace(saved, manifest={
+    prediction = make_prediction(
+        "3f0a", decision="out_of_scope", out_of_scope=True, logits=[2.5, 0.0, 0.0]
+    )
+    explanation = explain(prediction, saved)
+    assert (
+        "is -2.5, above the limit -3, which 95 % of those 1,600 rows do not exceed"
+        in explanation.sentences[0]
+    )
+    assert len(explanation.sentences) == 1
+    assert not explanation.rules[0].holds
+    silent = explain(replace(prediction, decision=None), replace(saved, manifest={
         **saved.manifest, "operating_points": []}))  # fmt: skip
-    assert [said[:10] for said in silent.sentences] == ["It is unli", "Its bundle"]
+    assert [sentence[:10] for sentence in silent.sentences] == ["It is unli", "Its bundle"]
 
 
 def test_a_row_that_the_model_cannot_judge():
     rule = {"format": 1, "score": "energy", "threshold": 9.0, "quantile": 0.95, "n": 1600}
     saved = record(BundlePoint(point(), "raw"), ood={**rule, "equal": True})
-    found = made("3f0a", decision="out_of_scope", out_of_scope=True, logits=[0.0, 0.0, 0.0])
-    (told,) = why(found, saved).sentences
-    assert told.startswith("The model cannot judge it: it has the same logit for every class")
+    prediction = make_prediction(
+        "3f0a", decision="out_of_scope", out_of_scope=True, logits=[0.0, 0.0, 0.0]
+    )
+    (explanation,) = explain(prediction, saved).sentences
+    assert explanation.startswith(
+        "The model cannot judge it: its logits are the same for every class"
+    )
 
 
 @pytest.mark.parametrize(
@@ -152,18 +172,20 @@ def test_a_row_that_the_model_cannot_judge():
      {"operating_points": [{}], "ood": None}],
 )  # fmt: skip
 def test_a_manifest_that_cannot_be_read(manifest):
-    told = why(acted(), BundleRecord("3f0a", "x", ["defect", "parts", "other"], manifest, START))
-    assert told.rules == ()
-    assert "cannot be read by this version" in told.sentences[0]
+    explanation = explain(
+        acted(), BundleRecord("3f0a", "x", ["defect", "parts", "other"], manifest, START)
+    )
+    assert explanation.rules == ()
+    assert "cannot read the operating points" in explanation.sentences[0]
 
 
 def test_numbers_differ_where_they_are_different():
-    assert apart(0.62661, 0.6266, above=True) == ("0.62661", "0.6266")
-    assert apart(0.75, 0.75, above=True) == ("0.75", "0.75")
-    assert apart(0.75, 0.7500000000000001, above=False) == ("0.75", "0.7500000000000001")
+    assert format_distinct(0.62661, 0.6266, above=True) == ("0.62661", "0.6266")
+    assert format_distinct(0.75, 0.75, above=True) == ("0.75", "0.75")
+    assert format_distinct(0.75, 0.7500000000000001, above=False) == ("0.75", "0.7500000000000001")
 
 
-def test_it_agrees_with_what_bundles_decide(tmp_path):
+def test_explanations_agree_with_decisions(tmp_path):
     """The rule that is said to hold, for many rows, is the one that the bundle's decision has."""
     bundle = logits_bundle(tmp_path / "b")
     saved = BundleRecord(
@@ -173,13 +195,13 @@ def test_it_agrees_with_what_bundles_decide(tmp_path):
     decided = bundle.decide(logits=logits)
     seen = set()
     for own, row, acts in zip(logits.tolist(), decided.to_rows(), decided.acts, strict=True):
-        found = made(
+        prediction = make_prediction(
             "3f0a", logits=own, probs=list(row["probabilities"].values()), label=row["label"],
             decision=row["decision"], acted_as=row["acted_as"],
             operating_point=row["operating_point"],
         )  # fmt: skip
-        told = why(found, saved)
-        assert [rule.holds for rule in told.rules] == acts.tolist()
-        assert sum(rule.decided for rule in told.rules) == (row["decision"] == "act")
+        explanation = explain(prediction, saved)
+        assert [rule.holds for rule in explanation.rules] == acts.tolist()
+        assert sum(rule.decided for rule in explanation.rules) == (row["decision"] == "act")
         seen.add(row["decision"])
     assert seen == {"act", "abstain"}

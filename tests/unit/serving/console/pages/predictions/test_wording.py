@@ -3,12 +3,12 @@
 import pytest
 
 from calibrant.serving.console.pages.predictions.wording import (
-    beginning,
-    cell,
     decision_words,
+    direction_marks,
+    format_cell,
+    make_visible,
+    preview_input,
     score_words,
-    turns,
-    visible,
 )
 from calibrant.store.records import DECISIONS
 
@@ -19,18 +19,19 @@ def test_every_decision_has_words():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("code", [*range(32), 127, *range(128, 160)])
-def test_control_characters_can_be_seen(code):
-    shown = visible(chr(code))
-    assert shown.isprintable() or shown in "\t\n\r"
-    assert len(shown) == 1
+def test_control_characters_can_be_seen(subtests):
+    for code in (*range(32), 127, *range(128, 160)):
+        with subtests.test(msg=f"U+{code:04X}"):
+            shown = make_visible(chr(code))
+            assert shown.isprintable() or shown in "\t\n\r"
+            assert len(shown) == 1
 
 
 def test_other_characters_stay():
     text = "naïve 👩‍👧 שלום \u202e abc\ttab\nline"
-    assert visible(text) == text
-    assert turns(text) == ["U+202E"]
-    assert turns("plain") == []
+    assert make_visible(text) == text
+    assert direction_marks(text) == ["U+202E"]
+    assert direction_marks("plain") == []
 
 
 @pytest.mark.parametrize(
@@ -51,11 +52,11 @@ def test_other_characters_stay():
     ],
 )
 def test_the_beginning_of_an_input(input, begin):
-    assert beginning(input) == begin
+    assert preview_input(input) == begin
 
 
 def test_a_cell_and_a_score():
-    assert [cell(value) for value in (0, 0.1 + 0.2, -3, "")] == ["0", "0.3", "-3", "(empty)"]
+    assert [format_cell(value) for value in (0, 0.1 + 0.2, -3, "")] == ["0", "0.3", "-3", "(empty)"]
     assert [score_words(score) for score in (0.0, 0.5, 0.9994, 0.9995)] == [
         "0.000", "0.500", "0.999", "> 0.999"
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""The trail of changes says of those that never happened that they did not."""
+"""The trail marks changes that never happened."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,22 +6,27 @@ import pytest
 from tests.unit.serving.console.thresholds_bundles import bundle
 from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
-from calibrant.serving.console.pages.thresholds.trail import DOUBTFUL, UNDER_WAY, UNDONE, fates
+from calibrant.serving.console.pages.thresholds.trail import (
+    DOUBTFUL,
+    UNDER_WAY,
+    UNDONE,
+    find_doubtful,
+)
 from calibrant.store.records import Event
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 KINDS = {"saved": "point_saved", "back": "version_restored", "failed": "change_failed"}
 
 
-def told(*happened, holds="", was_there=(), age=3600):
-    """Return what is told of events, oldest first: kind, before and after of each."""
+def remarks(*happened, current="", known=(), age=3600):
+    """Return the remarks on events, oldest first: kind, before and after of each."""
     at = NOW - timedelta(seconds=age)
     events = [
         Event(str(i), at, KINDS[kind], None, "returns", before, after, {})
         for i, (kind, before, after) in enumerate(happened)
     ]
-    found = fates(events[::-1], holds=holds, was_there=was_there, now=NOW)
-    return [found.get(each.id, "") for each in events]
+    marks = find_doubtful(events[::-1], current_hash=current, known_hashes=known, now=NOW)
+    return [marks.get(each.id, "") for each in events]
 
 
 CASES = {
@@ -47,22 +52,25 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_what_came_of_a_change_is_told_by_what_came_after_it(case):
-    events, holds, expected = CASES[case]
-    assert told(*events, holds=holds) == expected
+def test_later_events_show_whether_a_change_happened(case):
+    events, current, expected = CASES[case]
+    assert remarks(*events, current=current) == expected
 
 
-def test_a_version_that_was_there_was_saved():
-    assert told(("saved", "a", "b"), holds="z", was_there={"b"}) == [""]
+def test_a_known_version_was_saved():
+    assert remarks(("saved", "a", "b"), current="z", known={"b"}) == [""]
 
 
-def test_that_a_version_was_there_does_not_tell_that_it_came_back():
-    assert told(("back", "b", "a"), holds="b", was_there={"a", "b"}) == [UNDONE]
+def test_an_existing_version_does_not_prove_that_it_was_restored():
+    assert remarks(("back", "b", "a"), current="b", known={"a", "b"}) == [UNDONE]
 
 
-def test_a_change_may_be_under_way():
-    assert told(("saved", "a", "b"), holds="a", age=5) == [UNDER_WAY]
-    assert told(("saved", "a", "b"), ("saved", "a", "c"), holds="a", age=5) == [UNDONE, UNDER_WAY]
+def test_a_change_may_be_in_progress():
+    assert remarks(("saved", "a", "b"), current="a", age=5) == [UNDER_WAY]
+    assert remarks(("saved", "a", "b"), ("saved", "a", "c"), current="a", age=5) == [
+        UNDONE,
+        UNDER_WAY,
+    ]
 
 
 @pytest.fixture
@@ -87,17 +95,17 @@ def later(monkeypatch):
     monkeypatch.setattr("calibrant.serving.console.pages.thresholds.trail._GRACE", timedelta(0))
 
 
-def test_a_change_that_was_killed_is_told_on_the_page_and_after_the_next_one(killed, monkeypatch):
-    assert "Under way. The threshold for class “defect”" in text_of(killed.look())
+def test_a_killed_change_is_marked_on_the_page_and_after_the_next_one(killed, monkeypatch):
+    assert "In progress. The threshold for class “defect”" in text_of(killed.look())
     later(monkeypatch)
-    said = f"{UNDONE} The threshold for class “defect” went from"
-    assert text_of(killed.look()).count(said) == 1
+    words = f"{UNDONE} The threshold for class “defect” changed from"
+    assert text_of(killed.look()).count(words) == 1
     killed.save(rule="0", threshold="0.6", tried=None)
-    assert text_of(killed.page).count(said) == 1
+    assert text_of(killed.page).count(words) == 1
     assert [each.kind for each in killed.events()] == ["point_saved", "point_saved"]
 
 
-def test_a_version_that_decided_something_was_there(serving, tmp_path, monkeypatch):
+def test_a_version_that_made_predictions_existed(serving, tmp_path, monkeypatch):
     later(monkeypatch)
     there = Visit(serving(bundle(tmp_path / "returns").path))
     there.look(rule="0")

@@ -24,8 +24,8 @@ def visit(serving, tmp_path):
 
 
 def charts_of(page):
-    found = re.search(r'id="charts">(.*?)</script>', page.text, re.DOTALL)
-    return json.loads(found[1], parse_constant=lambda word: pytest.fail(word))
+    match = re.search(r'id="charts">(.*?)</script>', page.text, re.DOTALL)
+    return json.loads(match[1], parse_constant=lambda word: pytest.fail(word))
 
 
 def h1s(page):
@@ -51,16 +51,16 @@ def test_the_marked_threshold_is_the_one_that_decides(visit):
     decides, other = (each.result for each in there.service.slot.current.bundle.points)
     assert charts_of(page)[0]["chosen"]["threshold"] == decides.threshold != other.threshold
     assert charts_of(page)[0]["chosen"]["kind"] == "promise"
-    assert "an alternative: it decides only where it is asked for (point 1)" in text_of(page)
+    assert "an alternative: it decides only if a request names it (point 1)" in text_of(page)
 
 
 def test_a_class_without_a_threshold_says_so_and_marks_nothing(visit):
     page = visit("one point").look(rule="1")
-    assert "Now, for class “parts”: No threshold" in text_of(page)
+    assert "Current threshold for class “parts”: None" in text_of(page)
     assert charts_of(page)[0]["chosen"] is None
 
 
-def test_both_ends_of_a_band_can_be_looked_at(visit):
+def test_both_ends_of_a_band_can_be_selected(visit):
     there = visit("band")
     band = there.service.slot.current.bundle.points[0].result
     for code, end in (("1", band.upper), ("1c", band.lower)):
@@ -69,10 +69,10 @@ def test_both_ends_of_a_band_can_be_looked_at(visit):
         assert data["clears"] == (code == "1c")
 
 
-def test_points_that_look_at_calibrated_scores_are_drawn_on_those(visit):
+def test_points_on_calibrated_scores_are_drawn_on_those(visit):
     there = visit("calibrated")
     page = there.look()
-    assert "It looks at calibrated scores." in text_of(page)
+    assert "It uses calibrated scores." in text_of(page)
     assert 'name="on" value="calibrated"' in page.text
     bundle = there.service.slot.current.bundle
     acts = bundle.decide(logits=bundle.calib.logits).acts[:, 0].sum()
@@ -84,12 +84,12 @@ def test_rows_out_of_scope_are_never_counted_as_acted_on(visit):
     there = visit("out of scope", rows=calib_rows(outside=0.1))
     (data,) = charts_of(there.look())
     bundle = there.service.slot.current.bundle
-    made = bundle.decide(logits=bundle.calib.logits)
-    assert data["acted"][data["chosen"]["at"]] == (made.decision == "act").sum()
-    assert data["acted"][0] == (~made.out_of_scope).sum() < data["n"]
+    decisions = bundle.decide(logits=bundle.calib.logits)
+    assert data["acted"][data["chosen"]["at"]] == (decisions.decision == "act").sum()
+    assert data["acted"][0] == (~decisions.out_of_scope).sum() < data["n"]
 
 
-def test_weighted_rows_are_said_to_be_weighted(visit):
+def test_weighted_rows_are_noted(visit):
     page = visit("one point", rows=calib_rows(3000, weights=True)).look()
     assert page.status_code == 200
     assert "Rows are weighted" in text_of(page)
@@ -124,14 +124,14 @@ def test_names_that_are_markup_are_shown_as_text(serving, tmp_path):
         charts_of(page)
 
 
-def test_without_calibrate_rows_points_and_versions_are_there_and_how_to_get_rows(visit):
+def test_without_calibrate_rows_points_and_versions_are_shown_with_a_remedy(visit):
     there = visit("points", calib=False)
     page = there.look()
-    told = text_of(page)
+    words = text_of(page)
     assert page.status_code == 200
-    assert "calibrant pack --calib" in told
-    assert "All 2 promises hold together with 95 % confidence." in told
-    assert "serves now" in told
+    assert "calibrant pack --calib" in words
+    assert "All 2 promises hold jointly with 95 % confidence." in words
+    assert "current" in words
     assert 'id="charts"' not in page.text
     there.page = there.client.get("/console/try")  # which has a form
     sent = there.send("target", hold="precision>=0.8", rule="0", rows="x")
@@ -142,14 +142,14 @@ def test_without_calibrate_rows_points_and_versions_are_there_and_how_to_get_row
     assert there.events() == []
 
 
-def test_where_all_rows_are_out_of_scope_there_is_no_curve(serving, tmp_path):
+def test_if_all_rows_are_out_of_scope_there_is_no_curve(serving, tmp_path):
     from calibrant.ood import OodRule
 
-    made = pack(
+    packed = pack(
         tmp_path / "b", classes=("a", "b"), calib=calib_rows(50, ("a", "b")), points=[],
         ood=OodRule("max_logit", -1000.0, 0.95, 100),
     )  # fmt: skip
-    page = Visit(serving(made.path)).look()
+    page = Visit(serving(packed.path)).look()
     assert page.status_code == 200
     assert "flags every calibrate row" in text_of(page)
 
@@ -168,25 +168,25 @@ def test_costs_are_shown_beside_every_threshold(visit):
     wrong = data["acted"][place] - data["hits"][place]
     missed = data["positives"] - data["hits"][place]
     assert data["cost"][place] == pytest.approx((wrong + 4 * missed) / data["n"], rel=1e-4)
-    assert f"costs {data['cost'][place]:.4f} a row" in text_of(page)
-    assert "costs least" in text_of(page)
+    assert f"costs {data['cost'][place]:.4f} per row" in text_of(page)
+    assert "has the lowest cost" in text_of(page)
     assert there.field("fp") == "1"
 
 
 @pytest.mark.parametrize(
-    ("costs", "told"),
+    ("costs", "words"),
     [
-        ({"fp": "1"}, "Give both costs"),
+        ({"fp": "1"}, "Enter both costs"),
         ({"fp": "-1", "fn": "2"}, "numbers above 0"),
-        ({"fp": "0", "fn": "2"}, "must cost more than 0"),
+        ({"fp": "0", "fn": "2"}, "must be greater than 0"),
         ({"fp": "much", "fn": "2"}, "numbers above 0"),
         ({"fp": "nan", "fn": "1e400"}, "numbers above 0"),
     ],
 )
-def test_wrong_costs_are_told_beside_the_field(visit, costs, told):
+def test_invalid_costs_are_reported_at_the_field(visit, costs, words):
     page = visit("one point").look(rule="0", **costs)
     assert page.status_code == 422
-    assert told in text_of(page)
+    assert words in text_of(page)
 
 
 @pytest.mark.parametrize("code", ["7", "-1", "0c", "any", "x" * 500, "<script>"])
@@ -199,10 +199,10 @@ def test_a_threshold_that_is_not_there_is_not_found(visit, code):
 WRONG = {
     "precision>=2": "strictly between 0 and 1",
     "foo>=0.5": "There is no rate 'foo'",
-    "": "Type a target",
-    "   ": "Type a target",
+    "": "Enter a target",
+    "   ": "Enter a target",
     "x" * 10_000: "too many",
-    "parts: precision>=0.8": "about 'parts', but the page shows class 'defect'",
+    "parts: precision>=0.8": "for 'parts', but the page shows class 'defect'",
     "accuracy>=0.9": "predictions of any class",
     "precision>=0.9 and precision>=0.8": "twice",
     "precision>=0.8 and": "is not a target",
@@ -212,7 +212,7 @@ WRONG = {
 
 
 @pytest.mark.parametrize("hold", WRONG)
-def test_a_target_that_makes_no_sense_is_told_beside_the_field_and_not_recorded(visit, hold):
+def test_an_invalid_target_is_reported_at_the_field_and_not_recorded(visit, hold):
     there = visit("one point")
     page = there.send("target", hold=hold, rule="0", fp="1", fn="4")
     assert page.status_code == 422
@@ -225,20 +225,20 @@ def test_a_target_that_makes_no_sense_is_told_beside_the_field_and_not_recorded(
         assert there.field("hold").replace("\x00", "") == hold.replace("\x00", "")
 
 
-def test_target_of_rows_that_are_gone_is_refused(visit):
+def test_a_target_for_replaced_rows_is_refused(visit):
     there = visit("one point")
     sent = there.send("target", hold="precision>=0.8", rule="0", rows="0" * 64)
     assert sent.status_code == 409
-    assert "load it again" in text_of(sent)
+    assert "reload it" in text_of(sent)
     assert there.events() == []
 
 
 @pytest.mark.parametrize(("id", "status"), [("nope", 404), ("x" * 3000, 404), ("\x00", 404)])
-def test_a_target_that_nobody_tried_is_not_found(visit, id, status):
+def test_an_unknown_target_is_not_found(visit, id, status):
     assert visit("one point").look(tried=id).status_code == status
 
 
-def test_an_event_of_another_kind_is_no_target(visit):
+def test_an_event_of_another_kind_is_not_a_target(visit):
     there = visit("one point")
     other = there.service.store.events.add("point_saved", key=None, subject="x", details={})
     assert there.look(tried=other.id).status_code == 404
@@ -262,13 +262,13 @@ def test_a_target_of_other_rows_is_refused(visit, tmp_path):
     assert [each.kind for each in there.events()] == ["target_tried"]
 
 
-def test_a_bundle_that_is_removed_is_told_and_the_page_goes_on(visit, tmp_path):
+def test_a_removed_bundle_is_reported_and_the_page_still_works(visit, tmp_path):
     there = visit("points")
     assert there.look().status_code == 200
     there.folder.rename(tmp_path / "away")
     page = there.look()
     assert page.status_code == 200
-    assert "no bundle in the folder" in text_of(page)
+    assert "no longer contains a bundle" in text_of(page)
     sent = there.send("save", rule="0", threshold="0.5")
     assert sent.status_code == 503
     assert "does not exist" in text_of(sent)
@@ -276,7 +276,7 @@ def test_a_bundle_that_is_removed_is_told_and_the_page_goes_on(visit, tmp_path):
     (tmp_path / "away").rename(there.folder)
 
 
-def test_rows_that_cannot_be_read_any_more_are_told(visit):
+def test_unreadable_rows_are_reported(visit):
     there = visit("points")
     (there.folder / "calib.npz").unlink()
     page = there.look()
@@ -284,18 +284,18 @@ def test_rows_that_cannot_be_read_any_more_are_told(visit):
     assert "The calibrate rows cannot be read" in text_of(page)
 
 
-def test_what_was_just_saved_is_looked_for_where_another_process_answers(visit):
+def test_a_version_saved_by_another_process_is_loaded(visit):
     there = visit("one point")
     there.look()
     (entry,) = there.service.slot.current.bundle.points
     from calibrant.bundle.versions.versions import Versions
 
-    made = Versions(there.folder).save_points(
+    hash = Versions(there.folder).save_points(
         [entry, entry], base=there.hash, told={}, begin=lambda _: None
     )
-    assert there.service.slot.current.hash != made
-    there.look(done="saved", version=made[:12])
-    assert there.service.slot.current.hash == made
+    assert there.service.slot.current.hash != hash
+    there.look(done="saved", version=hash[:12])
+    assert there.service.slot.current.hash == hash
 
 
 def test_pages_need_a_key_where_the_service_does(guarded):
@@ -304,7 +304,7 @@ def test_pages_need_a_key_where_the_service_does(guarded):
     assert sent.headers["location"].startswith("/console/login?next=")
 
 
-def test_a_point_that_acts_on_every_row_has_no_interval_for_what_is_settled(serving, tmp_path):
+def test_a_point_that_acts_on_every_row_has_no_interval_for_settled_rates(serving, tmp_path):
     rows = calib_rows()
     names = ("defect", "parts", "other")
     point = select(
@@ -312,15 +312,17 @@ def test_a_point_that_acts_on_every_row_has_no_interval_for_what_is_settled(serv
         hold=precision >= 0.2, maximise=coverage,
     )  # fmt: skip
     assert point.threshold == 0
-    made = pack(tmp_path / "all", points=[point], calib=rows, classes=names)
-    there = Visit(serving(made.path))
-    told = text_of(there.look())
-    assert "Act on every row" in told
-    assert "Recall, measured 100.0 % By definition" in told
+    packed = pack(tmp_path / "all", points=[point], calib=rows, classes=names)
+    there = Visit(serving(packed.path))
+    words = text_of(there.look())
+    assert "Act on every row" in words
+    assert "Recall, measured 100.0 % By definition" in words
     assert charts_of(there.page)[0]["chosen"]["settled"] == ["recall", "coverage"]
     tried = text_of(there.try_target("precision>=0.7"))
-    compared = tried.partition("Beside the threshold of now")[2].partition("How sure is it?")[0]
+    compared = tried.partition("Compared with the current threshold")[2].partition(
+        "Confidence This is target"
+    )[0]
     assert "Recall 100.0 % by definition" in compared
     model = text_of(there.client.get("/console/model"))
     assert "by definition" in model
-    assert " to 100.0 %" not in told + compared + model
+    assert " to 100.0 %" not in words + compared + model

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from calibrant.serving.console.pages.try_it.paste import pasted
+from calibrant.serving.console.pages.try_it.paste import parse_row
 
 NAMES = ["price", "shelf", "note"]
 ROW = ["2.5", "top", ""]
@@ -27,43 +27,43 @@ ROW = ["2.5", "top", ""]
     ],
 )
 def test_the_same_row_in_many_forms(text):
-    assert pasted(text, NAMES) == ROW
+    assert parse_row(text, NAMES) == ROW
 
 
 def test_one_value_on_each_line():
-    assert pasted("1\n-2\n3e5\n", NAMES) == ["1", "-2", "3e5"]
-    assert pasted("7", ["price"]) == ["7"]
+    assert parse_row("1\n-2\n3e5\n", NAMES) == ["1", "-2", "3e5"]
+    assert parse_row("7", ["price"]) == ["7"]
 
 
 def test_commas_within_values():
-    assert pasted("2,5;top;", NAMES) == ["2,5", "top", ""]
-    assert pasted('2.5,"top, left",x', NAMES) == ["2.5", "top, left", "x"]
+    assert parse_row("2,5;top;", NAMES) == ["2,5", "top", ""]
+    assert parse_row('2.5,"top, left",x', NAMES) == ["2.5", "top, left", "x"]
 
 
 def test_a_column_may_be_called_row():
-    assert pasted('{"row": 3}', ["row", "x"]) == ["3", ""]
+    assert parse_row('{"row": 3}', ["row", "x"]) == ["3", ""]
 
 
-def test_values_of_json_as_they_are_written():
+def test_json_values_keep_their_notation():
     values = [True, 1e300, "x"]
-    assert pasted(json.dumps(values), NAMES) == ["true", "1e+300", "x"]
+    assert parse_row(json.dumps(values), NAMES) == ["true", "1e+300", "x"]
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
-        ("{", "begins like JSON but is none"),
-        ("[" * 100_000, "begins like JSON but is none"),
-        ('{"prize": 2}', "there is no 'prize': there are 'price', 'shelf', 'note'"),
-        ("prize,shelf\n2,top", "there is no 'prize'"),
-        ("1,2", "3 values are needed, for 'price', 'shelf', 'note', got 2"),
+        ("{", "not valid"),
+        ("[" * 100_000, "not valid"),
+        ('{"prize": 2}', "'prize': expected 'price', 'shelf', 'note'"),
+        ("prize,shelf\n2,top", "'prize'"),
+        ("1,2", "expected 3 values, for 'price', 'shelf', 'note', got 2"),
         ("[1]", "got 1"),
         ("1,2,3\n4,5,6", "several rows were pasted"),
         ('{"inputs": [{"row": {}}, {"row": {}}]}', "several rows were pasted"),
-        ('{"row": 3}', "a JSON object with the names"),
+        ('{"row": 3}', "expected a JSON object"),
     ],
 )
-def test_what_is_no_row(text, said):
+def test_texts_that_are_not_rows_are_refused(text, message):
     with pytest.raises(ValueError, match=r".") as refused:
-        pasted(text, NAMES)
-    assert said in str(refused.value)
+        parse_row(text, NAMES)
+    assert message in str(refused.value)

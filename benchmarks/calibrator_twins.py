@@ -19,7 +19,7 @@ from calibrant.calibrators import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.calibrators.base.rows import calibration_rows
+from calibrant.calibrators.base.rows import as_calibration_rows
 from calibrant.calibrators.fits.affine import Affine, Penalty, fit_affine
 from calibrant.convert import log_probs_from_logits, probs_from_logits
 
@@ -124,7 +124,7 @@ def _structured(peer: Fitted, logits: np.ndarray, labels: np.ndarray) -> tuple[f
         theirs = Affine(both[:, :-1], both[:, -1])
     else:
         theirs = Affine(np.asarray(peer.model.v_, float), np.asarray(peer.model.b_, float))
-    ours = fit_affine(x, calibration_rows(x, labels), penalty)
+    ours = fit_affine(x, as_calibration_rows(x, labels), penalty)
     reached = [_penalised(one, x, labels, penalty) for one in (ours, theirs)]
     return reached[0], reached[1]
 

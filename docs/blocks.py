@@ -97,8 +97,8 @@ def prepare(folder: Path) -> None:
 
 def environment() -> dict[str, str]:
     """Return an environment in which output looks as on the pages."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith(("CALIBRANT_", "FORCE_"))}
-    return {**kept, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
+    variables = {k: v for k, v in os.environ.items() if not k.startswith(("CALIBRANT_", "FORCE_"))}
+    return {**variables, "COLUMNS": "80", "NO_COLOR": "1", "TERM": "dumb", "PYTHONUTF8": "1"}
 
 
 def matches(shown: str, output: str) -> bool:
@@ -119,11 +119,11 @@ def renewed(shown: str, output: str) -> str | None:
     for i in range(0, len(parts), 2):
         wanted = _tokens(parts[i])
         starts = [at] if i == 0 else range(at, len(tokens) - len(wanted) + 1)
-        found = next((s for s in starts if _same(wanted, tokens[s : s + len(wanted)])), None)
-        if found is None:
+        start = next((s for s in starts if _same(wanted, tokens[s : s + len(wanted)])), None)
+        if start is None:
             return None
-        at = found + len(wanted)
-        parts[i] = _with_tokens(parts[i], tokens[found:at])
+        at = start + len(wanted)
+        parts[i] = _with_tokens(parts[i], tokens[start:at])
     return None if len(parts) == 1 and at != len(tokens) else "".join(parts)
 
 
@@ -165,8 +165,8 @@ def _is_line(token: str) -> bool:
     return set(token) <= set("─╭╮╰╯│")
 
 
-def _same(wanted: list[str], found: list[str]) -> bool:
-    return len(wanted) == len(found) and all(map(_alike, wanted, found))
+def _same(wanted: list[str], actual: list[str]) -> bool:
+    return len(wanted) == len(actual) and all(map(_alike, wanted, actual))
 
 
 def _alike(a: str, b: str) -> bool:

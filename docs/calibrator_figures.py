@@ -68,15 +68,15 @@ _READING = """## How to read the tables
 """
 
 
-def figures_page(found: Mapping[str, Any] | None, choice: Mapping[str, Any] | None) -> str:
+def figures_page(results: Mapping[str, Any] | None, choice: Mapping[str, Any] | None) -> str:
     """Show every method beside the peers', group by group, with lost cases and missed goals."""
     head = "# Calibrators: figures\n\n"
-    if found is None:
+    if results is None:
         return head + (
             "There are no results on this copy: `make bench` writes them, and `make docs` then "
             "fills this page.\n"
         )
-    details = found["goals"][0]["details"]
+    details = results["goals"][0]["details"]
     facts = {case["case"]: case for case in details["cases"]}
     groups = _grouped(details["table"], facts)
     parts = [head, _LESSON, _summary_lines(groups), _READING]
@@ -84,20 +84,20 @@ def figures_page(found: Mapping[str, Any] | None, choice: Mapping[str, Any] | No
         title, words = GROUPS[group]
         parts.append(f"## {title}\n\n{words}\n\n{_methods(rows)}\n")
         parts.append(f"### {title}, case by case\n\n{_cases(rows, facts)}\n")
-    parts += [_harmed(details["table"]), _goals(found), _lost(found), _choice(choice)]
-    return "".join([*parts, _measured(found, details)])
+    parts += [_harmed(details["table"]), _goals(results), _lost(results), _choice(choice)]
+    return "".join([*parts, _measured(results, details)])
 
 
 def _grouped(rows: Iterable[Row], facts: Mapping[str, Row]) -> dict[str, list[Row]]:
     """Put rows of cases that the same methods can be run on together, in the order of the page."""
-    found: dict[str, list[Row]] = defaultdict(list)
+    results: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
         fact = facts[row["case"]]
         group = fact["group"]
         if group == "worlds":
             group += " of two classes" if fact["classes"] == 2 else " of more classes"
-        found[group].append(row)
-    return {group: found[group] for group in GROUPS if found[group]}
+        results[group].append(row)
+    return {group: results[group] for group in GROUPS if results[group]}
 
 
 def _summary_lines(groups: Mapping[str, Sequence[Row]]) -> str:
@@ -132,9 +132,9 @@ def _summaries(rows: Sequence[Row]) -> list[dict[str, Any]]:
     for row in rows:
         by_method[row["package"], row["method"]].append(row)
     before = {row["case"]: row["brier"] for row in by_method[OURS, "identity"]}
-    found = [_summary(*name, same, before) for name, same in by_method.items()]
+    results = [_summary(*name, same, before) for name, same in by_method.items()]
     return sorted(
-        found, key=lambda one: (one["run"] < one["cases"], one["infinite"], one["change"])
+        results, key=lambda one: (one["run"] < one["cases"], one["infinite"], one["change"])
     )
 
 
@@ -167,12 +167,12 @@ def _mean(rows: Sequence[Row], name: str) -> float | None:
 
 
 def _methods(rows: Sequence[Row]) -> str:
-    found = _summaries(rows)
-    truth = ["true_ce"] if any(one["true_ce"] is not None for one in found) else []
+    results = _summaries(rows)
+    truth = ["true_ce"] if any(one["true_ce"] is not None for one in results) else []
     head = ("method", "change of log loss", "harmed", "change of Brier score",
             "ECE, width", "ECE, mass", *["true error"] * len(truth), "fit")  # fmt: skip
     lines, notes = [], []
-    for one in found:
+    for one in results:
         name = _named(one)
         harmed = _whole(f"{one['harmed']} of {one['run']}") if one["run"] else ""
         errors = [_points(one[error]) for error in ("ece_ew", "ece_em", *truth)]
@@ -237,7 +237,7 @@ def _harmed(rows: Iterable[Row]) -> str:
             cases[row["method"]].append(f"{row['case']} {_percent(row['nll_change'])}")
     if not cases:
         return ""
-    order = sorted(cases.items(), key=lambda found: len(found[1]))
+    order = sorted(cases.items(), key=lambda results: len(results[1]))
     lines = [(f"`{name}`", len(where), ", ".join(where)) for name, where in order]
     return (
         "## Where our methods did harm\n\nMethods that are not listed harmed no case.\n\n"
@@ -248,13 +248,13 @@ def _harmed(rows: Iterable[Row]) -> str:
 # Goals --------------------------------------------------------------------------------------------
 
 
-def _goals(found: Mapping[str, Any]) -> str:
+def _goals(results: Mapping[str, Any]) -> str:
     rows = [
         (goal["goal"], f"{goal['measured']:.2g}", f"{goal['sense']} {goal['limit']:g}",
          _verdict(goal))
-        for goal in found["goals"]
+        for goal in results["goals"]
     ]  # fmt: skip
-    missed = sum(not goal["met"] for goal in found["goals"])
+    missed = sum(not goal["met"] for goal in results["goals"])
     return (
         "## Goals: the same method elsewhere\n\nWhere another library has the same method, two "
         "things are asked. Does ours, set up as the other, reach as low a value of what both "
@@ -269,8 +269,8 @@ def _verdict(goal: Mapping[str, Any]) -> str:
     return "met" if goal["met"] else "**MISSED**"
 
 
-def _lost(found: Mapping[str, Any]) -> str:
-    pairs = [pair for goal in found["goals"] for pair in goal["details"].get("losing", [])]
+def _lost(results: Mapping[str, Any]) -> str:
+    pairs = [pair for goal in results["goals"] for pair in goal["details"].get("losing", [])]
     if not pairs:
         return "No comparison was lost.\n\n"
     rows = [
@@ -286,18 +286,18 @@ def _choice(choice: Mapping[str, Any] | None) -> str:
     """Show harm and regret of the automatic choice by number of rows, where they were measured."""
     if choice is None:
         return ""
-    found: list[Row] = []
+    results: list[Row] = []
     for goal in choice["goals"]:
         inside = goal["details"].get("table", [])
-        found += [inside] if isinstance(inside, Mapping) else inside
+        results += [inside] if isinstance(inside, Mapping) else inside
     rows = [
         (f"{one['n']:,}", one.get("cases", ""), f"{one['harm_share']:.1%}",
          _percent(one["regret"], 2), f"`{one['best_single']}`", _often(one.get("chosen", {})))
-        for one in found
+        for one in results
     ]  # fmt: skip
     worst = [
         (f"{one['n']:,}", bad["case"], _percent(bad["nll_change"]))
-        for one in found
+        for one in results
         for bad in one.get("worst_cases", [])[:3]
     ]
     least = f"The cases with the least gain:\n\n{table(('rows', 'case', 'change'), worst)}\n"
@@ -337,8 +337,8 @@ def _breakable(name: str) -> str:
     return name.replace("_", "_<wbr>")
 
 
-def _measured(found: Mapping[str, Any], details: Mapping[str, Any]) -> str:
-    machine = found.get("machine", {})
+def _measured(results: Mapping[str, Any], details: Mapping[str, Any]) -> str:
+    machine = results.get("machine", {})
     packages = ", ".join(f"{name} {version}" for name, version in details["versions"].items())
     return f"Measured {machine.get('date')} on {machine.get('cpu')}, with {packages}.\n"
 

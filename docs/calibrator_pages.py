@@ -1,4 +1,4 @@
-"""The table of methods within calibrators.md, made from the methods themselves."""
+"""Table of methods in calibrators.md, generated from the methods."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ FACTS = {
 
 def with_methods(text: str) -> str:
     """Replace what stands between the marks by the facts of today."""
-    before, found, rest = text.partition(BEGIN)
+    before, begin, rest = text.partition(BEGIN)
     _, end, after = rest.partition(END)
-    if not (found and end):
+    if not (begin and end):
         raise SystemExit(f"docs/calibrators.md needs the marks {BEGIN} and {END}.")
     return f"{before}{BEGIN}\n\n{methods_table()}\n{END}{after}"
 
@@ -27,7 +27,7 @@ def methods_table() -> str:
     """Return a row for each method of this package: its name, its class, and what holds for it."""
     from calibrant.calibrators import list_methods
 
-    # A plugin that happens to be installed here is no part of this package.
+    # Skip methods of installed plugins.
     ours = {n: k for n, k in list_methods().items() if k.__module__.startswith("calibrant.")}
     columns = {fact: [_fact(getattr(kind, fact)) for kind in ours.values()] for fact in FACTS}
     common = [fact for fact, values in columns.items() if set(values) <= {"yes", PARTS}]
@@ -37,8 +37,8 @@ def methods_table() -> str:
         link = f"[`{kind.__name__}`](api.md#calibrant.calibrators.{kind.__name__})"
         what = (kind.__doc__ or "").strip().splitlines()[0]
         rows.append((f"{link}<br>`{name}`", what, *(columns[fact][i] for fact in varied)))
-    said = "".join(f"\nThis holds for all of them: {FACTS[fact]}.\n" for fact in common)
-    return table(("method", "what it does", *(FACTS[fact] for fact in varied)), rows) + said
+    notes = "".join(f"\nThis holds for all of them: {FACTS[fact]}.\n" for fact in common)
+    return table(("method", "what it does", *(FACTS[fact] for fact in varied)), rows) + notes
 
 
 def _fact(value: object) -> str:

@@ -76,14 +76,14 @@ def _described(text: str) -> str:
             inside = line in ("Parameters", "Attributes")
         while inside and re.fullmatch(r"\*{0,2}\w+(, \*{0,2}\w+)*,", line):  # names go on below
             line, i = f"{line} {lines[i].strip()}", i + 1
-        found = _PARAMETER.match(line) if inside else None
-        if found is None:
+        match = _PARAMETER.match(line) if inside else None
+        if match is None:
             out.append(line)
             continue
-        words = [f"    {found[2]}"]
+        words = [f"    {match[2]}"]
         while i < len(lines) and lines[i].startswith(" "):
             words, i = [*words, lines[i]], i + 1
-        for name in found[1].split(", "):
+        for name in match[1].split(", "):
             out += [name, *words]
     return "\n".join(out)
 

@@ -20,8 +20,8 @@ def digest(root: Path = ROOT) -> str:
     """Return a sum over the names and contents of all that the site is made from."""
     whole = hashlib.sha256()
     for name in _SOURCES:
-        found = root / name
-        for file in [found] if found.is_file() else sorted(found.rglob("*")):
+        path = root / name
+        for file in [path] if path.is_file() else sorted(path.rglob("*")):
             if file.is_file() and "__pycache__" not in file.parts:
                 content = hashlib.sha256(file.read_bytes()).hexdigest()
                 whole.update(f"{file.relative_to(root)} {content}\n".encode())

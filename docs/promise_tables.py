@@ -17,7 +17,7 @@ _INTRO = """
 A threshold that promises a precision of 85 % with 95 % confidence may break that promise in at most
 5 % of all samples (*delta*), whatever the world is like. A promise is broken where the true rate at
 the chosen threshold misses the target. Samples in which no promise could be made count as kept.
-How a promise is proved is told in [Proof of the promise](threshold-proof.md).
+[Proof of the promise](threshold-proof.md) explains how a promise is proved.
 
 The worlds are those of [Testing your own](testing.md#worlds-for-thresholds). Ordinary worlds tell
 little: whatever a method does wrong, it is seldom caught there. Least-favourable worlds are built
@@ -37,17 +37,17 @@ The same worlds, with methods that are wrong on purpose: a test that cannot fail
 """
 
 
-def promises_part(found: Row | None) -> str:
+def promises_part(record: Row | None) -> str:
     """Show how many promises were broken in each world, and by wrong methods."""
-    if not found:
+    if not record:
         return ""
-    cells: Sequence[Row] = found["cells"]
+    cells: Sequence[Row] = record["cells"]
     missed = [cell for cell in cells if not cell["kept"]]
     worst = max(cells, key=lambda cell: (cell["broken"] / cell["runs"]) / cell["delta"])
     parts = [
         _INTRO,
-        f"Measured {found['date']}, {found['repetitions']:,} samples a cell, on "
-        f"{found['machine']}. {len(cells):,} cells, {len(cells) - len(missed):,} passed, "
+        f"Measured {record['date']}, {record['repetitions']:,} samples a cell, on "
+        f"{record['machine']}. {len(cells):,} cells, {len(cells) - len(missed):,} passed, "
         f"{len(missed):,} failed. Nearest to its delta of {worst['delta']:.0%}, or beyond: "
         f"{worst['what']} ({worst['world']}, n = {worst['n']:,}) with {_share(worst)} broken.\n",
     ]
@@ -59,7 +59,7 @@ def promises_part(found: Row | None) -> str:
             ("method", "world", "n", "delta", "broken"),
             (
                 (w["what"], w["world"], f"{w['n']:,}", f"{w['delta']:.0%}", _share(w))
-                for w in found["wrong_ways"]
+                for w in record["wrong_ways"]
             ),
         )
     )

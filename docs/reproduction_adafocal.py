@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from docs.reproduction_records import Found
+from docs.reproduction_records import ExperimentRuns
 from docs.reproduction_tables import difference, percent
 from docs.tables import dense, table
 
@@ -14,15 +14,15 @@ if TYPE_CHECKING:
     from reproductions.paired_loss import PairedLoss
     from reproductions.seed_figures import MethodSummary
 
-    _Pair = tuple[Found, MethodSummary, MethodSummary, PairedLoss]
+    _Pair = tuple[ExperimentRuns, MethodSummary, MethodSummary, PairedLoss]
 
 _NAMES = ("adafocal_paper", "mode-paper", "adafocal", "default")
 """AdaFocal by the paper's rule and by our own, trained as cross-entropy is."""
 
 
-def adafocal_section(found: Mapping[str, Found]) -> str:
+def adafocal_section(outcomes: Mapping[str, ExperimentRuns]) -> str:
     """Return the table, with a sentence that counts; nothing where there is no such pair."""
-    pairs = [pair for one in found.values() for pair in _pairs(one)]
+    pairs = [pair for one in outcomes.values() for pair in _pairs(one)]
     if not pairs:
         return ""
     verdicts = Counter(loss.word for *_, loss in pairs)
@@ -38,24 +38,24 @@ def adafocal_section(found: Mapping[str, Found]) -> str:
     )
 
 
-def _pairs(found: Found) -> Iterator[_Pair]:
+def _pairs(outcome: ExperimentRuns) -> Iterator[_Pair]:
     """Return each AdaFocal of an experiment that differs from cross-entropy in its loss alone."""
-    there = {each.name: each for each in found.summary.methods}
-    options = {each.name: {**each.options, "loss": ""} for each in found.experiment.methods}
-    plain = there.get(found.summary.baseline or "")
+    there = {each.name: each for each in outcome.summary.methods}
+    options = {each.name: {**each.options, "loss": ""} for each in outcome.experiment.methods}
+    plain = there.get(outcome.summary.baseline or "")
     for name in _NAMES:
         ours = there.get(name)
         if plain is None or ours is None or options[name] != options[plain.name]:
             continue
         if ours.nll_scaled is not None:
-            yield found, plain, ours, ours.nll_scaled
+            yield outcome, plain, ours, ours.nll_scaled
 
 
 def _row(
-    found: Found, plain: MethodSummary, ours: MethodSummary, loss: PairedLoss
+    outcome: ExperimentRuns, plain: MethodSummary, ours: MethodSummary, loss: PairedLoss
 ) -> tuple[str, ...]:
     both = [
         " → ".join(percent(each.mean(way, name)) for each in (plain, ours))
         for way, name in (("raw", "ece_em"), ("temperature", "ece_em"), ("raw", "error"))
     ]
-    return (f"[{found.summary.title}]({found.name}.md)", ours.label, *both, difference(loss))
+    return (f"[{outcome.summary.title}]({outcome.name}.md)", ours.label, *both, difference(loss))

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from docs.reproduction_records import Found, Run, shown_error
+from docs.reproduction_records import ExperimentRuns, Run, shown_error
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -51,10 +51,12 @@ class Chart:
     name: str
     title: str
     words: str
-    draw: Callable[[Found], Figure | None]
+    draw: Callable[[ExperimentRuns], Figure | None]
 
 
-def draw_charts(charts: Sequence[Chart], found: Found, folder: Path) -> list[tuple[Chart, str]]:
+def draw_charts(
+    charts: Sequence[Chart], outcome: ExperimentRuns, folder: Path
+) -> list[tuple[Chart, str]]:
     """Draw what there is data for; return each chart with its file in the folder."""
     import matplotlib as mpl
     import matplotlib.pyplot as plt
@@ -63,10 +65,10 @@ def draw_charts(charts: Sequence[Chart], found: Found, folder: Path) -> list[tup
     drawn = []
     for chart in charts:
         with mpl.rc_context({"font.size": 9.0, "axes.titlesize": 9.5}):
-            figure = chart.draw(found)
+            figure = chart.draw(outcome)
             if figure is not None:
                 folder.mkdir(parents=True, exist_ok=True)
-                drawn.append((chart, f"{found.name}-{chart.name}.png"))
+                drawn.append((chart, f"{outcome.name}-{chart.name}.png"))
                 _save(figure, folder / drawn[-1][1])
                 plt.close(figure)
     return drawn
@@ -85,9 +87,9 @@ def _save(figure: Figure, path: Path) -> None:
         rgb = picture.convert("RGB")
     dots = np.asarray(rgb).astype(np.int32)
     codes = (dots[..., 0] << 16) + (dots[..., 1] << 8) + dots[..., 2]
-    found, which, counts = np.unique(codes, return_inverse=True, return_counts=True)
-    common = _colours(found[np.argsort(-counts, kind="stable")[:256]])
-    gaps = np.abs(_colours(found)[:, None] - common[None]).sum(axis=2)
+    outcome, which, counts = np.unique(codes, return_inverse=True, return_counts=True)
+    common = _colours(outcome[np.argsort(-counts, kind="stable")[:256]])
+    gaps = np.abs(_colours(outcome)[:, None] - common[None]).sum(axis=2)
     nearest = gaps.argmin(axis=1).astype(np.uint8)
     small = Image.fromarray(nearest[which].reshape(codes.shape))
     small.putpalette(common.astype(np.uint8).tobytes())
@@ -127,13 +129,13 @@ def percent_scale(ax: Axes) -> None:
     ax.minorticks_off()
 
 
-def over_epochs(found: Found) -> Figure | None:
+def over_epochs(outcome: ExperimentRuns) -> Figure | None:
     """Draw error and calibration error of the test rows after each epoch."""
-    few = [name for name in FEW if name in found.methods]
-    drawn = few if len(found.methods) > MANY and len(few) > 2 else list(found.methods)
+    few = [name for name in FEW if name in outcome.methods]
+    drawn = few if len(outcome.methods) > MANY and len(few) > 2 else list(outcome.methods)
     followed: dict[str, list[Run]] = {}
     for name in drawn:
-        known = [run for run in found.methods[name] if len(run.get("test_history") or ()) > 1]
+        known = [run for run in outcome.methods[name] if len(run.get("test_history") or ()) > 1]
         if known:
             followed[name] = known
     followed = _unlike(followed)
@@ -150,7 +152,7 @@ def over_epochs(found: Found) -> Figure | None:
         later, least = [], []
         for number, (name, runs) in enumerate(followed.items()):
             epochs, lines = _lines(runs, key)
-            middle, style = lines.mean(axis=0), run_style(number, found.labels[name])
+            middle, style = lines.mean(axis=0), run_style(number, outcome.labels[name])
             ax.plot(epochs, middle, linewidth=1.4, **style)
             if len(lines) > 1:
                 ends = (middle + sign * lines.std(axis=0, ddof=1) for sign in (-1, 1))
@@ -165,9 +167,9 @@ def over_epochs(found: Found) -> Figure | None:
     return figure
 
 
-def gammas(found: Found) -> Figure | None:
+def gammas(outcome: ExperimentRuns) -> Figure | None:
     """Draw E_val and gamma of three bins for the method that has gammas."""
-    having = {name: _first(runs, "gammas", "bins") for name, runs in found.methods.items()}
+    having = {name: _first(runs, "gammas", "bins") for name, runs in outcome.methods.items()}
     name = next(
         (name for name in ("adafocal_paper", "mode-paper", *having) if having.get(name)), None
     )
@@ -186,7 +188,7 @@ def gammas(found: Found) -> Figure | None:
     )  # fmt: skip
     if gamma.shape[1] != history.n_bins or len(history) < 2:
         return None
-    display = GammaDynamicsDisplay.from_history(shown, name=found.labels[name])  # type: ignore[arg-type]
+    display = GammaDynamicsDisplay.from_history(shown, name=outcome.labels[name])  # type: ignore[arg-type]
     for ax, b in zip(display.axes_[0], _three(history), strict=True):
         sure = _last_known(history.confidence[:, b])
         ax.set_title(f"{ax.get_title().splitlines()[0]}\nmean confidence {sure}", fontsize=9.5)
@@ -195,9 +197,9 @@ def gammas(found: Found) -> Figure | None:
     return display.figure_
 
 
-def bin_errors(found: Found) -> Figure | None:
+def bin_errors(outcome: ExperimentRuns) -> Figure | None:
     """Draw E_val of three bins for a few methods."""
-    histories = _histories(found)
+    histories = _histories(outcome)
     if len(histories) < 2:
         return None
     from calibrant.reports import BinErrorDisplay
@@ -205,11 +207,11 @@ def bin_errors(found: Found) -> Figure | None:
     return BinErrorDisplay.from_histories(histories).figure_
 
 
-def confidence_match(found: Found) -> Figure | None:
+def confidence_match(outcome: ExperimentRuns) -> Figure | None:
     """Draw C_train against C_val in three bins for up to three methods."""
     some = {
         label: one
-        for label, one in _histories(found).items()
+        for label, one in _histories(outcome).items()
         if np.isfinite(one.train_confidence).any()
     }
     if not some:
@@ -220,13 +222,13 @@ def confidence_match(found: Found) -> Figure | None:
     return ConfidenceMatchDisplay.from_histories({name: some[name] for name in ends}).figure_
 
 
-def dumbbells(found: Found) -> Figure | None:
+def dumbbells(outcome: ExperimentRuns) -> Figure | None:
     """Draw the calibration error of each method: as trained, with temperature, with the choice."""
     import matplotlib.pyplot as plt
 
     from calibrant.reports.displays.style import BAND, GREY, tidy
 
-    methods, metric = found.summary.methods, shown_error(found.summary)
+    methods, metric = outcome.summary.methods, shown_error(outcome.summary)
     figure, ax = plt.subplots(figsize=(WIDTH, 1.6 + 0.34 * len(methods)), layout="constrained")
     label: str | None = "a perfect model, by chance: mean to 95 %"
     for y, each in enumerate(methods):
@@ -325,12 +327,12 @@ def bin_history(run: Run) -> BinHistory:
     )  # fmt: skip
 
 
-def _histories(found: Found) -> dict[str, BinHistory]:
+def _histories(outcome: ExperimentRuns) -> dict[str, BinHistory]:
     """Return the bins of a few methods by their labels, all with the same number of bins."""
-    chosen = [name for name in FEW if name in found.methods]
-    if len(chosen) < 2 or len(found.methods) <= _ALL:
-        chosen = list(found.methods)[:_ALL]
-    runs = {found.labels[name]: _first(found.methods[name], "bins") for name in chosen}
+    chosen = [name for name in FEW if name in outcome.methods]
+    if len(chosen) < 2 or len(outcome.methods) <= _ALL:
+        chosen = list(outcome.methods)[:_ALL]
+    runs = {outcome.labels[name]: _first(outcome.methods[name], "bins") for name in chosen}
     known = {label: bin_history(run) for label, run in runs.items() if run is not None}
     sizes = [one.n_bins for one in known.values()]
     return {label: one for label, one in known.items() if one.n_bins == sizes[0] and len(one) > 1}
@@ -339,13 +341,13 @@ def _histories(found: Found) -> dict[str, BinHistory]:
 def _unlike(followed: dict[str, list[Run]]) -> dict[str, list[Run]]:
     """Leave out methods that were trained like one before and only keep another epoch."""
     seen: list[list[Any]] = []
-    found = {}
+    outcome = {}
     for name, runs in followed.items():
         histories = [run["test_history"] for run in runs]
         if histories not in seen:
             seen.append(histories)
-            found[name] = runs
-    return found
+            outcome[name] = runs
+    return outcome
 
 
 def _first(runs: Sequence[Run], *keys: str) -> Run | None:

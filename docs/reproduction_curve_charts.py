@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from docs.reproduction_charts import WIDTH, Chart, legend_below
-from docs.reproduction_records import Found, extra
+from docs.reproduction_records import ExperimentRuns, extra
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -23,7 +23,7 @@ _TARGET = 0.85  # the precision that the return-reason paper tunes for
 Both = Mapping[str, Any]
 
 
-def reliability(found: Found) -> Figure | None:
+def reliability(outcome: ExperimentRuns) -> Figure | None:
     """Draw accuracy against confidence of each method, before and after temperature."""
 
     def draw(ax: Axes, both: Both) -> str:
@@ -38,11 +38,11 @@ def reliability(found: Found) -> Figure | None:
             ax.plot(one["confidence"], one["accuracy"], "o-", color=color, label=words, **style)
         return f"ECE {100 * both['before']['ece']:.1f} → {100 * both['after']['ece']:.1f} %"
 
-    bins = {name: _bins_of(runs) for name, runs in found.methods.items()}
-    return _panels(found, bins, draw, x="mean confidence", y="share right")
+    bins = {name: _bins_of(runs) for name, runs in outcome.methods.items()}
+    return _panels(outcome, bins, draw, x="mean confidence", y="share right")
 
 
-def scores(found: Found) -> Figure | None:
+def scores(outcome: ExperimentRuns) -> Figure | None:
     """Draw how the probabilities of the second of two classes are spread."""
 
     def draw(ax: Axes, both: Both) -> str:
@@ -52,11 +52,11 @@ def scores(found: Found) -> Figure | None:
             ax.stairs(100 * count / count.sum(), edges, color=color, linewidth=1.3, label=words)
         return ""
 
-    name = f"probability of {found.runs[0]['classes'][-1]}"
-    return _panels(found, _curves(found, "scores"), draw, x=name, y="% of test rows")
+    name = f"probability of {outcome.runs[0]['classes'][-1]}"
+    return _panels(outcome, _curves(outcome, "scores"), draw, x=name, y="% of test rows")
 
 
-def thresholds(found: Found) -> Figure | None:
+def thresholds(outcome: ExperimentRuns) -> Figure | None:
     """Draw precision and recall over the threshold, of the model as trained."""
 
     def draw(ax: Axes, both: Both) -> str:
@@ -68,7 +68,7 @@ def thresholds(found: Found) -> Figure | None:
         ax.plot(one["threshold"], one["recall"], color=BEFORE, label="recall")
         return ""
 
-    return _panels(found, _curves(found, "thresholds"), draw, x="threshold", y="share")
+    return _panels(outcome, _curves(outcome, "thresholds"), draw, x="threshold", y="share")
 
 
 CURVE_CHARTS = (
@@ -94,7 +94,11 @@ CURVE_CHARTS = (
 
 
 def _panels(
-    found: Found, data: Mapping[str, Both | None], draw: Callable[[Axes, Both], str], x: str, y: str
+    outcome: ExperimentRuns,
+    data: Mapping[str, Both | None],
+    draw: Callable[[Axes, Both], str],
+    x: str,
+    y: str,
 ) -> Figure | None:
     """Draw a panel for each method that has data; `draw` returns a second line of its title."""
     shown = [(name, each) for name, each in data.items() if each][:_MOST]
@@ -112,7 +116,7 @@ def _panels(
     )
     for ax, (name, each) in zip(axes.flat, shown, strict=False):
         tidy(ax, x="", y="", unit_x=False, unit_y=False)
-        ax.set_title(f"{found.labels[name]}\n{draw(ax, each)}".strip(), fontsize=9)
+        ax.set_title(f"{outcome.labels[name]}\n{draw(ax, each)}".strip(), fontsize=9)
     for ax in axes[:, 0]:
         ax.set_ylabel(y)
     for ax in axes.flat[max(0, len(shown) - columns) :]:
@@ -147,11 +151,11 @@ def _filled(bins: Mapping[str, Sequence[Any]]) -> dict[str, Any]:
     return {"confidence": sure, "accuracy": right, "ece": float(np.average(gaps, weights=rows))}
 
 
-def _curves(found: Found, name: str) -> dict[str, Both | None]:
+def _curves(outcome: ExperimentRuns, name: str) -> dict[str, Both | None]:
     """Return a curve of each method's first run, before and after temperature."""
     curves = {
         method: (extra(runs, "paper_columns") or {}).get("curves", {})
-        for method, runs in found.methods.items()
+        for method, runs in outcome.methods.items()
     }
     return {
         method: {"before": each["raw"][name], "after": each["temperature"][name]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from docs.reproduction_charts import WIDTH, Chart, legend_below, name_rows, paper_marks
-from docs.reproduction_records import Found, data_set, extras
+from docs.reproduction_records import ExperimentRuns, data_set, extras
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 BEFORE, AFTER, THIRD = "#D55E00", "#0072B2", "#009E73"
 
 
-def out_of_scope(found: Found) -> Figure | None:
+def out_of_scope(outcome: ExperimentRuns) -> Figure | None:
     """Draw how well each method tells other data sets apart, before and after temperature."""
-    per_method = {name: extras(runs, "ood") for name, runs in found.methods.items()}
+    per_method = {name: extras(runs, "ood") for name, runs in outcome.methods.items()}
     per_method = {name: each for name, each in per_method.items() if each}
     if not per_method:
         return None
@@ -49,17 +49,17 @@ def out_of_scope(found: Found) -> Figure | None:
                 seeds = [100 * run[name]["entropy"][way] for run in runs]
                 aside = [y + (-0.18 if way == "raw" else 0.18)] * len(seeds)
                 ax.plot(seeds, aside, "|", color=color, markersize=4)
-        paper_marks(ax, [found.summary[method] for method in per_method], f"auroc_{name}")
+        paper_marks(ax, [outcome.summary[method] for method in per_method], f"auroc_{name}")
         tidy(ax, x="AUROC, %", y="", unit_x=False, unit_y=False)
         ax.set_title(data_set(name))
-    name_rows(axes[0, 0], [found.labels[name] for name in per_method])
+    name_rows(axes[0, 0], [outcome.labels[name] for name in per_method])
     legend_below(figure, axes[0, 0])
     return figure
 
 
-def rare_class(found: Found) -> Figure | None:
+def rare_class(outcome: ExperimentRuns) -> Figure | None:
     """Draw the mean probability of the rare class beside its true share, and how many are found."""
-    having = {name: extras(runs, "rare_class") for name, runs in found.methods.items()}
+    having = {name: extras(runs, "rare_class") for name, runs in outcome.methods.items()}
     having = {name: each for name, each in having.items() if each}
     if not having:
         return None
@@ -67,7 +67,7 @@ def rare_class(found: Found) -> Figure | None:
 
     from calibrant.reports.displays.style import GREY, tidy
 
-    first = found.runs[0]["classes"], next(iter(having.values()))[0]["class"]
+    first = outcome.runs[0]["classes"], next(iter(having.values()))[0]["class"]
     place = first[0].index(first[1])
     size = (WIDTH, 1.4 + 0.27 * len(having))
     figure, axes = plt.subplots(1, 2, figsize=size, layout="constrained", sharey=True)
@@ -79,7 +79,7 @@ def rare_class(found: Found) -> Figure | None:
             ax.barh(y, np.mean(values), height=0.62, color=color, alpha=0.85)
             ax.plot(values, [y] * len(values), ".", color="#111827", markersize=3)
     axes[0].axvline(rate, color="#000000", linestyle=(0, (4, 3)), linewidth=1.3)
-    name_rows(axes[0], [found.labels[name] for name in having])
+    name_rows(axes[0], [outcome.labels[name] for name in having])
     tidy(axes[0], x="%", y="", unit_x=False, unit_y=False)
     tidy(axes[1], x="%", y="", unit_x=False, unit_y=False)
     axes[0].set_title("mean predicted probability\nof the rare class")
@@ -99,11 +99,11 @@ def _mean_scores(runs: Sequence[Mapping[str, Any]]) -> list[float]:
     return [100 * run["raw"]["mean_score"] for run in runs]
 
 
-def ablations(found: Found) -> Figure | None:
+def ablations(outcome: ExperimentRuns) -> Figure | None:
     """Draw calibration error over each setting of AdaFocal that methods change."""
     from reproductions.adafocal_settings import SETTINGS, settings_of
 
-    panels = settings_of(found.experiment, found.summary.methods)
+    panels = settings_of(outcome.experiment, outcome.summary.methods)
     if not panels:
         return None
     import matplotlib.pyplot as plt
@@ -124,7 +124,7 @@ def ablations(found: Found) -> Figure | None:
             ax.axhspan(
                 *span, color=BAND, alpha=0.6, linewidth=0, label="a perfect model, by chance"
             )
-        for place, (words, (color, spread_of)) in enumerate(_spreads(found).items()):
+        for place, (words, (color, spread_of)) in enumerate(_spreads(outcome).items()):
             spreads = [spread_of(each.method) for each in values]
             _setting_line(ax, spreads, 0.16 * (place - 1), color, words)
         ax.set_xticks(range(len(values)), [each.text for each in values])
@@ -138,7 +138,9 @@ def ablations(found: Found) -> Figure | None:
     return figure
 
 
-def _spreads(found: Found) -> dict[str, tuple[str, Callable[[MethodSummary], Spread | None]]]:
+def _spreads(
+    outcome: ExperimentRuns,
+) -> dict[str, tuple[str, Callable[[MethodSummary], Spread | None]]]:
     """Return what is drawn of each method: words, a colour, and the figure over seeds."""
     from reproductions.adafocal_settings import later_error
 
@@ -148,7 +150,7 @@ def _spreads(found: Found) -> dict[str, tuple[str, Callable[[MethodSummary], Spr
     return {
         "as trained, the kept epoch": (BEFORE, of("raw")),
         "as trained, mean of the later epochs": (
-            AFTER, lambda each: later_error(found.methods[each.name])
+            AFTER, lambda each: later_error(outcome.methods[each.name])
         ),
         "with the automatic choice": (THIRD, of("auto")),
     }  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from docs.reproduction_records import Found, data_set, extra, extras, mean
+from docs.reproduction_records import ExperimentRuns, data_set, extra, extras, mean
 from docs.reproduction_tables import NONE, percent
 from docs.tables import dense, table
 
@@ -17,23 +17,23 @@ COLUMNS = {
 _FEW = 3  # promises of a method that get a line each
 
 
-def out_of_scope(found: Found) -> str:
+def out_of_scope(outcome: ExperimentRuns) -> str:
     """Return how well other data sets are told apart, beside the paper's figures."""
-    having = _having(found, "ood")
+    having = _having(outcome, "ood")
     if not having:
         return ""
     sets = list(next(iter(having.values()))[0])
     noise = " Noise is laid over the test images themselves." if "noise" in sets else ""
     rows = []
     for name, runs in having.items():
-        printed = found.summary[name].published
+        printed = outcome.summary[name].published
         cells = []
         for one in sets:
             for way, end in (("raw", ""), ("temperature", "_scaled")):
                 ours = percent(mean(run[one]["entropy"][way] for run in runs))
                 theirs = printed.get(f"auroc_{one}{end}")
                 cells.append(ours if theirs is None else f"{ours} ({theirs:.2f})")
-        rows.append((found.labels[name], *cells))
+        rows.append((outcome.labels[name], *cells))
     head = (
         "method",
         *(f"{data_set(one)}, {way}" for one in sets for way in ("as trained", "temperature")),
@@ -46,14 +46,14 @@ def out_of_scope(found: Found) -> str:
     )
 
 
-def paper_columns(found: Found) -> str:
+def paper_columns(outcome: ExperimentRuns) -> str:
     """Return the columns of the paper's tables, theirs and ours, on as many rows as theirs."""
-    having = _having(found, "paper_columns")
+    having = _having(outcome, "paper_columns")
     if not having:
         return ""
     rows: list[tuple[str, ...]] = []
     for name, runs in having.items():
-        printed, label = found.summary[name].published, found.labels[name]
+        printed, label = outcome.summary[name].published, outcome.labels[name]
         if any(column in printed for column in COLUMNS):
             rows.append((label, "paper", *(_theirs(printed, column) for column in COLUMNS), ""))
         for way, words in (("raw", "as trained"), ("temperature", "temperature")):
@@ -71,14 +71,14 @@ def paper_columns(found: Found) -> str:
     )
 
 
-def true_error(found: Found) -> str:
+def true_error(outcome: ExperimentRuns) -> str:
     """Return the calibration error that is known because the world is made."""
     having = {
         name: [run for run in runs if "raw" in run]
-        for name, runs in _having(found, "true_ce").items()
+        for name, runs in _having(outcome, "true_ce").items()
     }
     rows = [
-        (found.labels[name], *(percent(mean(run[way] for run in runs))
+        (outcome.labels[name], *(percent(mean(run[way] for run in runs))
                                for way in ("raw", "temperature", "auto")))
         for name, runs in having.items() if runs
     ]  # fmt: skip
@@ -94,15 +94,15 @@ def true_error(found: Found) -> str:
     )
 
 
-def promises(found: Found) -> str:
+def promises(outcome: ExperimentRuns) -> str:
     """Return which thresholds were given, and whether fresh rows kept what they promise."""
-    having = _having(found, "promise")
+    having = _having(outcome, "promise")
     if not having:
         return ""
     rows, sets = [], []
     for name, runs in having.items():
         for what, same in _alike([run["promises"] for run in runs]):
-            label = (found.labels[name], what)
+            label = (outcome.labels[name], what)
             rows.append((*label, *_kept(same, "certified"), *_kept(same, "naive")))
             sets += _many(label, [one["golden_sets"] for one in same if one.get("golden_sets")])
     one = next(iter(having.values()))[0]
@@ -137,13 +137,13 @@ def promises(found: Found) -> str:
     )
 
 
-def class_report(found: Found) -> str:
+def class_report(outcome: ExperimentRuns) -> str:
     """Return the classification report, which calibrating by temperature cannot change."""
-    recipe = found.summary.recipe
-    having = _having(found, "report")
+    recipe = outcome.summary.recipe
+    having = _having(outcome, "report")
     name = recipe.method if recipe is not None and recipe.method in having else None
     name = name or next(iter(having), None)
-    one = None if name is None else extra(found.methods[name], "report")
+    one = None if name is None else extra(outcome.methods[name], "report")
     if name is None or one is None:
         return ""
     after = one["after"]
@@ -154,27 +154,27 @@ def class_report(found: Found) -> str:
         for each in (*after["classes"], both)
     ]  # fmt: skip
     return (
-        f"## Classification report\n\n{found.labels[name]}, first seed, in %; accuracy "
+        f"## Classification report\n\n{outcome.labels[name]}, first seed, in %; accuracy "
         f"{percent(after['accuracy'], 1)} %. {one['told']}\n\n"
         f"{table(('class', 'precision', 'recall', 'F1', 'rows'), rows)}\n"
     )
 
 
-def rare_class(found: Found) -> str:
+def rare_class(outcome: ExperimentRuns) -> str:
     """Return what became of the rare class's own probability."""
-    having = _having(found, "rare_class")
+    having = _having(outcome, "rare_class")
     if not having:
         return ""
     from reproductions.rare_class_words import rare_class_words
 
     one = next(iter(having.values()))[0]
-    place = found.runs[0]["classes"].index(one["class"])
-    told = "".join(f"- {sentence}\n" for sentence in rare_class_words(found.runs))
+    place = outcome.runs[0]["classes"].index(one["class"])
+    told = "".join(f"- {sentence}\n" for sentence in rare_class_words(outcome.runs))
     rows = []
     for name, runs in having.items():
         raw, platt = ([run[way] for run in runs] for way in ("raw", "platt"))
         rows.append((
-            found.labels[name], _percents(each["mean_score"] for each in raw),
+            outcome.labels[name], _percents(each["mean_score"] for each in raw),
             _percents(each["recall"][place] for each in raw),
             _percents(each["f1_macro"] for each in raw),
             *(_percents(each["ece_em"]["value"] for each in way) for way in (raw, platt)),
@@ -193,9 +193,9 @@ def rare_class(found: Found) -> str:
     )
 
 
-def tutorial(found: Found) -> str:
+def tutorial(outcome: ExperimentRuns) -> str:
     """Return what the tutorial's own recipe would have reported."""
-    note = found.notes.get("tutorial")
+    note = outcome.notes.get("tutorial")
     if not note:
         return ""
     rows = [
@@ -213,13 +213,13 @@ def tutorial(found: Found) -> str:
     )
 
 
-EXTRA_TABLES: tuple[Callable[[Found], str], ...] = (
+EXTRA_TABLES: tuple[Callable[[ExperimentRuns], str], ...] = (
     paper_columns, true_error, promises, class_report, tutorial, rare_class, out_of_scope,
 )  # fmt: skip
 
 
-def _having(found: Found, name: str) -> dict[str, list[Mapping[str, Any]]]:
-    every = {method: extras(runs, name) for method, runs in found.methods.items()}
+def _having(outcome: ExperimentRuns, name: str) -> dict[str, list[Mapping[str, Any]]]:
+    every = {method: extras(runs, name) for method, runs in outcome.methods.items()}
     return {method: each for method, each in every.items() if each}
 
 
@@ -266,14 +266,14 @@ def _kept(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, ...]:
     return at, _out_of(held, len(given)), recall
 
 
-def _many(label: tuple[str, str], found: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
-    if not found:
+def _many(label: tuple[str, str], outcome: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
+    if not outcome:
         return []
-    sets = sum(one["sets"] for one in found)
+    sets = sum(one["sets"] for one in outcome)
     cells: list[str] = []
     for way in ("certified", "naive"):
-        given = sum(one[way]["given"] for one in found)
-        broken = sum(one[way]["broken"] for one in found)
+        given = sum(one[way]["given"] for one in outcome)
+        broken = sum(one[way]["broken"] for one in outcome)
         cells += [_out_of(given, sets), f"{broken:,} ({broken / sets:.1%})" if given else NONE]
     return [(*label, *cells)]
 

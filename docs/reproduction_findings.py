@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from docs.reproduction_records import Found, last_epoch, shown_error
+from docs.reproduction_records import ExperimentRuns, last_epoch, shown_error
 
 if TYPE_CHECKING:
     from reproductions.goals import Recipe
@@ -25,28 +25,28 @@ _SETTINGS = (
 )
 
 
-def headline(found: Found) -> str:
+def headline(outcome: ExperimentRuns) -> str:
     """Return what was found, in one sentence."""
     from reproductions.adafocal_settings import setting_headline
     from reproductions.focal_words import focal_headline
     from reproductions.rare_class_words import rare_class_words
 
-    parts = (found.experiment, found.summary, found.methods)
+    parts = (outcome.experiment, outcome.summary, outcome.methods)
     told = setting_headline(*parts)
-    if not told and any(goal.name == "ece_em" for goal in found.summary.goals):
-        told = _recipe_line(found)
-    told = told or focal_headline(*parts) or "".join(rare_class_words(found.runs)[:1])
-    return tied(told or _range_line(found))
+    if not told and any(goal.name == "ece_em" for goal in outcome.summary.goals):
+        told = _recipe_line(outcome)
+    told = told or focal_headline(*parts) or "".join(rare_class_words(outcome.runs)[:1])
+    return tied(told or _range_line(outcome))
 
 
-def findings(found: Found) -> str:
+def findings(outcome: ExperimentRuns) -> str:
     """Return what was found as lists: claims or settings first, then recipe, goals and order."""
     from reproductions.adafocal_settings import setting_words
     from reproductions.focal_words import focal_words
 
-    parts = (found.experiment, found.summary, found.methods)
+    parts = (outcome.experiment, outcome.summary, outcome.methods)
     text = "## What was found\n\n"
-    sentences = [*found.summary.sentences, *_epoch_line(found), *_limit_lines(found)]
+    sentences = [*outcome.summary.sentences, *_epoch_line(outcome), *_limit_lines(outcome)]
     settings, focal = setting_words(*parts), focal_words(*parts)
     if settings:
         text += f"{_SETTINGS}{_listed(settings)}\n"
@@ -68,15 +68,15 @@ def recipe_name(recipe: Recipe) -> str:
     return recipe.name if len(kinds) < 2 else f"{recipe.label} + automatic choice"
 
 
-def _recipe_line(found: Found) -> str:
+def _recipe_line(outcome: ExperimentRuns) -> str:
     """Say what the recipe reached, beside the paper's best, chance, and cross-entropy."""
     from reproductions.goals import best_published
 
-    summary = found.summary
+    summary = outcome.summary
     if summary.recipe is None:
         return "No recipe could be chosen."
     ours = summary[summary.recipe.method]
-    figure, best = ours.figure("auto", "ece_em"), best_published(found.experiment)
+    figure, best = ours.figure("auto", "ece_em"), best_published(outcome.experiment)
     words = f"{recipe_name(summary.recipe)}: ECE_EM {_percent(ours.mean('auto', 'ece_em'))}"
     if best is not None:
         words += f", the paper's best {_percent(best)}"
@@ -89,14 +89,14 @@ def _recipe_line(found: Found) -> str:
     return f"{words}."
 
 
-def _range_line(found: Found) -> str:
+def _range_line(outcome: ExperimentRuns) -> str:
     """Say between which methods calibration errors lie, and who beats cross-entropy."""
     from reproductions.summary_words import figure_name
 
-    summary, metric = found.summary, shown_error(found.summary)
+    summary, metric = outcome.summary, shown_error(outcome.summary)
     known = [(value, each) for each in summary.methods if (value := each.mean("raw", metric))]
     if len(known) < 2 or summary.baseline is None:
-        return _recipe_line(found)
+        return _recipe_line(outcome)
     (low, best), (high, worst) = (end(known, key=lambda one: one[0]) for end in (min, max))
     scaled = [value for each in summary.methods if (value := each.mean("temperature", metric))]
     better = [
@@ -112,11 +112,11 @@ def _range_line(found: Found) -> str:
     )
 
 
-def _epoch_line(found: Found) -> list[str]:
+def _epoch_line(outcome: ExperimentRuns) -> list[str]:
     """Say by how much the kept epoch moves a figure that the paper printed."""
     moved: list[tuple[float, MethodSummary, float, float]] = []
-    for each in found.summary.methods:
-        kept, last = each.mean("raw", "ece_em"), last_epoch(found, each.name)
+    for each in outcome.summary.methods:
+        kept, last = each.mean("raw", "ece_em"), last_epoch(outcome, each.name)
         if "ece_em" in each.published and kept is not None and last is not None:
             moved.append((abs(kept - last), each, kept, last))
     if not moved or max(moved, key=lambda one: one[0])[0] < 0.02:
@@ -129,12 +129,12 @@ def _epoch_line(found: Found) -> list[str]:
     ]
 
 
-def _limit_lines(found: Found) -> list[str]:
+def _limit_lines(outcome: ExperimentRuns) -> list[str]:
     """Say where gammas ended at their limit while the rows of their bin were still too sure."""
     told = []
-    for name, runs in found.methods.items():
+    for name, runs in outcome.methods.items():
         run = next((each for each in runs if each.get("gammas") and each.get("bins")), None)
-        printed = found.summary[name].published.get("ece_em")  # else nobody asks why it differs
+        printed = outcome.summary[name].published.get("ece_em")  # else nobody asks why it differs
         if run is None or len(run["gammas"]) < _STILL or printed is None:
             continue
         last, most = run["gammas"][-_STILL:], max(map(max, run["gammas"]))
@@ -147,9 +147,9 @@ def _limit_lines(found: Found) -> list[str]:
         first = limited == [*range(len(limited))]
         held = f"the {len(limited)} least sure of" if first else f"{len(limited)} of"
         told.append(
-            f"{found.labels[name]}, seed {run['seed']}: in {held} {len(last[0])} bins gamma ended "
-            f"at its limit, {most:g}, and in bin {worst} the steer rows were still too sure by "
-            f"{100 * gaps[worst]:.0f} points: there the rule had no more to give."
+            f"{outcome.labels[name]}, seed {run['seed']}: in {held} {len(last[0])} bins gamma "
+            f"ended at its limit, {most:g}, and in bin {worst} the steer rows were still too sure "
+            f"by {100 * gaps[worst]:.0f} points: there the rule had no more to give."
         )
     return told
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from docs.reproduction_charts import Chart, bin_errors, confidence_match, over_epochs
-from docs.reproduction_records import Found
+from docs.reproduction_records import ExperimentRuns
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -15,17 +15,19 @@ _FOCAL = ("ce", "fl3", "fl4", "fl5")
 _CALFOCAL = ("ce", "adafocal_paper", "calfocal10", "calfocal100")
 
 
-def only(draw: Callable[[Found], Figure | None], *names: str) -> Callable[[Found], Figure | None]:
+def only(
+    draw: Callable[[ExperimentRuns], Figure | None], *names: str
+) -> Callable[[ExperimentRuns], Figure | None]:
     """Return what draws a chart of these methods alone, and nothing where one of them is lacking.
 
     It draws nothing either where there are no others: then the chart of all methods shows them.
     """
 
-    def drawn(found: Found) -> Figure | None:
-        if not set(names) < set(found.methods):
+    def drawn(outcome: ExperimentRuns) -> Figure | None:
+        if not set(names) < set(outcome.methods):
             return None
-        runs = [run for run in found.runs if run["method"] in names]
-        return draw(Found(found.experiment, runs, found.summary, found.notes))
+        runs = [run for run in outcome.runs if run["method"] in names]
+        return draw(ExperimentRuns(outcome.experiment, runs, outcome.summary, outcome.notes))
 
     return drawn
 

@@ -18,7 +18,7 @@ from docs.reproduction_extra_charts import EXTRA_CHARTS
 from docs.reproduction_extra_tables import EXTRA_TABLES
 from docs.reproduction_findings import findings, headline, recipe_name
 from docs.reproduction_group_charts import GROUP_CHARTS
-from docs.reproduction_records import Found, read_results
+from docs.reproduction_records import ExperimentRuns, read_results
 from docs.reproduction_tables import (
     NONE,
     beside_the_paper,
@@ -115,12 +115,12 @@ network then also say how far its confidence must be corrected.
 def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) -> list[Path]:
     """Write index, pages and charts to `folder`; return the pages. Pages of before go."""
     known = list(experiments)
-    found = read_results(results, known)
+    outcome = read_results(results, known)
     folder.mkdir(parents=True, exist_ok=True)
     for old in [*folder.glob("*.md"), *(folder / "images").glob("*.png")]:
         old.unlink()
-    pages = {"index": index_page(known, found)}
-    for name, one in found.items():
+    pages = {"index": index_page(known, outcome)}
+    for name, one in outcome.items():
         drawn = (*CHARTS, *GROUP_CHARTS, *CURVE_CHARTS, *EXTRA_CHARTS)
         charts = draw_charts(drawn, one, folder / "images")
         pages[name] = experiment_page(one, charts)
@@ -129,44 +129,45 @@ def write_pages(folder: Path, experiments: Iterable[Experiment], results: Path) 
     return [folder / f"{name}.md" for name in pages]
 
 
-def index_page(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
+def index_page(experiments: Sequence[Experiment], outcomes: Mapping[str, ExperimentRuns]) -> str:
     """Return the overview of all experiments, those without results too."""
     return "".join(
-        [_INTRO, _overview(experiments, found), _recipes(found), adafocal_section(found), _READING,
-         _REPEAT, _SPLITS, _face_value(found), _without(experiments, found)]
+        [_INTRO, _overview(experiments, outcomes), _recipes(outcomes), adafocal_section(outcomes),
+         _READING, _REPEAT, _SPLITS, _face_value(outcomes), _without(experiments, outcomes)]
     )  # fmt: skip
 
 
-def experiment_page(found: Found, charts: Sequence[tuple[Chart, str]] = ()) -> str:
+def experiment_page(outcome: ExperimentRuns, charts: Sequence[tuple[Chart, str]] = ()) -> str:
     """Return the page of one experiment: what was found, tables, charts, how it was run."""
-    summary = found.summary
-    head = f"# {summary.title}\n\n**{headline(found)}**\n\n{summary.paper}.\n\n"
+    summary = outcome.summary
+    head = f"# {summary.title}\n\n**{headline(outcome)}**\n\n{summary.paper}.\n\n"
     head += "".join(f"{note}\n\n" for note in summary.notes)
-    if found.size != "full":
+    if outcome.size != "full":
         head += (
-            f'!!! warning "Size {found.size}"\n\n    These runs are smaller than the paper\'s: '
+            f'!!! warning "Size {outcome.size}"\n\n    These runs are smaller than the paper\'s: '
             "they show that the code runs, not what it reaches.\n\n"
         )
     head += "[How to read the tables](index.md#how-to-read-the-tables)\n\n"
-    extras = (part(found) for part in EXTRA_TABLES)
+    extras = (part(outcome) for part in EXTRA_TABLES)
     return "".join(
-        [head, findings(found), beside_the_paper(found), every_calibrator(found),
-         log_losses(found), *extras, _figures(charts), every_figure(found), how_it_was_run(found)]
+        [head, findings(outcome), beside_the_paper(outcome), every_calibrator(outcome),
+         log_losses(outcome), *extras, _figures(charts), every_figure(outcome),
+         how_it_was_run(outcome)]
     )  # fmt: skip
 
 
-def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
+def _overview(experiments: Sequence[Experiment], outcomes: Mapping[str, ExperimentRuns]) -> str:
     """Return a table of all experiments: run or not, goals, and what was found in a sentence."""
-    if not found:
+    if not outcomes:
         return "There are no results on this copy yet: `python -m reproductions` makes them.\n\n"
     rows = [
         (f"[{one.summary.title}]({one.name}.md){_smaller(one)}", _runs(one), _verdict(one),
          headline(one))
-        for one in found.values()
+        for one in outcomes.values()
     ]  # fmt: skip
     unrun: dict[str, list[str]] = {}
     for one in experiments:
-        if one.name not in found:
+        if one.name not in outcomes:
             why = "Not run yet" if one.run else one.why.removesuffix(".")
             why += ", nor was telling other data sets apart." if "ood" in one.extras else "."
             unrun.setdefault(why, []).append(one.title)
@@ -182,50 +183,50 @@ def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> 
         "A dash: no paper printed such an ECE for these rows, so there is none to reach. *Open* "
         "and *so far* mean too few seeds or too small a size to tell. Where cross-entropy has "
         "another epoch or other options than the recipe, the page of the experiment says what is "
-        f"left when they are the same. {_log_losses(found)}\n\n"
+        f"left when they are the same. {_log_losses(outcomes)}\n\n"
     )
 
 
-def _log_losses(found: Mapping[str, Found]) -> str:
+def _log_losses(outcomes: Mapping[str, ExperimentRuns]) -> str:
     """Count how often the recipe's log loss is lower than that of cross-entropy."""
     from calibrant.formatting import counted
 
-    told = [_nll_words(one).strip("*") for one in found.values()]
-    known = [words for words in told if words != "unknown"]
+    sentences = [_nll_words(one).strip("*") for one in outcomes.values()]
+    known = [words for words in sentences if words != "unknown"]
     counts = [f"{words} in {n}" for words, n in Counter(known).most_common()]
     if not known:
         return ""
     return f"Of {counted(len(known), 'log loss')}, with few seeds or many: {', '.join(counts)}."
 
 
-def _smaller(found: Found) -> str:
-    return "" if found.size == "full" else f" (size {found.size})"
+def _smaller(outcome: ExperimentRuns) -> str:
+    return "" if outcome.size == "full" else f" (size {outcome.size})"
 
 
-def _runs(found: Found) -> str:
-    seeds = {run["seed"] for run in found.runs}
+def _runs(outcome: ExperimentRuns) -> str:
+    seeds = {run["seed"] for run in outcome.runs}
     return (
-        f"{len(found.runs)}<br>{len(seeds)}\N{NO-BREAK SPACE}seed{'' if len(seeds) == 1 else 's'}"
+        f"{len(outcome.runs)}<br>{len(seeds)}\N{NO-BREAK SPACE}seed{'' if len(seeds) == 1 else 's'}"
     )
 
 
-def _recipes(found: Mapping[str, Found]) -> str:
-    if not found:
+def _recipes(outcomes: Mapping[str, ExperimentRuns]) -> str:
+    if not outcomes:
         return ""
     head = ("experiment, and our recipe", "the paper's best ECE", "our ECE", "chance alone",
             "error (CE's)")  # fmt: skip
     return (
         "## Our recipes in figures\n\nThe paper's best is the smallest of its figures, whichever "
         "method had it. ECE with bins of equal mass; all in %, means over seeds, below our ECE its "
-        f"interval.\n\n{dense(table(head, [_recipe_row(one) for one in found.values()]))}\n"
+        f"interval.\n\n{dense(table(head, [_recipe_row(one) for one in outcomes.values()]))}\n"
     )
 
 
-def _recipe_row(found: Found) -> tuple[str, ...]:
+def _recipe_row(outcome: ExperimentRuns) -> tuple[str, ...]:
     from reproductions.goals import best_published
 
-    summary, best = found.summary, best_published(found.experiment)
-    title = f"[{summary.title}]({found.name}.md){_smaller(found)}"
+    summary, best = outcome.summary, best_published(outcome.experiment)
+    title = f"[{summary.title}]({outcome.name}.md){_smaller(outcome)}"
     plain = None if summary.baseline is None else summary[summary.baseline].mean("raw", "error")
     if summary.recipe is None:
         return (title, percent(best), NONE, NONE, f"{NONE} ({percent(plain)})")
@@ -238,27 +239,27 @@ def _recipe_row(found: Found) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _verdict(found: Found) -> str:
+def _verdict(outcome: ExperimentRuns) -> str:
     names = {"ece_em": "ECE", "error": "error", "nll": "log loss"}
-    told = [] if any(goal.name == "ece_em" for goal in found.summary.goals) else [f"ECE {NONE}"]
-    for goal in found.summary.goals:
+    told = [] if any(goal.name == "ece_em" for goal in outcome.summary.goals) else [f"ECE {NONE}"]
+    for goal in outcome.summary.goals:
         state = "**missed**" if goal.state == "missed" else goal.state
         if goal.name == "nll":
-            state = _nll_words(found) + (" so far" if goal.state == "open" else "")
+            state = _nll_words(outcome) + (" so far" if goal.state == "open" else "")
         told.append(f"{names[goal.name]} {state}")
     return "<br>".join(told).replace(" ", "\N{NO-BREAK SPACE}")
 
 
-def _nll_words(found: Found) -> str:
-    recipe = found.summary.recipe
-    loss = None if recipe is None else found.summary[recipe.method].nll
+def _nll_words(outcome: ExperimentRuns) -> str:
+    recipe = outcome.summary.recipe
+    loss = None if recipe is None else outcome.summary[recipe.method].nll
     if loss is None:
         return "unknown"
     words = "the same" if loss.same else loss.word
     return f"**{words}**" if words == "worse" else words
 
 
-def _face_value(found: Mapping[str, Found]) -> str:
+def _face_value(outcome: Mapping[str, ExperimentRuns]) -> str:
     """Say why the papers' figures are no measure by themselves, with examples from the runs."""
     text = (
         "## Why the papers' figures cannot be taken at face value\n\nA calibration error is never "
@@ -266,7 +267,7 @@ def _face_value(found: Mapping[str, Found]) -> str:
         "that floor. Where their best figure lies at or below what chance alone gives, smaller is "
         "luck, not skill, and methods cannot be ranked by it.\n\n"
     )
-    told = [line for one in found.values() if (line := _floor_line(one))]
+    told = [line for one in outcome.values() if (line := _floor_line(one))]
     text += f"{''.join(told)}\n" if told else ""
     return text + (
         "Besides, the rows that steered AdaFocal also fitted the temperature and chose the epoch, "
@@ -275,27 +276,27 @@ def _face_value(found: Mapping[str, Found]) -> str:
     )
 
 
-def _floor_line(found: Found) -> str:
+def _floor_line(outcome: ExperimentRuns) -> str:
     from reproductions.goals import best_published
 
-    best, recipe = best_published(found.experiment), found.summary.recipe
-    figure = None if recipe is None else found.summary[recipe.method].figure("auto", "ece_em")
+    best, recipe = best_published(outcome.experiment), outcome.summary.recipe
+    figure = None if recipe is None else outcome.summary[recipe.method].figure("auto", "ece_em")
     if best is None or figure is None or figure.floor is None or figure.floor_q95 is None:
         return ""
     side = "not above" if best <= figure.floor_q95 else "above"
     return (
-        f"- {found.summary.title}: the paper's best is {percent(best)} %. A perfect model with the "
-        f"scores of our recipe gets {percent(figure.floor)} % on average on "
-        f"{found.summary.rows['test']:,} test rows, and stays under {percent(figure.floor_q95)} % "
-        f"95 times in 100: the paper's best is {side} that.\n"
+        f"- {outcome.summary.title}: the paper's best is {percent(best)} %. A perfect model with "
+        f"the scores of our recipe gets {percent(figure.floor)} % on average on "
+        f"{outcome.summary.rows['test']:,} test rows, and stays under "
+        f"{percent(figure.floor_q95)} % 95 times in 100: the paper's best is {side} that.\n"
     )
 
 
-def _without(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> str:
+def _without(experiments: Sequence[Experiment], outcome: Mapping[str, ExperimentRuns]) -> str:
     """List what has no results: why, and where its data is."""
     from reproductions.data_sets import DATA_SETS
 
-    rest = [one for one in experiments if one.name not in found]
+    rest = [one for one in experiments if one.name not in outcome]
     if not rest:
         return ""
     needs = dict.fromkeys(name for one in rest for name in one.needs)

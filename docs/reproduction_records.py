@@ -18,8 +18,8 @@ SIZES: tuple[Size, ...] = ("full", "small", "toy")
 
 
 @dataclass(frozen=True, eq=False)
-class Found:
-    """An experiment with its runs, all of one size, and what they come to."""
+class ExperimentRuns:
+    """An experiment with its runs, all of one size, and their summary."""
 
     experiment: Experiment
     runs: Sequence[Run]
@@ -44,18 +44,18 @@ class Found:
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """What tables call each method."""
+        """The label of each method in tables."""
         return {name: str(runs[0]["label"]) for name, runs in self.methods.items()}
 
 
-def read_results(folder: Path, experiments: Iterable[Experiment]) -> dict[str, Found]:
+def read_results(folder: Path, experiments: Iterable[Experiment]) -> dict[str, ExperimentRuns]:
     """Return the experiments that have records in a folder, by name."""
-    found = (read_one(folder, each) for each in experiments)
-    return {one.name: one for one in found if one is not None}
+    outcomes = (read_one(folder, each) for each in experiments)
+    return {one.name: one for one in outcomes if one is not None}
 
 
-def read_one(folder: Path, experiment: Experiment) -> Found | None:
-    """Read an experiment's records: those of the largest size that is there."""
+def read_one(folder: Path, experiment: Experiment) -> ExperimentRuns | None:
+    """Read the records of an experiment at the largest available size."""
     from reproductions.record import read_losses, read_notes, read_records
     from reproductions.summary import summarise
 
@@ -63,12 +63,12 @@ def read_one(folder: Path, experiment: Experiment) -> Found | None:
     size = next((size for size in SIZES if size in sizes), None)
     if size is None:
         return None
-    there = experiment.at(size)  # may have fewer methods: records of others are left out
-    runs = [one for one in read_records(folder, there) if one["size"] == size]
-    kept = {(one["method"], one["seed"]) for one in runs}
-    losses = {key: each for key, each in read_losses(folder, there).items() if key in kept}
-    notes = read_notes(folder, there)
-    return Found(there, runs, summarise(there, runs, losses), notes) if runs else None
+    sized = experiment.at(size)  # may have fewer methods: records of others are left out
+    runs = [one for one in read_records(folder, sized) if one["size"] == size]
+    run_keys = {(one["method"], one["seed"]) for one in runs}
+    losses = {key: each for key, each in read_losses(folder, sized).items() if key in run_keys}
+    notes = read_notes(folder, sized)
+    return ExperimentRuns(sized, runs, summarise(sized, runs, losses), notes) if runs else None
 
 
 def shown_error(summary: Summary) -> str:
@@ -78,9 +78,9 @@ def shown_error(summary: Summary) -> str:
     return paper_error(summary.methods)
 
 
-def last_epoch(found: Found, method: str) -> float | None:
+def last_epoch(outcome: ExperimentRuns, method: str) -> float | None:
     """Return ECE_EM as trained after the last epoch, mean over seeds; None where one lacks it."""
-    histories = [run.get("test_history") or () for run in found.methods[method]]
+    histories = [run.get("test_history") or () for run in outcome.methods[method]]
     if not all(histories):
         return None
     return mean(history[-1]["ece_em"] for history in histories)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from docs.reproduction_records import Found, last_epoch, shown_error
+from docs.reproduction_records import ExperimentRuns, last_epoch, shown_error
 from docs.tables import dense, table
 
 if TYPE_CHECKING:
@@ -55,49 +55,49 @@ def chance(figure: SeedFigure | None) -> str:
     return f"{percent(figure.floor)} ({percent(figure.floor_q95)})"
 
 
-def named(found: Found, method: MethodSummary) -> str:
+def named(outcome: ExperimentRuns, method: MethodSummary) -> str:
     """Write a method's label, in bold where it is the recipe."""
-    recipe = found.summary.recipe
+    recipe = outcome.summary.recipe
     chosen = recipe is not None and recipe.method == method.name
     return f"**{method.label}**" if chosen else method.label
 
 
-def beside_the_paper(found: Found) -> str:
+def beside_the_paper(outcome: ExperimentRuns) -> str:
     """Return ours beside what the paper printed, or nothing where it printed no ECE."""
-    metric = shown_error(found.summary)
-    if not any(_printed(each, metric, way) for each in found.summary.methods for way in BOTH):
+    metric = shown_error(outcome.summary)
+    if not any(_printed(each, metric, way) for each in outcome.summary.methods for way in BOTH):
         return ""
     columns: dict[str, Callable[[MethodSummary], str]] = {
-        "method": lambda each: named(found, each),
+        "method": lambda each: named(outcome, each),
         "paper": lambda each: _arrow([_printed(each, metric, way) or NONE for way in BOTH]),
         "ours": lambda each: _arrow([percent(each.mean(way, metric)) for way in BOTH]),
         "interval": lambda each: interval(each.figure("temperature", metric)),
         "chance alone": lambda each: chance(each.figure("temperature", metric)),
-        "last epoch": lambda each: percent(last_epoch(found, each.name)),
+        "last epoch": lambda each: percent(last_epoch(outcome, each.name)),
         "paper's error": _published_error,
         "our error": lambda each: percent(each.mean("temperature", "error")),
     }
-    if metric != "ece_em" or not _chosen_epochs(found):
+    if metric != "ece_em" or not _chosen_epochs(outcome):
         del columns["last epoch"]
-    if all(_published_error(each) == NONE for each in found.summary.methods):
+    if all(_published_error(each) == NONE for each in outcome.summary.methods):
         del columns["paper's error"]
-    rows = [[cell(each) for cell in columns.values()] for each in found.summary.methods]
+    rows = [[cell(each) for cell in columns.values()] for each in outcome.summary.methods]
     last = " *Last epoch* is ours as trained after the last epoch instead of the one that is kept."
     return (
         f"## Beside the paper\n\n{ERRORS[metric]}, as trained → with temperature, and error; all "
         "in %, ours are means over seeds. Interval and chance alone are those of ours with "
-        f"temperature.{last if 'last epoch' in columns else ''}{_bold(found)}\n\n"
-        f"{dense(table(columns, rows))}\n{_equal_width(found) if metric == 'ece_em' else ''}"
+        f"temperature.{last if 'last epoch' in columns else ''}{_bold(outcome)}\n\n"
+        f"{dense(table(columns, rows))}\n{_equal_width(outcome) if metric == 'ece_em' else ''}"
     )
 
 
-def _equal_width(found: Found) -> str:
+def _equal_width(outcome: ExperimentRuns) -> str:
     """Return the other calibration error beside what was printed of it, where it was."""
     rows = [
-        (named(found, each), _arrow([_printed(each, "ece_ew", way) or NONE for way in BOTH]),
+        (named(outcome, each), _arrow([_printed(each, "ece_ew", way) or NONE for way in BOTH]),
          _arrow([percent(each.mean(way, "ece_ew")) for way in BOTH]),
          *(interval(each.figure(way, "ece_ew")) for way in BOTH))
-        for each in found.summary.methods
+        for each in outcome.summary.methods
         if any(_printed(each, "ece_ew", way) for way in BOTH)
     ]  # fmt: skip
     if not rows:
@@ -109,59 +109,60 @@ def _equal_width(found: Found) -> str:
     )
 
 
-def _chosen_epochs(found: Found) -> bool:
+def _chosen_epochs(outcome: ExperimentRuns) -> bool:
     """Return whether some run kept another epoch than its last, and tells of the last."""
     return any(
-        run.get("test_history") and run["best_epoch"] + 1 < run["epochs"] for run in found.runs
+        run.get("test_history") and run["best_epoch"] + 1 < run["epochs"] for run in outcome.runs
     )
 
 
-def every_calibrator(found: Found) -> str:
+def every_calibrator(outcome: ExperimentRuns) -> str:
     """Return the calibration error of each method after each calibrator."""
-    metric = shown_error(found.summary)
+    metric = shown_error(outcome.summary)
     rows = []
-    for each in found.summary.methods:
+    for each in outcome.summary.methods:
         auto = each.figure("auto", metric)
         rows.append(
-            (named(found, each), *(percent(each.mean(way, metric)) for way in WAYS),
+            (named(outcome, each), *(percent(each.mean(way, metric)) for way in WAYS),
              interval(auto), chance(auto), percent(each.mean("auto", "error")))
         )  # fmt: skip
     words = (words if words == "ETS" else words.lower() for words in WAYS.values())
     head = ("method", *words, "its interval", "chance alone", "error")
     return (
         f"## Every calibrator\n\n{ERRORS[metric]} in %. Interval, chance alone and error are those "
-        f"of the automatic choice.{_bold(found)}\n\n{dense(table(head, rows))}\n"
+        f"of the automatic choice.{_bold(outcome)}\n\n{dense(table(head, rows))}\n"
     )
 
 
-def every_figure(found: Found) -> str:
+def every_figure(outcome: ExperimentRuns) -> str:
     """Return all figures after each calibrator, one tab for each."""
     tabs = []
     for way, words in WAYS.items():
         rows = [
-            (named(found, each), *(_figure(each, way, name) for name in FIGURES))
-            for each in found.summary.methods
+            (named(outcome, each), *(_figure(each, way, name) for name in FIGURES))
+            for each in outcome.summary.methods
         ]
         shown = table(("method", *FIGURES.values()), rows)
         tabs.append(f'=== "{words}"\n\n{_indented(shown)}\n')
-    two = found.summary.classes == 2
+    two = outcome.summary.classes == 2
     brier = "that of the second class's probability" if two else "a sum over classes"
     return (
         "## All figures\n\nMeans over seeds. ECE and error in %, log loss in nats; the Brier score "
         f"is {brier}. Each run has its own file, with intervals and floors of all of "
-        f"these, under `docs/reproductions/results/{found.name}`.\n\n"
+        f"these, under `docs/reproductions/results/{outcome.name}`.\n\n"
         f"{''.join(tabs)}\n"
     )
 
 
-def log_losses(found: Found) -> str:
+def log_losses(outcome: ExperimentRuns) -> str:
     """Return log losses beside that of cross-entropy with temperature."""
-    summary = found.summary
+    summary = outcome.summary
     if summary.baseline is None or not any(each.nll for each in summary.methods):
         return ""
     plain = summary[summary.baseline].label
     rows = [
-        (named(found, each), *(_figure(each, way, "nll") for way in ("raw", "temperature", "auto")),
+        (named(outcome, each),
+         *(_figure(each, way, "nll") for way in ("raw", "temperature", "auto")),
          difference(each.nll_scaled), difference(each.nll))
         for each in summary.methods
     ]  # fmt: skip
@@ -178,12 +179,12 @@ def log_losses(found: Found) -> str:
     )
 
 
-def how_it_was_run(found: Found) -> str:
+def how_it_was_run(outcome: ExperimentRuns) -> str:
     """Return rows, seeds, epochs, seconds, machine, versions and the command."""
-    summary = found.summary
+    summary = outcome.summary
     rows = []
     for each in summary.methods:
-        runs = found.methods[each.name]
+        runs = outcome.methods[each.name]
         rows.append((
             each.label, _listed(each.seeds), _range(run["epochs"] for run in runs),
             _spread(each.best_epoch, 1, 0), _spread(each.temperature, 0, 2), _taken(each.chosen),
@@ -192,39 +193,41 @@ def how_it_was_run(found: Found) -> str:
     head = ("method", "seeds", "epochs", "kept epoch", "temperature", "automatic choice",
             "seconds a run")  # fmt: skip
     parts = table(summary.rows, [[f"{n:,}" for n in summary.rows.values()]])
-    machines = "".join(f"- {one}\n" for one in _machines(found.runs))
+    machines = "".join(f"- {one}\n" for one in _machines(outcome.runs))
     return (
         f"## How it was run\n\nRows of each part; there are {summary.classes} classes:\n\n{parts}\n"
-        f"Means over seeds; seconds are those of training{_shared(found)}:\n\n"
+        f"Means over seeds; seconds are those of training{_shared(outcome)}:\n\n"
         f"{dense(table(head, rows))}\n"
-        f"Measured on:\n\n{machines}\n```bash\n{commands(found)}```\n"
+        f"Measured on:\n\n{machines}\n```bash\n{commands(outcome)}```\n"
     )
 
 
-def _shared(found: Found) -> str:
+def _shared(outcome: ExperimentRuns) -> str:
     """Say where runs were timed side by side."""
-    told = [each for each in found.experiment.minutes if "side by side" in each]
-    if not told or found.size != "full":
+    told = [each for each in outcome.experiment.minutes if "side by side" in each]
+    if not told or outcome.size != "full":
         return ""
     return f", on one {told[0]} (a run alone takes less time)"
 
 
-def commands(found: Found) -> str:
+def commands(outcome: ExperimentRuns) -> str:
     """Return the commands that make these very runs, as lines."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
-    for run in found.runs:
+    for run in outcome.runs:
         given = dict(run.get("given") or {})
         groups.setdefault(tuple(sorted(given.items())), []).append(run)
-    lines = [_command(found, dict(given), runs) for given, runs in groups.items()]
+    lines = [_command(outcome, dict(given), runs) for given, runs in groups.items()]
     return "".join(f"{line}\n" for line in lines)
 
 
-def _command(found: Found, given: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> str:
-    asked = found.experiment
+def _command(
+    outcome: ExperimentRuns, given: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
+) -> str:
+    asked = outcome.experiment
     methods = list(dict.fromkeys(run["method"] for run in runs))
     seeds = sorted({run["seed"] for run in runs})
-    words = ["python -m reproductions", found.name]
-    words += [] if found.size == "full" else [f"--size {found.size}"]
+    words = ["python -m reproductions", outcome.name]
+    words += [] if outcome.size == "full" else [f"--size {outcome.size}"]
     if methods != [method.name for method in asked.methods]:
         words.append(f"--methods {','.join(methods)}")
     if seeds != list(asked.seeds):
@@ -253,15 +256,15 @@ def _figure(method: MethodSummary, way: str, name: str) -> str:
     return percent(value) if name not in _NATS else NONE if value is None else f"{value:.4f}"
 
 
-def difference(found: PairedLoss | None) -> str:
+def difference(outcome: PairedLoss | None) -> str:
     """Write how much lower or higher a log loss is, with its standard error and a verdict."""
-    if found is None:
+    if outcome is None:
         return NONE
-    if found.same:
+    if outcome.same:
         return "the same"
-    gap = f"{found.difference:+.4f} ± {found.error:.4f}".replace("-0.0000", "0.0000")
+    gap = f"{outcome.difference:+.4f} ± {outcome.error:.4f}".replace("-0.0000", "0.0000")
     gap = gap.replace("-", "−")
-    return f"{gap.replace(' ', _TIED)}, {found.word}"
+    return f"{gap.replace(' ', _TIED)}, {outcome.word}"
 
 
 def _arrow(pair: Sequence[str]) -> str:
@@ -279,10 +282,10 @@ def _taken(chosen: Mapping[int, str]) -> str:
     )
 
 
-def _bold(found: Found) -> str:
-    if found.summary.recipe is None:
+def _bold(outcome: ExperimentRuns) -> str:
+    if outcome.summary.recipe is None:
         return ""
-    return f" In bold: the recipe, chosen on the {found.summary.recipe.rows} rows."
+    return f" In bold: the recipe, chosen on the {outcome.summary.recipe.rows} rows."
 
 
 def _machines(runs: Iterable[Mapping[str, Any]]) -> list[str]:
@@ -306,8 +309,8 @@ def _range(values: Iterable[Any]) -> str:
     return str(known[0]) if len(known) == 1 else f"{known[0]} to {known[-1]}"
 
 
-def _spread(found: Spread | None, more: int, digits: int) -> str:
-    return NONE if found is None else f"{found.mean + more:,.{digits}f}"
+def _spread(spread: Spread | None, more: int, digits: int) -> str:
+    return NONE if spread is None else f"{spread.mean + more:,.{digits}f}"
 
 
 def _listed(numbers: Iterable[int]) -> str:

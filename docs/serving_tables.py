@@ -18,7 +18,7 @@ _INTRO = """
 a real process, real clients in threads that ask without a pause, and `kill -9` at random moments.
 Clients send a request again under the same `Idempotency-Key` where no answer came; some give up
 instead, and some requests are sent by two clients at a time. Afterwards the database is read
-without Calibrant's own code and compared with what the clients were told:
+without Calibrant's own code and compared with the responses that the clients received:
 
 - every acknowledged prediction is there, once, with the label, the probabilities and the decision
   of the answer (*lost*, *twice*, *different*);
@@ -61,17 +61,17 @@ nothing.
 """
 
 
-def serving_part(found: Row | None) -> str:
+def serving_part(record: Row | None) -> str:
     """Show what was counted under kills, outages, stops and swaps."""
-    if not found:
+    if not record:
         return ""
-    kills = found["kills"]
+    kills = record["kills"]
     total = sum(row["kills"] for row in kills)
     heard = sum(row["acknowledged"] for row in kills)
     return "".join(
         [
             _INTRO,
-            f"Measured {found['date']} on {found['machine']}: {total:,} kills, {heard:,} "
+            f"Measured {record['date']} on {record['machine']}: {total:,} kills, {heard:,} "
             f"acknowledged requests, {_faults(kills)}.\n\n",
             dense(table(
                 ("database", "processes", "killed", "kills", "acknowledged", "predictions",
@@ -86,27 +86,27 @@ def serving_part(found: Row | None) -> str:
                 ("database", "what happened", "refused", "acknowledged", "sent again", "lost",
                  "twice", "halves"),
                 ((r["database"], r["trouble"], *_counts(r, "refused", "acknowledged", "retried",
-                  "lost", "twice", "halves")) for r in found["outages"]),
+                  "lost", "twice", "halves")) for r in record["outages"]),
             ),
             _STOPS,
             table(
                 ("database", "processes", "stops", "acknowledged", "without an answer",
                  "of these on record", "lost", "twice"),
                 ((r["database"], str(r["workers"]), *_counts(r, "stops", "acknowledged",
-                  "in_doubt", "in_doubt_on_record", "lost", "twice")) for r in found["stops"]),
+                  "in_doubt", "in_doubt_on_record", "lost", "twice")) for r in record["stops"]),
             ),
             "\n",
             table(
                 ("database", "swaps", "acknowledged", "failed", "by another bundle than named",
                  "lost", "twice"),
                 ((r["database"], *_counts(r, "swaps", "acknowledged", "failed", "misattributed",
-                  "lost", "twice")) for r in found["swaps"]),
+                  "lost", "twice")) for r in record["swaps"]),
             ),
             _WRONG,
             table(
                 ("the service", "kills", "lost", "twice", "halves", "caught"),
                 ((w["way"], *_counts(w, "kills", "lost", "twice", "halves"),
-                  "**no**" if w["kept"] else "yes") for w in found["wrong_ways"]),
+                  "**no**" if w["kept"] else "yes") for w in record["wrong_ways"]),
             ),
         ]
     )  # fmt: skip

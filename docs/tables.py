@@ -1,4 +1,4 @@
-"""Markdown tables for the pages that are made from facts."""
+"""Markdown tables for generated pages."""
 
 from __future__ import annotations
 
@@ -14,6 +14,6 @@ def table(head: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
     )
 
 
-def dense(made: str) -> str:
+def dense(content: str) -> str:
     """Give a table of many columns narrow cells."""
-    return f'<div class="dense" markdown>\n\n{made}\n</div>\n'
+    return f'<div class="dense" markdown>\n\n{content}\n</div>\n'

@@ -1,4 +1,4 @@
-"""Run commands of the pages without importing everything anew for each.
+"""Run commands of the pages without importing everything again for each.
 
 Most of the time of a short command goes into importing scipy, scikit-learn and torch. A server
 imports them once and forks: each command is still a process of its own, with its own folder,

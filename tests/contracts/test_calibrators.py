@@ -106,8 +106,8 @@ class WantsArrays(Identity):
 
 
 class WorksInSinglePrecision(TemperatureScaling):
-    def _checked(self, logits):
-        array = super()._checked(logits)
+    def _validate_logits(self, logits):
+        array = super()._validate_logits(logits)
         if array.dtype == np.float32:
             return array.astype(np.float16).astype(np.float32)
         return array
@@ -191,7 +191,7 @@ class TakesTooFewRows(TemperatureScaling):
 
 
 class TakesAnyWidth(Identity):
-    def _checked(self, logits):
+    def _validate_logits(self, logits):
         self._check_fitted()
         array = np.asarray(logits, dtype=float)
         if array.size == 0 or not np.isfinite(array).all():

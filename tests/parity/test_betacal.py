@@ -6,7 +6,7 @@ from betacal import BetaCalibration as Peer
 from tests.parity.peer_rows import drawn
 
 from calibrant.calibrators import BetaCalibration
-from calibrant.calibrators.methods.platt import LEAST_SLOPE
+from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.metrics import auroc, nll
 
 SHAPES = ("abm", "am", "ab")
@@ -80,7 +80,7 @@ def test_where_betacal_drops_a_coefficient_ours_is_as_good(seed, turn):
     else:
         # It drops one without asking whether the other is then negative: its map falls.
         assert np.diff(peer.predict(np.linspace(0.01, 0.99, 99))).max() <= 0
-        assert found["a"] == found["b"] == LEAST_SLOPE
+        assert found["a"] == found["b"] == MIN_SLOPE
 
 
 @pytest.mark.parametrize("shape", SHAPES)

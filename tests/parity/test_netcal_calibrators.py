@@ -10,7 +10,7 @@ from netcal.binning import HistogramBinning as NetcalHistogram
 from tests.parity.peer_rows import drawn
 
 from calibrant.calibrators.fits.near_isotonic import near_isotonic_path
-from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, bins_tried
+from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, candidate_bin_counts
 from calibrant.calibrators.methods.enir import NearIsotonicEnsemble
 from calibrant.calibrators.methods.histogram import HistogramBinning
 
@@ -48,7 +48,7 @@ def test_netcals_bbq_tries_the_same_numbers_of_bins_but_of_equal_width():
     labels, probs, logits = rows("binary", 400, 2)
     peer = quietly(BBQ(), probs, labels)
     tried = {len(model._bin_bounds[0]) - 1 for model in peer._binning_models}
-    assert tried <= set(bins_tried(400, 400))
+    assert tried <= set(candidate_bin_counts(400, 400))
     for model in peer._binning_models:
         widths = np.diff(model._bin_bounds[0])
         assert widths == pytest.approx(np.full(len(widths), 1 / len(widths)))

@@ -16,7 +16,7 @@ from calibrant.calibrators import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.calibrators.methods.platt import LEAST_SLOPE
+from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.metrics import auroc, nll
 
 PAIRS = {
@@ -147,5 +147,5 @@ def test_its_beta_calibration_ties_all_rows_where_both_slopes_vanish():
     assert inside(peer, "weights").tolist() == [0.0, 0.0]
     assert len(np.unique(peer.transform(probs))) == 1
     found = BetaCalibration(shrink=None).fit(logit(probs), 1 - labels)
-    assert found.maps_[0]["a"] == found.maps_[0]["b"] == LEAST_SLOPE
+    assert found.maps_[0]["a"] == found.maps_[0]["b"] == MIN_SLOPE
     assert len(np.unique(found.predict_log_proba(logit(probs)))) == len(np.unique(probs))

@@ -13,7 +13,7 @@ from calibrant.calibrators import (
     StructuredVectorScaling,
     TemperatureScaling,
 )
-from calibrant.calibrators.base.affine_calibrator import centred
+from calibrant.calibrators.base.affine_calibrator import centre_rows
 from calibrant.convert import log_probs_from_logits
 from calibrant.metrics import nll
 
@@ -43,7 +43,7 @@ def warm(logits, labels):
     t = TemperatureScaling(smooth=True).fit(logits, labels).temperature_
     n, k = logits.shape
     cooled = np.exp(log_probs_from_logits(logits / t))
-    return centred(np.log(cooled * n / (n + 1) + 1 / (n + 1) / k))
+    return centre_rows(np.log(cooled * n / (n + 1) + 1 / (n + 1) / k))
 
 
 @pytest.mark.parametrize("strength", [0.1, 1.0])

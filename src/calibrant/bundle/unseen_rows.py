@@ -10,7 +10,7 @@ from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.calibration import Calibration
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import places_of
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import SplitMisuse
 from calibrant.inputs import FloatArray
 from calibrant.thresholds import OperatingPoint, Seen
@@ -49,7 +49,7 @@ def check_unseen(
 def _has_seen(calibration: Calibration, calib: CalibRows) -> bool:
     known = calib.codes >= 0  # rows of no class cannot teach a calibrator
     names = tuple(calibration.classes)
-    rows = Rows(calib.logits[known], calib.codes[known], None, names)
+    rows = CalibrationRows(calib.logits[known], calib.codes[known], None, names)
     return calibration.calibrator.has_seen_rows(rows)
 
 

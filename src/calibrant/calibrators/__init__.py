@@ -1,4 +1,4 @@
-"""Calibrators: logits in, trustworthy probabilities out; one file for each method."""
+"""Calibrators: map logits to calibrated probabilities, one method per file."""
 
 from calibrant.calibrators.base.calibrator import Calibrator
 from calibrant.calibrators.base.registry import list_methods, register

@@ -1,4 +1,4 @@
-"""Several calibrators, one after the other, as one."""
+"""Composition of several calibrators."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from sklearn.base import clone
 
 from calibrant.calibrators.base.calibrator import Calibrator
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
 __all__ = ["Chain"]
 
-_LEAST = float(np.log(1e-300))
-"""Stands for the logarithm of a probability of exactly 0 between two steps."""
+_MIN_LOG_PROB = float(np.log(1e-300))
+"""Replaces the logarithm of a probability of exactly 0 between two steps."""
 
 
 @register
 class Chain(Calibrator):
-    """Calibrators applied in turn, each to what the one before it made.
+    """Calibrators applied in turn, each to the output of the previous one.
 
-    Write it as `first.then(second)`. `fit` leaves the given calibrators alone and fits copies of
-    them, each on the same rows as the ones before left them. A chain of fitted calibrators needs
-    no fit.
+    Usually written as `first.then(second)`. `fit` clones the steps and fits each clone on the
+    output of the previous steps; the calibrators passed in stay unchanged. A chain of fitted
+    calibrators is fitted already.
 
-    It keeps the argmax, or the ranking, if all of its members do.
+    It keeps the argmax, or the ranking, if all of its steps do.
 
     Parameters
     ----------
-    steps : the calibrators, in their order
+    steps : the calibrators, in order
 
     Attributes
     ----------
@@ -54,32 +54,32 @@ class Chain(Calibrator):
 
     @property
     def keeps_argmax(self) -> bool:  # type: ignore[override]
-        """Whether all members keep the most probable class."""
+        """Whether all steps keep the most probable class."""
         return all(step.keeps_argmax for step in self.steps)
 
     @property
     def keeps_ranking(self) -> bool:  # type: ignore[override]
-        """Whether all members keep the order of rows by P(positive)."""
+        """Whether all steps keep the order of rows by P(positive)."""
         return all(step.keeps_ranking for step in self.steps)
 
     @property
     def takes_weights(self) -> bool:  # type: ignore[override]
-        """Whether all members take weights."""
+        """Whether all steps take weights."""
         return all(step.takes_weights for step in self.steps)
 
     @property
     def needs_every_class(self) -> bool:  # type: ignore[override]
-        """Whether a member needs every class."""
+        """Whether a step needs every class."""
         return any(step.needs_every_class for step in self.steps)
 
     @property
     def fewest_rows(self) -> int:  # type: ignore[override]
-        """What the most demanding member needs."""
+        """The largest minimum among the steps."""
         return max((step.fewest_rows for step in self.steps), default=1)
 
     @property
     def steps_(self) -> list[Calibrator]:
-        """The fitted members."""
+        """The fitted steps."""
         fitted: list[Calibrator] | None = self.__dict__.get("_fitted")
         if fitted is not None:
             return fitted
@@ -96,51 +96,51 @@ class Chain(Calibrator):
 
     @property
     def classes_(self) -> np.typing.NDArray[Any]:
-        """The class names, which all members share."""
+        """The class names, which all steps share."""
         return self.steps_[0].classes_
 
     @classes_.setter
     def classes_(self, classes: np.typing.NDArray[Any]) -> None:
-        """Remember the names, which those of the members must equal."""
+        """Set the names, which those of the steps must equal."""
         self._names = classes.tolist()
 
     def then(self, second: Calibrator) -> Chain:
-        """Return a chain that is one step longer; of fitted members it is a fitted one."""
+        """Return a chain with one more step; it is fitted if all steps are."""
         return Chain([*self.__dict__.get("_fitted", self.steps), second])
 
-    def _check_rows(self, rows: Rows) -> None:
+    def _check_rows(self, rows: CalibrationRows) -> None:
         self._check_steps()
         for step in self.steps:
             step._check_rows(rows)
 
     def _check_steps(self) -> None:
-        odd = [step for step in self.steps if not isinstance(step, Calibrator)]
-        if odd or not self.steps:
-            found = f"got {odd[0]!r}" if odd else "got none"
-            raise InputError(f"a chain needs calibrators, {found}: write first.then(second).")
+        invalid = [step for step in self.steps if not isinstance(step, Calibrator)]
+        if invalid or not self.steps:
+            problem = f"got {invalid[0]!r}" if invalid else "got none"
+            raise InputError(f"a chain needs calibrators, {problem}: write first.then(second).")
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         fitted: list[Calibrator] = []
         for step in self.steps:
             fitted.append(clone(step).fit_rows(rows))
-            rows = _after(fitted[-1], rows)
+            rows = _transform_rows(fitted[-1], rows)
         self._fitted = fitted
 
-    def _remember(self, rows: Rows) -> None:
-        """The members do, each what reached it."""
+    def _remember(self, rows: CalibrationRows) -> None:
+        """Do nothing: each step stores a sketch of its own input."""
 
-    def has_seen_rows(self, rows: Rows) -> bool:
-        """Say whether any member was fitted on what the ones before it make of these rows."""
+    def has_seen_rows(self, rows: CalibrationRows) -> bool:
+        """Return whether any step was fitted on these rows after the steps before it."""
         for step in self.steps_:
             if step.has_seen_rows(rows):
                 return True
-            rows = _after(step, rows)
+            rows = _transform_rows(step, rows)
         return False
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         for step in self.steps_:
             log_probs = step._log_probs(logits)
-            logits = _passed_on(log_probs)
+            logits = _finite_logits(log_probs)
         return log_probs
 
     def _params(self) -> dict[str, Any]:
@@ -157,13 +157,13 @@ class Chain(Calibrator):
         return {}
 
 
-def _after(step: Calibrator, rows: Rows) -> Rows:
-    """Return rows with the logits that a step passes on."""
-    logits = _passed_on(step._log_probs(rows.canonical))
-    return Rows(logits, rows.labels, rows.weights, rows.classes)
+def _transform_rows(step: Calibrator, rows: CalibrationRows) -> CalibrationRows:
+    """Return rows with the logits that a step outputs."""
+    logits = _finite_logits(step._log_probs(rows.canonical))
+    return CalibrationRows(logits, rows.labels, rows.weights, rows.classes)
 
 
-def _passed_on(log_probs: FloatArray) -> FloatArray:
+def _finite_logits(log_probs: FloatArray) -> FloatArray:
     """Return finite logits for the next step, log-odds where there are two classes."""
-    finite = np.maximum(log_probs, _LEAST)
+    finite = np.maximum(log_probs, _MIN_LOG_PROB)
     return finite[:, 1] - finite[:, 0] if finite.shape[1] == 2 else finite

@@ -1,4 +1,4 @@
-"""A model and its calibrator as one scikit-learn classifier."""
+"""scikit-learn meta-estimator that combines a model and its calibrator."""
 
 from __future__ import annotations
 
@@ -18,7 +18,13 @@ from calibrant.calibrators.base.calibrator import Calibrator, Unfitted
 from calibrant.calibrators.choice.auto import AutoCalibrator
 from calibrant.calibrators.choice.folds import random_folds
 from calibrant.calibrators.methods.identity import Identity
-from calibrant.calibrators.model_scores import Answer, answer_of, read, take_rows, zero_as
+from calibrant.calibrators.model_scores import (
+    ResponseMethod,
+    choose_log_zero,
+    choose_response_method,
+    read_logits,
+    take_rows,
+)
 from calibrant.convert import log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_weights
@@ -30,48 +36,49 @@ __all__ = ["CalibratedModel"]
 
 
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
-    """A fitted model whose probabilities are calibrated, as one scikit-learn classifier.
+    """Classifier that calibrates the probabilities of a fitted model.
 
     The model is frozen: `fit` learns the calibrator on rows that the model was not trained on, and
     neither `fit`, `clone` nor `set_params` changes the model. Its logits are read from
-    `decision_function` where the softmax of it is `predict_proba` or where there is nothing else
-    (support vector machines), otherwise from `predict_log_proba` or `predict_proba`, from a torch
-    module's output, or from a function's result. Probabilities of exactly 0, such as a forest's,
-    count as a little less than the least positive one among the calibration rows.
+    `decision_function` if its softmax is `predict_proba` or if the model has no probabilities
+    (support vector machines), otherwise from `predict_log_proba` or `predict_proba`, from the
+    output of a torch module, or from the result of a function. Probabilities of exactly 0, such as
+    those of a forest, are replaced by slightly less than the smallest positive one among the
+    calibration rows.
 
-    With `cross_fit` the estimator need not be fitted, and no rows are set aside: copies of it learn
-    from all folds but one each, the calibrator learns from their answers for the fold that they did
-    not see, and a last copy, the one that answers later, learns from all rows. The rows that the
-    calibrator learned from are then unseen by the models that scored them; but the last copy, with
-    its few more rows, is not the model that they were scored by. That it needs the same calibrator
-    is likely, not certain, and a guarantee on these rows, such as a threshold's, cannot be had.
+    With `cross_fit` the estimator need not be fitted, and no rows are held out: clones of it are
+    fitted on all folds but one, the calibrator is fitted on their out-of-fold scores, and a final
+    clone, used for prediction, is fitted on all rows. The calibration scores are then out of
+    sample, but they come from other models than the final one, which has seen more rows. That it
+    needs the same calibrator is likely, not certain, and these rows cannot support a guarantee such
+    as that of a threshold.
 
-    It is not a way to train: give rows held out from training, or set `cross_fit`. A model that
-    never saw a label cannot predict it. Weights are handed to the calibrator, and with `cross_fit`
-    to an estimator whose `fit` names `sample_weight` (a Pipeline's does not); weights that sum to
-    less than the number of rows are scaled up to it.
+    `fit` does not train a frozen model: pass rows held out from training, or set `cross_fit`. A
+    model that never saw a class cannot predict it. Weights are passed to the calibrator, and with
+    `cross_fit` to an estimator whose `fit` has a `sample_weight` parameter (that of a Pipeline does
+    not); weights that sum to less than the number of rows are scaled up to it.
 
     Parameters
     ----------
     estimator : a fitted classifier or pipeline; a torch module, which is called in evaluation mode
         with batches of X and returns logits; or a function from X to logits, (n,) or (n, K), such
-        as one that asks a booster for its raw margins. With `cross_fit`, a classifier, fitted or
+        as the raw margins of a booster. With `cross_fit`, a classifier, fitted or
         not.
-    calibrator : an unfitted calibrator, which is copied; None for `AutoCalibrator`, or, with fewer
-        rows than that needs, for the model's own probabilities
-    classes : the names behind the columns of a torch module or a function, in their order; a
-        classifier names its own
+    calibrator : an unfitted calibrator, which is cloned; None for `AutoCalibrator`, or `Identity`
+        with fewer rows than that needs
+    classes : class names of a torch module or a function, in column order; a classifier has its
+        own
     cross_fit : number of folds, at least 2; None for a fitted model
-    seed : of the folds
+    seed : seed of the folds
 
     Attributes
     ----------
-    estimator_ : the model that answers; without `cross_fit` the very object that was given
+    estimator_ : the model used for prediction; without `cross_fit` the object passed in
     calibrator_ : the fitted calibrator
-    classes_ : the classes in the order of the columns: the model's, or those that were labels if
-        the model names none
-    answer_ : what is asked of the model
-    n_features_in_, feature_names_in_ : the model's, where it has them
+    classes_ : class names in column order: those of the model, or those of the labels if it has
+        none
+    answer_ : the response method that is called on the model
+    n_features_in_, feature_names_in_ : those of the model, if it has them
 
     Examples
     --------
@@ -104,34 +111,36 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
         self.seed = seed
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:  # noqa: N803
-        """Learn the calibrator; with `cross_fit` the model too.
+        """Fit the calibrator, and with `cross_fit` also the model.
 
         Parameters
         ----------
-        X : what the model takes, one row for each label
-        y : labels, named as the model names them
+        X : input of the model, one row per label
+        y : labels, with the class names of the model
         sample_weight : weights of the rows, or None
         """
         self._check_settings()
         labels = _as_labels(y)
-        weights = _counting(as_weights(sample_weight, len(labels), name="sample_weight"))
+        weights = _rescale_weights(as_weights(sample_weight, len(labels), name="sample_weight"))
         if self.cross_fit is None:
-            model, answer, logits = _frozen(self.estimator, X)
+            model, response_method, logits = _score_frozen(self.estimator, X)
         else:
             X, labels = indexable(X, labels)  # noqa: N806
-            if weights is not None:  # a row of weight 0 is a row that is not there
-                there = np.flatnonzero(weights)
-                X, labels, weights = take_rows(X, there), labels[there], weights[there]  # noqa: N806
-            fold = _folds(labels, self.estimator, int(self.cross_fit), self.seed)
-            model, answer, logits = _cross_fitted(self.estimator, X, labels, weights, fold)
-        floor = zero_as(logits, answer)
-        calibrator = self._calibrator(labels, weights)
+            if weights is not None:  # rows of weight 0 are dropped
+                used = np.flatnonzero(weights)
+                X, labels, weights = take_rows(X, used), labels[used], weights[used]  # noqa: N806
+            fold = _assign_folds(labels, self.estimator, int(self.cross_fit), self.seed)
+            model, response_method, logits = _score_cross_fit(
+                self.estimator, X, labels, weights, fold
+            )
+        floor = choose_log_zero(logits, response_method)
+        calibrator = self._make_calibrator(labels, weights)
         names = _class_names(model, labels, self.classes)
         calibrator.fit(np.maximum(logits, floor), labels, weights, classes=names)
-        self.estimator_, self.answer_, self._floor = model, answer, floor
+        self.estimator_, self.answer_, self._floor = model, response_method, floor
         self.calibrator_: Calibrator = calibrator
         self.classes_ = np.asarray(getattr(model, "classes_", calibrator.classes_))
-        self._take_over_features()
+        self._copy_feature_names()
         return self
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
@@ -141,45 +150,45 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
         """Return the logarithm of `predict_proba`."""
         if not hasattr(self, "calibrator_"):
-            raise Unfitted("this CalibratedModel has not learned anything yet: call fit first.")
-        logits = read(self.estimator_, X, self.answer_)
-        if isinstance(self.calibrator_, Identity):  # what changes nothing leaves a 0 a 0
+            raise Unfitted("this CalibratedModel is not fitted yet: call fit first.")
+        logits = read_logits(self.estimator_, X, self.answer_)
+        if isinstance(self.calibrator_, Identity):  # keeps probabilities of exactly 0
             return log_probs_from_logits(logits)
         return self.calibrator_.predict_log_proba(np.maximum(logits, self._floor))
 
     def predict(self, X: Any) -> NDArray[Any]:  # noqa: N803
-        """Return the class that is most probable after calibration."""
+        """Return the most probable class of each row after calibration."""
         best = self.predict_log_proba(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters; those of a frozen model are not among them."""
+        """Return the parameters, without those of a frozen model."""
         params: dict[str, Any] = super().get_params(deep)
         if self.cross_fit is not None:
             return params
         return {k: v for k, v in params.items() if not k.startswith("estimator__")}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; those of a frozen model are refused."""
+        """Set parameters; refuse those of a frozen model."""
         frozen = params.get("cross_fit", self.cross_fit) is None
         inner = [name for name in params if name.startswith("estimator__")]
         if frozen and inner:
             raise InputError(
                 f"{inner[0]!r} cannot be set, because the estimator is fitted and frozen: set "
-                "cross_fit, or give another estimator."
+                "cross_fit, or pass another estimator."
             )
         super().set_params(**params)
         return self
 
     def __sklearn_clone__(self) -> CalibratedModel:
         if self.cross_fit is not None:
-            made: CalibratedModel = super().__sklearn_clone__()
-            return made
+            duplicate: CalibratedModel = super().__sklearn_clone__()
+            return duplicate
         bare = copy.copy(self)
         bare.estimator = None
-        made = super(CalibratedModel, bare).__sklearn_clone__()
-        made.estimator = self.estimator
-        return made
+        duplicate = super(CalibratedModel, bare).__sklearn_clone__()
+        duplicate.estimator = self.estimator
+        return duplicate
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "calibrator_")
@@ -196,7 +205,7 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
 
     def _check_settings(self) -> None:
         if self.estimator is None:
-            raise InputError("estimator is missing: give CalibratedModel a fitted classifier.")
+            raise InputError("estimator is missing: pass a fitted classifier to CalibratedModel.")
         if self.calibrator is not None and not isinstance(self.calibrator, Calibrator):
             raise InputError(
                 "calibrator must be a calibrator such as TemperatureScaling(), or None for the "
@@ -217,25 +226,25 @@ class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
                 "train it yourself, and calibrate it on other rows without cross_fit."
             )
 
-    def _calibrator(self, labels: NDArray[Any], weights: FloatArray | None) -> Calibrator:
-        """Copy the given calibrator, or choose automatically; with too few rows do no harm."""
+    def _make_calibrator(self, labels: NDArray[Any], weights: FloatArray | None) -> Calibrator:
+        """Clone `calibrator`, or use `AutoCalibrator`; with too few rows use `Identity`."""
         if self.calibrator is not None:
             copied: Calibrator = clone(self.calibrator)
             return copied
         rows = len(labels) if weights is None else np.count_nonzero(weights)
         return AutoCalibrator() if rows >= AutoCalibrator.fewest_rows else Identity()
 
-    def _take_over_features(self) -> None:
+    def _copy_feature_names(self) -> None:
         for name in ("n_features_in_", "feature_names_in_"):
             self.__dict__.pop(name, None)
             if hasattr(self.estimator_, name):
                 setattr(self, name, getattr(self.estimator_, name))
 
 
-def _counting(weights: FloatArray | None) -> FloatArray | None:
-    """Scale weights that sum to less than the number of rows, as normalised ones do, up to it.
+def _rescale_weights(weights: FloatArray | None) -> FloatArray | None:
+    """Scale weights that sum to less than the number of rows, such as normalised ones, up to it.
 
-    A calibrator takes them for numbers of rows and would think that it has next to none.
+    A calibrator interprets the sum of the weights as a number of rows.
     """
     if weights is None:
         return None
@@ -246,7 +255,7 @@ def _counting(weights: FloatArray | None) -> FloatArray | None:
 def _as_labels(y: Any) -> NDArray[Any]:
     if y is None:
         raise InputError(
-            "fit requires y to be passed, but the target y is None: give one label for each row."
+            "fit requires y to be passed, but the target y is None: pass one label per row."
         )
     labels = column_or_1d(y, warn=True)
     if len(labels) == 0:
@@ -258,27 +267,27 @@ def _as_labels(y: Any) -> NDArray[Any]:
 def _class_names(
     model: Any, labels: NDArray[Any], classes: Sequence[Any] | None
 ) -> list[Any] | None:
-    """Return the names of the model's columns; refuse labels that are not among them."""
-    given = getattr(model, "classes_", classes)
-    if given is None:
+    """Return the class names of the model; refuse labels that are not among them."""
+    known_classes = getattr(model, "classes_", classes)
+    if known_classes is None:
         return [False, True] if labels.dtype == bool else None
-    names: list[Any] = np.asarray(given).tolist()
+    names: list[Any] = np.asarray(known_classes).tolist()
     if len(names) < 2:
         raise InputError(f"the estimator knows one class only, {names}: train it on two or more.")
     unknown = sorted(set(labels.tolist()) - set(names), key=str)
     if unknown:
         raise InputError(
-            f"y holds {unknown[0]!r}, which the estimator has never seen among its classes "
-            f"{names[:8]}: leave those rows out, or train the model with them."
+            f"y holds {unknown[0]!r}, which is not among the classes of the estimator "
+            f"{names[:8]}: drop those rows, or train the model with them."
         )
     return names
 
 
-def _frozen(model: Any, X: Any) -> tuple[Any, Answer, FloatArray]:  # noqa: N803
-    """Return the model, what is asked of it, and its logits."""
+def _score_frozen(model: Any, X: Any) -> tuple[Any, ResponseMethod, FloatArray]:  # noqa: N803
+    """Return the model, its response method, and its logits."""
     try:
-        answer = answer_of(model, X)
-        return model, answer, read(model, X, answer)
+        response_method = choose_response_method(model, X)
+        return model, response_method, read_logits(model, X, response_method)
     except NotFittedError:
         raise Unfitted(
             f"this {type(model).__name__} is not fitted: fit it on other rows first, or set "
@@ -286,50 +295,50 @@ def _frozen(model: Any, X: Any) -> tuple[Any, Answer, FloatArray]:  # noqa: N803
         ) from None
 
 
-def _cross_fitted(
+def _score_cross_fit(
     estimator: Any,
     X: Any,  # noqa: N803
     labels: NDArray[Any],
     weights: FloatArray | None,
     fold: NDArray[np.int64],
-) -> tuple[Any, Answer, FloatArray]:
-    """Return the final model, and logits of each row by a model that has not seen it."""
-    final = _fitted_copy(estimator, X, labels, weights)
-    answer = answer_of(final, X)
+) -> tuple[Any, ResponseMethod, FloatArray]:
+    """Return the final model, its response method, and out-of-fold logits."""
+    final = _fit_copy(estimator, X, labels, weights)
+    response_method = choose_response_method(final, X)
     logits = np.empty((len(labels), len(final.classes_)))
     for f in np.unique(fold):
         seen, held = np.flatnonzero(fold != f), np.flatnonzero(fold == f)
         part = None if weights is None else weights[seen]
-        model = _fitted_copy(estimator, take_rows(X, seen), labels[seen], part)
-        logits[held] = read(model, take_rows(X, held), answer)
-    return final, answer, logits
+        model = _fit_copy(estimator, take_rows(X, seen), labels[seen], part)
+        logits[held] = read_logits(model, take_rows(X, held), response_method)
+    return final, response_method, logits
 
 
-def _folds(labels: NDArray[Any], estimator: Any, folds: int, seed: int) -> NDArray[np.int64]:
-    """Spread the rows over folds so that every class is seen by every model."""
+def _assign_folds(labels: NDArray[Any], estimator: Any, folds: int, seed: int) -> NDArray[np.int64]:
+    """Assign rows to folds so that every model sees every class."""
     if hasattr(estimator, "__sklearn_tags__") and estimator.__sklearn_tags__().input_tags.pairwise:
-        raise InputError("cross_fit cannot split a matrix of pairs: give the features themselves.")
+        raise InputError("cross_fit cannot split a pairwise matrix: pass the features.")
     classes, codes, counts = np.unique(labels, return_inverse=True, return_counts=True)
     if len(classes) < 2:
         raise InputError(
             f"y holds one class only, {classes.tolist()[0]!r}: rows of at least two are needed."
         )
     if counts.min() < 2:
-        lonely = classes.tolist()[int(counts.argmin())]
+        rarest = classes.tolist()[int(counts.argmin())]
         raise InputError(
-            f"cross_fit needs at least 2 rows of each class, but {lonely!r} has 1: label more "
-            "rows, or leave this one out."
+            f"cross_fit needs at least 2 rows of each class, but {rarest!r} has 1: label more "
+            "rows, or drop this one."
         )
     return random_folds(codes.astype(np.int64), folds, np.random.default_rng(seed))
 
 
-def _fitted_copy(
+def _fit_copy(
     estimator: Any,
     X: Any,  # noqa: N803
     labels: NDArray[Any],
     weights: FloatArray | None,
 ) -> Any:
-    made = clone(estimator)
-    if weights is not None and has_fit_parameter(made, "sample_weight"):
-        return made.fit(X, labels, sample_weight=weights)
-    return made.fit(X, labels)
+    model = clone(estimator)
+    if weights is not None and has_fit_parameter(model, "sample_weight"):
+        return model.fit(X, labels, sample_weight=weights)
+    return model.fit(X, labels)

@@ -1,4 +1,4 @@
-"""Logits of any model: scikit-learn's classifiers and their like, torch modules, functions."""
+"""Logits of scikit-learn classifiers, torch modules and functions."""
 
 from __future__ import annotations
 
@@ -13,23 +13,31 @@ from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits, as_probs
 
-__all__ = ["Answer", "answer_of", "read", "take_rows", "zero_as"]
+__all__ = [
+    "ResponseMethod",
+    "choose_log_zero",
+    "choose_response_method",
+    "read_logits",
+    "take_rows",
+]
 
-Answer = Literal["decision_function", "predict_log_proba", "predict_proba", "forward", "call"]
-"""What is asked of a model; the first three are its methods."""
+ResponseMethod = Literal[
+    "decision_function", "predict_log_proba", "predict_proba", "forward", "call"
+]
+"""How logits are read from a model; the first three are its methods."""
 
-_FAR_BELOW = float(np.log(1e-12))
-_SAME = 1e-6
+_MIN_LOG_PROB = float(np.log(1e-12))
+_TOLERANCE = 1e-6
 _BATCH = 512
-"""Rows that a torch module is given at a time."""
+"""Batch size for torch modules."""
 
 
-def answer_of(model: Any, X: Any) -> Answer:  # noqa: N803
-    """Choose what to ask of a model, by what it can do and by its answers for X.
+def choose_response_method(model: Any, X: Any) -> ResponseMethod:  # noqa: N803
+    """Choose the response method of a model from its interface and its output for X.
 
-    `decision_function` is taken where its softmax is `predict_proba`, because logits lose nothing
-    where probabilities round to 0 and 1, and where there are no probabilities. Otherwise
-    log-probabilities are taken: scores of another meaning are not logits.
+    `decision_function` is used if its softmax equals `predict_proba`, because logits keep precision
+    where probabilities round to 0 and 1, or if the model has no probabilities. Otherwise
+    log-probabilities are used: other scores are not logits.
     """
     if isinstance(model, type):
         raise InputError(
@@ -51,46 +59,49 @@ def answer_of(model: Any, X: Any) -> Answer:  # noqa: N803
     )
 
 
-def read(model: Any, X: Any, answer: Answer) -> FloatArray:  # noqa: N803
-    """Return logits (n, K); minus infinity stands for a probability of exactly 0."""
-    if answer in ("predict_log_proba", "predict_proba"):
-        return _read_log_probs(model, X, answer)
-    if answer == "forward":
-        found = _run_module(model, X)
+def read_logits(model: Any, X: Any, response_method: ResponseMethod) -> FloatArray:  # noqa: N803
+    """Return logits (n, K), with minus infinity for a probability of exactly 0."""
+    if response_method in ("predict_log_proba", "predict_proba"):
+        return _read_log_probs(model, X, response_method)
+    if response_method == "forward":
+        output = _run_module(model, X)
     else:
-        found = model(X) if answer == "call" else model.decision_function(X)
-    array = np.asarray(found) if not hasattr(found, "detach") else found
+        output = model(X) if response_method == "call" else model.decision_function(X)
+    array = np.asarray(output) if not hasattr(output, "detach") else output
     if array.ndim == 2 and array.shape[1] == 1:
         array = array[:, 0]
-    name = "the result of the function" if answer == "call" else f"the result of {answer}"
+    name = (
+        "the result of the function"
+        if response_method == "call"
+        else f"the result of {response_method}"
+    )
     logits = as_logits(array, name=name).astype(np.float64)
-    if answer == "decision_function":
+    if response_method == "decision_function":
         _check_columns(model, logits)
     return two_columns(logits)
 
 
-def zero_as(logits: FloatArray, answer: Answer) -> float:
-    """Return what stands for the logarithm of 0, which is also the least that any logit may be.
+def choose_log_zero(logits: FloatArray, response_method: ResponseMethod) -> float:
+    """Return the replacement of log 0, which is also the lower bound of every logit.
 
-    Where the rows have probabilities of exactly 0 (a forest's votes, neighbours, rounding), it is
-    that of half the least positive one among them, shared among all classes but one: no vote of m
-    is less than one vote, yet not by orders of magnitude. Where they have none, it is far below
-    all.
+    If the rows have probabilities of exactly 0 (a forest's votes, neighbours, rounding), it is half
+    the smallest positive one, divided among all classes but one: less than one vote, but not by
+    orders of magnitude. Otherwise it is far below all logits.
     """
-    if answer not in ("predict_log_proba", "predict_proba"):
+    if response_method not in ("predict_log_proba", "predict_proba"):
         return -np.inf
     finite = np.isfinite(logits)
     least = float(logits[finite].min())
     if finite.all():
-        return min(least, _FAR_BELOW)
-    return max(least - float(np.log(2.0 * (logits.shape[1] - 1))), _FAR_BELOW)
+        return min(least, _MIN_LOG_PROB)
+    return max(least - float(np.log(2.0 * (logits.shape[1] - 1))), _MIN_LOG_PROB)
 
 
 def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
-    """Return the rows of X at these positions, whether it is a table, an array or a list."""
+    """Return the rows of a table, array or list at these indices."""
     if hasattr(X, "iloc"):
         return X.iloc[rows]
-    if type(X).__module__.partition(".")[0] == "pyarrow":  # in brackets it takes names of columns
+    if type(X).__module__.partition(".")[0] == "pyarrow":  # indexing selects columns
         return X.take(rows)
     if hasattr(X, "shape"):
         return X[rows]
@@ -98,18 +109,18 @@ def take_rows(X: Any, rows: NDArray[Any]) -> Any:  # noqa: N803
 
 
 def _are_logits(model: Any, X: Any) -> bool:  # noqa: N803
-    """Say whether the softmax of the model's scores is its probabilities."""
+    """Return whether the softmax of the model's scores equals its probabilities."""
     scores = np.asarray(model.decision_function(X), dtype=np.float64)
     probs = np.asarray(model.predict_proba(X), dtype=np.float64)
     if scores.ndim == 1:
         scores = two_columns(scores)
     same = scores.shape == probs.shape and np.isfinite(scores).all()
-    return bool(same and np.abs(probs_from_logits(scores) - probs).max() < _SAME)
+    return bool(same and np.abs(probs_from_logits(scores) - probs).max() < _TOLERANCE)
 
 
-def _read_log_probs(model: Any, X: Any, answer: Answer) -> FloatArray:  # noqa: N803
-    with np.errstate(divide="ignore"):  # probabilities of 0 are told by minus infinity
-        if answer == "predict_log_proba":
+def _read_log_probs(model: Any, X: Any, response_method: ResponseMethod) -> FloatArray:  # noqa: N803
+    with np.errstate(divide="ignore"):  # log 0 is minus infinity
+        if response_method == "predict_log_proba":
             log_probs = np.asarray(model.predict_log_proba(X), dtype=np.float64)
             as_probs(np.exp(log_probs), name="the exponential of predict_log_proba")
             return log_probs
@@ -128,13 +139,13 @@ def _check_columns(model: Any, logits: FloatArray) -> None:
         raise InputError(
             f"decision_function must have one column for each of the {k} classes, got "
             f"{'one for each pair of them' if pairs else columns}: set "
-            "decision_function_shape='ovr', or give a model with predict_proba."
+            "decision_function_shape='ovr', or pass a model with predict_proba."
         )
 
 
 def _run_module(module: Any, X: Any) -> FloatArray:  # noqa: N803
-    """Run a torch module in evaluation mode and without gradients, and leave it as it was."""
-    torch = sys.modules["torch"]  # a module's class cannot exist without it
+    """Run a torch module in evaluation mode without gradients, then restore its mode."""
+    torch = sys.modules["torch"]  # imported already, because a module exists
     modes = [(part, part.training) for part in module.modules()]
     if any(training for _, training in modes):
         module.eval()
@@ -149,20 +160,22 @@ def _run_module(module: Any, X: Any) -> FloatArray:  # noqa: N803
 def _in_batches(torch: Any, module: Any, X: Any) -> FloatArray:  # noqa: N803
     if not isinstance(X, torch.Tensor):
         X = torch.as_tensor(np.asarray(X))  # noqa: N806
-    like = next((p for p in module.parameters() if p.is_floating_point()), None)
+    parameter = next((p for p in module.parameters() if p.is_floating_point()), None)
     parts = []
     for start in range(0, len(X), _BATCH):
         batch = X[start : start + _BATCH]
-        if like is not None:
-            batch = batch.to(like.device, like.dtype if batch.is_floating_point() else batch.dtype)
-        found = module(batch)
-        found = getattr(found, "logits", found)  # what transformers' models return
-        if not isinstance(found, torch.Tensor):
+        if parameter is not None:
+            batch = batch.to(
+                parameter.device, parameter.dtype if batch.is_floating_point() else batch.dtype
+            )
+        output = module(batch)
+        output = getattr(output, "logits", output)  # output object of transformers
+        if not isinstance(output, torch.Tensor):
             raise InputError(
-                f"a torch module must return one tensor of logits, got {type(found).__name__}: "
+                f"a torch module must return one tensor of logits, got {type(output).__name__}: "
                 "wrap it in a function from X to logits."
             )
-        parts.append(found.detach().cpu().double().numpy())
+        parts.append(output.detach().cpu().double().numpy())
     if not parts:
         raise InputError("X is empty: at least one row is needed.")
     return np.concatenate(parts)

@@ -1,4 +1,4 @@
-"""Training losses of `(logits, labels)`: one file each, a function and a Module."""
+"""Training losses of `(logits, labels)`, each as a function and as a Module."""
 
 from calibrant.losses.adafocal import AdaFocalLoss, adafocal_loss
 from calibrant.losses.balanced_softmax import BalancedSoftmaxLoss, balanced_softmax_loss
@@ -11,7 +11,7 @@ from calibrant.losses.cost_sensitive import CostSensitiveLoss, cost_sensitive_lo
 from calibrant.losses.cross_entropy import CrossEntropyLoss, cross_entropy_loss
 from calibrant.losses.dual_focal import DualFocalLoss, dual_focal_loss
 from calibrant.losses.entropy_penalty import EntropyPenaltyLoss, entropy_penalty_loss
-from calibrant.losses.evaluating import evaluating
+from calibrant.losses.evaluating import eval_mode
 from calibrant.losses.flsd import FLSDLoss, flsd_loss, gamma_for
 from calibrant.losses.focal import FocalLoss, focal_loss
 from calibrant.losses.function import FunctionLoss
@@ -59,7 +59,7 @@ __all__ = [
     "cross_entropy_loss",
     "dual_focal_loss",
     "entropy_penalty_loss",
-    "evaluating",
+    "eval_mode",
     "flsd_loss",
     "focal_loss",
     "gamma_for",

@@ -1,4 +1,4 @@
-"""AdaFocal: a focal loss whose gammas follow the calibration of the steer split, bin by bin."""
+"""AdaFocal: focal loss with one gamma per confidence bin, updated from the steer split."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from calibrant.losses.focal import focal_of_odds
 from calibrant.losses.gamma_history import GammaHistory
 from calibrant.losses.gamma_rules import (
     MIN_COUNT,
+    BinUpdate,
     GammaRule,
-    Learned,
     PaperRule,
     RobustRule,
     check_count,
@@ -26,7 +26,7 @@ from calibrant.losses.gamma_rules import (
     check_strength,
 )
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, Rows, as_rows, reduced
+from calibrant.losses.rows import IGNORE, BatchRows, Reduction, as_rows, reduce_values
 from calibrant.losses.top_class import Scale, as_scores
 from calibrant.losses.true_odds import true_odds
 
@@ -53,17 +53,17 @@ def adafocal_loss(
 
     $p_y$ is the probability of the true class and $b$ the bin with $e_b \le p_y < e_{b+1}$. Gamma
     is a constant of the row: no gradient flows through the look-up. It is not a proper score, and
-    as gamma depends on the unknown label there is no formula that undoes it: calibrate afterwards.
+    because gamma depends on the unknown label it cannot be inverted: calibrate afterwards.
 
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes; shares of classes have no true class to look up
+    labels : (n,) or (n, ...) classes; soft labels are refused
     gammas : (M,) gamma of each bin; below 0 it means inverse focal loss
     edges : (M-1,) lower edges of bins 1 .. M-1, in ascending order
-    scale : what the edges are: log-odds $\log p / (1 - p)$, or probabilities
+    scale : scale of the edges: log-odds $\log p / (1 - p)$, or probabilities
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -84,40 +84,42 @@ def adafocal_loss(
     of_bins = per_bin(gammas, "gammas", rows.logits)
     checked = check_edges(edges, len(of_bins), scale, rows.logits)
     values = _values(rows, of_bins, checked, scale)
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
-def _values(rows: Rows, gammas: Tensor, edges: Tensor, scale: Scale) -> Tensor:
-    odds = true_odds(rows.logits, rows.hard("AdaFocal"))
+def _values(rows: BatchRows, gammas: Tensor, edges: Tensor, scale: Scale) -> Tensor:
+    odds = true_odds(rows.logits, rows.require_classes("AdaFocal"))
     bins = look_up(as_scores(odds.detach(), scale), edges)
     return focal_of_odds(odds, gammas.to(odds).index_select(0, bins))
 
 
 @register("adafocal")
 class AdaFocalLoss(BinnedLoss):
-    r"""AdaFocal: every bin of confidence has its own gamma, which follows its calibration error.
+    r"""AdaFocal: each confidence bin has its own gamma, updated by its calibration error.
 
     $$ \gamma_b \leftarrow \gamma_b e^{\pm \lambda E_b}, \qquad E_b = C_b - A_b $$
 
     $C_b$ is the mean confidence of the steer rows in bin $b$ (probability of their top class),
     $A_b$ their accuracy, $\lambda$ the strength; the sign is that of $\gamma_b$. Over-confidence
-    raises gamma, under-confidence lowers it; below `switch` it changes over to inverse focal loss,
+    raises gamma, under-confidence lowers it; below `switch` it switches to inverse focal loss,
     written as a negative gamma. A training row takes the gamma of the bin that the probability of
     its *true* class falls into (`adafocal_loss`). Gammas belong to the rank of a bin: each update
-    makes new, equally filled bins, and the least sure bin keeps the first gamma. With two classes
-    no steer row is less than half sure, so all training rows predicted wrongly share that gamma.
+    makes new bins of equal count, and the least confident bin keeps the first gamma. With two
+    classes no steer row has a confidence below one half, so all misclassified training rows share
+    that gamma.
 
     Call `update` with the logits and labels of the steer split after each epoch, or every
     `update_every` steps; `calibrant.training` does. Do not fit calibrators or thresholds on the
-    same rows: they are spent. A short run needs more strength: at an error of 0.1 gamma only
-    reaches 1.5 in four updates.
+    same rows, which are no longer held out. A short run needs more strength: at an error of 0.1
+    gamma only reaches 1.5 in four updates.
 
     **mode="robust"** differs from the released rule in four ways. Bins are made in log-odds, in
     float64, equal scores share a bin, and rows are counted by the look-up that training uses: where
-    confidences saturate at 1 the surest bins still learn. Each error is shrunk by its standard
-    error (`calibrant.losses.gamma_rules.shrunk`), so that noise moves gammas less. A bin of fewer
-    than `min_count` rows keeps its gamma, and bins are merged where the split is too small to fill
-    them. `gamma_min` is -1.5, as beyond -1.6 a coin flip between two classes is pushed to one side.
+    confidences saturate at 1 the most confident bins are still updated. Each error is shrunk by its
+    standard error (`calibrant.losses.gamma_rules.shrink_errors`), so that noise moves gammas less.
+    A bin of fewer than `min_count` rows keeps its gamma, and bins are merged where the split is too
+    small to fill them. `gamma_min` is -1.5, because below -1.6 the optimum of a coin flip is not
+    1/2.
 
     **mode="paper"** is the released rule, number by number. It deviates from Algorithm 1 of the
     paper:
@@ -129,11 +131,11 @@ class AdaFocalLoss(BinnedLoss):
       no bin;
     - steer rows are counted in (l, u] but training rows looked up in [l, u), with the first and the
       last bin open-ended, where the algorithm leaves both ends of all bins open;
-    - a bin without rows keeps its gamma. So where 1 in M confidences is exactly 1, the surest bins
-      are empty, their gammas stand still, and the surest training rows get just those.
+    - a bin without rows keeps its gamma. If 1 in M confidences is exactly 1, the most confident
+      bins are empty, their gammas never change, and the most confident training rows use them.
 
-    From the released code itself it differs in two points: nothing is added inside the power (the
-    release adds 1e-20), and a model that `update_with` has scored gets its mode back. For the
+    It differs from the released code in two points: nothing is added inside the power (the release
+    adds 1e-20), and `update_with` restores the mode of the model. For the
     paper's setting choose `reduction="sum"` and clip gradients at norm 2.
 
     Parameters
@@ -144,7 +146,7 @@ class AdaFocalLoss(BinnedLoss):
     gamma_min, gamma_max : bounds; `gamma_min` is -1.5, in paper mode -2
     switch : gammas nearer to 0 change their sign and become this large; 0 never switches
     mode : "robust" or "paper"
-    min_count : rows below which a bin's gamma stays as it is; 20, and in paper mode none
+    min_count : rows below which a bin keeps its gamma; 20, not available in paper mode
     update_every : optimiser steps between updates, for the training loop; None for once an epoch
     weight, ignore_index, reduction : see `adafocal_loss`
 
@@ -152,7 +154,7 @@ class AdaFocalLoss(BinnedLoss):
     ----------
     gammas : (M,) float64
     edges : (M-1,) float64, in log-odds; in paper mode probabilities
-    history : `GammaHistory`, one row for each update; it travels with `state_dict`
+    history : `GammaHistory`, one row per update, saved in `state_dict`
 
     Examples
     --------
@@ -213,14 +215,14 @@ class AdaFocalLoss(BinnedLoss):
         """Return the loss of a batch."""
         rows = as_rows(logits, labels, ignore_index=self.ignore_index)
         values = _values(rows, self.gammas, self.edges, self.scale)
-        return reduced(values, rows, weight=self.weight, reduction=self.reduction)
+        return reduce_values(values, rows, weight=self.weight, reduction=self.reduction)
 
-    def _learned(self, scores: FloatArray, right: NDArray[np.bool_]) -> Learned:
+    def _compute_update(self, scores: FloatArray, right: NDArray[np.bool_]) -> BinUpdate:
         gammas: FloatArray = self.gammas.cpu().double().numpy()
-        return self.rule.learned(scores, right, gammas)
+        return self.rule.update_bins(scores, right, gammas)
 
-    def _adopt(self, found: GammaHistory) -> None:
-        self.gammas.copy_(torch.from_numpy(found.gamma[0]))
+    def _apply_update(self, update: GammaHistory) -> None:
+        self.gammas.copy_(torch.from_numpy(update.gamma[0]))
 
     def extra_repr(self) -> str:
         """Show the options when the loss is printed."""
@@ -237,7 +239,7 @@ def _rule(mode: str, min_count: int | None, **numbers: Any) -> GammaRule:
     if mode == "paper":
         if min_count is not None:
             raise InputError(
-                f"min_count must be left out in mode 'paper', where every bin with rows learns, "
+                f"min_count must be omitted in mode 'paper', where every bin with rows is updated, "
                 f"got {min_count!r}."
             )
         return PaperRule(**numbers)

@@ -1,4 +1,4 @@
-"""Balanced softmax: cross-entropy with the counts of the classes inside the softmax."""
+"""Balanced softmax: cross-entropy with class counts inside the softmax."""
 
 from __future__ import annotations
 
@@ -28,18 +28,18 @@ def balanced_softmax_loss(
     $$ L = -\log \frac{n_y e^{z_y}}{\sum_k n_k e^{z_k}} $$
 
     $z$ are the logits of a row, $y$ its class and $n_k$ the train rows of class $k$. It is logit
-    adjustment with $\tau = 1$, found from another side: only ratios of counts matter. What
-    `logit_adjustment_loss` says holds here too: the model's plain softmax estimates the posterior
-    under equally frequent classes, and `log_shift` leads back to that of the train split. A class
+    adjustment with $\tau = 1$: only ratios of counts matter. As with `logit_adjustment_loss`, the
+    softmax of the model estimates the posterior under equally frequent classes, and `log_shift`
+    converts it to that of the train split. A class
     without rows counts as one row.
 
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     class_counts : (K,) rows of each class in the train split
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -96,5 +96,5 @@ class BalancedSoftmaxLoss(LogitAdjustmentLoss):
         )
 
     def extra_repr(self) -> str:
-        """Show nothing: there is no strength to choose."""
+        """Return "": the loss has no options to show."""
         return ""

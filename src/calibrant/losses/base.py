@@ -1,4 +1,4 @@
-"""What all losses share: how they are called, steered, added and scaled."""
+"""Base classes of losses: calls, updates from the steer split, sums and factors."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ __all__ = ["Loss", "RowLoss"]
 
 
 class Loss(nn.Module):
-    """A loss of `(logits, labels)`, with the two moments at which it may learn.
+    """A loss of `(logits, labels)`, with two hooks for the training loop.
 
     A training loop calls `set_epoch` before each epoch and `update` with the logits and labels of
-    the steer split after each (or every `update_every` steps). Both do nothing here. Losses can be
-    added and scaled: `0.5 * CrossEntropyLoss() + 0.5 * SoftF1Loss()`.
+    the steer split after each (or every `update_every` steps). Both do nothing by default. Losses
+    can be added and scaled: `0.5 * CrossEntropyLoss() + 0.5 * SoftF1Loss()`.
     """
 
     name: ClassVar[str] = ""
@@ -34,38 +34,38 @@ class Loss(nn.Module):
     learned: ClassVar[tuple[str, ...]] = ()  # attributes that training changes: state, not options
 
     def set_epoch(self, epoch: int) -> None:
-        """Be told which epoch begins, counted from 0."""
+        """Set the epoch that begins, counted from 0."""
 
     def update(self, logits: Any, labels: Any) -> None:
-        """Learn from the logits and labels of the steer split."""
+        """Update the state from the logits and labels of the steer split."""
 
     def log_shift(self) -> Tensor | None:
-        """Return the (K,) constant by which this loss moves the logits of a perfect model.
+        """Return the (K,) constant by which this loss shifts the logits of a perfect model.
 
-        Class weights and prior-adjusted losses train towards another posterior than the one in the
-        data. Subtracting this from the logits undoes it. None where nothing is moved, or where no
-        such constant exists.
+        Class weights and prior-adjusted losses train towards another posterior than that of the
+        data. Subtract the shift from the logits to undo it. None if there is no shift, or no such
+        constant.
         """
         return None
 
     def __add__(self, other: Any) -> LossSum:
         from calibrant.losses.sums import LossSum
 
-        total: LossSum = LossSum.of(self) + other
+        total: LossSum = LossSum.from_loss(self) + other
         return total
 
     def __radd__(self, other: Any) -> Loss:
         from calibrant.losses.sums import LossSum
 
-        if isinstance(other, int) and other == 0:  # where the built-in `sum` begins
+        if isinstance(other, int) and other == 0:  # start value of the built-in `sum`
             return self
-        total: LossSum = LossSum.of(other) + self
+        total: LossSum = LossSum.from_loss(other) + self
         return total
 
     def __mul__(self, factor: float) -> LossSum:
         from calibrant.losses.sums import LossSum
 
-        scaled: LossSum = LossSum.of(self) * factor
+        scaled: LossSum = LossSum.from_loss(self) * factor
         return scaled
 
     __rmul__ = __mul__
@@ -76,9 +76,9 @@ class RowLoss(Loss):
 
     Parameters
     ----------
-    weight : (K,) weight of each class, multiplied onto the loss of its rows from outside: it
-        does not change how hard a row is held to be
-    ignore_index : label of rows that do not count
+    weight : (K,) weight of each class, multiplied with the loss of its rows; it does not
+        change the focusing of a focal loss
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
     """
 
@@ -100,7 +100,7 @@ class RowLoss(Loss):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The three options, to hand to the loss's function."""
+        """The three options, as keyword arguments of the loss function."""
         return {
             "weight": self.weight,
             "ignore_index": self.ignore_index,

@@ -1,4 +1,4 @@
-"""Losses of a batch as a whole, which are no sum over rows: what they can and cannot take."""
+"""Base class of losses of a whole batch, which are not sums over rows."""
 
 from __future__ import annotations
 
@@ -8,22 +8,29 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.losses.base import Loss
-from calibrant.losses.rows import IGNORE, Reduction, Rows, as_rows, check_ignore, check_reduction
+from calibrant.losses.rows import (
+    IGNORE,
+    BatchRows,
+    Reduction,
+    as_rows,
+    check_ignore,
+    check_reduction,
+)
 
-__all__ = ["BatchLoss", "as_batch", "check_batch_options", "of_batch"]
+__all__ = ["BatchLoss", "as_batch", "check_batch_options", "reduce_batch"]
 
 
 class BatchLoss(Loss):
     """A loss of a batch as a whole: it has no value per row.
 
-    It depends on which rows share a batch, so it changes with the batch size, and over several
-    processes each looks at its own rows only.
+    It depends on which rows share a batch, so it changes with the batch size, and with several
+    processes each uses its own rows only.
 
     Parameters
     ----------
-    weight : must be None; it is named here so that the refusal can be clear
-    ignore_index : label of rows that do not count
-    reduction : "mean", or "sum" for that number times the rows that count
+    weight : must be None
+    ignore_index : label of ignored rows
+    reduction : "mean", or "sum" for the mean times the number of rows that are not ignored
     """
 
     def __init__(
@@ -41,36 +48,36 @@ class BatchLoss(Loss):
 
     @property
     def options(self) -> dict[str, Any]:
-        """The options, to hand to the loss's function."""
+        """The options, as keyword arguments of the loss function."""
         return {"ignore_index": self.ignore_index, "reduction": self.reduction}
 
 
 def check_batch_options(loss: str, weight: Any, reduction: str) -> None:
-    """Refuse what a loss of a whole batch cannot take."""
+    """Refuse class weights and `reduction='none'`."""
     check_reduction(reduction)
     if reduction == "none":
         raise InputError(
-            f"the loss {loss!r} looks at a batch as a whole and has no value per row: "
+            f"the loss {loss!r} is defined on a whole batch and has no value per row: "
             "choose reduction 'mean' or 'sum'."
         )
     if weight is not None:
         raise InputError(
-            f"the loss {loss!r} looks at a batch as a whole and cannot take class weights: leave "
-            "weight out, or add it to a weighted loss, as in 'ce:weight=balanced + soft_f1'."
+            f"the loss {loss!r} is defined on a whole batch and does not support class weights: "
+            "omit weight, or add it to a weighted loss, as in 'ce:weight=balanced + soft_f1'."
         )
 
 
 def as_batch(
     logits: Tensor, labels: Tensor, *, loss: str, weight: Any, ignore_index: int, reduction: str
-) -> Rows:
-    """Check the options and the rows of a batch."""
+) -> BatchRows:
+    """Validate the options and rows of a batch."""
     check_batch_options(loss, weight, reduction)
     return as_rows(logits, labels, ignore_index=ignore_index)
 
 
-def of_batch(value: Tensor, rows: Rows, reduction: str) -> Tensor:
-    """Return the batch's value, times the rows that count where a sum is asked for."""
+def reduce_batch(value: Tensor, rows: BatchRows, reduction: str) -> Tensor:
+    """Return the value of a batch, times its number of rows if `reduction` is 'sum'."""
     if reduction == "mean":
         return value
-    count = len(rows.logits) if rows.kept is None else rows.kept.sum()
+    count = len(rows.logits) if rows.mask is None else rows.mask.sum()
     return value * count

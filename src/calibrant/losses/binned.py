@@ -1,4 +1,4 @@
-"""Losses whose gamma depends on the bin of confidence that a row falls into."""
+"""Base class of losses with one gamma per confidence bin."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.losses.base import RowLoss
 from calibrant.losses.confidence_bins import even_edges
-from calibrant.losses.evaluating import evaluating
+from calibrant.losses.evaluating import eval_mode
 from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import Learned, check_count
-from calibrant.losses.ranks import first_process, gather_made
-from calibrant.losses.top_class import SCALES, Scale, ordered, top_rows
+from calibrant.losses.gamma_rules import BinUpdate, check_count
+from calibrant.losses.ranks import broadcast_first, compute_and_gather
+from calibrant.losses.top_class import SCALES, Scale, sort_rows, top_rows
 
 __all__ = ["BinnedLoss"]
 
 
 class BinnedLoss(RowLoss):
-    """What losses with one gamma per bin share: edges, updates from the steer split, a history.
+    """Base class of losses with one gamma per bin: edges, updates and history.
 
-    The state (`edges` and what a loss adds to it) is float64 and stays so under `.half()` and
-    `.to(dtype)`: an edge that is rounded moves rows from bin to bin. It is a few hundred numbers.
+    The state (`edges` and further buffers) stays float64 under `.half()` and `.to(dtype)`: a
+    rounded edge would move rows between bins.
 
     Parameters
     ----------
@@ -54,18 +54,18 @@ class BinnedLoss(RowLoss):
         self._table = torch.empty(0, 5 * self.n_bins - 1, dtype=torch.float64)
 
     def update(self, logits: Any, labels: Any) -> None:
-        """Learn from the steer split; on several processes each gives its own rows.
+        """Update from the steer split; with several processes each passes its own rows.
 
-        All processes end with the same state, to the bit that of one process with all rows. On an
-        error nothing has changed, on no process.
+        All processes end with the same state, equal to the bit to that of one process with all
+        rows. On an error no process changes its state.
         """
-        self._learn(lambda: self._rows_of(logits, labels))
+        self._update_from(lambda: self._top_rows(logits, labels))
 
     def update_with(self, model: nn.Module, batches: Iterable[Any]) -> None:
-        """Score the steer split with a model, and learn from it: for training loops of your own.
+        """Score the steer split with a model and update from it, for custom training loops.
 
-        The model is in eval mode and without gradients meanwhile; every part of it gets its own
-        mode back afterwards, on an error too.
+        The model runs in eval mode without gradients; the mode of each of its modules is restored
+        afterwards, also on an error.
 
         Examples
         --------
@@ -78,15 +78,17 @@ class BinnedLoss(RowLoss):
         """
 
         def rows() -> Tensor:
-            with evaluating(model), torch.no_grad():
-                parts = [self._rows_of(_scored(model, inputs), y) for *_, inputs, y in batches]
+            with eval_mode(model), torch.no_grad():
+                parts = [
+                    self._top_rows(_score_inputs(model, inputs), y) for *_, inputs, y in batches
+                ]
             return torch.cat(parts) if parts else torch.empty(0, 3, dtype=torch.float64)
 
-        self._learn(rows)
+        self._update_from(rows)
 
     @property
     def history(self) -> GammaHistory:
-        """What bins and gammas did so far, one row for each update."""
+        """Bins and gammas of all updates, one row per update."""
         table = self._table.numpy().copy()
         if self.scale == "log-odds":
             edges = table[:, : self.n_bins - 1]
@@ -98,7 +100,7 @@ class BinnedLoss(RowLoss):
         return self._table
 
     def set_extra_state(self, state: Tensor) -> None:
-        """Take up the history of a `state_dict`."""
+        """Load the history from a `state_dict`."""
         width = 5 * self.n_bins - 1
         if not isinstance(state, Tensor) or state.ndim != 2 or state.shape[1] != width:
             raise InputError(
@@ -107,59 +109,59 @@ class BinnedLoss(RowLoss):
             )
         self._table = state.detach().to("cpu", torch.float64, copy=True)
 
-    def _learned(self, scores: FloatArray, right: NDArray[np.bool_]) -> Learned:
-        """Return new edges, the figures of the bins, and each bin's gamma; change nothing."""
+    def _compute_update(self, scores: FloatArray, right: NDArray[np.bool_]) -> BinUpdate:
+        """Return new edges, the figures of the bins, and new gammas, without changing the state."""
         raise NotImplementedError
 
-    def _adopt(self, found: GammaHistory) -> None:
-        """Take up what an update found, beside the edges."""
+    def _apply_update(self, update: GammaHistory) -> None:
+        """Set the state of an update, except for the edges."""
         raise NotImplementedError
 
-    def _learn(self, make: Callable[[], Tensor]) -> None:
-        rows = gather_made(make)
+    def _update_from(self, make: Callable[[], Tensor]) -> None:
+        rows = compute_and_gather(make)
         if not len(rows):
             raise InputError(
-                "the steer split is empty, so there is nothing to learn from: give it rows that "
-                "are not ignored."
+                "the steer split is empty, so the loss cannot be updated: pass rows that are not "
+                "ignored."
             )
-        edges, figures, gammas = self._learned(*ordered(rows))
+        edges, figures, gammas = self._compute_update(*sort_rows(rows))
         columns = (edges, figures.count, gammas, figures.confidence, figures.accuracy)
-        table = first_process(torch.from_numpy(np.concatenate(columns)).unsqueeze(0))
+        table = broadcast_first(torch.from_numpy(np.concatenate(columns)).unsqueeze(0))
         self.edges.copy_(table[0, : self.n_bins - 1])
-        self._adopt(GammaHistory.from_table(table.numpy(), self.n_bins))
+        self._apply_update(GammaHistory.from_table(table.numpy(), self.n_bins))
         self._table = torch.cat([self._table, table])
 
-    def _rows_of(self, logits: Any, labels: Any) -> Tensor:
+    def _top_rows(self, logits: Any, labels: Any) -> Tensor:
         return top_rows(logits, labels, scale=self.scale, ignore_index=self.ignore_index)
 
     def _start_bins(self) -> None:
-        """Begin with bins of equal width."""
+        """Initialise bins of equal width."""
         edges = even_edges(self.n_bins, self.scale)
         self.register_buffer("edges", torch.from_numpy(edges))
         self.register_buffer("scale_code", torch.tensor(SCALES.index(self.scale)))
 
     def _load_from_state_dict(self, state: Any, prefix: str, *others: Any) -> None:
-        """Refuse edges that are on another scale than this loss looks them up on."""
+        """Refuse edges on another scale than that of this loss."""
         code = int(state.get(f"{prefix}scale_code", self.scale_code))
         if SCALES[code] != self.scale:
             raise InputError(
                 f"the saved edges of this loss are {SCALES[code]} edges, not {self.scale} edges: "
-                "make the loss with the mode that it was saved with."
+                "create the loss with the mode that it was saved with."
             )
         super()._load_from_state_dict(state, prefix, *others)
 
     def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> Self:
-        """Follow a move to another device, but not to another precision."""
-        kept = {name: self._buffers[name] for name in self.exact}
-        for name, value in kept.items():
+        """Apply changes of device, but not of precision."""
+        exact_buffers = {name: self._buffers[name] for name in self.exact}
+        for name, value in exact_buffers.items():
             assert value is not None
-            self._buffers[name] = value.float()  # so that a device without float64 takes it
+            self._buffers[name] = value.float()  # for devices without float64
         try:
             super()._apply(fn, recurse)  # type: ignore[no-untyped-call]
         except BaseException:
-            self._buffers.update(kept)
+            self._buffers.update(exact_buffers)
             raise
-        for name, value in kept.items():
+        for name, value in exact_buffers.items():
             moved = self._buffers[name]
             assert value is not None
             assert moved is not None
@@ -168,12 +170,12 @@ class BinnedLoss(RowLoss):
         return self
 
 
-def _scored(model: nn.Module, inputs: Any) -> Tensor:
+def _score_inputs(model: nn.Module, inputs: Any) -> Tensor:
     device = next((part.device for part in model.parameters()), None)
-    several = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
-    placed = (
+    parts = inputs if isinstance(inputs, (tuple, list)) else (inputs,)
+    moved = (
         part.to(device) if isinstance(part, Tensor) and device is not None else part
-        for part in several
+        for part in parts
     )
-    found: Tensor = model(*placed)
-    return found
+    logits: Tensor = model(*moved)
+    return logits

@@ -1,4 +1,4 @@
-"""The Brier loss: the squared distance of probabilities from the label."""
+"""Brier loss: squared distance between probabilities and label."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
 __all__ = ["BrierLoss", "brier_loss"]
 
@@ -31,16 +31,16 @@ def brier_loss(
     the share of class $k$. It lies in $[0, 2]$; for two classes it is twice the score that
     scikit-learn calls Brier.
 
-    It is a proper score: on enough data the model it asks for is the true posterior. Unlike
-    cross-entropy it is bounded, so one mislabelled row cannot rule a batch; but its gradient fades
-    where the model is surely wrong, and training needs more epochs.
+    It is a proper score: on enough data its minimiser is the true posterior. Unlike
+    cross-entropy it is bounded, so one mislabelled row cannot dominate a batch; but its gradient
+    vanishes where the model is confidently wrong, and training needs more epochs.
 
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     weight : (K,) weight of each class; a row of shares has the mean weight of its classes
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -62,7 +62,7 @@ def brier_loss(
     else:  # 1 - p of the true class is the sum of the others, which does not round to 0
         others = p.scatter(-1, rows.labels.unsqueeze(-1), 0.0)
         values = others.square().sum(-1) + others.sum(-1).square()
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 @register("brier")
@@ -86,5 +86,5 @@ class BrierLoss(RowLoss):
         return brier_loss(logits, labels, **self.options)
 
     def log_shift(self) -> Tensor | None:
-        """Return the logarithm of the class weights, by which they move a perfect model."""
+        """Return the logarithm of the class weights, the shift of a perfect model."""
         return None if self.weight is None else log_weight(self.weight)

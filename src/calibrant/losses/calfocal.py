@@ -1,4 +1,4 @@
-"""CalFocal: a focal loss whose gamma grows with the calibration error of the steer split."""
+"""CalFocal: focal loss whose gamma grows with the calibration error of the steer split."""
 
 from __future__ import annotations
 
@@ -16,15 +16,21 @@ from calibrant.losses.binned import BinnedLoss
 from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
 from calibrant.losses.focal import GAMMAS, focal_of_odds
 from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import MIN_COUNT, Learned, check_count, check_strength, ranked
+from calibrant.losses.gamma_rules import (
+    MIN_COUNT,
+    BinUpdate,
+    bin_by_rank,
+    check_count,
+    check_strength,
+)
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, Rows, as_rows, reduced
+from calibrant.losses.rows import IGNORE, BatchRows, Reduction, as_rows, reduce_values
 from calibrant.losses.top_class import Scale, as_scores
 from calibrant.losses.true_odds import true_odds
 
 __all__ = ["CalFocalLoss", "calfocal_loss"]
 
-_MOST = math.log(GAMMAS[1])
+_MAX_LOG_GAMMA = math.log(GAMMAS[1])
 
 
 def calfocal_loss(
@@ -40,7 +46,7 @@ def calfocal_loss(
     ignore_index: int = IGNORE,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Focal loss of a batch, with a gamma that depends on how far a bin's accuracy is away.
+    r"""Focal loss of a batch, with a gamma that depends on the calibration error of its bin.
 
     $$ L = -(1 - p_y)^\gamma \log p_y, \qquad \gamma = e^{\lambda (p_y - A_b)}
        \quad\text{or}\quad \gamma = e^{\lambda (C_b - A_b)} $$
@@ -55,14 +61,14 @@ def calfocal_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes; shares of classes have no true class to look up
-    accuracies : (M,) accuracy of each bin; NaN for a bin that nothing is known about: gamma 1
+    labels : (n,) or (n, ...) classes; soft labels are refused
+    accuracies : (M,) accuracy of each bin; NaN for an unknown bin, with gamma 1
     edges : (M-1,) lower edges of bins 1 .. M-1, in ascending order
     confidences : (M,) mean confidence of each bin, for the second form
     strength : lambda
-    scale : what the edges are: log-odds $\log p / (1 - p)$, or probabilities
+    scale : scale of the edges: log-odds $\log p / (1 - p)$, or probabilities
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -81,25 +87,25 @@ def calfocal_loss(
     rows = as_rows(logits, labels, ignore_index=ignore_index)
     right = per_bin(accuracies, "accuracies", rows.logits)
     checked = check_edges(edges, len(right), scale, rows.logits)
-    sure = None if confidences is None else per_bin(confidences, "confidences", rows.logits)
-    if sure is not None and len(sure) != len(right):
+    confidence = None if confidences is None else per_bin(confidences, "confidences", rows.logits)
+    if confidence is not None and len(confidence) != len(right):
         raise InputError(
             "confidences and accuracies must be of the same bins, "
-            f"got {len(sure)} and {len(right)}."
+            f"got {len(confidence)} and {len(right)}."
         )
-    values = _values(rows, right, sure, checked, strength, scale)
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    values = _values(rows, right, confidence, checked, strength, scale)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 def _values(
-    rows: Rows,
+    rows: BatchRows,
     accuracies: Tensor,
     confidences: Tensor | None,
     edges: Tensor,
     strength: float,
     scale: Scale,
 ) -> Tensor:
-    odds = true_odds(rows.logits, rows.hard("CalFocal"))
+    odds = true_odds(rows.logits, rows.require_classes("CalFocal"))
     constant = odds.detach()
     bins = look_up(as_scores(constant, scale), edges)
     right = accuracies.to(constant)
@@ -110,9 +116,9 @@ def _values(
     return focal_of_odds(odds, gammas)
 
 
-def _gammas(sure: Tensor, right: Tensor, strength: float) -> Tensor:
-    """Return gamma, 1 where nothing is known."""
-    return (strength * (sure - right)).clamp(max=_MOST).exp().nan_to_num(nan=1.0)
+def _gammas(confidence: Tensor, right: Tensor, strength: float) -> Tensor:
+    """Return gamma, 1 for unknown bins."""
+    return (strength * (confidence - right)).clamp(max=_MAX_LOG_GAMMA).exp().nan_to_num(nan=1.0)
 
 
 @register("calfocal")
@@ -139,7 +145,7 @@ class CalFocalLoss(BinnedLoss):
     accuracies, confidences : (M,) float64 of the steer rows in each bin, NaN where not known
     edges : (M-1,) float64, in log-odds
     gammas : (M,) gamma of each bin; per sample, of a row as sure as the bin's average
-    history : `GammaHistory`, one row for each update; it travels with `state_dict`
+    history : `GammaHistory`, one row per update, saved in `state_dict`
 
     Examples
     --------
@@ -193,24 +199,27 @@ class CalFocalLoss(BinnedLoss):
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
         rows = as_rows(logits, labels, ignore_index=self.ignore_index)
-        sure = self.confidences if self.per == "bin" else None
-        values = _values(rows, self.accuracies, sure, self.edges, self.strength, self.scale)
-        return reduced(values, rows, weight=self.weight, reduction=self.reduction)
+        confidence = self.confidences if self.per == "bin" else None
+        values = _values(rows, self.accuracies, confidence, self.edges, self.strength, self.scale)
+        return reduce_values(values, rows, weight=self.weight, reduction=self.reduction)
 
-    def _learned(self, scores: FloatArray, right: NDArray[np.bool_]) -> Learned:
-        edges, figures = ranked(scores, right, self.n_bins, self.min_count)
+    def _compute_update(self, scores: FloatArray, right: NDArray[np.bool_]) -> BinUpdate:
+        edges, figures = bin_by_rank(scores, right, self.n_bins, self.min_count)
         known = torch.from_numpy(np.where(figures.count >= self.min_count, 0.0, np.nan))
-        sure, accuracy = torch.from_numpy(figures.confidence), torch.from_numpy(figures.accuracy)
-        return edges, figures, _gammas(sure + known, accuracy, self.strength).numpy()
+        confidence, accuracy = (
+            torch.from_numpy(figures.confidence),
+            torch.from_numpy(figures.accuracy),
+        )
+        return edges, figures, _gammas(confidence + known, accuracy, self.strength).numpy()
 
-    def _adopt(self, found: GammaHistory) -> None:
-        known = found.count[0] >= self.min_count
+    def _apply_update(self, update: GammaHistory) -> None:
+        known = update.count[0] >= self.min_count
         for name in ("accuracies", "confidences"):
-            figure = found.accuracy if name == "accuracies" else found.confidence
+            figure = update.accuracy if name == "accuracies" else update.confidence
             getattr(self, name).copy_(torch.from_numpy(np.where(known, figure[0], np.nan)))
 
     def extra_repr(self) -> str:
-        """Show the options when the loss is printed."""
+        """Show the options in the repr."""
         return (
             f"per={self.per!r}, strength={self.strength:g}, n_bins={self.n_bins}, "
             f"min_count={self.min_count}, update_every={self.update_every}, "

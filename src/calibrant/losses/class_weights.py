@@ -1,4 +1,4 @@
-"""Weights of classes from their counts."""
+"""Class weights from class counts."""
 
 from __future__ import annotations
 
@@ -11,11 +11,17 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["as_counts", "balanced_weights", "class_balanced_weights", "log_weight", "moves_unknown"]
+__all__ = [
+    "as_counts",
+    "balanced_weights",
+    "class_balanced_weights",
+    "has_unknown_shift",
+    "log_weight",
+]
 
 
 def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
-    r"""Weights that let every class count alike in the loss.
+    r"""Weights that give every class the same total weight in the loss.
 
     $$ w_k = \frac{n}{K n_k} $$
 
@@ -40,7 +46,7 @@ def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
 
 
 def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float = 0.999) -> Tensor:
-    r"""Weights by the effective number of rows: milder than balanced ones.
+    r"""Weights by the effective number of rows, milder than `balanced_weights`.
 
     $$ w_k \propto \frac{1 - \beta}{1 - \beta^{n_k}}, \qquad \sum_k w_k = K $$
 
@@ -71,11 +77,10 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
 
 
 def log_weight(weight: Tensor) -> Tensor:
-    """Logarithm of the class weights, by which they move a perfect model.
+    """Return the logarithm of the class weights, by which they shift a perfect model.
 
-    A class of weight 0 has taught the model nothing, so there is nothing to undo: it is moved by as
-    much as the others on average. The logarithm of a tiny number in its place would make that class
-    win every row.
+    A class of weight 0 is shifted by the mean of the others: the model has learned nothing about
+    it, and the logarithm of a tiny number would make that class win every row.
 
     Examples
     --------
@@ -90,41 +95,43 @@ def log_weight(weight: Tensor) -> Tensor:
 
 
 def as_counts(class_counts: Sequence[int] | Tensor) -> Tensor:
-    """Check the counts of classes."""
+    """Validate class counts."""
     try:
         counts = torch.as_tensor(class_counts, dtype=torch.float64)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise _no_counts(class_counts) from error
+        raise _counts_error(class_counts) from error
     if counts.ndim != 1 or len(counts) < 2:
-        raise _no_counts(class_counts)
+        raise _counts_error(class_counts)
     if not bool((counts.isfinite() & (counts >= 0)).all()) or not bool(counts.any()):
-        raise _no_counts(class_counts)
+        raise _counts_error(class_counts)
     return counts
 
 
-def _no_counts(found: Any) -> InputError:
-    shown = found.tolist() if isinstance(found, Tensor) and found.numel() < 20 else found
+def _counts_error(counts: Any) -> InputError:
+    shown = counts.tolist() if isinstance(counts, Tensor) and counts.numel() < 20 else counts
     return InputError(
         f"class_counts must hold the rows of each of at least two classes, got {shown!r:.200}."
     )
 
 
-def moves_unknown(loss: nn.Module) -> bool:
-    """Whether class weights move a perfect model, and by no constant that is known.
+def has_unknown_shift(loss: nn.Module) -> bool:
+    """Return whether class weights shift a perfect model by an unknown amount.
 
     Examples
     --------
     >>> import torch
     >>> from calibrant.losses import as_loss
-    >>> from calibrant.losses.class_weights import moves_unknown
+    >>> from calibrant.losses.class_weights import has_unknown_shift
     >>> counts = torch.tensor([90, 10])
     >>> names = ("ce:weight=balanced", "focal:weight=balanced", "focal")
-    >>> [moves_unknown(as_loss(name, class_counts=counts)) for name in names]
+    >>> [has_unknown_shift(as_loss(name, class_counts=counts)) for name in names]
     [False, True, False]
     """
-    told = getattr(loss, "log_shift", None)
-    if callable(told) and told() is not None:
+    log_shift = getattr(loss, "log_shift", None)
+    if callable(log_shift) and log_shift() is not None:
         return False
-    found = [getattr(part, "weight", None) for part in loss.modules()]
-    given = [w for w in found if isinstance(w, Tensor) and not isinstance(w, nn.Parameter)]
-    return any(bool((w != w.flatten()[0]).any()) for w in given if w.numel())
+    weights = [getattr(part, "weight", None) for part in loss.modules()]
+    class_weights = [
+        w for w in weights if isinstance(w, Tensor) and not isinstance(w, nn.Parameter)
+    ]
+    return any(bool((w != w.flatten()[0]).any()) for w in class_weights if w.numel())

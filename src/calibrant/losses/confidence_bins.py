@@ -1,4 +1,4 @@
-"""Bins of confidence: where they begin, which one a row is in, and what the rows of each say."""
+"""Confidence bins: edges, look-up and per-bin figures."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class BinFigures:
-    """What the steer rows of M bins say.
+    """Figures of the steer rows in M bins.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class BinFigures:
 
 
 def look_up(scores: Tensor, edges: Tensor) -> Tensor:
-    """Return the bin of each score; a bin holds its lower edge.
+    """Return the bin of each score; a bin includes its lower edge.
 
     A score below all edges is in the first bin, one above all (and NaN) in the last.
 
@@ -76,7 +76,7 @@ def even_edges(n_bins: int, scale: Scale) -> FloatArray:
 
 
 def rank_edges(scores: FloatArray, n_bins: int, min_count: int = 1) -> FloatArray:
-    r"""Return the inner edges of equally filled bins in which equal scores share a bin.
+    r"""Return the inner edges of bins of equal count in which tied scores share a bin.
 
     A row goes to bin $\lfloor M B / n \rfloor$, with $B$ the number of rows strictly below it: the
     rank split where there are no ties. Where n rows cannot give every bin `min_count` of them,
@@ -104,7 +104,7 @@ def rank_edges(scores: FloatArray, n_bins: int, min_count: int = 1) -> FloatArra
 
 
 def interpolated_edges(scores: FloatArray, n_bins: int) -> FloatArray:
-    """Return all M + 1 edges of the released code's bins: sorted scores read at i n / M.
+    """Return all M + 1 edges of the released code's bins: sorted scores at ranks i n / M.
 
     Equal scores make edges coincide, and the last position, n, is read as the largest score.
 
@@ -134,7 +134,7 @@ def released_bins(scores: FloatArray, edges: FloatArray) -> IntArray:
 def bin_figures(
     index: IntArray, confidence: FloatArray, right: NDArray[np.bool_], n_bins: int
 ) -> BinFigures:
-    """Gather rows by bin; rows of bin -1 are left out.
+    """Compute the figures of each bin; rows of bin -1 are dropped.
 
     Examples
     --------
@@ -143,8 +143,8 @@ def bin_figures(
     >>> found.count.tolist(), found.error.round(3).tolist()
     ([2, 0, 1], [0.1, nan, -0.1])
     """
-    kept = index >= 0
-    index, confidence, right = index[kept], confidence[kept], right[kept]
+    in_bin = index >= 0
+    index, confidence, right = index[in_bin], confidence[in_bin], right[in_bin]
     count = np.bincount(index, minlength=n_bins)
     rows = np.where(count > 0, count, np.nan)
     sums = (np.bincount(index, column, minlength=n_bins) for column in (confidence, right))
@@ -152,18 +152,18 @@ def bin_figures(
 
 
 def per_bin(values: Any, name: str, like: Tensor) -> Tensor:
-    """Check figures of bins that a user gives; they get the type and place of `like`."""
-    found = _like(values, name, like)
-    if found.ndim != 1 or not len(found):
-        raise InputError(f"{name} must be one number per bin, got shape {tuple(found.shape)}.")
-    return found
+    """Validate one number per bin; they get the dtype and device of `like`."""
+    figures = _to_tensor(values, name, like)
+    if figures.ndim != 1 or not len(figures):
+        raise InputError(f"{name} must be one number per bin, got shape {tuple(figures.shape)}.")
+    return figures
 
 
 def check_edges(edges: Any, n_bins: int, scale: str, like: Tensor) -> Tensor:
-    """Check edges that a user gives; they get the type and place of `like`."""
+    """Validate bin edges; they get the dtype and device of `like`."""
     if scale not in SCALES:
         raise InputError(f"scale must be 'log-odds' or 'probability', got {scale!r}.")
-    values = _like(edges, "edges", like)
+    values = _to_tensor(edges, "edges", like)
     if values.shape != (n_bins - 1,):
         raise InputError(
             f"edges must be the {n_bins - 1} inner edges of {n_bins} bins, "
@@ -174,7 +174,7 @@ def check_edges(edges: Any, n_bins: int, scale: str, like: Tensor) -> Tensor:
     return values
 
 
-def _like(values: Any, name: str, like: Tensor) -> Tensor:
+def _to_tensor(values: Any, name: str, like: Tensor) -> Tensor:
     try:
         return torch.as_tensor(values, dtype=like.dtype, device=like.device)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -1,4 +1,4 @@
-"""The cost-sensitive loss: what a batch would cost if classes were drawn from the model."""
+"""Cost-sensitive loss: expected cost if classes were drawn from the model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
 __all__ = ["CostSensitiveLoss", "cost_sensitive_loss"]
 
@@ -31,23 +31,23 @@ def cost_sensitive_loss(
 
     $$ L = \sum_k C_{yk} p_k $$
 
-    $p$ is the softmax of a row's logits, $y$ its class and $C_{yk}$ what it costs to answer $k$
-    where $y$ is true; a right answer costs nothing. With shares $q$ the loss is
+    $p$ is the softmax of a row's logits, $y$ its class and $C_{yk}$ the cost of predicting $k$
+    if $y$ is true; a correct prediction costs nothing. With shares $q$ the loss is
     $\sum_y q_y \sum_k C_{yk} p_k$.
 
     It is not a proper score: it is linear in $p$, so on enough data it puts all probability on the
-    cheapest answer, and its gradient dies out on rows that are surely wrong. Use it in a sum with
+    cheapest class, and its gradient vanishes on confidently wrong rows. Use it in a sum with
     cross-entropy, `ce + 0.1*cost_sensitive:costs=[[0,1],[5,0]]`. Where probabilities are needed,
     train with cross-entropy alone and put the costs into the threshold.
 
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
-    costs : (K, K) finite numbers of at least 0, the true class in rows and the answer in columns,
-        with 0 on the diagonal
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
+    costs : (K, K) finite numbers of at least 0, with the true class in rows, the prediction in
+        columns and 0 on the diagonal
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -76,7 +76,7 @@ def cost_sensitive_loss(
         values = (table[rows.labels] * p).sum(-1)
     else:
         values = (table * p.unsqueeze(-2)).sum(-1)
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 def _as_costs(costs: Costs, *, like: Tensor | None = None) -> Tensor:
@@ -84,18 +84,18 @@ def _as_costs(costs: Costs, *, like: Tensor | None = None) -> Tensor:
     try:
         table = torch.as_tensor(costs, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise _no_costs(costs) from error
+        raise _costs_error(costs) from error
     if table.ndim != 2 or table.shape[0] != table.shape[1] or len(table) < 2:
-        raise _no_costs(costs)
-    looked_at = table.device.type == "cpu" and not torch.compiler.is_compiling()
-    if looked_at and not bool(
+        raise _costs_error(costs)
+    can_inspect = table.device.type == "cpu" and not torch.compiler.is_compiling()
+    if can_inspect and not bool(
         (table.isfinite() & (table >= 0)).all() & (table.diagonal() == 0).all()
     ):
-        raise _no_costs(costs)
+        raise _costs_error(costs)
     return table
 
 
-def _no_costs(costs: Any) -> InputError:
+def _costs_error(costs: Any) -> InputError:
     shown = costs.tolist() if isinstance(costs, Tensor) and costs.numel() < 20 else costs
     return InputError(
         "costs must be a square table of finite numbers of at least 0 with 0 on the diagonal, "
@@ -109,7 +109,7 @@ class CostSensitiveLoss(RowLoss):
 
     Parameters
     ----------
-    costs : (K, K) cost of each answer (columns) to each true class (rows), 0 on the diagonal
+    costs : (K, K) cost of each prediction (columns) for each true class (rows), 0 on the diagonal
     weight, ignore_index, reduction : see `cost_sensitive_loss`
 
     Examples
@@ -139,5 +139,5 @@ class CostSensitiveLoss(RowLoss):
         return cost_sensitive_loss(logits, labels, costs=self.costs, **self.options)
 
     def extra_repr(self) -> str:
-        """Show the costs when the loss is printed."""
+        """Show the costs in the repr."""
         return f"costs={self.costs.tolist()}"

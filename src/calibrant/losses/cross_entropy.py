@@ -1,4 +1,4 @@
-"""Cross-entropy, with the house's options."""
+"""Cross-entropy with the options of all row losses."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, is_finite, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, is_finite, reduce_values
 
 __all__ = ["CrossEntropyLoss", "cross_entropy_loss"]
 
@@ -24,13 +24,13 @@ def cross_entropy_loss(
     ignore_index: int = IGNORE,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Cross-entropy of a batch: the log loss that all models are compared by.
+    r"""Cross-entropy (log loss) of a batch.
 
     $$ L = -\log p_y $$
 
     $p_y$ is the probability of the true class; with shares $q_k$ it is $-\sum_k q_k \log p_k$. It
-    is a proper score: on enough data the model it asks for is the true posterior. With class
-    weights $w$ it asks for $w_k \eta_k / \sum_j w_j \eta_j$ instead; `log_shift` undoes that.
+    is a proper score: on enough data its minimiser is the true posterior. With class
+    weights $w$ it is $w_k \eta_k / \sum_j w_j \eta_j$ instead; `log_shift` undoes that.
 
     It differs from torch's in two corners: a mean over shares divides by the sum of their weights,
     and a batch whose rows are all ignored gives 0 instead of NaN.
@@ -38,9 +38,9 @@ def cross_entropy_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -51,7 +51,7 @@ def cross_entropy_loss(
     1.3863
     """
     rows = as_rows(logits, labels, ignore_index=ignore_index)
-    if weight is None and rows.is_plain and reduction != "none":  # the usual batch: torch's own
+    if weight is None and rows.is_unmasked and reduction != "none":  # the common case
         assert rows.labels is not None
         total = F.cross_entropy(rows.logits, rows.labels, reduction=reduction)
         if is_finite(total):
@@ -60,7 +60,7 @@ def cross_entropy_loss(
         values = -torch.log_softmax(rows.logits, -1)
     else:
         values = F.cross_entropy(rows.logits, rows.labels, reduction="none")
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 @register("ce")
@@ -78,5 +78,5 @@ class CrossEntropyLoss(RowLoss):
         return cross_entropy_loss(logits, labels, **self.options)
 
     def log_shift(self) -> Tensor | None:
-        """Return the logarithm of the class weights, by which they move a perfect model."""
+        """Return the logarithm of the class weights, the shift of a perfect model."""
         return None if self.weight is None else log_weight(self.weight)

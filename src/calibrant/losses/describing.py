@@ -1,4 +1,4 @@
-"""What makes a loss this loss, in one line: for runs that must go on with the loss they began."""
+"""One-line descriptions of losses, so that a resumed run uses the same loss."""
 
 from __future__ import annotations
 
@@ -15,23 +15,22 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from calibrant.losses.base import Loss
-from calibrant.losses.own_code import code_of, is_own
+from calibrant.losses.own_code import collect_code, is_user_code
 
 __all__ = ["describe", "describe_code"]
 
-# Bookkeeping that every Module carries, or every compiled one.
-_TORCHS_OWN = frozenset(vars(nn.Module())) | {"_compile_kwargs", "_is_torch_compile"}
-_SHOWN = 16  # numbers written out; of longer tables only a checksum
+# Attributes of every Module, or of every compiled one.
+_MODULE_ATTRIBUTES = frozenset(vars(nn.Module())) | {"_compile_kwargs", "_is_torch_compile"}
+_SHOWN = 16  # longer tensors are described by a checksum
 
 
 def describe(loss: nn.Module) -> str:
-    """Name a loss's class and all that it was told: the same text for the same loss.
+    """Describe a loss by its class and all its options: equal losses have equal descriptions.
 
-    It holds every attribute, buffer, weight and inner Module, but for what a `Loss` names in
-    `learned`. Of functions and classes it holds the name. Of the user's own it also holds a
-    checksum of their code as Python has compiled it, with defaults, what they enclose, and the
-    functions, classes and plain values of the same package that they name (see `code_of`). A
-    function written in C is known by its name alone.
+    It includes every attribute, buffer, weight and submodule except those in `Loss.learned`.
+    Functions and classes are included by name; those of the user also by a checksum of their
+    compiled code, defaults, closures, and the functions, classes and constants of the same package
+    that they use (see `collect_code`). Functions written in C are included by name only.
 
     Examples
     --------
@@ -40,24 +39,24 @@ def describe(loss: nn.Module) -> str:
     >>> print(describe(as_loss("focal:gamma=3")))
     calibrant.losses.focal.FocalLoss(gamma=3, ignore_index=-100, reduction='mean', weight=None)
     """
-    return _told(loss, ())
+    return _format(loss, ())
 
 
 def describe_code(kinds: Iterable[type]) -> str:
-    """Name the user's own among some classes, each with a checksum of its code; "" without any.
+    """Return the names and code checksums of user-defined classes among `kinds`, or "".
 
-    It changes where what they do has changed (see `code_of`), whatever their objects were told.
+    It changes if their code changes (see `collect_code`), not with the options of their instances.
 
     Examples
     --------
     >>> describe_code([nn.Linear])
     ''
     """
-    return ", ".join(sorted({_class(kind, ()) for kind in kinds if is_own(kind)}))
+    return ", ".join(sorted({_class(kind, ()) for kind in kinds if is_user_code(kind)}))
 
 
-def _told(value: Any, inside: tuple[int, ...]) -> str:
-    """Write a value out, without addresses in memory; `inside` are the objects that hold it."""
+def _format(value: Any, inside: tuple[int, ...]) -> str:
+    """Format a value without memory addresses; `inside` are the ids of its containers."""
     if id(value) in inside:
         return "..."
     inside = (*inside, id(value))
@@ -70,33 +69,37 @@ def _told(value: Any, inside: tuple[int, ...]) -> str:
 
 
 def _module(module: nn.Module, inside: tuple[int, ...]) -> str:
-    module = getattr(module, "_orig_mod", module)  # what torch.compile has wrapped
-    own = {name: value for name, value in vars(module).items() if name not in _TORCHS_OWN}
+    module = getattr(module, "_orig_mod", module)  # wrapped by torch.compile
+    own = {name: value for name, value in vars(module).items() if name not in _MODULE_ATTRIBUTES}
     own |= module._buffers | module._parameters | module._modules
     learned = module.learned if isinstance(module, Loss) else ()
     return _object(module, {name: own[name] for name in own if name not in learned}, inside)
 
 
 def _object(value: Any, own: Mapping[str, Any], inside: tuple[int, ...]) -> str:
-    options = ", ".join(f"{name}={_told(own[name], inside)}" for name in sorted(own))
+    options = ", ".join(f"{name}={_format(own[name], inside)}" for name in sorted(own))
     return f"{_class(type(value), inside)}({options})"
 
 
 def _function(function: FunctionType, inside: tuple[int, ...]) -> str:
     function = getattr(function, "_torchdynamo_orig_callable", function)
     path = _path(function)
-    if "<" not in path and not is_own(function) and not function.__closure__:
+    if "<" not in path and not is_user_code(function) and not function.__closure__:
         return path
-    return f"{path} {_checksum(_told(code_of(function), inside).encode())}"
+    return f"{path} {_checksum(_format(collect_code(function), inside).encode())}"
 
 
 def _class(kind: type, inside: tuple[int, ...]) -> str:
     path = _path(kind)
-    return f"{path} {_checksum(_told(code_of(kind), inside).encode())}" if is_own(kind) else path
+    return (
+        f"{path} {_checksum(_format(collect_code(kind), inside).encode())}"
+        if is_user_code(kind)
+        else path
+    )
 
 
 def _code(code: CodeType, inside: tuple[int, ...]) -> str:
-    return _told([code.co_code.hex(), code.co_names, code.co_consts], inside)
+    return _format([code.co_code.hex(), code.co_names, code.co_consts], inside)
 
 
 def _tensor(tensor: Tensor, _: tuple[int, ...]) -> str:
@@ -109,12 +112,12 @@ def _tensor(tensor: Tensor, _: tuple[int, ...]) -> str:
 
 def _array(array: NDArray[Any], inside: tuple[int, ...]) -> str:
     if array.dtype.hasobject:
-        return _told(array.tolist(), inside)
+        return _format(array.tolist(), inside)
     return f"{array.shape} {_checksum(array.tobytes())}"
 
 
 def _rounded(numbers: list[Any]) -> str:
-    """Write numbers with the digits that single precision has on every machine."""
+    """Format numbers with the digits of single precision."""
     shown = (f"{one:.6g}" if isinstance(one, float) else repr(one) for one in numbers)
     return f"[{', '.join(shown)}]"
 
@@ -128,16 +131,16 @@ def _checksum(raw: bytes) -> str:
     return f"{zlib.crc32(raw):08x}"
 
 
-def _listed(values: Any, inside: tuple[int, ...]) -> str:
-    return f"[{', '.join(_told(value, inside) for value in values)}]"
+def _sequence(values: Any, inside: tuple[int, ...]) -> str:
+    return f"[{', '.join(_format(value, inside) for value in values)}]"
 
 
 def _mapping(values: Mapping[Any, Any], inside: tuple[int, ...]) -> str:
-    return _listed(sorted(values.items(), key=lambda pair: str(pair[0])), inside)
+    return _sequence(sorted(values.items(), key=lambda pair: str(pair[0])), inside)
 
 
 def _set(values: Set[Any], inside: tuple[int, ...]) -> str:
-    return f"{{{', '.join(sorted(_told(value, inside) for value in values))}}}"
+    return f"{{{', '.join(sorted(_format(value, inside) for value in values))}}}"
 
 
 _KINDS: dict[type, Callable[[Any, tuple[int, ...]], str]] = {
@@ -147,12 +150,12 @@ _KINDS: dict[type, Callable[[Any, tuple[int, ...]], str]] = {
     FunctionType: _function,
     CodeType: _code,
     BuiltinFunctionType: lambda function, _: _path(function),
-    MethodType: lambda method, inside: _listed([method.__func__, method.__self__], inside),
-    partial: lambda part, inside: _listed([part.func, part.args, part.keywords], inside),
+    MethodType: lambda method, inside: _sequence([method.__func__, method.__self__], inside),
+    partial: lambda part, inside: _sequence([part.func, part.args, part.keywords], inside),
     type: _class,
     float: lambda number, _: float.__repr__(number).removesuffix(".0"),  # 3.0 is the gamma 3
-    list: _listed,
-    tuple: _listed,
+    list: _sequence,
+    tuple: _sequence,
     Mapping: _mapping,
     Set: _set,
 }

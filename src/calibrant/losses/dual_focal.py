@@ -1,4 +1,4 @@
-"""Dual focal loss: focal loss that also looks at the next class below the true one."""
+"""Dual focal loss: focal loss with a margin to the next class below the true one."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Tensor
 from calibrant.losses.base import RowLoss
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, Rows, as_rows, reduced
+from calibrant.losses.rows import IGNORE, BatchRows, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
 __all__ = ["DualFocalLoss", "dual_focal_loss"]
@@ -31,22 +31,22 @@ def dual_focal_loss(
     $$ L = -(1 - p_y + p_j)^\gamma \log p_y, \qquad p_j = \max \{p_k : p_k < p_y\} $$
 
     $p_y$ is the probability of the true class and $p_j$ the largest one strictly below it, 0 where
-    there is none. The power falls only as the true class leaves the next one behind, so a row
+    there is none. The power decreases only as the margin to the next class grows, so a row
     with two likely classes keeps its weight; $\gamma = 0$ is cross-entropy. With shares $q_k$ the
     loss is $-\sum_k q_k (1 - p_k + p_{j(k)})^\gamma \log p_k$. The gradient flows through $p_j$
     too. Where another class overtakes $j$ the loss is continuous; where one overtakes $y$ it
     jumps.
 
     It is not a proper score: calibrate after it, and compare models by their log loss. The authors
-    chose gamma anew for every network, from 2.3 to 6.1.
+    chose a different gamma for every network, from 2.3 to 6.1.
 
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     gamma : focusing parameter, at least 0
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -67,10 +67,10 @@ def dual_focal_loss(
     # log(1 - p_y + p_j) as a sum of two logarithms: neither term is formed by a subtraction.
     gap = torch.logaddexp(F.logsigmoid(-odds), _log_below(rows))
     values = -torch.exp(float(gamma) * gap) * F.logsigmoid(odds)
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
-def _log_below(rows: Rows) -> Tensor:
+def _log_below(rows: BatchRows) -> Tensor:
     """Logarithm of p_j for each row's class, (n,), or for every class, (n, K); -inf if none."""
     log_p = torch.log_softmax(rows.logits, -1)
     none = -torch.inf
@@ -118,5 +118,5 @@ class DualFocalLoss(RowLoss):
         return dual_focal_loss(logits, labels, gamma=self.gamma, **self.options)
 
     def extra_repr(self) -> str:
-        """Show gamma when the loss is printed."""
+        """Show gamma in the repr."""
         return f"gamma={self.gamma:g}"

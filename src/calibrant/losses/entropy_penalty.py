@@ -1,4 +1,4 @@
-"""Cross-entropy with a reward for doubt: the confidence penalty."""
+"""Confidence penalty: cross-entropy minus a multiple of the entropy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from torch import Tensor
 from calibrant.losses.base import RowLoss
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
 __all__ = ["EntropyPenaltyLoss", "entropy_penalty_loss"]
 
@@ -24,7 +24,7 @@ def entropy_penalty_loss(
     ignore_index: int = IGNORE,
     reduction: Reduction = "mean",
 ) -> Tensor:
-    r"""Cross-entropy less a share of the prediction's entropy, of a batch.
+    r"""Cross-entropy minus a multiple of the prediction's entropy, of a batch.
 
     $$ L = -\log p_y - \beta H(p), \qquad H(p) = -\sum_k p_k \log p_k $$
 
@@ -38,10 +38,10 @@ def entropy_penalty_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
-    strength : what a unit of entropy is worth, at least 0
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
+    strength : factor of the entropy, at least 0
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -65,16 +65,16 @@ def entropy_penalty_loss(
         values = -log_p - strength * entropy.unsqueeze(-1)
     else:
         values = -log_p.gather(-1, rows.labels.unsqueeze(-1)).squeeze(-1) - strength * entropy
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 @register("entropy_penalty")
 class EntropyPenaltyLoss(RowLoss):
-    """Cross-entropy with a reward for doubt; see `entropy_penalty_loss`.
+    """Cross-entropy with a confidence penalty; see `entropy_penalty_loss`.
 
     Parameters
     ----------
-    strength : what a unit of entropy is worth, at least 0
+    strength : factor of the entropy, at least 0
     weight, ignore_index, reduction : see `entropy_penalty_loss`
 
     Examples
@@ -103,5 +103,5 @@ class EntropyPenaltyLoss(RowLoss):
         return entropy_penalty_loss(logits, labels, strength=self.strength, **self.options)
 
     def extra_repr(self) -> str:
-        """Show the strength when the loss is printed."""
+        """Show the strength in the repr."""
         return f"strength={self.strength:g}"

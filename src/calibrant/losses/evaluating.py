@@ -1,4 +1,4 @@
-"""Eval mode for a moment."""
+"""Context manager for eval mode."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from contextlib import contextmanager
 
 from torch import nn
 
-__all__ = ["evaluating"]
+__all__ = ["eval_mode"]
 
 
 @contextmanager
-def evaluating(model: nn.Module) -> Iterator[nn.Module]:
-    """Put a model into eval mode, and give every part of it back its own mode afterwards.
+def eval_mode(model: nn.Module) -> Iterator[nn.Module]:
+    """Put a model into eval mode, and restore the mode of each of its modules afterwards.
 
-    `model.train()` would not do: a batch norm that was frozen in eval mode must stay so.
+    `model.train()` is not enough: a batch norm frozen in eval mode must stay frozen.
 
     Examples
     --------
     >>> from torch import nn
     >>> model = nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2).eval())
-    >>> with evaluating(model):
+    >>> with eval_mode(model):
     ...     model.training
     False
     >>> model.training, model[1].training

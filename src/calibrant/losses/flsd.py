@@ -1,4 +1,4 @@
-"""Sample-dependent focal loss: a gamma chosen by how sure the model is of the true class."""
+"""Sample-dependent focal loss: gamma depends on the probability of the true class."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
 from calibrant.losses.focal import check_gamma, check_numbers, focal_of_odds
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
 __all__ = ["FLSDLoss", "flsd_loss", "gamma_for"]
@@ -49,12 +49,12 @@ def flsd_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     gammas : gamma of each step, at least 0, one more than `edges`; `gamma_for` gives the least one
         that weakens the gradient of every row above a probability
     edges : rising probabilities inside (0, 1) between the steps
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -73,22 +73,22 @@ def flsd_loss(
     _check_steps(gammas, edges)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
     odds = odds_of(rows)
-    values = focal_of_odds(odds, _gamma_of(odds.detach(), gammas, edges))
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    values = focal_of_odds(odds, _look_up_gamma(odds.detach(), gammas, edges))
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 def gamma_for(p0: float) -> float:
-    r"""Return the gamma at which focal loss and cross-entropy pull alike at probability p0.
+    r"""Return the gamma at which focal loss and cross-entropy have equal gradients at p0.
 
     $$ g(p_0, \gamma) = (1 - p_0)^\gamma - \gamma p_0 (1 - p_0)^{\gamma - 1} \log p_0 = 1
        \quad\Rightarrow\quad
        \gamma = \frac{a}{b} + \frac{1}{\log a}
        W_{-1}\!\left(-\frac{a^{1 - a / b}}{b} \log a\right) $$
 
-    $g$ is the gradient of focal loss over that of cross-entropy, $a = 1 - p_0$,
-    $b = p_0 \log p_0$ and $W_{-1}$ the lower branch of Lambert's function. With this gamma, rows
-    surer than $p_0$ are held back and rows below it are pushed harder. From 0.5 on the only
-    solution is 0, which is cross-entropy.
+    $g$ is the gradient of focal loss over that of cross-entropy, $a = 1 - p_0$, $b = p_0 \log p_0$
+    and $W_{-1}$ the lower branch of Lambert's function. With this gamma, the gradient of rows above
+    $p_0$ is reduced and that of rows below it increased. From 0.5 on the only solution is 0, which
+    is cross-entropy.
 
     Parameters
     ----------
@@ -112,11 +112,11 @@ def gamma_for(p0: float) -> float:
         return gamma_for(_FLAT) * max(0.5 - p0, 0.0) / (0.5 - _FLAT)
     log_a, b = math.log1p(-p0), p0 * math.log(p0)
     ratio = (1 - p0) / b
-    place = -math.exp((1 - ratio) * log_a) / b * log_a
-    return float(ratio + lambertw(place, k=-1).real / log_a)
+    argument = -math.exp((1 - ratio) * log_a) / b * log_a
+    return float(ratio + lambertw(argument, k=-1).real / log_a)
 
 
-def _gamma_of(odds: Tensor, gammas: Sequence[float], edges: Sequence[float]) -> Tensor:
+def _look_up_gamma(odds: Tensor, gammas: Sequence[float], edges: Sequence[float]) -> Tensor:
     """Look gamma up by the log-odds: a probability near an edge or near 1 would be rounded."""
     gamma = torch.full_like(odds, gammas[0])
     for edge, later in zip(edges, gammas[1:], strict=True):
@@ -175,5 +175,5 @@ class FLSDLoss(RowLoss):
         return flsd_loss(logits, labels, gammas=self.gammas, edges=self.edges, **self.options)
 
     def extra_repr(self) -> str:
-        """Show the steps when the loss is printed."""
+        """Show the steps in the repr."""
         return f"gammas={self.gammas}, edges={self.edges}"

@@ -1,4 +1,4 @@
-"""The focal loss: cross-entropy that counts easy rows less."""
+"""Focal loss: cross-entropy that down-weights easy rows."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
 __all__ = [
@@ -44,22 +44,22 @@ def focal_loss(
 
     $$ L = -(1 - p_y)^\gamma \log p_y $$
 
-    $p_y$ is the probability of the true class and $\gamma$ says how fast a row loses weight as it
-    becomes easy; 0 is cross-entropy. A negative gamma means inverse focal loss,
+    $p_y$ is the probability of the true class and $\gamma$ controls how fast the weight of a row
+    falls as it becomes easy; 0 is cross-entropy. A negative gamma means inverse focal loss,
     $-(1 + p_y)^{|\gamma|} \log p_y$, as the AdaFocal paper writes it. With shares $q_k$ instead of
     a class the loss is $-\sum_k q_k (1 - p_k)^\gamma \log p_k$.
 
-    It is not a proper score: the model it asks for is less sure than the data are. Calibrate after
-    it, and compare models by their log loss. Class weights stay outside the power, so they do not
-    change which rows count as easy.
+    It is not a proper score: its minimiser is less confident than the true posterior. Calibrate
+    afterwards, and compare models by their log loss. Class weights stay outside the power, so they
+    do not change which rows count as easy.
 
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     gamma : focusing parameter
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -78,7 +78,7 @@ def focal_loss(
     check_gamma(gamma)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
     values = focal_of_odds(odds_of(rows), gamma)
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 def focal_of_odds(odds: Tensor, gamma: Tensor | float) -> Tensor:
@@ -96,7 +96,7 @@ def focal_of_odds(odds: Tensor, gamma: Tensor | float) -> Tensor:
 
 
 def check_gamma(gamma: float, *, low: float = GAMMAS[0], name: str = "gamma") -> None:
-    """Refuse a gamma with which no training is known to work."""
+    """Refuse a gamma outside the supported range."""
     high = GAMMAS[1]
     known = isinstance(gamma, Real) and not isinstance(gamma, bool)  # NumPy's numbers are Real
     if not known or not math.isfinite(gamma) or not low <= gamma <= high:
@@ -104,7 +104,7 @@ def check_gamma(gamma: float, *, low: float = GAMMAS[0], name: str = "gamma") ->
 
 
 def check_numbers(values: Any, name: str) -> None:
-    """Refuse what is not a list of numbers: a number alone, or text that is no list."""
+    """Refuse anything but a list of numbers, such as a single number or text."""
     listed = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str)
     if not listed or not all(isinstance(value, Real) for value in values):
         raise InputError(f"{name} must be a list of numbers like [5,3], got {values!r:.200}.")
@@ -112,7 +112,7 @@ def check_numbers(values: Any, name: str) -> None:
 
 @register("focal")
 class FocalLoss(RowLoss):
-    """Focal loss; see `focal_loss` for the formula and for what it does to probabilities.
+    """Focal loss; see `focal_loss` for the formula and its effect on probabilities.
 
     Parameters
     ----------
@@ -145,9 +145,9 @@ class FocalLoss(RowLoss):
         return focal_loss(logits, labels, gamma=self.gamma, **self.options)
 
     def log_shift(self) -> Tensor | None:
-        """Return that of cross-entropy, which this is with gamma 0; otherwise there is none."""
+        """Return the shift of cross-entropy if gamma is 0, else None."""
         return None if self.gamma or self.weight is None else log_weight(self.weight)
 
     def extra_repr(self) -> str:
-        """Show gamma when the loss is printed."""
+        """Show gamma in the repr."""
         return f"gamma={self.gamma:g}"

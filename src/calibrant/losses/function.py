@@ -1,4 +1,4 @@
-"""A user's own function as a loss, and the check of what any loss returns."""
+"""User-defined functions as losses, and the check of a loss's return value."""
 
 from __future__ import annotations
 
@@ -44,12 +44,12 @@ class FunctionLoss(Loss):
         """Return the loss of a batch."""
         if logits.dtype in (torch.float16, torch.bfloat16):
             logits = logits.float()
-        found = self.function(logits, labels, **self.options)
+        value = self.function(logits, labels, **self.options)
         if self.options.get("reduction") != "none":
-            _check_number(found, self.extra_repr())
+            _check_number(value, self.extra_repr())
         if logits.requires_grad:
-            _check_connected(found, self.extra_repr())
-        return found
+            _check_connected(value, self.extra_repr())
+        return value
 
     def extra_repr(self) -> str:
         """Show the function when the loss is printed."""
@@ -57,7 +57,7 @@ class FunctionLoss(Loss):
 
 
 def check_value(value: object, name: str) -> None:
-    """Refuse what a model cannot be trained by: no number, several, or one without a gradient.
+    """Refuse a loss value that is not a single number with a gradient.
 
     Examples
     --------
@@ -93,10 +93,10 @@ def _check_connected(value: object, name: str) -> None:
 
 
 def _check_signature(function: Callable[..., Any], options: Mapping[str, Any]) -> None:
-    """Refuse a function that cannot be called as a loss is, where it says what it takes."""
+    """Refuse a function whose signature does not accept `(logits, labels, **options)`."""
     try:
         takes = inspect.signature(function)
-    except (TypeError, ValueError):  # a function written in C may not say it
+    except (TypeError, ValueError):  # C functions may have no signature
         return
     try:
         takes.bind(None, None, **options)

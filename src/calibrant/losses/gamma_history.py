@@ -1,4 +1,4 @@
-"""What AdaFocal's bins and gammas did, update by update: plain numbers to keep and to draw."""
+"""History of AdaFocal's bins and gammas over updates."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ __all__ = ["GammaHistory"]
 
 @dataclass(frozen=True, eq=False)
 class GammaHistory:
-    """T updates of M bins, from the least sure rows (bin 0) to the surest.
+    """T updates of M bins, from the least confident rows (bin 0) to the most confident.
 
     Bin b of two updates is the same rank of steer rows, not the same range of probability: the
     edges move and gamma stays with the rank.
@@ -24,7 +24,7 @@ class GammaHistory:
     ----------
     step : (T,) number of the update, from 1
     edges : (T, M-1) lower edges of bins 1 .. M-1, as probabilities of the top class; 1 for bins
-        that no row was sure enough for
+        above all rows
     error : (T, M) confidence minus accuracy, NaN where a bin holds no row
     count : (T, M) rows of the steer split
     gamma : (T, M) gamma after the update; below 0 it means inverse focal loss
@@ -55,7 +55,7 @@ class GammaHistory:
 
     @classmethod
     def from_table(cls, table: NDArray[np.float64], n_bins: int) -> GammaHistory:
-        """Read the table that a loss keeps: a row of edges, counts and figures for each update."""
+        """Create a history from the table of a loss: edges, counts and figures of each update."""
         widths = [n_bins - 1, n_bins, n_bins, n_bins, n_bins]
         edges, count, gamma, confidence, accuracy = np.split(table, np.cumsum(widths)[:-1], axis=1)
         return cls(
@@ -84,11 +84,11 @@ class GammaHistory:
         return int(self.gamma.shape[1])
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists, with None for NaN: JSON has no NaN."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        """Return lists, with None for NaN, which JSON does not have."""
+        return {field.name: _to_list(getattr(self, field.name)) for field in fields(self)}
 
 
-def _plain(values: NDArray[Any]) -> list[Any]:
-    plain = values.astype(object)
-    plain[~np.isfinite(values)] = None
-    return list(plain.tolist())
+def _to_list(values: NDArray[Any]) -> list[Any]:
+    values_or_none = values.astype(object)
+    values_or_none[~np.isfinite(values)] = None
+    return list(values_or_none.tolist())

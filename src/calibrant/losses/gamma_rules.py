@@ -1,4 +1,4 @@
-"""How AdaFocal's gammas follow the calibration error of their bins."""
+"""Update rules of AdaFocal's gammas."""
 
 from __future__ import annotations
 
@@ -27,29 +27,29 @@ from calibrant.losses.top_class import Scale
 
 __all__ = [
     "MIN_COUNT",
+    "BinUpdate",
     "GammaRule",
-    "Learned",
     "PaperRule",
     "RobustRule",
+    "bin_by_rank",
     "check_count",
     "check_rule",
     "check_strength",
-    "ranked",
-    "shrunk",
-    "stepped",
+    "shrink_errors",
+    "step_gammas",
 ]
 
 MIN_COUNT = 20
-"""Rows below which a bin's gamma stays as it is.
+"""Rows below which a bin keeps its gamma.
 
-The accuracy of 20 rows has a standard error of about 0.1, as large as the errors that AdaFocal is
-there to mend; with fewer rows not even that standard error can be estimated.
+The accuracy of 20 rows has a standard error of about 0.1, as large as the errors that AdaFocal
+corrects; with fewer rows not even that standard error can be estimated.
 """
 
-Learned = tuple[FloatArray, BinFigures, FloatArray]
+BinUpdate = tuple[FloatArray, BinFigures, FloatArray]
 
 
-def stepped(
+def step_gammas(
     gammas: FloatArray,
     error: FloatArray,
     *,
@@ -58,20 +58,20 @@ def stepped(
     low: float,
     high: float,
 ) -> FloatArray:
-    r"""Move each bin's gamma by its calibration error.
+    r"""Update each bin's gamma by its calibration error.
 
     $$ \gamma' = \gamma e^{\lambda E} \text{ for } \gamma > 0, \qquad
        \gamma' = \gamma e^{-\lambda E} \text{ else} $$
 
-    $E$ is confidence minus accuracy and $\lambda$ the strength. A result nearer to 0 than `switch`
+    $E$ is confidence minus accuracy and $\lambda$ the strength. A result closer to 0 than `switch`
     is replaced by `-switch` (from focal to inverse focal) or, from the other side, by `+switch`;
-    last it is clipped to `low`..`high`. So over-confidence raises gamma and under-confidence
+    finally it is clipped to `low`..`high`. So over-confidence raises gamma and under-confidence
     lowers it, on either side of 0.
 
     Examples
     --------
     >>> bounds = {"strength": 1.0, "switch": 0.2, "low": -2.0, "high": 20.0}
-    >>> stepped(np.array([1.0, 0.21, -0.21]), np.array([0.1, -0.1, 0.1]), **bounds).round(4)
+    >>> step_gammas(np.array([1.0, 0.21, -0.21]), np.array([0.1, -0.1, 0.1]), **bounds).round(4)
     array([ 1.1052, -0.2   ,  0.2   ])
     """
     focal = gammas > 0
@@ -80,19 +80,19 @@ def stepped(
     return np.asarray(np.clip(np.where(np.abs(moved) < switch, crossed, moved), low, high))
 
 
-def shrunk(error: FloatArray, accuracy: FloatArray, count: IntArray) -> FloatArray:
-    r"""Shrink each bin's error by what chance alone would make of it.
+def shrink_errors(error: FloatArray, accuracy: FloatArray, count: IntArray) -> FloatArray:
+    r"""Shrink each bin's error according to its standard error.
 
     $$ \tilde E = E \frac{E^2}{E^2 + s^2}, \qquad s^2 = \frac{a (1 - a)}{n}, \qquad
        a = \frac{n A + 1}{n + 2} $$
 
     $n$ is the number of rows, $A$ their accuracy, and $a$ the accuracy with one right and one
-    wrong row added, so that a bin without mistakes is not taken to be beyond doubt. An error as
+    wrong row added, so that a bin without mistakes has a positive standard error. An error as
     large as its standard error $s$ is halved, a smaller one nearly vanishes, a large one stays.
 
     Examples
     --------
-    >>> shrunk(np.array([0.05, 0.3]), np.array([0.8, 0.6]), np.array([60, 60])).round(3)
+    >>> shrink_errors(np.array([0.05, 0.3]), np.array([0.8, 0.6]), np.array([60, 60])).round(3)
     array([0.024, 0.287])
     """
     a = (count * accuracy + 1.0) / (count + 2.0)
@@ -101,10 +101,10 @@ def shrunk(error: FloatArray, accuracy: FloatArray, count: IntArray) -> FloatArr
     return np.asarray(error * square / (square + variance))
 
 
-def ranked(
+def bin_by_rank(
     scores: FloatArray, right: NDArray[np.bool_], n_bins: int, min_count: int
 ) -> tuple[FloatArray, BinFigures]:
-    """Sort log-odds into equally filled bins, by the very look-up that training uses."""
+    """Bin log-odds into bins of equal count, with the look-up that training uses."""
     edges = rank_edges(scores, n_bins, min_count)
     index = look_up(torch.from_numpy(scores), torch.from_numpy(edges)).numpy()
     return edges, bin_figures(index, np.exp(log_sigmoid(scores)), right, n_bins)
@@ -112,7 +112,7 @@ def ranked(
 
 @dataclass(frozen=True)
 class GammaRule:
-    """What both rules need: the number of bins and how gammas move; see `stepped`."""
+    """Base class of update rules; see `step_gammas` for the parameters."""
 
     n_bins: int
     strength: float
@@ -122,8 +122,8 @@ class GammaRule:
     scale: ClassVar[Scale]
 
     def step(self, gammas: FloatArray, error: FloatArray) -> FloatArray:
-        """Move the gammas."""
-        return stepped(
+        """Return the updated gammas."""
+        return step_gammas(
             gammas,
             error,
             strength=self.strength,
@@ -132,21 +132,25 @@ class GammaRule:
             high=self.high,
         )
 
-    def learned(self, scores: FloatArray, right: NDArray[np.bool_], gammas: FloatArray) -> Learned:
+    def update_bins(
+        self, scores: FloatArray, right: NDArray[np.bool_], gammas: FloatArray
+    ) -> BinUpdate:
         """Return new inner edges, the figures of the bins, and new gammas.
 
-        `scores` are sorted, on the rule's scale; `right` says whether the top class is.
+        `scores` are sorted, on the rule's scale; `right` is True where the top class is correct.
         """
         raise NotImplementedError
 
 
 @dataclass(frozen=True)
 class PaperRule(GammaRule):
-    """The released code's rule, in probabilities: see `AdaFocalLoss` for what is peculiar."""
+    """Rule of the released code, in probabilities; see `AdaFocalLoss` for its peculiarities."""
 
     scale: ClassVar[Scale] = "probability"
 
-    def learned(self, scores: FloatArray, right: NDArray[np.bool_], gammas: FloatArray) -> Learned:
+    def update_bins(
+        self, scores: FloatArray, right: NDArray[np.bool_], gammas: FloatArray
+    ) -> BinUpdate:
         """Return new inner edges, the figures of the bins, and new gammas."""
         edges = interpolated_edges(scores, self.n_bins)
         figures = bin_figures(released_bins(scores, edges), scores, right, self.n_bins)
@@ -155,23 +159,25 @@ class PaperRule(GammaRule):
 
 @dataclass(frozen=True)
 class RobustRule(GammaRule):
-    """The same step on bins that neither ties nor saturation break, for errors beyond chance."""
+    """Same step with shrunk errors, on bins that are robust to ties and saturation."""
 
     min_count: int = MIN_COUNT
     scale: ClassVar[Scale] = "log-odds"
 
-    def learned(self, scores: FloatArray, right: NDArray[np.bool_], gammas: FloatArray) -> Learned:
+    def update_bins(
+        self, scores: FloatArray, right: NDArray[np.bool_], gammas: FloatArray
+    ) -> BinUpdate:
         """Return new inner edges, the figures of the bins, and new gammas."""
-        edges, figures = ranked(scores, right, self.n_bins, self.min_count)
+        edges, figures = bin_by_rank(scores, right, self.n_bins, self.min_count)
         enough = figures.count >= self.min_count
         error = np.where(enough, figures.error, 0.0)
         accuracy = np.where(enough, figures.accuracy, 0.5)
-        moved = self.step(gammas, shrunk(error, accuracy, figures.count))
+        moved = self.step(gammas, shrink_errors(error, accuracy, figures.count))
         return edges, figures, np.where(enough, moved, gammas)
 
 
 def check_rule(rule: GammaRule, gamma_init: float) -> None:
-    """Refuse numbers with which the gammas could not move sensibly."""
+    """Refuse inconsistent bounds, initial gamma and switch."""
     check_gamma(rule.low, name="gamma_min")
     check_gamma(rule.high, low=0.0, name="gamma_max")
     if not rule.low < rule.high:
@@ -192,13 +198,13 @@ def check_rule(rule: GammaRule, gamma_init: float) -> None:
 
 
 def check_strength(strength: float) -> None:
-    """Refuse a strength with which the exponential means nothing."""
+    """Refuse a strength outside (0, 100]."""
     if not _is_number(strength) or not 0 < strength <= 100:
         raise InputError(f"strength must be a number above 0, up to 100, got {strength!r}.")
 
 
 def check_count(value: Any, name: str) -> None:
-    """Refuse what is not a whole number of at least 1."""
+    """Refuse anything but a whole number of at least 1."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
         raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
 

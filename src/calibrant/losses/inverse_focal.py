@@ -1,4 +1,4 @@
-"""Inverse focal loss: cross-entropy that counts easy rows more."""
+"""Inverse focal loss: cross-entropy that up-weights easy rows."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from calibrant.losses.rows import IGNORE, Reduction
 
 __all__ = ["InverseFocalLoss", "inverse_focal_loss"]
 
-LARGEST = -GAMMAS[0]
-SANE = 1.615  # above it, a coin flip is no longer the best answer to a coin flip
+MAX_GAMMA = -GAMMAS[0]
+MAX_CALIBRATED_GAMMA = 1.615  # above it the minimiser for a coin flip is not 1/2
 
 
 def inverse_focal_loss(
@@ -37,7 +37,7 @@ def inverse_focal_loss(
     `focal_loss(gamma=-1)`, which is the same loss. With shares $q_k$ it is
     $-\sum_k q_k (1 + p_k)^\gamma \log p_k$.
 
-    It is not a proper score: the model it asks for is surer than the data are (0.698 for a true
+    It is not a proper score: its minimiser is surer than the data are (0.698 for a true
     0.6 at gamma 1). It serves a model that is under-confident. Above 1.615 the best answer to a
     true 0.5 is no longer 0.5, which the class warns of; above 3.591 a row near 0.28 is pushed away
     from its own label; above 5 it is refused.
@@ -45,10 +45,10 @@ def inverse_focal_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     gamma : from 0 to 5
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -76,9 +76,9 @@ def inverse_focal_loss(
 
 def _check_gamma(gamma: float) -> None:
     check_gamma(gamma, low=0.0)
-    if gamma > LARGEST:
+    if gamma > MAX_GAMMA:
         raise InputError(
-            f"gamma of inverse focal loss must be at most {LARGEST:g}, got {gamma!r}: "
+            f"gamma of inverse focal loss must be at most {MAX_GAMMA:g}, got {gamma!r}: "
             "beyond it rows are pushed away from their own labels."
         )
 
@@ -111,10 +111,10 @@ class InverseFocalLoss(RowLoss):
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
         _check_gamma(gamma)
-        if gamma > SANE:
+        if gamma > MAX_CALIBRATED_GAMMA:
             warnings.warn(
                 f"inverse focal loss with gamma {gamma:g} pushes predictions away from a true "
-                f"coin flip: stay at or below {SANE:g} unless you reproduce a paper.",
+                f"coin flip: use at most {MAX_CALIBRATED_GAMMA:g} unless you reproduce a paper.",
                 stacklevel=2,
             )
         self.gamma = gamma
@@ -124,5 +124,5 @@ class InverseFocalLoss(RowLoss):
         return inverse_focal_loss(logits, labels, gamma=self.gamma, **self.options)
 
     def extra_repr(self) -> str:
-        """Show gamma when the loss is printed."""
+        """Show gamma in the repr."""
         return f"gamma={self.gamma:g}"

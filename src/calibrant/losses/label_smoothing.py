@@ -1,4 +1,4 @@
-"""Label smoothing: cross-entropy against labels that are a little unsure."""
+"""Label smoothing: cross-entropy against smoothed labels."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
 __all__ = ["LabelSmoothingLoss", "label_smoothing_loss"]
 
@@ -48,11 +48,11 @@ def label_smoothing_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     smoothing : share of each label that is spread over classes, from 0 to below 1
     others_only : spread it over the other classes only
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -71,15 +71,15 @@ def label_smoothing_loss(
     _check_smoothing(smoothing)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
     k = rows.logits.shape[1]
-    each = smoothing / (k - 1 if others_only else k)
-    own = 1 - smoothing - (each if others_only else 0.0)  # what `each` below gives to y, taken off
+    spread_share = smoothing / (k - 1 if others_only else k)
+    label_share = 1 - smoothing - (spread_share if others_only else 0.0)
     surprise = -torch.log_softmax(rows.logits, -1)
     spread = surprise.sum(-1, keepdim=True)
     if rows.labels is not None:
         surprise = surprise.gather(-1, rows.labels.unsqueeze(-1))
-    values = own * surprise + each * spread
+    values = label_share * surprise + spread_share * spread
     values = values.squeeze(-1) if rows.labels is not None else values
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
 def _check_smoothing(smoothing: float) -> None:
@@ -132,9 +132,9 @@ class LabelSmoothingLoss(RowLoss):
         )
 
     def log_shift(self) -> Tensor | None:
-        """Return that of cross-entropy, which this is with smoothing 0; otherwise there is none."""
+        """Return the shift of cross-entropy if smoothing is 0, else None."""
         return None if self.smoothing or self.weight is None else log_weight(self.weight)
 
     def extra_repr(self) -> str:
-        """Show the smoothing when the loss is printed."""
+        """Show the smoothing in the repr."""
         return f"smoothing={self.smoothing:g}, others_only={self.others_only}"

@@ -1,4 +1,4 @@
-"""Logit adjustment: cross-entropy with the prior of the classes added to the logits."""
+"""Logit adjustment: cross-entropy with the log prior added to the logits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import as_counts, log_weight
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
 __all__ = ["LogitAdjustmentLoss", "adjusted_loss", "log_prior", "logit_adjustment_loss"]
 
@@ -34,9 +34,9 @@ def logit_adjustment_loss(
        \qquad \pi_k = \frac{n_k}{n} $$
 
     $z$ are the logits of a row, $y$ its class, $n_k$ the train rows of class $k$ and $\tau$ the
-    strength: 0 is cross-entropy. The prior is added in the loss only. The model's own logits are
-    used as they are, and at $\tau = 1$ their softmax estimates the posterior that holds if all
-    classes were equally frequent: rare classes are answered more often.
+    strength: 0 is cross-entropy. The prior is added in the loss only. At prediction the logits are
+    not adjusted, and at $\tau = 1$ their softmax estimates the posterior under equally frequent
+    classes: rare classes are predicted more often.
 
     Its softmax is therefore not a probability for data with the train split's prior. Before
     measuring calibration or choosing thresholds on such data subtract `log_shift` from the logits.
@@ -45,11 +45,11 @@ def logit_adjustment_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     class_counts : (K,) rows of each class in the train split
     tau : strength of the adjustment, at least 0
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -96,7 +96,7 @@ def adjusted_loss(
     log_p = torch.log_softmax(moved, -1)
     if rows.labels is not None:
         log_p = log_p.gather(-1, rows.labels.unsqueeze(-1)).squeeze(-1)
-    return reduced(-log_p, rows, weight=weight, reduction=reduction)
+    return reduce_values(-log_p, rows, weight=weight, reduction=reduction)
 
 
 def log_prior(class_counts: Sequence[int] | Tensor) -> Tensor:
@@ -154,14 +154,14 @@ class LogitAdjustmentLoss(RowLoss):
         return adjusted_loss(logits, labels, added=self.tau * self.log_prior, **self.options)
 
     def log_shift(self) -> Tensor:
-        """Return what to subtract from the logits to get the posterior under the train prior.
+        """Return the constant to subtract from the logits for the posterior under the train prior.
 
-        What is left is the softmax that the loss has trained, without its weights: a class without
-        rows keeps the one row that the loss gave it too.
+        The result is the softmax that the loss trained, without its weights; a class without rows
+        counts as one row, as in the loss.
         """
         shift = -self.tau * self.log_prior
         return shift if self.weight is None else shift + log_weight(self.weight)
 
     def extra_repr(self) -> str:
-        """Show tau when the loss is printed."""
+        """Show tau in the repr."""
         return f"tau={self.tau:g}"

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
-from calibrant.losses.batch_loss import BatchLoss, as_batch, of_batch
+from calibrant.losses.batch_loss import BatchLoss, as_batch, reduce_batch
 from calibrant.losses.cross_entropy import cross_entropy_loss
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
@@ -53,8 +53,8 @@ def mmce_loss(
     strength : factor of the penalty, at least 0
     weighted, width, normalisation : see `mmce_penalty`
     weight : must be None
-    ignore_index : label of rows that do not count
-    reduction : "mean", or "sum" for that number times the rows that count
+    ignore_index : label of ignored rows
+    reduction : "mean", or "sum" for the mean times the number of rows that are not ignored
 
     Examples
     --------
@@ -87,7 +87,7 @@ def mmce_loss(
         ignore_index=ignore_index,
     )
     mean = cross_entropy_loss(logits, labels, ignore_index=ignore_index)
-    return of_batch(mean + strength * penalty, rows, reduction)
+    return reduce_batch(mean + strength * penalty, rows, reduction)
 
 
 def mmce_penalty(
@@ -108,7 +108,7 @@ def mmce_penalty(
     (1 - r_i) / m$ for right rows and $-r_i / (n - m)$ for wrong ones, so that both kinds count
     alike; a batch with only one kind then has 0 and no gradient, as in the published code.
 
-    `normalisation="released"` is what the published code computes instead: weighted, each mean is
+    `normalisation="released"` reproduces the published code: weighted, each mean is
     divided by its number of rows once more ($m^2$ and $(n - m)^2$ in place of $m$ and $n - m$);
     plain, the root is left out.
 
@@ -120,10 +120,10 @@ def mmce_penalty(
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
     labels : (n,) or (n, ...) classes
-    weighted : let right and wrong rows count alike
+    weighted : give correct and wrong rows the same total weight
     width : of the kernel, above 0
     normalisation : "correct" or "released"
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
 
     Examples
     --------
@@ -142,28 +142,28 @@ def mmce_penalty(
     """
     _check_kernel(width, normalisation)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
-    classes = rows.hard("mmce")
+    classes = rows.require_classes("mmce")
     top = rows.logits.detach().argmax(-1)
     odds = true_odds(rows.logits, top)
-    sure, doubt = torch.sigmoid(odds), torch.sigmoid(-odds)
-    kept = torch.ones_like(top, dtype=torch.bool) if rows.kept is None else rows.kept
-    right, wrong = kept & (top == classes), kept & (top != classes)
+    confidence, doubt = torch.sigmoid(odds), torch.sigmoid(-odds)
+    mask = torch.ones_like(top, dtype=torch.bool) if rows.mask is None else rows.mask
+    right, wrong = mask & (top == classes), mask & (top != classes)
     released = normalisation == "released"
     if weighted:
-        share = _of_kinds(right, wrong, power=2 if released else 1, dtype=sure.dtype)
+        share = _inverse_counts(right, wrong, power=2 if released else 1, dtype=confidence.dtype)
     else:
-        share = kept.to(sure.dtype) / kept.sum().clamp_min(1)
-    signed = torch.where(right, doubt, -sure) * share
-    likeness = torch.exp((sure.unsqueeze(0) - sure.unsqueeze(1)).abs() / -width)
+        share = mask.to(confidence.dtype) / mask.sum().clamp_min(1)
+    signed = torch.where(right, doubt, -confidence) * share
+    likeness = torch.exp((confidence.unsqueeze(0) - confidence.unsqueeze(1)).abs() / -width)
     square = (signed.unsqueeze(0) * signed.unsqueeze(1) * likeness).sum()
     if released and not weighted:
         return square
-    some = square > FLOOR
-    return torch.where(some, square, 1.0).sqrt() * some
+    positive = square > FLOOR
+    return torch.where(positive, square, 1.0).sqrt() * positive
 
 
-def _of_kinds(right: Tensor, wrong: Tensor, *, power: int, dtype: torch.dtype) -> Tensor:
-    """One over the number of rows of each row's kind; 0 where there is only one kind."""
+def _inverse_counts(right: Tensor, wrong: Tensor, *, power: int, dtype: torch.dtype) -> Tensor:
+    """Return 1 / (number of rows of the same kind) per row; 0 if there is only one kind."""
     hits, misses = right.sum(), wrong.sum()
     both = ((hits > 0) & (misses > 0)).to(dtype)
     of_right = both / hits.clamp_min(1).to(dtype) ** power
@@ -186,9 +186,9 @@ class MMCELoss(BatchLoss):
     Parameters
     ----------
     strength : factor of the penalty, at least 0
-    weighted : let right and wrong rows count alike
+    weighted : give correct and wrong rows the same total weight
     width : of the kernel, above 0
-    normalisation : "correct", or "released" for what the published code computes
+    normalisation : "correct", or "released" to reproduce the published code
     weight : must be None
     ignore_index, reduction : see `mmce_loss`
 
@@ -234,7 +234,7 @@ class MMCELoss(BatchLoss):
         )
 
     def extra_repr(self) -> str:
-        """Show the options when the loss is printed."""
+        """Show the options in the repr."""
         return (
             f"strength={self.strength:g}, weighted={self.weighted}, width={self.width:g}, "
             f"normalisation={self.normalisation!r}"

@@ -27,9 +27,9 @@ _COUNTS = "class_counts"  # the parameter by which a loss asks for the counts of
 
 
 def register(name: str) -> Callable[[Class], Class]:
-    """List a loss under a name; use it as a class decorator."""
+    """Register a loss under a name; use it as a class decorator."""
 
-    def listed(loss: Class) -> Class:
+    def decorate(loss: Class) -> Class:
         other = _LOSSES.get(name, loss)
         if (other.__module__, other.__qualname__) != (loss.__module__, loss.__qualname__):
             raise InputError(f"the loss name {name!r} is taken by {other.__name__}.")
@@ -37,7 +37,7 @@ def register(name: str) -> Callable[[Class], Class]:
         setattr(loss, "name", name)  # noqa: B010  # a Module has no such attribute
         return loss
 
-    return listed
+    return decorate
 
 
 def losses() -> dict[str, type[nn.Module]]:
@@ -49,18 +49,18 @@ def losses() -> dict[str, type[nn.Module]]:
     >>> losses()["focal"].__name__
     'FocalLoss'
     """
-    import calibrant.losses  # noqa: F401  # importing the folder registers its losses
+    import calibrant.losses  # noqa: F401  # importing the package registers its losses
 
     return dict(sorted(_LOSSES.items()))
 
 
 def as_loss(loss: LossLike, *, class_counts: Sequence[int] | Tensor | None = None) -> nn.Module:
-    """Turn a name, a function or a Module into a Module that a training loop can call.
+    """Convert a name, a function or a Module to a loss Module.
 
     Parameters
     ----------
     loss : a Module or a function of `(logits, labels)`, or text: a registered name with options
-        (`focal:gamma=3,reduction=sum`), `package.module:Name` for your own, or a sum of such
+        (`focal:gamma=3,reduction=sum`), `package.module:Name` for a custom loss, or a sum of such
         terms (`0.5*ce + 0.5*soft_f1`)
     class_counts : rows of each class in the train split, for losses that need them
         (`balanced_softmax`) and for `weight=balanced` or `weight=class_balanced`
@@ -76,9 +76,9 @@ def as_loss(loss: LossLike, *, class_counts: Sequence[int] | Tensor | None = Non
     if isinstance(loss, nn.Module):
         return loss
     if isinstance(loss, str):
-        return _from_text(loss, class_counts)
+        return _parse_text(loss, class_counts)
     if isinstance(loss, type) and issubclass(loss, nn.Module):
-        return _made(loss, {}, loss.__name__, class_counts)
+        return _construct(loss, {}, loss.__name__, class_counts)
     if callable(loss):
         from calibrant.losses.function import FunctionLoss
 
@@ -89,17 +89,17 @@ def as_loss(loss: LossLike, *, class_counts: Sequence[int] | Tensor | None = Non
     )
 
 
-def _from_text(text: str, class_counts: Any) -> nn.Module:
-    found = [_term(term, class_counts) for term in _split(text, "+")]
-    if len(found) == 1 and found[0][0] == 1.0:
-        return found[0][1]
+def _parse_text(text: str, class_counts: Any) -> nn.Module:
+    terms = [_parse_term(term, class_counts) for term in _split(text, "+")]
+    if len(terms) == 1 and terms[0][0] == 1.0:
+        return terms[0][1]
     from calibrant.losses.sums import LossSum
 
-    return LossSum([loss for _, loss in found], [factor for factor, _ in found])
+    return LossSum([loss for _, loss in terms], [factor for factor, _ in terms])
 
 
-def _term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
-    """Read `0.5*focal:gamma=3`; a star behind the colon belongs to the options."""
+def _parse_term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
+    """Parse `0.5*focal:gamma=3`; a star after the colon belongs to the options."""
     text = text.strip()
     if " - " in text:
         raise InputError(f"losses are joined by '+', as in 'ce + -0.5*brier', got {text!r}.")
@@ -108,29 +108,29 @@ def _term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
     if not name:
         what = f"no loss follows the star in {text!r}" if star else "the name of a loss is empty"
         raise InputError(f"{what}: write one like 'ce', 'focal:gamma=3' or '2*ce'.")
-    number = _factor(factor, text) if star else 1.0
-    return number, _named(f"{name}{colon}{options}", class_counts)
+    number = _parse_factor(factor, text) if star else 1.0
+    return number, _parse_loss(f"{name}{colon}{options}", class_counts)
 
 
-def _factor(factor: str, text: str) -> float:
+def _parse_factor(factor: str, text: str) -> float:
     try:
-        found = float(factor)
+        number = float(factor)
     except ValueError:
-        found = math.nan
-    if not math.isfinite(found):
+        number = math.nan
+    if not math.isfinite(number):
         raise InputError(
             f"{factor!r} in {text!r} is not a finite number to scale a loss by: write one before "
             "the star, as in '0.5*ce'."
         )
-    return found
+    return number
 
 
-def _named(text: str, class_counts: Any) -> nn.Module:
+def _parse_loss(text: str, class_counts: Any) -> nn.Module:
     name, _, rest = (part.strip() for part in text.partition(":"))
     known = losses()
     if name not in known and _is_module(name, rest):
         place, _, options = (part.strip() for part in rest.partition(":"))
-        return _own(name, place, _options(options, text), class_counts)
+        return _load_custom(name, place, _parse_options(options, text), class_counts)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -138,88 +138,92 @@ def _named(text: str, class_counts: Any) -> nn.Module:
             f"there is no loss {name!r}{hint}: choose one of {', '.join(known)}, "
             "or name your own as package.module:Name."
         )
-    return _made(known[name], _options(rest, text), name, class_counts)
+    return _construct(known[name], _parse_options(rest, text), name, class_counts)
 
 
 def _is_module(name: str, rest: str) -> bool:
-    """Whether text like `mylosses:Mine` means a loss of the user's, not a misspelt name."""
+    """Whether text like `mylosses:Mine` names a custom loss rather than a misspelt one."""
     if "." in name:
         return True
     is_name = rest.partition(":")[0].strip().isidentifier() and name.isidentifier()
     return is_name and find_spec(name) is not None
 
 
-def _own(module: str, name: str, options: Mapping[str, Any], class_counts: Any) -> nn.Module:
+def _load_custom(
+    module: str, name: str, options: Mapping[str, Any], class_counts: Any
+) -> nn.Module:
     text = f"{module}:{name}"
     if not name:
         raise InputError(f"a loss of your own is named as package.module:Name, got {module!r}.")
     try:
-        place = importlib.import_module(module)
-    except Exception as error:  # the user's module may fail in any way while it is imported
+        namespace = importlib.import_module(module)
+    except Exception as error:  # a user's module may raise anything on import
         what = f"{type(error).__name__}: {error}"
         raise InputError(f"the loss {text!r} cannot be imported ({what}).") from error
-    found = getattr(place, name, None)
-    if found is None:
-        near = difflib.get_close_matches(name, dir(place), n=1)
+    loss = getattr(namespace, name, None)
+    if loss is None:
+        near = difflib.get_close_matches(name, dir(namespace), n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
         raise InputError(f"the module {module!r} has no loss {name!r}{hint}.")
-    if isinstance(found, type) and issubclass(found, nn.Module):
-        return _made(found, options, text, class_counts)
-    if isinstance(found, nn.Module) and not options:
-        return found
-    if callable(found) and not isinstance(found, (type, nn.Module)):
+    if isinstance(loss, type) and issubclass(loss, nn.Module):
+        return _construct(loss, options, text, class_counts)
+    if isinstance(loss, nn.Module) and not options:
+        return loss
+    if callable(loss) and not isinstance(loss, (type, nn.Module)):
         from calibrant.losses.function import FunctionLoss
 
-        _refuse_unknown(options, partial(found, None, None), text)  # (logits, labels) come later
-        return FunctionLoss(found, **options)
+        _refuse_unknown(options, partial(loss, None, None), text)  # (logits, labels) come later
+        return FunctionLoss(loss, **options)
     raise InputError(
         f"the loss {text!r} must be a function of (logits, labels) or a torch Module class, "
-        f"got {type(found).__name__}{' with options' if options else ''}."
+        f"got {type(loss).__name__}{' with options' if options else ''}."
     )
 
 
-def _made(
+def _construct(
     loss: type[nn.Module], options: Mapping[str, Any], name: str, class_counts: Any
 ) -> nn.Module:
-    """Construct a loss from its options, with the train split's counts where it asks for them."""
-    asked = dict(options)
-    takes = _refuse_unknown(asked, loss, name)
-    if isinstance(asked.get("weight"), str):
-        asked["weight"] = _weight_named(asked["weight"], name, class_counts)
-    if _COUNTS in takes and _COUNTS not in asked:
-        asked[_COUNTS] = _known(class_counts, name)
-    _refuse_missing(asked, loss, name)
+    """Construct a loss from its options, with the class counts of the train split if needed."""
+    arguments = dict(options)
+    accepted = _refuse_unknown(arguments, loss, name)
+    if isinstance(arguments.get("weight"), str):
+        arguments["weight"] = _make_weights(arguments["weight"], name, class_counts)
+    if _COUNTS in accepted and _COUNTS not in arguments:
+        arguments[_COUNTS] = _require_counts(class_counts, name)
+    _refuse_missing(arguments, loss, name)
     try:
-        return loss(**asked)
+        return loss(**arguments)
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"the loss {name!r} cannot be made ({error}).") from error
 
 
-def _refuse_unknown(options: Mapping[str, Any], made: Callable[..., Any], name: str) -> list[str]:
-    """Return the names of the options that a loss takes, or name one that it does not."""
+def _refuse_unknown(
+    options: Mapping[str, Any], function: Callable[..., Any], name: str
+) -> list[str]:
+    """Return the options that a loss accepts; refuse an unknown one."""
     try:
-        found = inspect.signature(made).parameters.values()
-    except ValueError:  # a function written in C may not say what it takes
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError:  # C functions may have no signature
         return list(options)
-    takes = [p.name for p in found if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if any(p.kind is p.VAR_KEYWORD for p in found):
-        return [*takes, *options]
+    accepted = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return [*accepted, *options]
     for option in options:
-        if option not in takes:
-            near = difflib.get_close_matches(option, takes, n=1)
+        if option not in accepted:
+            near = difflib.get_close_matches(option, accepted, n=1)
             hint = f" (did you mean {near[0]!r}?)" if near else ""
             raise InputError(
                 f"the loss {name!r} has no option {option!r}{hint}: it takes "
-                f"{', '.join(takes) or 'none'}."
+                f"{', '.join(accepted) or 'none'}."
             )
-    return takes
+    return accepted
 
 
-def _refuse_missing(options: Mapping[str, Any], made: Callable[..., Any], name: str) -> None:
-    """Name an option that a loss cannot do without."""
-    for option in inspect.signature(made).parameters.values():
+def _refuse_missing(options: Mapping[str, Any], function: Callable[..., Any], name: str) -> None:
+    """Refuse options that lack a required one."""
+    for option in inspect.signature(function).parameters.values():
         named = option.kind in (option.KEYWORD_ONLY, option.POSITIONAL_OR_KEYWORD)
         if named and option.default is option.empty and option.name not in options:
             raise InputError(
@@ -229,7 +233,7 @@ def _refuse_missing(options: Mapping[str, Any], made: Callable[..., Any], name: 
             )
 
 
-def _weight_named(kind: str, name: str, class_counts: Any) -> Tensor:
+def _make_weights(kind: str, name: str, class_counts: Any) -> Tensor:
     from calibrant.losses.class_weights import balanced_weights, class_balanced_weights
 
     makers = {"balanced": balanced_weights, "class_balanced": class_balanced_weights}
@@ -238,10 +242,10 @@ def _weight_named(kind: str, name: str, class_counts: Any) -> Tensor:
             f"weight of the loss {name!r} must be 'balanced', 'class_balanced' or one number per "
             f"class like [1,4], got {kind!r}."
         )
-    return makers[kind](_known(class_counts, name))
+    return makers[kind](_require_counts(class_counts, name))
 
 
-def _known(class_counts: Any, name: str) -> Any:
+def _require_counts(class_counts: Any, name: str) -> Any:
     if class_counts is None:
         raise InputError(
             f"the loss {name!r} needs the counts of the classes: pass class_counts, "
@@ -250,17 +254,17 @@ def _known(class_counts: Any, name: str) -> Any:
     return class_counts
 
 
-def _options(text: str, whole: str) -> dict[str, Any]:
-    """Read `gamma=3,weight=[1,4]`: values are JSON, or else plain text."""
-    found: dict[str, Any] = {}
+def _parse_options(text: str, whole: str) -> dict[str, Any]:
+    """Parse `gamma=3,weight=[1,4]`; values are JSON, otherwise text."""
+    options: dict[str, Any] = {}
     for part in _split(text, ",") if text.strip() else []:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not equals or not key or not value:
             raise InputError(f"{part!r} in {whole!r} must read option=value, like gamma=3.")
-        if key in found:
+        if key in options:
             raise InputError(f"{whole!r} names the option {key!r} twice.")
-        found[key] = _value(value)
-    return found
+        options[key] = _parse_value(value)
+    return options
 
 
 def _split(text: str, mark: str) -> list[str]:
@@ -277,7 +281,7 @@ def _split(text: str, mark: str) -> list[str]:
     return parts
 
 
-def _value(text: str) -> Any:
+def _parse_value(text: str) -> Any:
     try:
         return json.loads(text)
     except json.JSONDecodeError:

@@ -1,4 +1,4 @@
-"""The code of a user's own loss or network, and of what it calls, so that a change is seen."""
+"""Code of user-defined losses and networks, to detect changes."""
 
 from __future__ import annotations
 
@@ -7,64 +7,70 @@ from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-__all__ = ["code_of", "is_own"]
+__all__ = ["collect_code", "is_user_code"]
 
 _SHIPPED = frozenset({"calibrant", "torch", "numpy", "transformers"}) | sys.stdlib_module_names
 _BOUND = (MethodType, staticmethod, classmethod)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset)
 
 
-def is_own(named: Any) -> bool:
-    """Whether a function or class is the user's: not of a package that others keep.
+def is_user_code(named: Any) -> bool:
+    """Whether a function or class is user-defined, not part of a known package.
 
     Examples
     --------
     >>> from torch.nn.functional import cross_entropy
-    >>> is_own(cross_entropy)
+    >>> is_user_code(cross_entropy)
     False
     """
     return _package(named) not in _SHIPPED
 
 
-def code_of(own: FunctionType | type) -> list[Any]:
-    """Return what a function or class is made of, and what it names of the same package.
+def collect_code(own: FunctionType | type) -> list[Any]:
+    """Return the code of a function or class, and of everything in its package that it uses.
 
-    These are the code as Python has compiled it, defaults, what it encloses, and plain values
-    (numbers, texts) that the code reads from its module. The code in memory is taken, not that of
-    the file, which may have been changed since. Comments and line numbers do not count. Not seen
-    are values in lists and dicts of a module, other packages, and what is found by its name only
-    while it runs.
+    This covers compiled code, defaults, closures, and constants (numbers, strings) that the code
+    reads from its module. It is the code in memory, not that of the file, which may have changed
+    since; comments and line numbers do not matter. Values in lists and dicts of a module, other
+    packages, and names resolved only at run time are not covered.
 
     Examples
     --------
     >>> def twice(logits, labels):
     ...     return 2 * logits.sum()
-    >>> code_of(twice)[0][0].co_name
+    >>> collect_code(twice)[0][0].co_name
     'twice'
     """
     home = _package(own)
-    waiting: list[Any] = [own]
-    seen: dict[int, Any] = {}  # holds them, so that no id is given to another object
-    found: list[Any] = []
-    while waiting:
-        one = waiting.pop()
-        if id(one) in seen:
+    queue: list[Any] = [own]
+    seen: dict[int, Any] = {}  # keeps references, so that ids are not reused
+    parts: list[Any] = []
+    while queue:
+        current = queue.pop()
+        if id(current) in seen:
             continue
-        seen[id(one)] = one
-        named = list(_members(one) if isinstance(one, type) else _globals(one))
-        found += [(name, value) for name, value in named if isinstance(value, _PLAIN)]
-        if isinstance(one, FunctionType):
-            found.append((one.__code__, one.__defaults__, one.__kwdefaults__, _enclosed_by(one)))
-        values = [_unwrapped(value) for _, value in named]
-        waiting += [
-            each for value in values for each in value
-            if isinstance(each, FunctionType | type) and _package(each) == home
+        seen[id(current)] = current
+        named = list(_members(current) if isinstance(current, type) else _globals(current))
+        parts += [(name, value) for name, value in named if isinstance(value, _PLAIN)]
+        if isinstance(current, FunctionType):
+            parts.append(
+                (
+                    current.__code__,
+                    current.__defaults__,
+                    current.__kwdefaults__,
+                    _closure_values(current),
+                )
+            )
+        values = [_unwrap(value) for _, value in named]
+        queue += [
+            target for value in values for target in value
+            if isinstance(target, FunctionType | type) and _package(target) == home
         ]  # fmt: skip
-    return found
+    return parts
 
 
-def _enclosed_by(function: FunctionType) -> list[Any]:
-    """Return what a function has from those around it, but for the class of `super()`."""
+def _closure_values(function: FunctionType) -> list[Any]:
+    """Return the closure of a function, except for the class of `super()`."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     return [_content(cell) for name, cell in cells if name != "__class__"]
 
@@ -72,7 +78,7 @@ def _enclosed_by(function: FunctionType) -> list[Any]:
 def _content(cell: CellType) -> Any:
     try:
         return cell.cell_contents
-    except ValueError:  # a name that was never given a value
+    except ValueError:  # an unbound variable
         return None
 
 
@@ -81,7 +87,7 @@ def _package(named: Any) -> str:
 
 
 def _members(kind: type) -> Iterator[tuple[str, Any]]:
-    """Yield the methods and plain values of a class, and its bases."""
+    """Yield the methods, constants and bases of a class."""
     for name, value in vars(kind).items():
         if not name.startswith("__") or callable(value):
             yield name, value
@@ -89,7 +95,7 @@ def _members(kind: type) -> Iterator[tuple[str, Any]]:
 
 
 def _globals(function: FunctionType) -> Iterator[tuple[str, Any]]:
-    """Yield what the code of a function names, by itself or as a part of a module of its own."""
+    """Yield the globals that a function uses, also as attributes of modules of its package."""
     names = list(_names(function.__code__))
     home = _package(function)
     for name in names:
@@ -106,7 +112,7 @@ def _names(code: CodeType) -> Iterator[str]:
             yield from _names(part)
 
 
-def _unwrapped(value: Any) -> Iterable[Any]:
+def _unwrap(value: Any) -> Iterable[Any]:
     """Return a value, and the functions that it wraps."""
     if isinstance(value, property):
         return (value.fget, value.fset)

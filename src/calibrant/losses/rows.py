@@ -1,4 +1,4 @@
-"""Rows of a batch as every loss takes them: checked, flattened, in full precision."""
+"""Validated rows of a batch: flattened, in full precision, with ignored rows masked."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from calibrant.errors import InputError
 
 __all__ = [
     "IGNORE",
+    "BatchRows",
     "Reduction",
-    "Rows",
     "as_class_weight",
     "as_rows",
     "as_weight",
@@ -23,7 +23,7 @@ __all__ = [
     "check_ignore",
     "check_reduction",
     "is_finite",
-    "reduced",
+    "reduce_values",
 ]
 
 Reduction = Literal["mean", "sum", "none"]
@@ -31,26 +31,26 @@ IGNORE = -100  # torch's own default
 
 
 @dataclass(frozen=True)
-class Rows:
+class BatchRows:
     """A batch with one row per label.
 
     Parameters
     ----------
     logits : (n, K) in float32 or float64, 0 where the row is ignored
-    labels : (n,) classes, 0 where the row is ignored; None where labels are shares
-    shares : (n, K) share of each class; None where labels are classes
-    kept : (n,) which rows count; None where all do
-    shape : of the labels as they came, for `reduction="none"`
+    labels : (n,) classes, 0 where the row is ignored; None for soft labels
+    shares : (n, K) class probabilities; None for hard labels
+    mask : (n,) False for ignored rows; None if no row is ignored
+    shape : original shape of the labels, for `reduction="none"`
     """
 
     logits: Tensor
     labels: Tensor | None
     shares: Tensor | None
-    kept: Tensor | None
+    mask: Tensor | None
     shape: torch.Size
 
-    def hard(self, loss: str) -> Tensor:
-        """Return the classes, or say that `loss` cannot take shares."""
+    def require_classes(self, loss: str) -> Tensor:
+        """Return the classes; refuse soft labels on behalf of `loss`."""
         if self.labels is None:
             raise InputError(
                 f"{loss} needs one class per row and cannot take shares of classes: "
@@ -59,32 +59,32 @@ class Rows:
         return self.labels
 
     @property
-    def is_plain(self) -> bool:
-        """Whether there are rows, each has one class, and all of them count."""
-        return self.labels is not None and self.kept is None and len(self.labels) > 0
+    def is_unmasked(self) -> bool:
+        """Whether there are rows, all with hard labels and none ignored."""
+        return self.labels is not None and self.mask is None and len(self.labels) > 0
 
     def one_hot(self) -> Tensor:
-        """Return the labels as (n, K) shares, whichever way they came."""
+        """Return the labels as (n, K) class probabilities."""
         if self.shares is not None:
             return self.shares
         assert self.labels is not None
         zeros = torch.zeros_like(self.logits)
         return zeros.scatter_(-1, self.labels.unsqueeze(-1), 1.0)
 
-    def only_kept(self) -> Rows:
-        """Drop the ignored rows, for losses that look at a batch as a whole."""
-        if self.kept is None:
+    def drop_ignored(self) -> BatchRows:
+        """Drop the ignored rows, for losses of a whole batch."""
+        if self.mask is None:
             return self
-        labels = None if self.labels is None else self.labels[self.kept]
-        shares = None if self.shares is None else self.shares[self.kept]
-        return Rows(self.logits[self.kept], labels, shares, None, self.shape)
+        labels = None if self.labels is None else self.labels[self.mask]
+        shares = None if self.shares is None else self.shares[self.mask]
+        return BatchRows(self.logits[self.mask], labels, shares, None, self.shape)
 
 
-def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> Rows:
-    """Check a batch and flatten it: (n, K, ...) logits with (n, ...) classes or (n, K, ...) shares.
+def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> BatchRows:
+    """Validate and flatten a batch: (n, K, ...) logits, (n, ...) classes or (n, K, ...) shares.
 
-    What lies in the tensors (labels out of range) is looked at on the CPU only: on a GPU each
-    look would stop the queue, so the training loop checks its labels once beforehand.
+    Values (labels out of range) are checked on the CPU only: on a GPU each check would synchronise,
+    so the training loop checks its labels once beforehand.
     """
     check_ignore(ignore_index)
     _check_tensors(logits, labels)
@@ -97,50 +97,50 @@ def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> Ro
     if soft:
         shares = _flat(labels).to(flat.dtype)
         _check_shares(shares, torch.finfo(labels.dtype).eps)
-        return Rows(flat, None, shares, None, labels.shape[:1] + labels.shape[2:])
+        return BatchRows(flat, None, shares, None, labels.shape[:1] + labels.shape[2:])
     classes = labels.reshape(-1).long()
-    if _can_look(classes) and _all_count(classes, ignore_index, k):
-        return Rows(flat, classes, None, None, labels.shape)
-    kept = classes != ignore_index
-    # Whatever an ignored row holds, infinity and NaN too, must reach neither sums nor gradients.
-    flat = flat.masked_fill(~kept.unsqueeze(-1), 0.0)
-    return Rows(flat, classes.where(kept, 0), None, kept, labels.shape)
+    if _can_inspect(classes) and _all_count(classes, ignore_index, k):
+        return BatchRows(flat, classes, None, None, labels.shape)
+    mask = classes != ignore_index
+    # Infinity or NaN in an ignored row must reach neither sums nor gradients.
+    flat = flat.masked_fill(~mask.unsqueeze(-1), 0.0)
+    return BatchRows(flat, classes.where(mask, 0), None, mask, labels.shape)
 
 
 def as_class_weight(weight: Any, *, like: Tensor | None = None) -> Tensor:
-    """Check the weights of classes; they get the type and place of `like`."""
+    """Validate class weights; they get the dtype and device of `like`."""
     dtype, device = (torch.float32, None) if like is None else (like.dtype, like.device)
     try:
         values = torch.as_tensor(weight, dtype=dtype, device=device)
     except (TypeError, ValueError, RuntimeError) as error:
-        raise _no_weight(weight) from error
+        raise _weight_error(weight) from error
     if values.ndim != 1:
-        raise _no_weight(weight)
-    if _can_look(values) and not bool((values.isfinite() & (values >= 0)).all()):
-        raise _no_weight(weight)
+        raise _weight_error(weight)
+    if _can_inspect(values) and not bool((values.isfinite() & (values >= 0)).all()):
+        raise _weight_error(weight)
     return values
 
 
-def _no_weight(weight: Any) -> InputError:
+def _weight_error(weight: Any) -> InputError:
     shown = weight.tolist() if isinstance(weight, Tensor) and weight.numel() < 20 else weight
     return InputError(
         f"weight must be one finite number of at least 0 per class, got {shown!r:.200}."
     )
 
 
-def as_weight(weight: Any, rows: Rows) -> Tensor | None:
-    """Return each row's weight: that of its class, 0 where ignored; None if all are 1."""
+def as_weight(weight: Any, rows: BatchRows) -> Tensor | None:
+    """Return the weight of each row, 0 if ignored; None if all are 1."""
     if weight is None:
-        return None if rows.kept is None else rows.kept.to(rows.logits.dtype)
+        return None if rows.mask is None else rows.mask.to(rows.logits.dtype)
     of_classes = _class_weight(weight, rows)
     if rows.labels is not None:
         per_row = of_classes[rows.labels]
     else:
         per_row = (rows.one_hot() * of_classes).sum(-1)
-    return per_row if rows.kept is None else per_row.where(rows.kept, 0.0)
+    return per_row if rows.mask is None else per_row.where(rows.mask, 0.0)
 
 
-def _class_weight(weight: Any, rows: Rows) -> Tensor:
+def _class_weight(weight: Any, rows: BatchRows) -> Tensor:
     values = as_class_weight(weight, like=rows.logits)
     k = rows.logits.shape[1]
     if values.shape != (k,):
@@ -152,21 +152,21 @@ def _class_weight(weight: Any, rows: Rows) -> Tensor:
 
 
 def check_reduction(reduction: str) -> None:
-    """Refuse a reduction that is not known."""
+    """Refuse an unknown reduction."""
     if reduction not in get_args(Reduction):
         raise InputError(f"reduction must be 'mean', 'sum' or 'none', got {reduction!r}.")
 
 
 def check_ignore(ignore_index: int) -> None:
-    """Refuse an ignore_index that no label can equal."""
+    """Refuse an ignore_index that is not a whole number."""
     if not isinstance(ignore_index, Integral) or isinstance(ignore_index, bool):
         raise InputError(f"ignore_index must be a whole number, got {ignore_index!r}.")
 
 
-def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tensor:
-    """Weight the rows' losses, drop the ignored ones, and gather them.
+def reduce_values(values: Tensor, rows: BatchRows, *, weight: Any, reduction: str) -> Tensor:
+    """Weight the losses of the rows, drop ignored rows, and reduce.
 
-    `values` is (n,), or (n, K) where labels are shares: then row i is the sum of
+    `values` is (n,), or (n, K) for soft labels: then row i is the sum of
     share x weight x value over its classes. The mean divides by the sum of the weights, as torch's
     cross-entropy does for whole labels; a batch without weight (all ignored) gives 0 with no
     gradient instead of torch's NaN.
@@ -176,7 +176,7 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
     if values.ndim == 2:
         of_classes = 1.0 if weight is None else _class_weight(weight, rows)
         weighted = (values * rows.one_hot() * of_classes).sum(-1)
-        weighted = weighted if rows.kept is None else weighted.where(rows.kept, 0.0)
+        weighted = weighted if rows.mask is None else weighted.where(rows.mask, 0.0)
     else:
         weighted = values if per_row is None else values * per_row
     total = weighted.sum()
@@ -193,19 +193,19 @@ def reduced(values: Tensor, rows: Rows, *, weight: Any, reduction: str) -> Tenso
 
 
 def is_finite(total: Tensor) -> bool:
-    """Whether a number is finite; True where a look would wait for a GPU."""
-    return not _can_look(total) or math.isfinite(total.detach())
+    """Whether a number is finite; True if the check would synchronise a GPU."""
+    return not _can_inspect(total) or math.isfinite(total.detach())
 
 
-def check_finite(values: Tensor, rows: Rows) -> None:
-    """Name the first row whose value is not finite because of its logits; on the CPU only."""
-    if not _can_look(values):
+def check_finite(values: Tensor, rows: BatchRows) -> None:
+    """Raise an error for the first row with a non-finite value; on the CPU only."""
+    if not _can_inspect(values):
         return
     bad = ~values.detach().isfinite()
     if bool(bad.any()):
         row = int(bad.nonzero()[0, 0])
-        found = rows.logits.detach()[row]
-        culprit = found[~found.isfinite()]
+        logits = rows.logits.detach()[row]
+        culprit = logits[~logits.isfinite()]
         what = f"hold {float(culprit[0])}" if len(culprit) else "are too large"
         raise InputError(
             f"logits must be finite numbers, but those of row {row} {what}: "
@@ -213,8 +213,8 @@ def check_finite(values: Tensor, rows: Rows) -> None:
         )
 
 
-def _can_look(values: Tensor) -> bool:
-    """Whether a look at the numbers neither waits for a GPU nor breaks a compiled graph."""
+def _can_inspect(values: Tensor) -> bool:
+    """Whether reading values neither synchronises a GPU nor breaks a compiled graph."""
     return values.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -247,25 +247,25 @@ def _check_shapes(logits: Tensor, labels: Tensor, soft: bool) -> None:
 
 
 def _all_count(classes: Tensor, ignore_index: int, k: int) -> bool:
-    """Whether no row is ignored; a label that is no class either is refused."""
+    """Return whether no row is ignored; refuse labels out of range."""
     if not len(classes):
         return True
     low, high = map(int, classes.aminmax())
     in_range = low >= 0 and high < k
     if in_range and not low <= ignore_index <= high:
         return True
-    kept = classes != ignore_index
-    bad = kept & ((classes < 0) | (classes >= k))
+    mask = classes != ignore_index
+    bad = mask & ((classes < 0) | (classes >= k))
     if bool(bad.any()):
         row = int(bad.nonzero()[0, 0])
         raise InputError(
             f"labels must lie in 0..{k - 1} for {k} classes, got {int(classes[row])} in row {row}."
         )
-    return bool(kept.all())
+    return bool(mask.all())
 
 
 def _check_shares(shares: Tensor, precision: float) -> None:
-    if not _can_look(shares) or not len(shares):
+    if not _can_inspect(shares) or not len(shares):
         return
     off = (shares.sum(-1) - 1).abs().max()
     if not bool((off < max(1e-3, precision)) & (shares.min() >= 0)):

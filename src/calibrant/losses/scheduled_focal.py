@@ -1,4 +1,4 @@
-"""Scheduled focal loss: a gamma that falls as training goes on."""
+"""Scheduled focal loss: gamma changes with the epoch."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.errors import InputError
 from calibrant.losses.base import RowLoss
 from calibrant.losses.focal import check_gamma, check_numbers, focal_of_odds
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduced
+from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
 __all__ = ["ScheduledFocalLoss", "scheduled_focal_loss"]
@@ -45,12 +45,12 @@ def scheduled_focal_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     epoch : the epoch that runs, counted from 0; a tensor is not read back from its device
     gammas : gamma of each step, one more than `epochs`
     epochs : the epochs at which the next step begins, rising
     weight : (K,) weight of each class
-    ignore_index : label of rows that do not count
+    ignore_index : label of ignored rows
     reduction : "mean" (divided by the sum of weights), "sum" or "none"
 
     Examples
@@ -68,11 +68,11 @@ def scheduled_focal_loss(
     _check_schedule(gammas, epochs)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
     odds = odds_of(rows)
-    values = focal_of_odds(odds, _gamma_of(epoch, gammas, epochs, odds.dtype))
-    return reduced(values, rows, weight=weight, reduction=reduction)
+    values = focal_of_odds(odds, _look_up_gamma(epoch, gammas, epochs, odds.dtype))
+    return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
-def _gamma_of(
+def _look_up_gamma(
     epoch: int | Tensor, gammas: Sequence[float], epochs: Sequence[int], dtype: torch.dtype
 ) -> float | Tensor:
     if not isinstance(epoch, Tensor):
@@ -80,7 +80,7 @@ def _gamma_of(
         return gammas[bisect_right(epochs, epoch)]
     gamma = torch.full_like(epoch, gammas[0], dtype=dtype)
     for start, later in zip(epochs, gammas[1:], strict=True):
-        gamma = torch.where(epoch >= start, later, gamma)  # on the device: nothing waits for it
+        gamma = torch.where(epoch >= start, later, gamma)  # on the device, without synchronisation
     return gamma
 
 
@@ -106,7 +106,7 @@ def _check_epoch(epoch: int) -> None:
 class ScheduledFocalLoss(RowLoss):
     """Scheduled focal loss; see `scheduled_focal_loss`.
 
-    The epoch is kept in the loss's `state_dict`, so a resumed run goes on with the right gamma.
+    The epoch is kept in the loss's `state_dict`, so a resumed run continues with the right gamma.
 
     Parameters
     ----------
@@ -143,7 +143,7 @@ class ScheduledFocalLoss(RowLoss):
         self.register_buffer("epoch", torch.tensor(0))
 
     def set_epoch(self, epoch: int) -> None:
-        """Take the gamma of this epoch, counted from 0."""
+        """Set the epoch, counted from 0, which selects gamma."""
         _check_epoch(epoch)
         self.epoch.fill_(epoch)
 
@@ -159,5 +159,5 @@ class ScheduledFocalLoss(RowLoss):
         )
 
     def extra_repr(self) -> str:
-        """Show the schedule when the loss is printed."""
+        """Show the schedule in the repr."""
         return f"gammas={self.gammas}, epochs={self.epochs}"

@@ -1,4 +1,4 @@
-"""The soft-F1 loss: one minus the F1 score of a batch, with probabilities in place of counts."""
+"""Soft-F1 loss: one minus the F1 score of a batch, with probabilities instead of counts."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
-from calibrant.losses.batch_loss import BatchLoss, as_batch, of_batch
+from calibrant.losses.batch_loss import BatchLoss, as_batch, reduce_batch
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, Reduction, Rows, check_finite
+from calibrant.losses.rows import IGNORE, BatchRows, Reduction, check_finite
 from calibrant.losses.true_odds import class_odds
 
 __all__ = ["SoftF1Loss", "soft_f1_loss"]
@@ -47,11 +47,11 @@ def soft_f1_loss(
     Parameters
     ----------
     logits : (n, K) or (n, K, ...) tensor, of any floating precision
-    labels : (n,) or (n, ...) classes, or shares of the shape of `logits`
+    labels : (n,) or (n, ...) classes, or class probabilities in the shape of `logits`
     average : "binary", "macro", or "auto" for binary with two classes and macro with more
     weight : must be None
-    ignore_index : label of rows that do not count
-    reduction : "mean", or "sum" for that number times the rows that count
+    ignore_index : label of ignored rows
+    reduction : "mean", or "sum" for the mean times the number of rows that are not ignored
 
     Examples
     --------
@@ -77,20 +77,20 @@ def soft_f1_loss(
         value = torch.where(occurs, loss, alarms / (1 + alarms))[1]
     else:
         value = (loss * occurs).sum() / occurs.sum().clamp_min(1)
-    return of_batch(value, rows, reduction)
+    return reduce_batch(value, rows, reduction)
 
 
-def _counts(rows: Rows) -> tuple[Tensor, Tensor, Tensor]:
+def _counts(rows: BatchRows) -> tuple[Tensor, Tensor, Tensor]:
     """Soft counts of each class: true positives, false positives, false negatives."""
     odds = class_odds(rows.logits)
     check_finite(odds.sum(-1), rows)
     p, others = torch.sigmoid(odds), torch.sigmoid(-odds)
     q = rows.one_hot()
-    kept = 1.0 if rows.kept is None else rows.kept.unsqueeze(-1)
+    mask = 1.0 if rows.mask is None else rows.mask.unsqueeze(-1)
     return (
-        (p * q * kept).sum(0),
-        (p * (1 - q) * kept).sum(0),
-        (others * q * kept).sum(0),
+        (p * q * mask).sum(0),
+        (p * (1 - q) * mask).sum(0),
+        (others * q * mask).sum(0),
     )
 
 
@@ -112,7 +112,7 @@ def _kind(average: str, k: int) -> str:
 
 @register("soft_f1")
 class SoftF1Loss(BatchLoss):
-    """Soft-F1 loss; see `soft_f1_loss` for the formula and for what it does to probabilities.
+    """Soft-F1 loss; see `soft_f1_loss` for the formula and its effect on probabilities.
 
     Parameters
     ----------
@@ -146,5 +146,5 @@ class SoftF1Loss(BatchLoss):
         return soft_f1_loss(logits, labels, average=self.average, **self.options)
 
     def extra_repr(self) -> str:
-        """Show the average when the loss is printed."""
+        """Show the average in the repr."""
         return f"average={self.average!r}"

@@ -23,7 +23,7 @@ class LossSum(Loss):
     $$ L = \sum_j c_j L_j $$
 
     $c_j$ is the factor of the loss $L_j$. Each term keeps its own reduction; add only terms on the
-    same scale (all means, or all sums). What steers a term (`update`, `set_epoch`) reaches it.
+    same scale (all means, or all sums). `update` and `set_epoch` are forwarded to the terms.
 
     Parameters
     ----------
@@ -51,8 +51,8 @@ class LossSum(Loss):
         self.factors = tuple(float(factor) for factor in factors)
 
     @classmethod
-    def of(cls, loss: Any) -> LossSum:
-        """Make any loss a sum of one term."""
+    def from_loss(cls, loss: Any) -> LossSum:
+        """Convert any loss to a sum of one term."""
         from calibrant.losses.names import as_loss
 
         return loss if isinstance(loss, LossSum) else cls([as_loss(loss)])
@@ -64,13 +64,13 @@ class LossSum(Loss):
 
     @property
     def update_every(self) -> int | None:  # type: ignore[override]
-        """Steps between updates, of all terms: the fewest that one of them asks for."""
-        asked = [getattr(term, "update_every", None) for term in self.terms]
-        return min((steps for steps in asked if steps), default=None)
+        """Steps between updates: the minimum over the terms."""
+        intervals = [getattr(term, "update_every", None) for term in self.terms]
+        return min((steps for steps in intervals if steps), default=None)
 
     def forward(self, logits: Tensor, labels: Tensor) -> Tensor:
         """Return the loss of a batch."""
-        values = [_checked(term, term(logits, labels)) for term in self.terms]
+        values = [_require_tensor(term, term(logits, labels)) for term in self.terms]
         shapes = {tuple(value.shape) for value in values}
         if len(shapes) > 1:
             raise InputError(
@@ -81,28 +81,28 @@ class LossSum(Loss):
         return torch.stack(parts).sum(0)
 
     def set_epoch(self, epoch: int) -> None:
-        """Tell every term which epoch begins."""
+        """Set the epoch of every term."""
         for term in self.terms:
-            if callable(told := getattr(term, "set_epoch", None)):
-                told(epoch)
+            if callable(set_epoch := getattr(term, "set_epoch", None)):
+                set_epoch(epoch)
 
     def update(self, logits: Any, labels: Any) -> None:
-        """Let every steered term learn from the steer split."""
+        """Update every steered term from the steer split."""
         for term in self.terms:
             if getattr(term, "steered", False) and callable(learn := getattr(term, "update", None)):
                 learn(logits, labels)
 
     def log_shift(self) -> Tensor | None:
-        """Return the shift that all terms share, or None: terms that disagree have no constant."""
-        asked = [getattr(term, "log_shift", None) for term in self.terms]
-        shifts = [shift() if callable(shift) else None for shift in asked]
+        """Return the shift if all terms have the same one, else None."""
+        methods = [getattr(term, "log_shift", None) for term in self.terms]
+        shifts = [shift() if callable(shift) else None for shift in methods]
         first = shifts[0]
         agree = first is not None and all(s is not None and torch.equal(s, first) for s in shifts)
         return first if agree else None
 
     def __add__(self, other: Any) -> LossSum:
-        more = LossSum.of(other)
-        return LossSum([*self.terms, *more.terms], self.factors + more.factors)
+        others = LossSum.from_loss(other)
+        return LossSum([*self.terms, *others.terms], self.factors + others.factors)
 
     def __mul__(self, factor: float) -> LossSum:
         if not _is_finite(factor):
@@ -116,12 +116,12 @@ class LossSum(Loss):
         return f"factors={self.factors}"
 
 
-def _checked(term: nn.Module, value: Any) -> Tensor:
-    """Refuse what cannot be added up: a term of the user's may return anything."""
+def _require_tensor(term: nn.Module, value: Any) -> Tensor:
+    """Refuse a value that is not a tensor: a user-defined term may return anything."""
     if not isinstance(value, Tensor):
         check_value(value, type(term).__name__)
-    found: Tensor = value
-    return found
+    tensor: Tensor = value
+    return tensor
 
 
 def _is_finite(factor: Any) -> bool:

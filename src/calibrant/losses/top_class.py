@@ -1,4 +1,4 @@
-"""How sure a model is of its top class, and whether that class is the right one."""
+"""Confidence and correctness of the top class."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.losses.rows import Rows, as_rows
+from calibrant.losses.rows import BatchRows, as_rows
 
-__all__ = ["SCALES", "Scale", "as_scores", "ordered", "top_rows"]
+__all__ = ["SCALES", "Scale", "as_scores", "sort_rows", "top_rows"]
 
 Scale = Literal["log-odds", "probability"]
 SCALES = ("log-odds", "probability")
@@ -26,7 +26,7 @@ def as_scores(odds: Tensor, scale: Scale) -> Tensor:
 
 
 def top_rows(logits: Any, labels: Any, *, scale: Scale, ignore_index: int) -> Tensor:
-    r"""Reduce a split to what bins need: one small row for each of its rows.
+    r"""Reduce each row of a split to the three numbers that binning needs.
 
     On the scale of log-odds a row is $(z_1 - z_2, s, r)$: the largest logit less the second, the
     share $s$ that the second has among all classes but the first, and whether the first class is
@@ -38,16 +38,16 @@ def top_rows(logits: Any, labels: Any, *, scale: Scale, ignore_index: int) -> Te
     scores, classes = _as_tensor(logits, "logits"), _as_tensor(labels, "labels")
     if not classes.numel() and not scores.numel():
         return torch.empty(0, 3, dtype=torch.float64)
-    rows = as_rows(scores, classes.to(scores.device), ignore_index=ignore_index).only_kept()
-    _check_range(rows.hard("the update of a steered loss"), rows.logits.shape[1])
+    rows = as_rows(scores, classes.to(scores.device), ignore_index=ignore_index).drop_ignored()
+    _check_range(rows.require_classes("the update of a steered loss"), rows.logits.shape[1])
     size = max(1, _BLOCK // rows.logits.shape[1])
     starts = range(0, len(rows.logits), size)
     blocks = [_block(rows, slice(start, start + size), scale) for start in starts]
     return torch.cat(blocks) if blocks else torch.empty(0, 3, dtype=torch.float64)
 
 
-def ordered(rows: Tensor) -> tuple[FloatArray, NDArray[np.bool_]]:
-    """Return score and correctness, sorted by both, so that no order of rows can matter."""
+def sort_rows(rows: Tensor) -> tuple[FloatArray, NDArray[np.bool_]]:
+    """Return scores and correctness sorted by both, independent of the order of rows."""
     gap, share, right = rows.numpy().T
     order = np.lexsort((right, share, gap))
     scores = gap[order] + np.log(share[order])
@@ -56,7 +56,7 @@ def ordered(rows: Tensor) -> tuple[FloatArray, NDArray[np.bool_]]:
     return scores[order], right[order] == 1.0
 
 
-def _block(rows: Rows, part: slice, scale: Scale) -> Tensor:
+def _block(rows: BatchRows, part: slice, scale: Scale) -> Tensor:
     assert rows.labels is not None
     logits = rows.logits[part]
     logits = logits.cpu() if logits.device.type == "mps" else logits  # it has no float64
@@ -78,7 +78,7 @@ def _block(rows: Rows, part: slice, scale: Scale) -> Tensor:
 
 
 def _check_range(classes: Tensor, k: int) -> None:
-    """Look at the labels on a GPU too, where `as_rows` does not: an update may wait for it."""
+    """Refuse labels out of range, also on a GPU, where `as_rows` does not check."""
     bad = (classes < 0) | (classes >= k)
     if bool(bad.any()):
         raise InputError(

@@ -1,4 +1,4 @@
-"""The log-odds of the true class: what every loss of the focal family is a function of."""
+"""Log-odds of the true class, on which every focal loss is based."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from calibrant.losses.rows import Rows
+from calibrant.losses.rows import BatchRows
 
 __all__ = ["class_odds", "odds_of", "true_odds"]
 
@@ -48,7 +48,7 @@ def class_odds(logits: Tensor) -> Tensor:
     return odds.scatter(-1, top, exact)
 
 
-def odds_of(rows: Rows) -> Tensor:
+def odds_of(rows: BatchRows) -> Tensor:
     """Log-odds of each row's class, (n,), or of every class, (n, K), where labels are shares."""
     if rows.labels is None:
         return class_odds(rows.logits)
@@ -64,7 +64,7 @@ class _TrueOdds(torch.autograd.Function):
         total = others.amax(-1) - shares.amax(-1).log()
         ctx.save_for_backward(shares, labels)
         own = logits.gather(-1, labels).squeeze(-1)
-        # Odds of infinity would look like a loss of 0, and hide a model that has diverged.
+        # Infinite odds would give a loss of 0 and hide a diverged model.
         return own - total + 0 * own
 
     @staticmethod

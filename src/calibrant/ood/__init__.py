@@ -1,4 +1,4 @@
-"""Rows that are not like the train rows: scores, a rule that flags them, and how well it tells."""
+"""Out-of-scope detection: scores, a rule that flags rows, and its accuracy."""
 
 from calibrant.ood.rule import OodRule
 from calibrant.ood.scores import SCORES, energy, entropy, max_logit

@@ -1,4 +1,4 @@
-"""A rule that flags rows unlike the train rows: a score and a threshold for it."""
+"""Out-of-scope rule: a score and its threshold."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ from calibrant.ood.scores import SCORES
 __all__ = ["FORMAT", "OodRule", "upper_quantile"]
 
 FORMAT = 1
-"""Version of the JSON that `to_dict` writes; a newer one is refused, older ones load for ever."""
+"""Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
 
-_FEWEST = 20
-"""Rows predicted as a class from which a quantile of their scores says something."""
+_MIN_ROWS = 20
+"""Fewest rows predicted as a class from which its quantile is estimated."""
 
 
 @dataclass(frozen=True)
 class OodRule:
-    r"""Flag a row as out of scope where its score is greater than a threshold.
+    r"""Flag a row as out of scope if its score is greater than a threshold.
 
     .. math:: t = \min \{ s_i : \#\{j : s_j > s_i\} \le (1 - q)\, n \}, \qquad
               \text{flag } x \iff s(x) > t
 
     s are the scores of the n rows the rule was fitted on, q the quantile: at most a share 1 - q of
-    those rows is flagged. Fit it on rows the network was not trained on, for train rows score
-    lower. Of new rows of the same kind a share of about 1 - q is flagged: with scores that do not
-    tie, (m + 1) / (n + 1) on average, m the number of fitted rows above t.
+    those rows is flagged. Fit it on rows the network was not trained on, because train rows score
+    lower. Of new rows of the same kind a share of about 1 - q is flagged: without ties, (m + 1) /
+    (n + 1) on average, m the number of fitted rows above t.
 
-    It is not a test of what a row is: rows in scope are flagged at rate 1 - q, and strange rows
-    that score like the train rows pass. How many pass, `separation` measures.
+    It does not identify every row out of scope: rows in scope are flagged at rate 1 - q, and rows
+    out of scope that score like the train rows pass. `separation` measures how many.
 
     Parameters
     ----------
@@ -45,12 +45,11 @@ class OodRule:
     threshold : t
     quantile : q
     n : number of rows it was fitted on
-    by_class : for each class the threshold of rows that are predicted as it, in the place of t;
-        None for one threshold for all. One for all falls on rare classes, of which a network is
-        never as sure as of common ones: on fraud data it stopped 37 % of the rows predicted as
-        fraud to stop 6 % of all
-    equal : whether rows whose logits are all equal are flagged too, whatever they score: so says a
-        `Scorer` that it cannot judge a row
+    by_class : thresholds by predicted class, instead of t; None for a single threshold. A single
+        threshold mostly flags rare classes, for which a network is less confident: on fraud data
+        it flagged 37 % of the rows predicted as fraud and 6 % of all rows
+    equal : whether to flag rows whose logits are all equal, whatever their score; a `Scorer`
+        returns equal logits for a row it cannot score
 
     Examples
     --------
@@ -93,23 +92,25 @@ class OodRule:
         by_class: bool = False,
         equal: bool = False,
     ) -> Self:
-        """Take the threshold from rows in scope.
+        """Set the threshold from rows in scope.
 
         Parameters
         ----------
         logits : (n, K) logits of rows in scope, or (n,) log-odds of the second of two classes
         score : name of the score
-        quantile : share of these rows that the rule lets through
-        by_class : whether that share holds among the rows predicted as each class. A class that is
-            predicted for fewer than 20 of them flags none of those
-        equal : whether rows whose logits are all equal are flagged as well, above that share
+        quantile : share of these rows that the rule passes
+        by_class : whether that share holds among the rows predicted as each class. A class
+            predicted for fewer than 20 rows flags none of them
+        equal : whether to flag rows whose logits are all equal, in addition to that share
         """
         _check_score(score)
         _check_quantile(quantile)
         scores = SCORES[score](logits)
         threshold = upper_quantile(scores, quantile)
-        each = _class_thresholds(scores, logits, threshold, quantile) if by_class else None
-        return cls(score, threshold, float(quantile), len(scores), each, equal)
+        class_thresholds = (
+            _class_thresholds(scores, logits, threshold, quantile) if by_class else None
+        )
+        return cls(score, threshold, float(quantile), len(scores), class_thresholds, equal)
 
     def scores(self, logits: Any) -> FloatArray:
         """Return the score (n,) of each row; higher is less like the train rows."""
@@ -121,14 +122,14 @@ class OodRule:
         return flagged | self.cannot_judge(logits)
 
     def limits(self, logits: Any) -> FloatArray:
-        """Return the threshold (n,) above which each row's score would be out of scope."""
-        predicted, k = _predicted(logits)
+        """Return the threshold (n,) that applies to each row."""
+        predicted, k = _predict_classes(logits)
         if self.by_class is None:
             return np.full(len(predicted), self.threshold)
         if k != len(self.by_class):
             raise InputError(
-                f"the out-of-scope rule is about {len(self.by_class)} classes, but the logits have "
-                f"{k}: give one column for each class."
+                f"the out-of-scope rule has {len(self.by_class)} classes, but the logits have "
+                f"{k}: pass one column for each class."
             )
         return np.asarray(self.by_class)[predicted]
 
@@ -141,31 +142,32 @@ class OodRule:
         return np.asarray(equal)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the stable JSON shape: keys may be added, never renamed."""
-        made = {"format": FORMAT, **asdict(self)}
-        made["by_class"] = None if self.by_class is None else list(self.by_class)
-        return made
+        """Return JSON values; keys may be added, never renamed."""
+        saved = {"format": FORMAT, **asdict(self)}
+        saved["by_class"] = None if self.by_class is None else list(self.by_class)
+        return saved
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; what is damaged or newer is refused in one sentence."""
+        """Load a rule from `to_dict`; refuse a damaged or newer one."""
         if not isinstance(saved, Mapping) or "format" not in saved:
-            raise InputError("this is no saved out-of-scope rule: it has no format.")
+            raise InputError("this is not a saved out-of-scope rule: the key 'format' is missing.")
         if isinstance(saved["format"], bool) or saved["format"] != FORMAT:
             raise InputError(
                 f"the out-of-scope rule has format {saved['format']!r}, but this version reads "
                 f"{FORMAT}: upgrade calibrant, or fit the rule again."
             )
-        lacking = [name for name in ("score", "threshold", "quantile", "n") if name not in saved]
-        if lacking:
+        missing = [name for name in ("score", "threshold", "quantile", "n") if name not in saved]
+        if missing:
             raise InputError(
-                f"the saved out-of-scope rule is damaged: {lacking[0]} is missing: fit it again."
+                f"the saved out-of-scope rule is damaged: {missing[0]} is missing: fit it again."
             )
-        each = saved.get("by_class")
+        class_thresholds = saved.get("by_class")
         try:
             return cls(
                 saved["score"], saved["threshold"], saved["quantile"], saved["n"],
-                None if each is None else tuple(each), saved.get("equal", False),
+                None if class_thresholds is None else tuple(class_thresholds),
+                saved.get("equal", False),
             )  # fmt: skip
         except (InputError, TypeError) as error:
             reason = str(error).rstrip(".")
@@ -192,19 +194,19 @@ class OodRule:
 def _class_thresholds(
     scores: FloatArray, logits: Any, threshold: float, quantile: float
 ) -> tuple[float, ...]:
-    predicted, k = _predicted(logits)
-    found = []
-    for of in range(k):
-        own = scores[predicted == of]
-        if len(own) >= _FEWEST:
-            found.append(upper_quantile(own, quantile))
-        else:  # too few to know how such rows score: let all of them through
-            found.append(float(max(threshold, own.max(initial=threshold))))
-    return tuple(found)
+    predicted, k = _predict_classes(logits)
+    thresholds = []
+    for label in range(k):
+        class_scores = scores[predicted == label]
+        if len(class_scores) >= _MIN_ROWS:
+            thresholds.append(upper_quantile(class_scores, quantile))
+        else:  # too few rows to estimate a quantile: pass all of them
+            thresholds.append(float(max(threshold, class_scores.max(initial=threshold))))
+    return tuple(thresholds)
 
 
-def _predicted(logits: Any) -> tuple[IntArray, int]:
-    """Return the place of each row's most probable class, and the number of classes."""
+def _predict_classes(logits: Any) -> tuple[IntArray, int]:
+    """Return the index of each row's most probable class, and the number of classes."""
     array = as_logits(logits)
     if array.ndim == 1:
         return np.asarray(array > 0).astype(np.int64), 2
@@ -220,8 +222,8 @@ def upper_quantile(scores: FloatArray, quantile: float) -> float:
     19.0
     """
     above = math.floor((1.0 - quantile) * len(scores) + 1e-9)  # 0.1 * 10 is 1 row, not 0.99...
-    place = len(scores) - 1 - above
-    return float(np.partition(scores, place)[place])
+    index = len(scores) - 1 - above
+    return float(np.partition(scores, index)[index])
 
 
 def _check_score(score: Any) -> None:

@@ -1,4 +1,4 @@
-"""Scores of how little a row is like the train rows, from its logits: higher is less alike."""
+"""Out-of-scope scores of logits: higher means less like the train rows."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __all__ = ["SCORES", "energy", "entropy", "max_logit"]
 
 
 def entropy(logits: Any) -> FloatArray:
-    r"""Entropy of the softmax: how evenly a row's probability is spread over the classes.
+    r"""Entropy of the softmax of each row.
 
     .. math:: H = -\sum_k p_k \log p_k, \qquad p = \mathrm{softmax}(z)
 
-    z are the K logits of a row, log is the natural logarithm. H lies between 0 (all on one class)
-    and log K (all alike). A constant added to all logits of a row does not change it.
+    z are the K logits of a row, log is the natural logarithm. H lies between 0 (one certain class)
+    and log K (uniform). A constant added to all logits of a row does not change it.
 
-    It is not blind to hard rows: a row of the train classes that lies between two of them has a
-    high entropy too. And a strange row on which the model is sure has a low one.
+    It does not distinguish hard rows from rows out of scope: a row between two train classes has a
+    high entropy too, and a row out of scope on which the model is confident has a low one.
 
     Parameters
     ----------
@@ -38,24 +38,24 @@ def entropy(logits: Any) -> FloatArray:
     References
     ----------
     Mukhoti et al., Calibrating deep neural networks using focal loss, NeurIPS 2020, section 5,
-    takes it to tell CIFAR-10 from SVHN.
+    uses it to separate CIFAR-10 from SVHN.
     """
     log_probs = log_probs_from_logits(_matrix(logits))
     return np.asarray(0.0 - (np.exp(log_probs) * log_probs).sum(axis=1))
 
 
 def energy(logits: Any, *, temperature: float = 1.0) -> FloatArray:
-    r"""Free energy: minus the logarithm of the summed evidence for all classes.
+    r"""Free energy: the negative log-sum-exp of the logits.
 
     .. math:: E = -T \log \sum_k e^{z_k / T}
 
     z are the K logits of a row and T the temperature. Train rows have at least one large logit, so
     their energy is low. For T near 0 it becomes `max_logit`.
 
-    It is not shift invariant: c added to all logits of a row takes c from E, though the
-    probabilities stay. So it says nothing about log-probabilities, whose energy is 0 in every row,
-    and a calibrator's output is no logit for it: take the logits of the network. Log-odds (n,) are
-    read as -z/2 and z/2; then E only falls with |z|, and ranks rows as `entropy` does.
+    It is not shift invariant: adding c to all logits of a row subtracts c from E, although the
+    probabilities stay the same. The energy of log-probabilities is 0 in every row, so pass the
+    logits of the network, not the output of a calibrator. Log-odds (n,) are read as -z/2 and z/2;
+    then E decreases with |z| and ranks rows as `entropy` does.
 
     Parameters
     ----------
@@ -81,14 +81,15 @@ def energy(logits: Any, *, temperature: float = 1.0) -> FloatArray:
 
 
 def max_logit(logits: Any) -> FloatArray:
-    r"""Minus the largest logit: how little evidence there is for any class.
+    r"""Negative largest logit of each row.
 
     .. math:: M = -\max_k z_k
 
-    z are the K logits of a row. It does not care how many classes come near the largest.
+    z are the K logits of a row. The other logits do not matter.
 
-    It is not shift invariant: c added to all logits of a row takes c from M, though the
-    probabilities stay. It is not the largest probability either, which looks at differences only.
+    It is not shift invariant: adding c to all logits of a row subtracts c from M, although the
+    probabilities stay the same. It is not the largest probability, which depends on differences
+    only.
     Log-odds (n,) are read as -z/2 and z/2.
 
     Parameters
@@ -112,7 +113,7 @@ SCORES: Mapping[str, Callable[[Any], FloatArray]] = {
     "entropy": entropy,
     "max_logit": max_logit,
 }
-"""Every score by its name."""
+"""Scores by name."""
 
 
 def _matrix(logits: Any) -> FloatArray:

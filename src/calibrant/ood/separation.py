@@ -1,4 +1,4 @@
-"""How well a score tells rows out of scope from rows in scope."""
+"""Separation of rows in scope and out of scope by a score."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from calibrant.ood.rule import upper_quantile
 
 __all__ = ["Separation", "separation"]
 
-_KEPT = 0.95
-"""Share of rows in scope that FPR95 lets through."""
+_PASS_RATE = 0.95
+"""Share of rows in scope that pass at FPR95."""
 
 
 @dataclass(frozen=True)
 class Separation:
-    """How well a score tells both kinds of rows apart; `separation` makes one.
+    """Result of `separation`.
 
     Parameters
     ----------
-    auroc : chance that a row out of scope scores higher than one in scope, ties half
-    fpr95 : share of rows out of scope let through where 95 % of rows in scope are
+    auroc : probability that a row out of scope scores higher than one in scope, ties half
+    fpr95 : share of rows out of scope that pass when 95 % of rows in scope pass
     n_inside, n_outside : number of rows of each kind
     """
 
@@ -35,7 +35,7 @@ class Separation:
     n_outside: int
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the stable JSON shape: keys may be added, never renamed."""
+        """Return JSON values; keys may be added, never renamed."""
         return asdict(self)
 
     def __str__(self) -> str:
@@ -55,16 +55,16 @@ def separation(inside: Any, outside: Any) -> Separation:
               \mathrm{FPR95} = P(S_o \le t)
 
     S_i is the score of a row in scope, S_o of one out of scope, and t the threshold of `OodRule` at
-    0.95: the smallest score of a row in scope that at most 5 % of them exceed. A row is let through
-    where its score is at most t. AUROC is 1/2 for a score that tells nothing, and then FPR95 is
-    0.95. Both see only the order of the scores.
+    0.95: the smallest score of a row in scope that at most 5 % of them exceed. A row passes if
+    its score is at most t. For an uninformative score AUROC is 1/2 and FPR95 is 0.95. Both depend
+    only on the order of the scores.
 
     FPR95 is taken as in most papers since ODIN: rows in scope are the positives, 95 % of them pass,
     and the false positives are rows out of scope that pass with them. Some papers (Hendrycks et
-    al. 2019) turn it round: 95 % of the rows out of scope are caught, and the false positives are
-    rows in scope caught with them. The two figures differ; this is the first.
+    al. 2019) use the reverse: 95 % of the rows out of scope are flagged, and the false positives
+    are rows in scope flagged with them. The two figures differ; this is the first.
 
-    It is not a figure about the wide world: it holds for rows out of scope like those given.
+    It holds only for rows out of scope like those passed.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ def separation(inside: Any, outside: Any) -> Separation:
 
     Examples
     --------
-    Three of four pairs are in order and one ties. The threshold is 2, which lets 2 through:
+    Three of four pairs are in order and one ties. The threshold is 2, at which a score of 2 passes:
 
     >>> separation([1.0, 2.0], [2.0, 3.0])
     Separation(auroc=0.875, fpr95=0.5, n_inside=2, n_outside=2)
@@ -87,7 +87,7 @@ def separation(inside: Any, outside: Any) -> Separation:
     below = np.searchsorted(within, beyond, side="left")
     not_above = np.searchsorted(within, beyond, side="right")
     auroc = int((below + not_above).sum()) / (2 * len(within) * len(beyond))
-    passed = int(np.count_nonzero(beyond <= upper_quantile(within, _KEPT)))
+    passed = int(np.count_nonzero(beyond <= upper_quantile(within, _PASS_RATE)))
     return Separation(auroc, passed / len(beyond), len(within), len(beyond))
 
 
@@ -95,7 +95,7 @@ def _scores(values: Any, name: str) -> FloatArray:
     array = as_logits(values, name=name)  # the same checks: finite numbers, at least one
     if array.ndim != 1:
         raise InputError(
-            f"{name} must have shape (n,), got {array.shape}: give one score for each row, "
+            f"{name} must have shape (n,), got {array.shape}: pass one score per row, "
             "such as energy(logits)."
         )
     return array.astype(np.float64, copy=False)

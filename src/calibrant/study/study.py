@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle import Bundle, CalibRows, pack
 from calibrant.calibrators import AutoCalibrator, Calibrator
-from calibrant.calibrators.base.registry import method_named
+from calibrant.calibrators.base.registry import find_method
 from calibrant.errors import InputError, TrainingError
 from calibrant.files.lock import alone_in
 from calibrant.inputs import FloatArray
@@ -250,7 +250,7 @@ def _refuse_none(outcomes: Sequence[Outcome]) -> None:
 def _fitted_calibrator(config: StudyConfig, rows: StudyRows, logits: FloatArray) -> Calibrator:
     codes, weights = rows["calibrate"].scored
     made: Calibrator = (
-        AutoCalibrator() if config.calibrator == "auto" else method_named(config.calibrator)()
+        AutoCalibrator() if config.calibrator == "auto" else find_method(config.calibrator)()
     )
     own = logits[rows["calibrate"].inside]
     return made.fit(own, rows.labels(codes), weights, classes=rows.classes)

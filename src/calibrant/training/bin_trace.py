@@ -113,14 +113,14 @@ def _figures(run: Run, logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
     if not labels.is_floating_point():  # a part of a sum may leave out rows by another number
         labels = labels.where(labels >= 0, ignored)
     rows = as_rows(logits.detach(), labels, ignore_index=ignored)
-    values, classes = rows.logits, rows.hard("BinTrace")
+    values, classes = rows.logits, rows.require_classes("BinTrace")
     if values.device.type == "mps":  # has no float64
         values, classes = values.cpu(), classes.cpu()
     probs = values.double().softmax(-1)
     top, predicted = probs.max(-1)
     same = (predicted == classes).to(torch.int8)
-    if rows.kept is not None:
-        same = same.where(rows.kept.to(same.device), -1)
+    if rows.mask is not None:
+        same = same.where(rows.mask.to(same.device), -1)
     return probs.gather(-1, classes.unsqueeze(-1)).squeeze(-1), top, same
 
 

@@ -21,7 +21,7 @@ from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.data.resampling import Resampling, resampled
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.losses.class_weights import moves_unknown
+from calibrant.losses.class_weights import has_unknown_shift
 from calibrant.losses.names import LossLike
 from calibrant.training.batches import Rows
 from calibrant.training.class_labels import codes_of, read_classes
@@ -170,7 +170,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.why_ = trained.why
         self.steer_places_, self._resampling_shift = splits.places, log_shift
         self._note_columns(rows)
-        if self.correct_prior and moves_unknown(trained.loss):
+        if self.correct_prior and has_unknown_shift(trained.loss):
             _warn_unknown_shift()
         return self
 

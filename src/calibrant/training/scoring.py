@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
-from calibrant.losses.evaluating import evaluating
+from calibrant.losses.evaluating import eval_mode
 from calibrant.losses.ranks import gather_rows
 from calibrant.training.batches import Rows
 
@@ -85,6 +85,6 @@ def _scored(
 ) -> Iterator[tuple[Tensor, Tensor, Tensor]]:
     """Yield places, logits and labels batch by batch, in eval mode and without gradients."""
     kind = weight_type(model)
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         for places, inputs, labels in rows.batches(batch_size, shard=shard):
             yield places, model(*(moved(part, device, kind) for part in inputs)), labels

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
 from calibrant.errors import InputError
-from calibrant.losses.evaluating import evaluating
+from calibrant.losses.evaluating import eval_mode
 from calibrant.training.batches import Rows
 from calibrant.training.options import TrainingOptions
 from calibrant.training.scoring import moved, weight_type
@@ -95,7 +95,7 @@ def _n_classes(model: nn.Module, rows: Rows) -> int:
     """Score the first rows to see how many logits the model gives."""
     device, kind = next(model.parameters()).device, weight_type(model)
     found = next(iter(rows.batches(2)))
-    with evaluating(model), torch.no_grad():
+    with eval_mode(model), torch.no_grad():
         logits = model(*(moved(part, device, kind) for part in found.inputs))
     if logits.ndim != 2 or logits.shape[1] < 2:
         raise InputError(

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.choice.folds import random_folds
 from calibrant.cli import interruption
 from calibrant.errors import InputError
@@ -33,10 +33,10 @@ def counting_rows(scores: Scores) -> Scores:
     return _taken(scores, scores.weights > 0)
 
 
-def rows_of(scores: Scores) -> Rows:
+def rows_of(scores: Scores) -> CalibrationRows:
     """Return scores as what calibrators learn from."""
     assert scores.logits is not None
-    return Rows(scores.logits, scores.labels, scores.weights, scores.classes)
+    return CalibrationRows(scores.logits, scores.labels, scores.weights, scores.classes)
 
 
 def judged_on(scores: Scores, calibrator: Calibrator, *, source: str, seed: int) -> Judgement:
@@ -84,7 +84,7 @@ def judged_by_crossfit(scores: Scores, calibrator: Calibrator, *, seed: int) -> 
     return replace(found, folds=folds if folds > 1 else None)
 
 
-def _folds(rows: Rows, calibrator: Calibrator, seed: int) -> NDArray[np.int64]:
+def _folds(rows: CalibrationRows, calibrator: Calibrator, seed: int) -> NDArray[np.int64]:
     """Give each row its fold; -1 for a row that no calibrator is fitted without."""
     rng = np.random.default_rng(seed)
     if rows.n > MOST_JUDGED:

@@ -47,10 +47,10 @@ class Calibration:
 
     def has_seen(self, logits: Floats, codes: NDArray[np.int64], order: Sequence[int]) -> bool:
         """Whether it was fitted on these rows: logits (n, K) whose columns `order` names."""
-        from calibrant.calibrators.base.rows import Rows
+        from calibrant.calibrators.base.rows import CalibrationRows
 
         names = tuple(self.calibrator.classes_.tolist())
-        rows = Rows(logits[:, order], np.argsort(order)[codes], None, names)
+        rows = CalibrationRows(logits[:, order], np.argsort(order)[codes], None, names)
         return self.calibrator.has_seen_rows(rows)
 
     def log_probs(self, logits: Floats, order: Sequence[int], *, first: int = 0) -> Floats:

@@ -110,7 +110,7 @@ def test_parts_that_do_not_belong_together(tmp_path, parts, said):
 
 
 def test_a_calibrator_that_is_not_fitted_is_refused(tmp_path):
-    with pytest.raises(Exception, match="has not learned anything"):
+    with pytest.raises(Exception, match="is not fitted yet"):
         pack(tmp_path / "b", calibrator=TemperatureScaling())
     assert list(tmp_path.iterdir()) == []
 

@@ -92,7 +92,7 @@ def test_half_fitted_chain_is_not_fitted():
     logits, labels = rows(BINARY)
     fitted = TemperatureScaling().fit(logits, labels)
     for chain in (fitted.then(PriorCorrection()), PriorCorrection().then(fitted)):
-        with pytest.raises(NotFitted, match="this Chain has not learned anything yet"):
+        with pytest.raises(NotFitted, match="this Chain is not fitted yet"):
             chain.predict_proba(logits)
 
 
@@ -121,7 +121,7 @@ def test_member_that_takes_no_weights_is_heard():
     logits, labels = rows(BINARY)
     chain = TemperatureScaling().then(NoWeights())
     assert not chain.takes_weights
-    with pytest.raises(InputError, match="NoWeights takes no weights"):
+    with pytest.raises(InputError, match="NoWeights does not support weights"):
         chain.fit(logits, labels, np.ones(500))
 
 

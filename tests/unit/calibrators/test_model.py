@@ -218,7 +218,7 @@ def test_label_that_the_model_has_never_seen():
     X, y = named_rows()
     strange = y.astype(object)
     strange[3] = "perhaps"
-    message = r"y holds 'perhaps', which the estimator has never seen among its classes \['no'"
+    message = r"y holds 'perhaps', which is not among the classes of the estimator \['no'"
     with pytest.raises(InputError, match=message):
         CalibratedModel(Boosted(), TemperatureScaling()).fit(X, strange)
 
@@ -239,7 +239,7 @@ class NoWeights(TemperatureScaling):
 
 def test_calibrator_without_weights_refuses_them():
     model, X, y = fitted_on_half(LogisticRegression())
-    with pytest.raises(InputError, match="NoWeights takes no weights"):
+    with pytest.raises(InputError, match="NoWeights does not support weights"):
         CalibratedModel(model, NoWeights()).fit(X, y, np.ones(len(y)))
 
 
@@ -271,7 +271,7 @@ class Pairs(LogisticRegression):
         (CalibratedModel(LogisticRegression(), cross_fit=True), "at least 2, or None, got True"),
         (CalibratedModel(LogisticRegression(), cross_fit=2.5), "at least 2, or None, got 2.5"),
         (CalibratedModel(np.tanh, cross_fit=3), "an estimator with fit, got ufunc"),
-        (CalibratedModel(Pairs(), cross_fit=3), "cannot split a matrix of pairs"),
+        (CalibratedModel(Pairs(), cross_fit=3), "cannot split a pairwise matrix"),
         (CalibratedModel(lambda X: np.zeros((len(X), 2, 2))), "must have shape"),
         (CalibratedModel(lambda X: np.full(len(X), np.nan)), "must be finite, got nan in row 0"),
         (CalibratedModel(lambda X: X[:-1, 0]), "must have the same length"),

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators import SplineCalibration, list_methods
-from calibrant.calibrators.base.registry import method_named
+from calibrant.calibrators.base.registry import find_method
 
 
 @pytest.mark.parametrize(
@@ -20,8 +20,8 @@ def test_the_order_of_columns_does_not_matter_where_logits_tie(method, seed):
     probs = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     labels = (rng.random((150, 1)) > probs.cumsum(axis=1)).sum(axis=1)
     turned = [2, 0, 1]
-    there = method_named(method)().fit(logits, labels).predict_proba(logits)
-    moved = method_named(method)().fit(logits[:, turned], np.argsort(turned)[labels])
+    there = find_method(method)().fit(logits, labels).predict_proba(logits)
+    moved = find_method(method)().fit(logits[:, turned], np.argsort(turned)[labels])
     assert moved.predict_proba(logits[:, turned]) == pytest.approx(there[:, turned], abs=1e-6)
 
 

@@ -171,7 +171,7 @@ def test_a_fit_that_cannot_be(cli, files, words):
 
 
 def test_nothing_is_read_before_the_outputs_are_checked(cli, files, monkeypatch):
-    monkeypatch.setattr("calibrant.data.read_scores", None)  # calling it would be our fault: 70
+    monkeypatch.setattr("calibrant.scores.read_scores", None)  # calling it would be our fault: 70
     for words in list(FIT)[:9]:
         refused(cli, files, words)
 
@@ -250,7 +250,7 @@ def test_out_of_memory_names_a_remedy_that_this_verb_has(cli, files, tmp_path, m
     def greedy(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("calibrant.data.read_scores", greedy)
+    monkeypatch.setattr("calibrant.scores.read_scores", greedy)
     result = cli("calibrate", files / "two.csv", "-o", tmp_path / "c.json")
     assert_one_sentence(result)
     assert "fewer rows" in result.stderr

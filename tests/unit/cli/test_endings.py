@@ -70,7 +70,7 @@ def deaf(*args, **kwargs):
     except KeyboardInterrupt:
         pass
     return real(*args, **kwargs)
-real, calibrant.data.read_scores = calibrant.data.read_scores, deaf
+real, calibrant.scores.read_scores = calibrant.scores.read_scores, deaf
 from calibrant.cli.main import run
 run()
 """

@@ -248,7 +248,7 @@ def test_no_verb_shows_the_help(cli):
 def test_a_report_that_cannot_be_written_is_told_before_the_work(
     cli, scores, tmp_path, monkeypatch, name, what
 ):
-    monkeypatch.setattr("calibrant.data.read_scores", None)  # calling it would be our fault: 70
+    monkeypatch.setattr("calibrant.scores.read_scores", None)  # calling it would be our fault: 70
     content = scores.read_bytes()
     result = cli("evaluate", scores, "--html", tmp_path / name)
     assert_one_sentence(result)
@@ -306,7 +306,7 @@ def test_out_of_memory_names_the_remedy(cli, scores, monkeypatch):
     def greedy(*args, **kwargs):
         raise MemoryError
 
-    monkeypatch.setattr("calibrant.data.read_scores", greedy)
+    monkeypatch.setattr("calibrant.scores.read_scores", greedy)
     result = cli("evaluate", scores)
     assert_one_sentence(result)
     assert "--stream" in result.stderr

@@ -18,7 +18,7 @@ from calibrant.calibrators import (
     TemperatureScaling,
     VectorScaling,
 )
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import InputError
 from calibrant.inputs import row_sketch
 from calibrant.inputs.row_sketch import KEPT, RowSketch, row_hashes
@@ -27,12 +27,12 @@ from calibrant.inputs.row_sketch import KEPT, RowSketch, row_hashes
 def drawn(n, k=3, seed=0):
     rng = np.random.default_rng(seed)
     scores = rng.normal(size=n if k == 2 else (n, k))
-    return Rows(scores, rng.integers(0, k, n), None, tuple(range(k)))
+    return CalibrationRows(scores, rng.integers(0, k, n), None, tuple(range(k)))
 
 
 def joined(*parts):
     both = (np.concatenate([getattr(p, name) for p in parts]) for name in ("logits", "labels"))
-    return Rows(*both, None, parts[0].classes)
+    return CalibrationRows(*both, None, parts[0].classes)
 
 
 def shuffled(rows, seed=9):
@@ -44,11 +44,11 @@ def shuffled(rows, seed=9):
 
 def test_logits_that_mean_the_same_have_the_same_hash():
     rows = drawn(500)
-    moved = Rows(rows.logits + 2.0**-3, rows.labels, None, rows.classes)
+    moved = CalibrationRows(rows.logits + 2.0**-3, rows.labels, None, rows.classes)
     assert (row_hashes(moved) == row_hashes(rows)).mean() > 0.8  # sums round in single precision
     two = drawn(500, k=2)
     columns = np.column_stack([-0.5 * two.logits, 0.5 * two.logits])
-    wide = Rows(columns, two.labels, None, two.classes)
+    wide = CalibrationRows(columns, two.labels, None, two.classes)
     assert (row_hashes(wide) == row_hashes(two)).all()
 
 
@@ -57,16 +57,18 @@ def test_digits_in_a_file_have_the_hash_of_the_numbers():
     short = rows.logits.astype(np.float32)
     read = np.array([[float(str(value)) for value in row] for row in short])
     assert not (read == short).all()
-    hashes = (row_hashes(Rows(x, rows.labels, None, rows.classes)) for x in (short, read))
+    hashes = (
+        row_hashes(CalibrationRows(x, rows.labels, None, rows.classes)) for x in (short, read)
+    )
     assert np.equal(*hashes).all()
 
 
 def test_other_scores_and_other_labels_have_other_hashes():
     rows = drawn(500)
     assert len(np.unique(row_hashes(rows))) == 500
-    turned = Rows(rows.logits, (rows.labels + 1) % 3, None, rows.classes)
+    turned = CalibrationRows(rows.logits, (rows.labels + 1) % 3, None, rows.classes)
     assert not np.isin(row_hashes(turned), row_hashes(rows)).any()
-    swapped = Rows(rows.logits[:, [1, 0, 2]], rows.labels, None, rows.classes)
+    swapped = CalibrationRows(rows.logits[:, [1, 0, 2]], rows.labels, None, rows.classes)
     assert not np.isin(row_hashes(swapped), row_hashes(rows)).any()
 
 
@@ -78,7 +80,7 @@ def test_hashes_do_not_depend_on_how_many_rows_are_taken_at_a_time(monkeypatch):
 
 
 def test_logits_beyond_single_precision_do_no_harm():
-    rows = Rows(
+    rows = CalibrationRows(
         np.array([[1e300, -1e300, 0.0], [1e300, 0.0, 1e300]]), np.array([0, 1]), None, (0, 1, 2)
     )
     assert not RowSketch.of(rows).shares(drawn(100))
@@ -108,7 +110,7 @@ def test_the_same_rows_are_known(n, k):
     assert kept.shares(shuffled(joined(rows, others)))
     assert kept.shares(joined(rows.take(slice(0, n // 4)), others))
     assert not kept.shares(others)
-    weighed = Rows(rows.logits, rows.labels, np.arange(1.0, n + 1.0), rows.classes)
+    weighed = CalibrationRows(rows.logits, rows.labels, np.arange(1.0, n + 1.0), rows.classes)
     assert kept.shares(weighed)
 
 
@@ -122,7 +124,7 @@ def test_integer_scores_are_known_whole_and_never_by_chance():
     rng = np.random.default_rng(0)
 
     def five(n):
-        return Rows(rng.integers(0, 5, n) * 1.0, rng.integers(0, 2, n), None, (0, 1))
+        return CalibrationRows(rng.integers(0, 5, n) * 1.0, rng.integers(0, 2, n), None, (0, 1))
 
     rows = five(400)
     assert RowSketch.of(rows).shares(rows)
@@ -130,7 +132,7 @@ def test_integer_scores_are_known_whole_and_never_by_chance():
 
 
 def test_rows_that_anyone_would_draw_prove_nothing():
-    rare = Rows(np.zeros(30), np.zeros(30, int), None, (0, 1))
+    rare = CalibrationRows(np.zeros(30), np.zeros(30, int), None, (0, 1))
     assert not RowSketch.of(rare).shares(rare)
 
 
@@ -162,7 +164,7 @@ def test_ties_raise_no_more_alarms_than_chance_allows(world, monkeypatch):
     scores = worlds(rng)[world]
 
     def rows(n):
-        return Rows(scores(n), (rng.random(n) < 0.3) * 1, None, (0, 1))
+        return CalibrationRows(scores(n), (rng.random(n) < 0.3) * 1, None, (0, 1))
 
     alarms = sum(RowSketch.of(rows(n)).shares(rows(500)) for n in (300, 2000) for _ in range(200))
     assert alarms <= binom.ppf(0.999, 400, 0.01)

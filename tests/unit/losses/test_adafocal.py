@@ -143,7 +143,7 @@ def test_it_is_found_by_name():
         ({"gamma_min": -0.1}, r"to 0.1, so that both of its sides lie"),
         ({"mode": "fast"}, "mode must be 'robust' or 'paper', got 'fast'"),
         ({"min_count": 0}, "min_count must be a whole number of at least 1"),
-        ({"min_count": 5, "mode": "paper"}, "min_count must be left out in mode 'paper'"),
+        ({"min_count": 5, "mode": "paper"}, "min_count must be omitted in mode 'paper'"),
         ({"update_every": 0}, "update_every must be a whole number of at least 1, got 0"),
         ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none'"),
     ],

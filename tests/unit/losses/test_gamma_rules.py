@@ -8,13 +8,13 @@ import torch
 from tests.unit.losses.steer_worlds import world
 
 from calibrant.losses import AdaFocalLoss
-from calibrant.losses.gamma_rules import MIN_COUNT, shrunk, stepped
+from calibrant.losses.gamma_rules import MIN_COUNT, shrink_errors, step_gammas
 
 BOUNDS = {"strength": 1.0, "switch": 0.2, "low": -2.0, "high": 20.0}
 
 
 def one_step(gamma, error, **changes):
-    return float(stepped(np.array([gamma]), np.array([error]), **{**BOUNDS, **changes})[0])
+    return float(step_gammas(np.array([gamma]), np.array([error]), **{**BOUNDS, **changes})[0])
 
 
 def saturated(n=600, share=0.5, accuracy=0.7):
@@ -56,12 +56,12 @@ def test_the_switch_is_tested_before_the_bounds_are_applied():
 def test_an_error_as_large_as_its_standard_error_is_halved():
     n, accuracy = np.array([98]), np.array([0.5])
     error = np.sqrt(0.25 / 98)
-    assert shrunk(np.array([error]), accuracy, n)[0] == pytest.approx(error / 2)
-    assert shrunk(np.array([-error]), accuracy, n)[0] == pytest.approx(-error / 2)
+    assert shrink_errors(np.array([error]), accuracy, n)[0] == pytest.approx(error / 2)
+    assert shrink_errors(np.array([-error]), accuracy, n)[0] == pytest.approx(-error / 2)
 
 
 def test_a_bin_without_mistakes_is_not_beyond_doubt():
-    found = shrunk(np.array([-0.01, 0.0]), np.array([1.0, 1.0]), np.array([50, 50]))
+    found = shrink_errors(np.array([-0.01, 0.0]), np.array([1.0, 1.0]), np.array([50, 50]))
     a = 51 / 52
     doubt = a * (1 - a) / 50
     assert found[0] == pytest.approx(-0.01 * 1e-4 / (1e-4 + doubt))
@@ -71,7 +71,7 @@ def test_a_bin_without_mistakes_is_not_beyond_doubt():
 def test_shrinking_never_changes_the_sign_nor_enlarges():
     draw = np.random.default_rng(0)
     error, accuracy = draw.uniform(-1, 1, 500), draw.random(500)
-    found = shrunk(error, accuracy, draw.integers(1, 300, 500))
+    found = shrink_errors(error, accuracy, draw.integers(1, 300, 500))
     assert (np.sign(found) == np.sign(error)).all()
     assert (np.abs(found) < np.abs(error)).all()
 

@@ -5,7 +5,7 @@ import functools
 import torch
 
 from calibrant.losses import FocalLoss
-from calibrant.losses.own_code import code_of, is_own
+from calibrant.losses.own_code import collect_code, is_user_code
 
 LEVEL = 3
 
@@ -53,19 +53,19 @@ class Own(Base):
 
 
 def codes(own):
-    found = [one[0].co_name for one in code_of(own) if hasattr(one[0], "co_name")]
+    found = [one[0].co_name for one in collect_code(own) if hasattr(one[0], "co_name")]
     return sorted(found)
 
 
 def test_what_is_the_users_own():
     ours = [FocalLoss, torch.nn.CrossEntropyLoss, torch.nn.functional.cross_entropy, dict, len]
-    assert not any(map(is_own, ours))
-    assert all(map(is_own, [helper, Own, lambda x: x]))
+    assert not any(map(is_user_code, ours))
+    assert all(map(is_user_code, [helper, Own, lambda x: x]))
 
 
 def test_functions_that_call_each_other_are_walked_once():
     assert codes(there) == ["back", "helper", "there"]
-    assert ("LEVEL", 3) in code_of(there)
+    assert ("LEVEL", 3) in collect_code(there)
     assert codes(lambda z: torch.exp(z)) == ["<lambda>"]
 
 
@@ -78,4 +78,4 @@ def test_behind_a_decorator_the_function_is_found():
 
 def test_a_class_has_its_methods_its_values_and_its_bases():
     assert codes(Own) == ["base", "helper", "shown", "still"]
-    assert ("share", 0.5) in code_of(Own)
+    assert ("share", 0.5) in collect_code(Own)

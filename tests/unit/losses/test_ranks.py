@@ -8,7 +8,7 @@ from tests.unit.losses.steer_worlds import losses, one_of_two, taught, world
 
 from calibrant.errors import InputError
 from calibrant.losses import AdaFocalLoss
-from calibrant.losses.ranks import first_process, gather_made, gather_rows
+from calibrant.losses.ranks import broadcast_first, compute_and_gather, gather_rows
 
 CUT = 433  # rows of the first of two processes; the second has 268
 
@@ -45,7 +45,7 @@ def test_a_process_without_rows_learns_what_the_other_does(two):
 
 def test_rows_refused_on_one_process_are_an_error_on_both(two):
     (first, kept), (second, untouched) = two[0]["refused"], two[1]["refused"]
-    assert "the rows of process 1 were refused there" in first
+    assert "the rows of process 1 were refused" in first
     assert "1 of 300 rows hold NaN or infinity" in second
     start = AdaFocalLoss(n_bins=7).state_dict()
     assert same(kept, start)
@@ -55,11 +55,11 @@ def test_rows_refused_on_one_process_are_an_error_on_both(two):
 def test_alone_nothing_is_gathered():
     rows = torch.arange(6.0).reshape(3, 2)
     assert gather_rows(rows) is rows
-    assert first_process(rows) is rows
-    assert gather_made(lambda: rows) is rows
+    assert broadcast_first(rows) is rows
+    assert compute_and_gather(lambda: rows) is rows
 
     def cannot():
         raise InputError("these rows are broken.")
 
     with pytest.raises(InputError, match="these rows are broken"):
-        gather_made(cannot)
+        compute_and_gather(cannot)

@@ -14,7 +14,7 @@ from calibrant.losses.rows import (
     as_weight,
     check_finite,
     check_ignore,
-    reduced,
+    reduce_values,
 )
 
 LOGITS = torch.tensor([[1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [0.0, 0.0, 3.0]])
@@ -26,8 +26,8 @@ def test_whole_labels_are_taken_as_they_are():
     assert torch.equal(rows.logits, LOGITS)
     assert torch.equal(rows.labels, LABELS)
     assert rows.shares is None
-    assert rows.kept is None
-    assert rows.only_kept() is rows
+    assert rows.mask is None
+    assert rows.drop_ignored() is rows
 
 
 @pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.bool])
@@ -57,7 +57,7 @@ def test_more_dimensions_are_flattened_with_each_label_beside_its_logits():
     assert rows.logits[1].tolist() == logits[0, :, 1].tolist()
     assert rows.labels.tolist() == [0, 1, 2, 0, 2, 1, 0, 2]
     values = torch.arange(8.0)
-    back = reduced(values, rows, weight=None, reduction="none")
+    back = reduce_values(values, rows, weight=None, reduction="none")
     assert back.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
 
 
@@ -83,8 +83,8 @@ def test_classes_can_be_written_as_shares():
 
 def test_a_loss_that_needs_classes_refuses_shares_in_one_sentence():
     with pytest.raises(InputError, match=r"^mmce needs one class per row .* of shape \(3,\)\.$"):
-        as_rows(LOGITS, torch.eye(3)).hard("mmce")
-    assert torch.equal(as_rows(LOGITS, LABELS).hard("mmce"), LABELS)
+        as_rows(LOGITS, torch.eye(3)).require_classes("mmce")
+    assert torch.equal(as_rows(LOGITS, LABELS).require_classes("mmce"), LABELS)
 
 
 def test_ignored_rows_are_emptied_whatever_they_hold():
@@ -92,23 +92,23 @@ def test_ignored_rows_are_emptied_whatever_they_hold():
     logits[1] = torch.tensor([math.nan, math.inf, 1e4])
     leaf = logits.requires_grad_()
     rows = as_rows(leaf, torch.tensor([0, -100, 2]))
-    assert rows.kept.tolist() == [True, False, True]
+    assert rows.mask.tolist() == [True, False, True]
     assert rows.labels.tolist() == [0, 0, 2]
     assert rows.logits[1].tolist() == [0.0, 0.0, 0.0]
     rows.logits.exp().sum().backward()
     assert leaf.grad[1].tolist() == [0.0, 0.0, 0.0]
-    only = rows.only_kept()
-    assert only.kept is None
+    only = rows.drop_ignored()
+    assert only.mask is None
     assert torch.equal(only.logits, LOGITS[[0, 2]])
     assert only.labels.tolist() == [0, 2]
 
 
 def test_a_class_can_be_ignored_and_so_can_a_negative_number():
     rows = as_rows(LOGITS, LABELS, ignore_index=1)
-    assert rows.kept.tolist() == [True, False, True]
-    assert as_rows(LOGITS[:2], torch.tensor([0, 2]), ignore_index=1).kept is None
-    assert as_rows(LOGITS, torch.tensor([0, -1, 2]), ignore_index=-1).kept.tolist()[1] is False
-    assert as_rows(LOGITS, torch.tensor([0, 9, 2]), ignore_index=np.int64(9)).kept is not None
+    assert rows.mask.tolist() == [True, False, True]
+    assert as_rows(LOGITS[:2], torch.tensor([0, 2]), ignore_index=1).mask is None
+    assert as_rows(LOGITS, torch.tensor([0, -1, 2]), ignore_index=-1).mask.tolist()[1] is False
+    assert as_rows(LOGITS, torch.tensor([0, 9, 2]), ignore_index=np.int64(9)).mask is not None
 
 
 @pytest.mark.parametrize(
@@ -148,33 +148,35 @@ def test_ignore_index_must_be_a_whole_number(ignore):
 def test_an_empty_batch_gives_0():
     for labels in (LABELS[:0], torch.eye(3)[:0]):
         rows = as_rows(LOGITS[:0], labels)
-        assert float(reduced(LOGITS[:0, 0], rows, weight=None, reduction="mean")) == 0.0
+        assert float(reduce_values(LOGITS[:0, 0], rows, weight=None, reduction="mean")) == 0.0
 
 
 def test_reductions_by_hand():
     values = torch.tensor([1.0, 2.0, 6.0])
     rows = as_rows(LOGITS, LABELS)
-    found = {name: reduced(values, rows, weight=None, reduction=name) for name in ("mean", "sum")}
+    found = {
+        name: reduce_values(values, rows, weight=None, reduction=name) for name in ("mean", "sum")
+    }
     assert {name: float(value) for name, value in found.items()} == {"mean": 3.0, "sum": 9.0}
     weight = [1.0, 0.0, 3.0]
-    assert float(reduced(values, rows, weight=weight, reduction="sum")) == 19.0
-    assert float(reduced(values, rows, weight=weight, reduction="mean")) == 19.0 / 4
-    none = reduced(values, rows, weight=weight, reduction="none")
+    assert float(reduce_values(values, rows, weight=weight, reduction="sum")) == 19.0
+    assert float(reduce_values(values, rows, weight=weight, reduction="mean")) == 19.0 / 4
+    none = reduce_values(values, rows, weight=weight, reduction="none")
     assert none.tolist() == [1.0, 0.0, 18.0]
     partly = as_rows(LOGITS, torch.tensor([0, -100, 2]))
-    assert float(reduced(values, partly, weight=None, reduction="mean")) == 3.5
-    assert float(reduced(values, partly, weight=weight, reduction="mean")) == 19.0 / 4
-    assert reduced(values, partly, weight=None, reduction="none").tolist() == [1.0, 0.0, 6.0]
+    assert float(reduce_values(values, partly, weight=None, reduction="mean")) == 3.5
+    assert float(reduce_values(values, partly, weight=weight, reduction="mean")) == 19.0 / 4
+    assert reduce_values(values, partly, weight=None, reduction="none").tolist() == [1.0, 0.0, 6.0]
 
 
 def test_values_of_every_class_are_summed_by_share_and_weight():
     values = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     shares = torch.tensor([[0.5, 0.5, 0.0], [0.0, 0.25, 0.75]])
     rows = as_rows(LOGITS[:2], shares)
-    assert reduced(values, rows, weight=None, reduction="none").tolist() == [1.5, 5.75]
+    assert reduce_values(values, rows, weight=None, reduction="none").tolist() == [1.5, 5.75]
     weight = [2.0, 4.0, 0.0]
-    assert reduced(values, rows, weight=weight, reduction="none").tolist() == [5.0, 5.0]
-    mean = reduced(values, rows, weight=weight, reduction="mean")
+    assert reduce_values(values, rows, weight=weight, reduction="none").tolist() == [5.0, 5.0]
+    mean = reduce_values(values, rows, weight=weight, reduction="mean")
     assert float(mean) == pytest.approx(10.0 / (3.0 + 1.0))
     assert as_weight(weight, rows).tolist() == [3.0, 1.0]
 
@@ -182,15 +184,15 @@ def test_values_of_every_class_are_summed_by_share_and_weight():
 def test_values_of_every_class_with_whole_labels_leave_ignored_rows_out():
     values = torch.tensor([[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]])
     rows = as_rows(LOGITS[:2], torch.tensor([2, -100]))
-    assert reduced(values, rows, weight=None, reduction="none").tolist() == [3.0, 0.0]
-    assert float(reduced(values, rows, weight=None, reduction="mean")) == 3.0
+    assert reduce_values(values, rows, weight=None, reduction="none").tolist() == [3.0, 0.0]
+    assert float(reduce_values(values, rows, weight=None, reduction="mean")) == 3.0
 
 
 @pytest.mark.parametrize("weight", [None, [1.0, 2.0, 3.0]])
 def test_a_batch_in_which_no_row_counts_gives_0_with_no_gradient(weight):
     leaf = LOGITS.clone().requires_grad_()
     rows = as_rows(leaf, torch.full((3,), -100))
-    value = reduced(rows.logits.sum(-1), rows, weight=weight, reduction="mean")
+    value = reduce_values(rows.logits.sum(-1), rows, weight=weight, reduction="mean")
     value.backward()
     assert value.item() == 0.0
     assert not leaf.grad.any()
@@ -198,7 +200,7 @@ def test_a_batch_in_which_no_row_counts_gives_0_with_no_gradient(weight):
 
 def test_weights_of_0_everywhere_give_0():
     rows = as_rows(LOGITS, LABELS)
-    assert float(reduced(torch.ones(3), rows, weight=[0.0] * 3, reduction="mean")) == 0.0
+    assert float(reduce_values(torch.ones(3), rows, weight=[0.0] * 3, reduction="mean")) == 0.0
 
 
 @pytest.mark.parametrize(
@@ -225,7 +227,7 @@ def test_weights_must_be_as_many_as_classes_and_follow_the_logits():
 
 def test_reduction_must_be_known():
     with pytest.raises(InputError, match="reduction must be 'mean', 'sum' or 'none', got 'avg'"):
-        reduced(torch.ones(3), as_rows(LOGITS, LABELS), weight=None, reduction="avg")
+        reduce_values(torch.ones(3), as_rows(LOGITS, LABELS), weight=None, reduction="avg")
     with pytest.raises(InputError, match="reduction"):
         RowLoss(reduction="avg")
 
@@ -238,17 +240,17 @@ def test_logits_that_are_not_finite_are_refused_with_their_row(bad, reduction):
     rows = as_rows(logits, LABELS)
     values = logits.logsumexp(-1)
     with pytest.raises(InputError, match=f"row 1 hold {bad}: the model has diverged"):
-        reduced(values, rows, weight=None, reduction=reduction)
+        reduce_values(values, rows, weight=None, reduction=reduction)
     spared = as_rows(logits, torch.tensor([0, -100, 2]))
-    assert reduced(spared.logits.sum(-1), spared, weight=None, reduction="sum").isfinite()
+    assert reduce_values(spared.logits.sum(-1), spared, weight=None, reduction="sum").isfinite()
 
 
 def test_logits_that_are_too_large_are_named_and_a_sum_that_overflows_is_not_their_fault():
     rows = as_rows(LOGITS, LABELS)
     with pytest.raises(InputError, match="row 2 are too large"):
-        reduced(torch.tensor([0.0, 0.0, math.inf]), rows, weight=None, reduction="mean")
+        reduce_values(torch.tensor([0.0, 0.0, math.inf]), rows, weight=None, reduction="mean")
     large = torch.full((3,), 3e38)
-    assert math.isinf(reduced(large, rows, weight=None, reduction="sum"))
+    assert math.isinf(reduce_values(large, rows, weight=None, reduction="sum"))
 
 
 def test_finite_values_can_be_asked_for_without_reducing_them():

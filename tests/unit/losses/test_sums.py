@@ -41,7 +41,7 @@ def test_sums_are_flat_and_factors_multiply():
     assert loss.factors == (1.0, 6.0, 1.0)
     assert len(loss.terms) == 3
     assert "factors=(1.0, 6.0, 1.0)" in repr(loss)
-    assert LossSum.of(loss) is loss
+    assert LossSum.from_loss(loss) is loss
     assert LossSum([CrossEntropyLoss()]).factors == (1.0,)
 
 

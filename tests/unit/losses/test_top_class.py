@@ -7,11 +7,11 @@ from tests.unit.losses.steer_worlds import world
 
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
-from calibrant.losses.top_class import ordered, top_rows
+from calibrant.losses.top_class import sort_rows, top_rows
 
 
 def scores_of(logits, labels, scale="log-odds"):
-    return ordered(top_rows(logits, labels, scale=scale, ignore_index=-100))
+    return sort_rows(top_rows(logits, labels, scale=scale, ignore_index=-100))
 
 
 def test_log_odds_of_the_top_class_by_hand():
@@ -50,7 +50,7 @@ def test_neither_the_order_of_rows_nor_how_they_are_cut_changes_a_bit(scale, k):
         top_rows(logits[a:b], labels[a:b], scale=scale, ignore_index=-100)
         for a, b in [(0, 1), (1, 8), (8, 500), (500, 1003)]
     ]
-    for found, expected in zip(ordered(torch.cat(parts)), whole, strict=True):
+    for found, expected in zip(sort_rows(torch.cat(parts)), whole, strict=True):
         assert np.array_equal(found, expected)
 
 

@@ -103,13 +103,15 @@ def test_damaged_rules_are_refused(change, words):
 @pytest.mark.parametrize("lost", ["format", "score", "threshold", "quantile", "n"])
 def test_rules_that_lack_a_key_are_refused(lost):
     saved = {key: value for key, value in RULE.to_dict().items() if key != lost}
-    with pytest.raises(InputError, match="no format" if lost == "format" else f"{lost} is missing"):
+    with pytest.raises(
+        InputError, match="'format' is missing" if lost == "format" else f"{lost} is missing"
+    ):
         OodRule.from_dict(saved)
 
 
 @pytest.mark.parametrize("saved", [None, [], "rule", 1])
 def test_what_is_no_object_is_no_rule(saved):
-    with pytest.raises(InputError, match="this is no saved out-of-scope rule"):
+    with pytest.raises(InputError, match="this is not a saved out-of-scope rule"):
         OodRule.from_dict(saved)
 
 
@@ -165,7 +167,7 @@ def test_thresholds_by_class_survive_json_and_refuse_other_classes():
     rule = OodRule.fit(LOGITS, by_class=True)
     assert OodRule.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
     assert "by the predicted class" in str(rule)
-    with pytest.raises(InputError, match="about 4 classes, but the logits have 3"):
+    with pytest.raises(InputError, match="has 4 classes, but the logits have 3"):
         rule.flags(LOGITS[:, :3])
     with pytest.raises(InputError, match="damaged"):
         OodRule.from_dict({**rule.to_dict(), "by_class": [1.0, None]})

@@ -85,7 +85,7 @@ def test_it_is_shown_in_one_line_and_survives_json():
         ([], [1.0], "inside is empty"),
         ([1.0], [], "outside is empty"),
         ([1.0, np.nan], [1.0], "inside must be finite, got nan in row 1"),
-        ([1.0], [[1.0, 2.0]], r"outside must have shape \(n,\), got \(1, 2\): give one score"),
+        ([1.0], [[1.0, 2.0]], r"outside must have shape \(n,\), got \(1, 2\): pass one score"),
     ],
 )
 def test_bad_scores_are_refused(inside, outside, words):

@@ -1,4 +1,4 @@
-"""What vector, matrix, Dirichlet and structured scaling share: softmax(W x + b)."""
+"""Base class of vector, matrix, Dirichlet and structured scaling: softmax(W x + b)."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.affine import Affine, Penalty, fit_affine
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["AffineCalibrator", "centred", "check_strength"]
+__all__ = ["AffineCalibrator", "centre_rows", "check_strength"]
 
 
 class AffineCalibrator(SoftmaxCalibrator):
-    """Base of methods whose map is softmax(W x + b), fitted by penalised NLL.
+    """Base class of methods whose map is softmax(W x + b), fitted by penalised NLL.
 
-    Subclasses say what x is and how strong the penalties are.
+    Subclasses define the features x and the penalties.
     """
 
     learned: ClassVar[tuple[str, ...]] = ("weight", "intercept")
@@ -28,13 +28,13 @@ class AffineCalibrator(SoftmaxCalibrator):
     intercept_: FloatArray
 
     @abstractmethod
-    def _penalty(self, rows: Rows) -> Penalty:
+    def _penalty(self, rows: CalibrationRows) -> Penalty:
         """Return the strengths of the penalties for these rows."""
 
     def _features(self, log_probs: FloatArray) -> FloatArray:
-        return centred(log_probs)
+        return centre_rows(log_probs)
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         fitted = fit_affine(self._features(rows.log_probs), rows, self._penalty(rows))
         self.weight_, self.intercept_ = fitted.weight, fitted.intercept
 
@@ -48,19 +48,19 @@ class AffineCalibrator(SoftmaxCalibrator):
             raise ValueError(f"weight and intercept do not fit {k} classes")
 
 
-def centred(log_probs: FloatArray) -> FloatArray:
-    """Return logits whose rows sum to 0, so that a constant added to a row makes no difference.
+def centre_rows(log_probs: FloatArray) -> FloatArray:
+    """Return logits whose rows sum to 0, so that adding a constant to a row has no effect.
 
-    Networks' own logits nearly do: the published figures of vector and matrix scaling come out
-    the same.
+    The rows of a network's logits nearly sum to 0 already, and the published figures of vector and
+    matrix scaling are reproduced.
     """
     return np.asarray(log_probs - log_probs.mean(axis=1, keepdims=True))
 
 
 def check_strength(strength: float) -> None:
-    """Refuse a penalty that would let separated labels pull the map to infinity."""
+    """Refuse a penalty with which separated labels would drive the map to infinity."""
     if not 0 < strength < float("inf"):
         raise InputError(
             f"strength must be a positive number, got {strength!r}: a small one such as 1e-6 "
-            "hardly penalises."
+            "is nearly no penalty."
         )

@@ -1,4 +1,4 @@
-"""One thread for small linear algebra, where a second one only waits."""
+"""Context manager that limits BLAS to one thread."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from functools import cache
 from threading import Lock
 from typing import Any
 
-__all__ = ["one_blas_thread"]
+__all__ = ["single_blas_thread"]
 
 
 _lock = Lock()
-_inside: list[Any] = []
-"""One entry for each fit under way; the first holds the limiter, which the last takes off."""
+_limits: list[Any] = []
+"""One entry per running fit; the first holds the limiter, which the last fit restores."""
 
 
 @contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """Keep BLAS to one thread within a `with` block.
+def single_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread within a `with` block.
 
-    Fits multiply matrices with a few columns thousands of times. BLAS wakes all cores for each
-    product, and on a busy machine they wait for one another: a fit of five seconds took fifty.
+    Fits multiply matrices with a few columns thousands of times. BLAS uses all cores for each
+    product, and on a busy machine they wait for one another: a five-second fit took fifty.
     """
     with _lock:
-        _inside.append(_controller().limit(limits=1, user_api="blas") if not _inside else None)
+        _limits.append(_controller().limit(limits=1, user_api="blas") if not _limits else None)
     try:
         yield
     finally:
         with _lock:
-            # Which fit ends first is open: the limiter goes to the ones that are still at work.
-            limiter = _inside.pop(0)
-            if _inside and limiter is not None:
-                _inside[0] = limiter
+            # Fits end in any order: pass the limiter to one that is still running.
+            limiter = _limits.pop(0)
+            if _limits and limiter is not None:
+                _limits[0] = limiter
             elif limiter is not None:
                 limiter.restore_original_limits()
 

@@ -1,4 +1,4 @@
-"""What every calibrator is: logits in, probabilities out, learned from labelled rows."""
+"""Base class of all calibrators."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from calibrant.calibrators.base.blas import one_blas_thread
-from calibrant.calibrators.base.registry import method_named
-from calibrant.calibrators.base.rows import Array, Rows, calibration_rows
+from calibrant.calibrators.base.blas import single_blas_thread
+from calibrant.calibrators.base.registry import find_method
+from calibrant.calibrators.base.rows import Array, CalibrationRows, as_calibration_rows
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray, as_logits
 from calibrant.inputs.class_columns import in_class_order
@@ -23,42 +23,42 @@ from calibrant.inputs.row_sketch import RowSketch
 if TYPE_CHECKING:
     from calibrant.calibrators.chain import Chain
 
-__all__ = ["FORMAT", "Calibrator", "Unfitted", "loaded_numbers", "plain"]
+__all__ = ["FORMAT", "Calibrator", "Unfitted", "load_numbers", "to_json_values"]
 
 FORMAT = 1
-"""Version of the JSON that `to_dict` writes; a newer one is refused, older ones load for ever."""
+"""Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
 
-_ENTRIES = 1 << 22
-"""Numbers handled at a time when predicting, so that a large input is not copied whole."""
+_BLOCK_ENTRIES = 1 << 22
+"""Array entries per block when predicting, which bounds temporary memory."""
 
-_DAMAGE = (
+_DAMAGED_FILE_ERRORS = (
     ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-"""What a damaged file may raise while it is put together."""
+"""Errors that loading a damaged file may raise."""
 
 
 class Unfitted(NotFitted, NotFittedError):
-    """A calibrator was used before it learned anything; also scikit-learn's error of that name."""
+    """A calibrator was used before `fit`; also a scikit-learn `NotFittedError`."""
 
 
 class Calibrator(BaseEstimator, ABC):
-    """Base of all calibrators.
+    """Base class of all calibrators.
 
-    A method is a subclass with a `method` name, the facts below, `_learn` and `_log_probs`.
-    What it learns are attributes named in `learned`, each with a trailing underscore; they are all
-    that `to_dict` has to save, beside `fitted_on_`, by which it knows its rows again.
+    A method is a subclass with a `method` name, the class attributes below, `_learn` and
+    `_log_probs`. `learned` names the fitted attributes, each with a trailing underscore; `to_dict`
+    saves them together with `fitted_on_`, a sketch of the rows that `fit` used.
 
-    It depends on logits only through the probabilities they mean: a constant added to a row
-    changes nothing, so log-probabilities are as good as logits. Probabilities themselves are not;
-    take `calibrant.convert.logits_from_probs` of them.
+    Only the probabilities that the logits imply matter: adding a constant to a row changes nothing,
+    so log-probabilities work as well as logits. Probabilities do not: convert them with
+    `calibrant.convert.logits_from_probs`.
 
     Attributes
     ----------
-    keeps_argmax : the most probable class of a row stays the most probable one
+    keeps_argmax : calibration never changes the most probable class of a row
     keeps_ranking : with two classes, rows keep their strict order by P(positive)
     takes_weights : `fit` takes weights, and a weight equals a repetition for the fitted map
     needs_every_class : each class must occur among the labels
-    fewest_rows : `fit` refuses fewer rows
+    fewest_rows : smallest number of rows that `fit` accepts
     """
 
     method: ClassVar[str]
@@ -80,31 +80,31 @@ class Calibrator(BaseEstimator, ABC):
         *,
         classes: Sequence[Any] | None = None,
     ) -> Self:
-        """Learn from labelled rows that the model was not trained on.
+        """Fit on labelled rows that the model was not trained on.
 
         Parameters
         ----------
         logits : (n,) log-odds of the second class, or (n, K)
         labels : n labels: 0..K-1, booleans, or names
         weights : n inverse inclusion probabilities, or None
-        classes : the names behind the columns. Without it names are taken in sorted order, which
-            is how scikit-learn's classifiers order their columns; all of them must occur then.
+        classes : class names in column order. The default is sorted order, as in scikit-learn's
+            classifiers, which requires that every class occurs among the labels.
         """
-        rows = calibration_rows(logits, labels, weights, classes)
+        rows = as_calibration_rows(logits, labels, weights, classes)
         return self.fit_rows(rows)
 
-    def fit_rows(self, rows: Rows) -> Self:
-        """Learn from rows that were checked before."""
+    def fit_rows(self, rows: CalibrationRows) -> Self:
+        """Fit on rows that have already been checked."""
         self._check_rows(rows)
         before = dict(self.__dict__)
         try:
             self.classes_ = _class_array(rows.classes)
-            with one_blas_thread():
+            with single_blas_thread():
                 self._learn(rows)
-            self.__dict__.pop("fitted_on_", None)  # of rows that an earlier fit was about
+            self.__dict__.pop("fitted_on_", None)  # stale: it belongs to an earlier fit
             self._remember(rows)
         except BaseException:
-            self.__dict__ = before  # a fit that fails leaves what was learned before
+            self.__dict__ = before  # a failed fit keeps the previous state
             raise
         return self
 
@@ -114,9 +114,9 @@ class Calibrator(BaseEstimator, ABC):
 
     def predict_log_proba(self, logits: Any) -> FloatArray:
         """Return the logarithm of `predict_proba`, exact where probabilities round to 0 or 1."""
-        array = self._checked(logits)
+        array = self._validate_logits(logits)
         out = np.empty(array.shape)
-        step = max(1, _ENTRIES // self.n_classes)
+        step = max(1, _BLOCK_ENTRIES // self.n_classes)
         for start in range(0, len(array), step):
             block = slice(start, start + step)
             out[block] = self._block_log_probs(array[block].astype(np.float64))
@@ -130,33 +130,33 @@ class Calibrator(BaseEstimator, ABC):
         return np.asarray(self.classes_[best])
 
     def then(self, second: Calibrator) -> Chain:
-        """Return this calibrator followed by another one, as one calibrator.
+        """Return a `Chain` of this calibrator followed by another one.
 
-        `fit` fits the first, then the second on what the first makes of the rows. Two calibrators
-        that are fitted already make a fitted chain.
+        `fit` fits the first, then the second on the output of the first. A chain of two fitted
+        calibrators is itself fitted.
         """
         from calibrant.calibrators.chain import Chain
 
         return Chain([self, second])
 
     def has_seen(self, logits: Any, labels: Any, *, classes: Sequence[Any] | None = None) -> bool:
-        """Say whether it was fitted on these labelled rows, or on so many that it is no chance.
+        """Return whether it was fitted on these labelled rows, or on more of them than by chance.
 
-        A calibrator that was saved by a version that did not remember rows says no, and so does one
-        whose rows were scored anew since; `RowSketch` says what can be told.
+        False for a calibrator saved by a version without `fitted_on_`, and for rows that have been
+        scored again since; see `RowSketch` for the limits of the test.
 
         Parameters
         ----------
-        logits : what the calibrator takes, not what it gives
+        logits : uncalibrated logits, as passed to `fit`
         labels : n labels
-        classes : the names behind the columns; without it those of the fit
+        classes : class names in column order; by default those of the fit
         """
         self._check_fitted()
         names = self.classes_.tolist() if classes is None else classes
-        return self.has_seen_rows(calibration_rows(logits, labels, classes=names))
+        return self.has_seen_rows(as_calibration_rows(logits, labels, classes=names))
 
-    def has_seen_rows(self, rows: Rows) -> bool:
-        """Say the same of rows that were checked before, with classes in the order of the fit."""
+    def has_seen_rows(self, rows: CalibrationRows) -> bool:
+        """Same as `has_seen`, for checked rows whose classes are in the order of the fit."""
         return hasattr(self, "fitted_on_") and self.fitted_on_.shares(rows)
 
     @property
@@ -166,7 +166,7 @@ class Calibrator(BaseEstimator, ABC):
         return len(self.classes_)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return everything needed to predict, as plain JSON values."""
+        """Return everything needed to predict, as JSON values."""
         self._check_fitted()
         return {
             "format": FORMAT,
@@ -179,74 +179,78 @@ class Calibrator(BaseEstimator, ABC):
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Rebuild a fitted calibrator from `to_dict`; `Calibrator.from_dict` takes any method."""
-        method, classes, params = _checked_file(saved)
-        found = method_named(method)
-        if not issubclass(found, cls):
+        """Load a fitted calibrator from `to_dict`; `Calibrator.from_dict` accepts any method."""
+        method, classes, params = _check_saved(saved)
+        calibrator_class = find_method(method)
+        if not issubclass(calibrator_class, cls):
             raise InputError(
                 f"the saved calibrator has the method {method!r}, but {cls.__name__} loads "
                 f"{getattr(cls, 'method', 'another')!r}: use calibrators.from_dict for any method."
             )
         try:
-            made = found(**saved.get("settings", {}))
-            made.classes_ = _class_array(classes)
-            made._restore(params)
-            if "fitted_on" in saved:  # not in older files
-                made.fitted_on_ = RowSketch.from_dict(saved["fitted_on"])
-            made._check_fitted()
-            made._check_learned()
-            made._check_answers()
-        except _DAMAGE as error:
+            calibrator = calibrator_class(**saved.get("settings", {}))
+            calibrator.classes_ = _class_array(classes)
+            calibrator._restore(params)
+            if "fitted_on" in saved:  # absent from older files
+                calibrator.fitted_on_ = RowSketch.from_dict(saved["fitted_on"])
+            calibrator._check_fitted()
+            calibrator._check_learned()
+            calibrator._check_answers()
+        except _DAMAGED_FILE_ERRORS as error:
             raise InputError(
                 f"the saved calibrator of method {method!r} is incomplete or damaged "
                 f"({_reason(error)}): fit and save it again."
             ) from None
-        return made
+        return calibrator
 
     @abstractmethod
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         """Set the learned attributes."""
 
     @abstractmethod
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         """Map finite logits (n, K), or (n,) log-odds where K is 2, to log-probabilities.
 
-        With two classes the answer is (n, 2): both logarithms, so that neither is lost to rounding.
+        With two classes the result is (n, 2): both logarithms, so that neither rounds away.
         """
 
-    def _remember(self, rows: Rows) -> None:
-        """Keep what is needed to know these rows again."""
+    def _remember(self, rows: CalibrationRows) -> None:
+        """Store a sketch of the rows for `has_seen`."""
         self.fitted_on_ = RowSketch.of(rows)
 
     def _params(self) -> dict[str, Any]:
-        return {name: plain(getattr(self, f"{name}_")) for name in self.learned}
+        return {name: to_json_values(getattr(self, f"{name}_")) for name in self.learned}
 
     def _restore(self, params: Mapping[str, Any]) -> None:
         for name in self.learned:
-            setattr(self, f"{name}_", loaded_numbers(params[name], name))
+            setattr(self, f"{name}_", load_numbers(params[name], name))
 
     def _check_learned(self) -> None:
-        """Raise ValueError where a loaded number could not have been learned."""
+        """Raise ValueError if a loaded parameter is out of range."""
 
     def _check_answers(self) -> None:
-        """Raise ValueError where a loaded calibrator does not give probabilities."""
+        """Raise ValueError if a loaded calibrator does not return probabilities."""
         k = len(self.classes_)
         logits = np.vstack([np.zeros(k), np.linspace(-1.0, 1.0, k), np.linspace(20.0, -20.0, k)])
         with np.errstate(all="ignore"):
             probs = np.exp(self._block_log_probs(logits))
         if probs.shape != logits.shape or not np.allclose(probs.sum(axis=1), 1.0, atol=1e-6):
-            raise ValueError("its answers are not probabilities")
+            raise ValueError("its predictions are not probabilities")
 
     def _settings(self) -> dict[str, Any]:
-        """Return the constructor's arguments that differ from its defaults."""
-        own, usual = self.get_params(deep=False), type(self)().get_params(deep=False)
-        return {k: plain(v) for k, v in own.items() if plain(v) != plain(usual[k])}
+        """Return the constructor arguments that differ from their defaults."""
+        params, defaults = self.get_params(deep=False), type(self)().get_params(deep=False)
+        return {
+            k: to_json_values(v)
+            for k, v in params.items()
+            if to_json_values(v) != to_json_values(defaults[k])
+        }
 
-    def _check_rows(self, rows: Rows) -> None:
+    def _check_rows(self, rows: CalibrationRows) -> None:
         if rows.weights is not None and not self.takes_weights:
             raise InputError(
-                f"{type(self).__name__} takes no weights: leave them out, or choose a method whose "
-                "takes_weights is true, such as TemperatureScaling."
+                f"{type(self).__name__} does not support weights: omit them, or choose a method "
+                "whose takes_weights is true, such as TemperatureScaling."
             )
         if rows.n < self.fewest_rows:
             raise InputError(
@@ -256,47 +260,47 @@ class Calibrator(BaseEstimator, ABC):
         if self.needs_every_class:
             self._check_every_class(rows)
 
-    def _check_every_class(self, rows: Rows) -> None:
+    def _check_every_class(self, rows: CalibrationRows) -> None:
         absent = np.flatnonzero(rows.counts == 0)
         if len(absent):
             more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
             raise InputError(
                 f"{type(self).__name__} needs rows of every class, but none has the label "
-                f"{rows.classes[absent[0]]!r}{more}: label some, or choose a method that can do "
-                "without, such as TemperatureScaling."
+                f"{rows.classes[absent[0]]!r}{more}: label some, or choose a method that does "
+                "not need them, such as TemperatureScaling."
             )
 
     def _check_fitted(self) -> None:
         names = ("classes", *self.learned)
         if not all(hasattr(self, f"{name}_") for name in names):
             raise Unfitted(
-                f"this {type(self).__name__} has not learned anything yet: call fit first, or load "
-                "it with from_dict."
+                f"this {type(self).__name__} is not fitted yet: call fit first, or load it with "
+                "from_dict."
             )
 
-    def _checked(self, logits: Any) -> Array:
+    def _validate_logits(self, logits: Any) -> Array:
         self._check_fitted()
         array = as_logits(logits)
         k = 2 if array.ndim == 1 else array.shape[1]
         if k != len(self.classes_):
             raise InputError(
                 f"this {type(self).__name__} was fitted on {len(self.classes_)} classes, but the "
-                f"logits of shape {array.shape} have {k}: give the scores of the same classes."
+                f"logits of shape {array.shape} have {k}: pass logits of the same classes."
             )
         names = self.classes_.tolist()
         return in_class_order(array, logits, classes=names, kind="logit", name="logits")[0]
 
     def _block_log_probs(self, logits: FloatArray) -> FloatArray:
-        """Return log-probabilities in the shape that came in."""
-        given = logits.ndim
-        if given == 2 and logits.shape[1] == 2:
+        """Return log-probabilities in the shape of `logits`."""
+        ndim = logits.ndim
+        if ndim == 2 and logits.shape[1] == 2:
             logits = logits[:, 1] - logits[:, 0]
         out = self._log_probs(logits)
-        return out[:, 1] if given == 1 else out
+        return out[:, 1] if ndim == 1 else out
 
 
-def loaded_numbers(value: Any, name: str) -> Any:
-    """Return a saved number as a float and saved lists as an array; refuse anything else."""
+def load_numbers(value: Any, name: str) -> Any:
+    """Convert a saved number to a float and a saved list to an array; refuse anything else."""
     array = np.asarray(value)
     if array.dtype.kind not in "if" or isinstance(value, bool):
         raise ValueError(f"{name} is not a number")
@@ -306,30 +310,30 @@ def loaded_numbers(value: Any, name: str) -> Any:
     return wide if isinstance(value, list) else float(wide)
 
 
-def plain(value: Any) -> Any:
-    """Turn arrays and numpy numbers into what JSON has."""
+def to_json_values(value: Any) -> Any:
+    """Convert arrays and numpy scalars to JSON values."""
     if isinstance(value, np.ndarray):
         return value.tolist()
     if isinstance(value, np.generic):
         return value.item()
     if isinstance(value, list | tuple):
-        return [plain(v) for v in value]
+        return [to_json_values(v) for v in value]
     if isinstance(value, dict):
-        return {str(k): plain(v) for k, v in value.items()}
+        return {str(k): to_json_values(v) for k, v in value.items()}
     return value
 
 
 def _class_array(classes: Sequence[Any]) -> NDArray[Any]:
     array = np.asarray(list(classes))
-    # Mixed names would all become text; keep them as they are.
+    # numpy would turn mixed names into text; keep their types.
     if array.dtype.kind == "U" and not all(isinstance(c, str) for c in classes):
         array = np.empty(len(classes), dtype=object)
         array[:] = list(classes)
     return array
 
 
-def _checked_file(saved: Mapping[str, Any]) -> tuple[str, list[Any], Mapping[str, Any]]:
-    """Check the frame of a saved calibrator."""
+def _check_saved(saved: Mapping[str, Any]) -> tuple[str, list[Any], Mapping[str, Any]]:
+    """Return method, classes and params of a saved calibrator after checking them."""
     if not isinstance(saved, Mapping) or "format" not in saved or "method" not in saved:
         raise InputError(
             "this is not a saved calibrator: it needs the keys 'format', 'method', 'classes' and "

@@ -1,4 +1,4 @@
-"""Calibrators of one score: for two classes one map, for more one map each against the rest."""
+"""Base class of one-vs-rest calibrators: one map for two classes, else one map per class."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from calibrant.calibrators.base.calibrator import Calibrator, loaded_numbers, plain
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.calibrator import Calibrator, load_numbers, to_json_values
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
 __all__ = ["OneVsRestCalibrator", "ScoreMap"]
 
 ScoreMap = dict[str, Any]
-"""What one map learned: floats and arrays by name."""
+"""Parameters of one map: floats and arrays by name."""
 
 
 class OneVsRestCalibrator(Calibrator):
-    r"""Base of methods that map one score to one probability.
+    r"""Base class of methods that map one score to one probability.
 
     The score of class k is its log-odds against the rest,
     :math:`z_k - \log \sum_{j \neq k} e^{z_j}`. With two classes one map is learned, for the second
-    class. With more, each class has its own map f_k, and the answers are normalised:
+    class. With more, each class has its own map f_k, and the results are normalised:
 
     .. math:: p_k = f_k(s_k) / \sum_j f_j(s_j)
     """
@@ -32,7 +32,7 @@ class OneVsRestCalibrator(Calibrator):
     learned: ClassVar[tuple[str, ...]] = ("maps",)
     maps_: list[ScoreMap]
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         scores = rows.log_odds
         if rows.k == 2:
             self.maps_ = [self._learn_map(scores, rows.labels == 1, rows.weights)]
@@ -52,25 +52,27 @@ class OneVsRestCalibrator(Calibrator):
             for k, learned in enumerate(self.maps_)
         ]
         log_probs = np.column_stack(columns)
-        log_probs[np.isneginf(log_probs).all(axis=1)] = 0.0  # no map wants the row: all alike
+        log_probs[np.isneginf(log_probs).all(axis=1)] = (
+            0.0  # every map gives 0: use equal probabilities
+        )
         return log_probs_from_logits(log_probs)
 
     @abstractmethod
     def _learn_map(
         self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
-        """Learn the map of one class from its scores and from whether it was the label."""
+        """Fit the map of one class to its scores and the indicator of the label."""
 
     @abstractmethod
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
         """Return log-odds of the calibrated probability; infinite for exactly 0 and 1."""
 
     def _params(self) -> dict[str, Any]:
-        return {"maps": [plain(learned) for learned in self.maps_]}
+        return {"maps": [to_json_values(learned) for learned in self.maps_]}
 
     def _restore(self, params: Mapping[str, Any]) -> None:
         self.maps_ = [
-            {k: loaded_numbers(v, k) for k, v in learned.items()} for learned in params["maps"]
+            {k: load_numbers(v, k) for k, v in learned.items()} for learned in params["maps"]
         ]
         if len(self.maps_) != (1 if len(self.classes_) == 2 else len(self.classes_)):
             raise ValueError(f"{len(self.maps_)} maps for {len(self.classes_)} classes")

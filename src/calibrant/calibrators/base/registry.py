@@ -1,4 +1,4 @@
-"""The list of calibration methods by name, open to other packages."""
+"""Registry of calibration methods by name, open to plugins."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.calibrators.base.calibrator import Calibrator
 
-__all__ = ["list_methods", "method_named", "register"]
+__all__ = ["find_method", "list_methods", "register"]
 
 Class = TypeVar("Class", bound="type[Calibrator]")
 
@@ -22,10 +22,10 @@ _PLUGINS = "calibrant.plugins"
 
 
 def register(calibrator: Class) -> Class:
-    """List a calibrator under its `method`; use it as a class decorator.
+    """Register a calibrator under its `method`; use it as a class decorator.
 
-    A package that names its module in the entry-point group `calibrant.plugins` is imported when
-    methods are first looked up, so that its calibrators can be saved, loaded and chosen by name.
+    A package that names its module in the entry-point group `calibrant.plugins` is imported on
+    the first lookup, so that its calibrators can be saved, loaded and chosen by name.
     """
     other = _METHODS.setdefault(calibrator.method, calibrator)
     if _origin(other) != _origin(calibrator):
@@ -45,14 +45,14 @@ def list_methods() -> dict[str, type[Calibrator]]:
     >>> list_methods()["temperature"].__name__
     'TemperatureScaling'
     """
-    import calibrant.calibrators  # noqa: F401  # importing the folder registers its methods
+    import calibrant.calibrators  # noqa: F401  # importing the package registers its methods
 
     _load_plugins()
     return dict(sorted(_METHODS.items()))
 
 
-def method_named(name: str) -> type[Calibrator]:
-    """Return the method called `name`, or say which names there are."""
+def find_method(name: str) -> type[Calibrator]:
+    """Return the method called `name`, or raise an error that lists the names."""
     known = list_methods()
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
@@ -68,7 +68,7 @@ def _load_plugins() -> None:
     for plugin in entry_points(group=_PLUGINS):
         try:
             plugin.load()
-        except Exception as error:  # another package's fault must not take ours down
+        except Exception as error:  # an error in a plugin must not break the package
             warnings.warn(
                 f"the plugin {plugin.name!r} cannot be loaded ({error}): update or remove it.",
                 stacklevel=2,
@@ -76,5 +76,5 @@ def _load_plugins() -> None:
 
 
 def _origin(calibrator: type[Calibrator]) -> tuple[str, str]:
-    # A module that is loaded again makes a new class of the same origin.
+    # Reloading a module creates a new class of the same origin.
     return calibrator.__module__, calibrator.__qualname__

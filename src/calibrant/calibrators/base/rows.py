@@ -1,4 +1,4 @@
-"""The rows that a calibrator learns from, after every check."""
+"""Validated input of a calibrator's `fit`."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weights
 from calibrant.inputs.class_columns import in_class_order
 
-__all__ = ["Array", "Rows", "calibration_rows", "class_names", "two_columns"]
+__all__ = ["Array", "CalibrationRows", "as_calibration_rows", "class_names", "two_columns"]
 
 Array = NDArray[np.floating[Any]]
 
-_TELLING = 20  # rows; fewer may be an example made by hand
-_ROUNDED = 1e-3  # what rounding of probabilities leaves
+_MIN_SUSPECT_ROWS = 20  # fewer rows may be a handmade example
+_ROUNDING = 1e-3  # tolerance of a row sum
 
 
 @dataclass(frozen=True)
-class Rows:
-    """Logits and labels that passed every check.
+class CalibrationRows:
+    """Validated logits, labels and weights.
 
     Parameters
     ----------
-    logits : (n,) log-odds of the second class, or (n, K); the dtype is the user's
-    labels : (n,) positions into `classes`
+    logits : (n,) log-odds of the second class, or (n, K); dtype as passed
+    labels : (n,) indices into `classes`
     weights : (n,) positive, or None
     classes : the K class names
     """
@@ -52,7 +52,7 @@ class Rows:
 
     @property
     def total(self) -> float:
-        """Sum of the weights: the number of rows that repetition would make."""
+        """Sum of the weights, or the number of rows without weights."""
         return float(self.n) if self.weights is None else float(self.weights.sum())
 
     @property
@@ -69,7 +69,7 @@ class Rows:
 
     @property
     def canonical(self) -> FloatArray:
-        """Logits in float64, (n,) log-odds where there are two classes: what methods map."""
+        """Logits in float64, (n,) log-odds where there are two classes."""
         wide = self.logits.astype(np.float64, copy=False)
         return np.asarray(wide[:, 1] - wide[:, 0]) if wide.ndim == 2 and self.k == 2 else wide
 
@@ -83,70 +83,70 @@ class Rows:
         """Log-odds (n,) of the second of two classes, or (n, K) of each class against the rest."""
         return log_odds_from_logits(self.logits.astype(np.float64, copy=False))
 
-    def take(self, rows: NDArray[Any] | slice) -> Rows:
-        """Return the rows that `rows` (booleans, positions or a slice) names."""
+    def take(self, rows: NDArray[Any] | slice) -> CalibrationRows:
+        """Return the rows selected by a mask, indices or a slice."""
         weights = None if self.weights is None else self.weights[rows]
-        return Rows(self.logits[rows], self.labels[rows], weights, self.classes)
+        return CalibrationRows(self.logits[rows], self.labels[rows], weights, self.classes)
 
 
-def calibration_rows(
+def as_calibration_rows(
     logits: Any, labels: Any, weights: Any = None, classes: Sequence[Any] | None = None
-) -> Rows:
-    """Check logits, labels and weights together; rows of weight 0 are rows that are not there."""
-    checked, named = in_class_order(
+) -> CalibrationRows:
+    """Validate logits, labels and weights together; rows of weight 0 are dropped."""
+    array, named = in_class_order(
         as_logits(logits), logits, labels=labels, classes=classes, kind="logit", name="logits"
     )
-    _suspect_probs(checked)
-    k = 2 if checked.ndim == 1 else checked.shape[1]
+    _warn_if_probs(array)
+    k = 2 if array.ndim == 1 else array.shape[1]
     named = class_names(labels, k, named)
     codes, names = as_labels(labels, n_classes=k, classes=named)
-    if len(codes) != len(checked):
+    if len(codes) != len(array):
         raise InputError(
             f"labels and logits must have the same length, got {len(codes)} labels and "
-            f"{len(checked)} rows of logits: give one label for each row."
+            f"{len(array)} rows of logits: pass one label per row."
         )
-    rows = Rows(checked, codes, as_weights(weights, len(codes)), names)
+    rows = CalibrationRows(array, codes, as_weights(weights, len(codes)), names)
     if rows.weights is not None and not rows.weights.all():
         return rows.take(rows.weights > 0)
     return rows
 
 
-def _suspect_probs(logits: Array) -> None:
-    """Warn of rows that all lie between 0 and 1 and sum to 1: logits would not, by chance."""
-    if logits.ndim == 1 or len(logits) < _TELLING or np.isin(logits[0], (0.0, 1.0)).all():
+def _warn_if_probs(logits: Array) -> None:
+    """Warn if every row lies in [0, 1] and sums to 1: these are probably not logits."""
+    if logits.ndim == 1 or len(logits) < _MIN_SUSPECT_ROWS or np.isin(logits[0], (0.0, 1.0)).all():
         return
-    for some in (logits[:1], logits):  # the first row tells nearly always
-        inside = some.min() >= 0.0 and some.max() <= 1.0
-        if not inside or np.abs(some.sum(axis=1, dtype=np.float64) - 1.0).max() > _ROUNDED:
+    for block in (logits[:1], logits):  # the first row nearly always decides
+        inside = block.min() >= 0.0 and block.max() <= 1.0
+        if not inside or np.abs(block.sum(axis=1, dtype=np.float64) - 1.0).max() > _ROUNDING:
             return
     warnings.warn(
         "every row of logits lies between 0 and 1 and sums to 1, as probabilities do: if they are "
-        "some, give calibrant.convert.logits_from_probs(probs) instead.",
+        "probabilities, pass calibrant.convert.logits_from_probs(probs).",
         stacklevel=4,
     )
 
 
 def class_names(labels: Any, k: int, classes: Sequence[Any] | None) -> Sequence[Any] | None:
-    """Return the names of the columns, where `classes` are known or the labels name them all.
+    """Return the column names, from `classes` or from labels that name all K classes.
 
-    Without `classes` names follow scikit-learn's rule: columns stand in sorted order of the class
-    names. It holds only if all K names occur; otherwise nothing says which column is missing, and
-    `as_labels` asks.
+    Without `classes`, columns are in sorted order of the class names, as in scikit-learn. This
+    requires that all K names occur; otherwise the missing column is unknown and `as_labels` asks
+    for `classes`.
     """
     if classes is not None:
         return classes
     try:
         array = np.asarray(labels.to_pylist() if hasattr(labels, "to_pylist") else labels)
     except (TypeError, ValueError):
-        return None  # `as_labels` says what is wrong
+        return None  # `as_labels` reports the problem
     if array.dtype.kind not in "OUT" or array.ndim != 1:
         return None
-    found = {str(v) for v in array.tolist() if isinstance(v, str)}
-    return sorted(found) if len(found) == k else None
+    names = {str(v) for v in array.tolist() if isinstance(v, str)}
+    return sorted(names) if len(names) == k else None
 
 
 def two_columns(logits: FloatArray) -> FloatArray:
-    """Write log-odds (n,) as two columns of logits; leave (n, K) alone."""
+    """Convert log-odds (n,) to two columns of logits; return (n, K) unchanged."""
     if logits.ndim == 2:
         return logits
     return np.column_stack([-0.5 * logits, 0.5 * logits])

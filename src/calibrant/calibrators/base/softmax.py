@@ -1,4 +1,4 @@
-"""Calibrators that give new logits to a softmax."""
+"""Base class of calibrators that apply a softmax to new logits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["SoftmaxCalibrator"]
 
 
 class SoftmaxCalibrator(Calibrator):
-    """Base of methods that map log-probabilities (n, K) to new logits (n, K)."""
+    """Base class of methods that map log-probabilities (n, K) to new logits (n, K)."""
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         log_probs = log_probs_from_logits(two_columns(logits))

@@ -1,4 +1,4 @@
-"""The automatic choice: the best method by cross-validated score, or none where none is clear."""
+"""Automatic choice of a calibrator by cross-validation, or none if none clearly helps."""
 
 from __future__ import annotations
 
@@ -11,12 +11,18 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.calibrators.base.calibrator import Calibrator
-from calibrant.calibrators.base.registry import method_named, register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.registry import find_method, register
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.choice.comparison import Choice
 from calibrant.calibrators.choice.folds import random_folds
 from calibrant.calibrators.choice.picking import best_beyond_temperature, simplest_near_best
-from calibrant.calibrators.choice.trial import Score, Trial, judged, names_of, try_out
+from calibrant.calibrators.choice.trial import (
+    Score,
+    Trial,
+    name_candidates,
+    run_trial,
+    summarise_trial,
+)
 from calibrant.calibrators.methods.beta import BetaCalibration
 from calibrant.calibrators.methods.ensemble_temperature import EnsembleTemperatureScaling
 from calibrant.calibrators.methods.identity import Identity
@@ -36,24 +42,24 @@ FEW_ROWS = 500
 
 
 MARGIN = 1.5
-"""Standard errors by which a method with numbers for each class has to beat a temperature."""
+"""Standard errors by which a method with per-class parameters must beat temperature scaling."""
 
 ROWS_PER_EVENT = 25
-"""With two classes a row of the rarer one counts as so many rows: 20 events are 500 rows."""
+"""Row equivalents of a row of the rarer of two classes: 20 events count as 500 rows."""
 
 ROWS_PER_MISTAKE = 50
-"""With more classes a row that the model gets wrong counts as so many: 10 mistakes are 500 rows.
+"""Row equivalents of a misclassified row with more classes: 10 mistakes count as 500 rows.
 
-Where hardly any row is wrong, the temperature that fits best is certain of everything.
+With hardly any mistakes, the best-fitting temperature makes the model certain of everything.
 """
 
 
 def default_candidates(n: float, k: int) -> list[Calibrator]:
-    """Return what is tried on n rows of k classes, from the simplest to the most complex.
+    """Return the candidates for n rows of k classes, from the simplest to the most complex.
 
-    `AutoCalibrator` does not count rows that say little: n is at most the effective number of
-    weighted rows, and at most 25 times the rows of the rarer of two classes, or 50 times the rows
-    that the model gets wrong where there are more classes.
+    `AutoCalibrator` discounts uninformative rows: its n is at most the effective number of weighted
+    rows, and at most 25 times the rows of the rarer of two classes, or with more classes 50 times
+    the misclassified rows.
 
     Examples
     --------
@@ -71,7 +77,7 @@ def default_candidates(n: float, k: int) -> list[Calibrator]:
         return [*simple, BetaCalibration(), QuadraticScaling(), StrictIsotonic()]
     return [
         Identity(),
-        TemperatureScaling(),  # with so many rows a row's worth of doubt moves it for nothing
+        TemperatureScaling(),  # with this many rows smoothing only adds bias
         EnsembleTemperatureScaling(smooth=True),
         StructuredVectorScaling(),
         StructuredMatrixScaling(),
@@ -80,47 +86,46 @@ def default_candidates(n: float, k: int) -> list[Calibrator]:
 
 @register
 class AutoCalibrator(Calibrator):
-    r"""Choose a calibrator by cross-validation, and none where none helps.
+    r"""Choose a calibrator by cross-validation, or none if none helps.
 
-    Every candidate is fitted and judged on repeated folds by a proper score. The folds are random;
-    only rare classes are spread evenly over them, for folds with exactly the class frequencies of
-    the sample would flatter methods that learn a shift for each class. The mean of paired
-    differences and its standard error compare two candidates,
+    Every candidate is fitted and scored on repeated folds by a proper score. The folds are random;
+    only rare classes are stratified, because folds with exactly the class frequencies of the sample
+    would favour methods that learn a shift for each class. Two candidates are compared by the mean
+    of paired differences and its standard error,
 
     .. math:: d_{ic} = \ell_{ic} - \ell_{ib}, \qquad \bar d_c \leq \tau \cdot \mathrm{se}(d_c)
 
     where :math:`\ell_{ic}` is the loss of row i under candidate c, fitted without that row, and b
-    is the best one: with two classes, or below 500 rows, the simplest candidate is chosen for which
-    the inequality holds. The first and simplest is always the model as it is, so a calibrator has
-    to earn its place.
+    is the best one. With two classes, or below 500 rows, the simplest candidate for which the
+    inequality holds is chosen. The first and simplest is always `Identity`, so a calibrator is used
+    only if it helps.
 
-    From 500 rows of more than two classes on, 10 of them predicted wrongly, temperature is the
-    place to start from, or the model as it is where its score is not the worse one: one number
-    learned from so many rows does little harm, and caution was measured to cost more. A method with
-    more numbers is taken where it is better than that by more than 1.5 standard errors, of several
-    the best one. Calibration errors take no part: methods that look best by them often make the log
-    loss worse.
+    With more than two classes and at least 500 rows, 10 of them misclassified, the baseline is
+    temperature scaling, or `Identity` if that scores no worse: a single parameter learned from that
+    many rows does little harm, and being more cautious was measured to cost more. The best method
+    that beats the baseline by more than 1.5 standard errors is chosen, if there is one. Calibration
+    errors are not used: methods that look best by them often increase the log loss.
 
-    Weights enter the fits and the means. The choice itself is not the one that repeated rows would
-    give, for repetition would put copies of a row on both sides of a fold.
+    Weights enter the fits and the means. The choice is not the one that repeated rows would give,
+    because repetition would put copies of a row on both sides of a fold.
 
     Parameters
     ----------
     score : 'nll' or 'brier'
-    candidates : calibrators or their names, from simple to complex; None for those that
-        `default_candidates` gives. `Identity` is put first where it is missing.
-    folds : parts of each split
-    repeats : splits; None for 5 below 1,000 rows and 2 above
-    tolerance : :math:`\tau`, in standard errors; None for 1, for 1/2 from 500 rows of two classes
-        on, and for the other rule above from 500 rows of more classes on, which a number switches
-        off
-    most_rows : of more rows, so many are drawn to choose by; the choice is fitted on all
-    seed : of the draw and the splits
+    candidates : calibrators or method names, from simple to complex; None for
+        `default_candidates`. `Identity` is always added as the first.
+    folds : number of folds of each split
+    repeats : number of splits; None for 5 below 1,000 rows and 2 above
+    tolerance : :math:`\tau`, in standard errors. None means 1, or 1/2 for two classes from 500
+        rows; from 500 rows of more classes None selects the second rule above, and a number
+        the first
+    most_rows : size of the random sample used to choose; the chosen method is fitted on all rows
+    seed : seed of the sample and the splits
 
     Attributes
     ----------
     chosen_ : the chosen calibrator, fitted on all rows
-    comparison_ : a `Choice`: every candidate's figures and why this one was chosen
+    comparison_ : a `Choice`: the figures of every candidate and the reason for the choice
 
     Examples
     --------
@@ -134,7 +139,7 @@ class AutoCalibrator(Calibrator):
 
     method = "auto"
     learned = ("chosen",)
-    needs_every_class = False  # candidates that do are left out where a class is missing
+    needs_every_class = False  # candidates that do are skipped if a class is missing
     fewest_rows = 20
     chosen_: Calibrator
     comparison_: Choice | None
@@ -158,7 +163,7 @@ class AutoCalibrator(Calibrator):
         self.most_rows = most_rows
         self.seed = seed
 
-    def _check_rows(self, rows: Rows) -> None:
+    def _check_rows(self, rows: CalibrationRows) -> None:
         super()._check_rows(rows)
         if self.score not in ("nll", "brier"):
             raise InputError(f"score must be 'nll' or 'brier', got {self.score!r}.")
@@ -170,7 +175,7 @@ class AutoCalibrator(Calibrator):
         if self.repeats is not None and not (isinstance(self.repeats, whole) and self.repeats > 0):
             raise InputError(f"repeats must be a positive whole number, got {self.repeats!r}.")
         if not (isinstance(self.seed, whole) and self.seed >= 0):
-            raise InputError(f"seed must be a whole number from 0 on, got {self.seed!r}.")
+            raise InputError(f"seed must be a whole number of at least 0, got {self.seed!r}.")
         if not (isinstance(self.most_rows, whole) and self.most_rows >= self.fewest_rows):
             raise InputError(
                 f"most_rows must be at least {self.fewest_rows}, got {self.most_rows!r}."
@@ -184,78 +189,85 @@ class AutoCalibrator(Calibrator):
                 "calibrator needs rows of at least two classes: label rows of another class."
             )
 
-    def _learn(self, rows: Rows) -> None:
-        some = self._sample(rows)
-        repeats = self.repeats or (5 if some.n < 1000 else 2)
+    def _learn(self, rows: CalibrationRows) -> None:
+        sample = self._sample(rows)
+        repeats = self.repeats or (5 if sample.n < 1000 else 2)
         folds = [
-            random_folds(some.labels, self.folds, np.random.default_rng([self.seed, r]))
+            random_folds(sample.labels, self.folds, np.random.default_rng([self.seed, r]))
             for r in range(repeats)
         ]
         candidates = self._candidates(rows)
         trials = [
-            try_out(candidate, name, some, folds, self.score)
-            for candidate, name in zip(candidates, names_of(candidates), strict=True)
+            run_trial(candidate, name, sample, folds, self.score)
+            for candidate, name in zip(candidates, name_candidates(candidates), strict=True)
         ]
-        pick, why = self._picked(trials, rows, some)
+        pick, why = self._pick_trial(trials, rows, sample)
         self.chosen_ = clone(trials[pick].calibrator).fit_rows(rows)
         self.comparison_ = Choice(
             chosen=trials[pick].name,
             why=why,
             score=self.score,
-            n=some.n,
+            n=sample.n,
             folds=self.folds,
             repeats=repeats,
-            candidates=tuple(judged(t, trials[0], some, self.score) for t in trials),
+            candidates=tuple(summarise_trial(t, trials[0], sample, self.score) for t in trials),
         )
 
-    def _picked(self, trials: list[Trial], rows: Rows, some: Rows) -> tuple[int, str]:
+    def _pick_trial(
+        self, trials: list[Trial], rows: CalibrationRows, sample: CalibrationRows
+    ) -> tuple[int, str]:
         if self.tolerance is not None:
-            return simplest_near_best(trials, some, self.tolerance)
-        if rows.k > 2 and _telling_rows(rows) >= FEW_ROWS:
-            return best_beyond_temperature(trials, some, MARGIN)
-        usual = 0.5 if rows.k == 2 and rows.n >= FEW_ROWS else 1.0
-        return simplest_near_best(trials, some, usual)
+            return simplest_near_best(trials, sample, self.tolerance)
+        if rows.k > 2 and _informative_rows(rows) >= FEW_ROWS:
+            return best_beyond_temperature(trials, sample, MARGIN)
+        tolerance = 0.5 if rows.k == 2 and rows.n >= FEW_ROWS else 1.0
+        return simplest_near_best(trials, sample, tolerance)
 
-    def _sample(self, rows: Rows) -> Rows:
-        """Return the rows to choose by, in an order that does not depend on that of the file.
+    def _sample(self, rows: CalibrationRows) -> CalibrationRows:
+        """Return the rows used to choose, in an order independent of the input order.
 
-        Of too many rows each class gives its share, and a rare one more; weights make up for it.
+        Above `most_rows` each class is sampled in proportion, rare classes more, with weights that
+        correct for it.
         """
-        ordered = rows.take(_settled_order(rows))
+        ordered = rows.take(_canonical_order(rows))
         if rows.n <= self.most_rows:
             return ordered
         rng = np.random.default_rng([self.seed, rows.n])
-        there = np.bincount(ordered.labels, minlength=rows.k)
-        least = np.minimum(there, self.most_rows // (4 * rows.k))
-        wanted = np.maximum(there * self.most_rows // rows.n, least)
-        taken = [
-            rng.choice(np.flatnonzero(ordered.labels == k), wanted[k], replace=False)
-            for k in np.flatnonzero(there)
+        available = np.bincount(ordered.labels, minlength=rows.k)
+        minimum = np.minimum(available, self.most_rows // (4 * rows.k))
+        n_drawn = np.maximum(available * self.most_rows // rows.n, minimum)
+        drawn = [
+            rng.choice(np.flatnonzero(ordered.labels == k), n_drawn[k], replace=False)
+            for k in np.flatnonzero(available)
         ]
-        some = ordered.take(np.sort(np.concatenate(taken)))
-        share = (wanted / np.maximum(there, 1))[some.labels]
-        weights = np.ones(some.n) if some.weights is None else some.weights
-        return replace(some, weights=weights / share)
+        sample = ordered.take(np.sort(np.concatenate(drawn)))
+        share = (n_drawn / np.maximum(available, 1))[sample.labels]
+        weights = np.ones(sample.n) if sample.weights is None else sample.weights
+        return replace(sample, weights=weights / share)
 
-    def _candidates(self, rows: Rows) -> list[Calibrator]:
+    def _candidates(self, rows: CalibrationRows) -> list[Calibrator]:
         if self.candidates is None:
-            return default_candidates(_telling_rows(rows), rows.k)
+            return default_candidates(_informative_rows(rows), rows.k)
         if isinstance(self.candidates, str | Calibrator):
-            raise InputError(f"candidates must be a list, got {self.candidates!r}: put it in one.")
-        named = [method_named(c)() if isinstance(c, str) else c for c in self.candidates]
-        odd = [c for c in named if not isinstance(c, Calibrator) or isinstance(c, AutoCalibrator)]
-        if odd:
             raise InputError(
-                f"candidates must be calibrators or names of methods other than 'auto', got "
-                f"{odd[0]!r}: write for example TemperatureScaling()."
+                f"candidates must be a list, got {self.candidates!r}: wrap it in a list."
             )
-        return [Identity(), *(c for c in named if not isinstance(c, Identity))]
+        calibrators = [find_method(c)() if isinstance(c, str) else c for c in self.candidates]
+        invalid = [
+            c for c in calibrators if not isinstance(c, Calibrator) or isinstance(c, AutoCalibrator)
+        ]
+        if invalid:
+            raise InputError(
+                f"candidates must be calibrators or method names other than 'auto', got "
+                f"{invalid[0]!r}: pass for example TemperatureScaling()."
+            )
+        return [Identity(), *(c for c in calibrators if not isinstance(c, Identity))]
 
-    def _remember(self, rows: Rows) -> None:
-        """The chosen calibrator does."""
+    def _remember(self, rows: CalibrationRows) -> None:
+        """Do nothing: the chosen calibrator stores its own sketch."""
 
-    def has_seen_rows(self, rows: Rows) -> bool:
-        """Ask the chosen calibrator, which was fitted on all rows."""
+    def has_seen_rows(self, rows: CalibrationRows) -> bool:
+        """Delegate to the chosen calibrator, which was fitted on all rows."""
         return self.chosen_.has_seen_rows(rows)
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
@@ -268,14 +280,14 @@ class AutoCalibrator(Calibrator):
         self.chosen_ = Calibrator.from_dict(params["chosen"])
         self.comparison_ = None
         if self.chosen_.classes_.tolist() != self.classes_.tolist():
-            raise ValueError("the chosen calibrator has other classes")
+            raise ValueError("the chosen calibrator has different classes")
 
     def _settings(self) -> dict[str, Any]:
         return {}
 
 
-def _telling_rows(rows: Rows) -> float:
-    """Return how many rows there are as far as they tell something."""
+def _informative_rows(rows: CalibrationRows) -> float:
+    """Return the effective number of rows, limited by the rarer class or the mistakes."""
     weights = rows.weights
     n = float(rows.n) if weights is None else float(weights.sum() ** 2 / (weights @ weights))
     if rows.k > 2:
@@ -284,11 +296,11 @@ def _telling_rows(rows: Rows) -> float:
     return min(n, ROWS_PER_EVENT * float(np.bincount(rows.labels, minlength=2).min()))
 
 
-def _settled_order(rows: Rows) -> NDArray[np.intp]:
-    """Order rows by what is in them, so that the folds do not depend on the order of the file."""
+def _canonical_order(rows: CalibrationRows) -> NDArray[np.intp]:
+    """Order rows by content, so that the folds do not depend on the input order."""
     score = rows.canonical
     if score.ndim == 2:
-        # Log-probabilities: a constant added to a row's logits is not in them, but for rounding.
+        # Log-probabilities are invariant to a constant added to a row, up to rounding.
         score = np.einsum("ij,j->i", rows.log_probs, np.sin(np.arange(1.0, rows.k + 1.0)))
         score = np.round(score, 9)
     weights = np.zeros(rows.n) if rows.weights is None else rows.weights

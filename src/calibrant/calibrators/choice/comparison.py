@@ -1,4 +1,4 @@
-"""What an automatic choice looked at and what it chose."""
+"""Result of an automatic choice: the candidates and the chosen method."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class Candidate:
 
     Parameters
     ----------
-    method : its name
-    score : mean of the score that decides, over all rows
-    gain : how much lower that is than without calibration
+    method : name of the method
+    score : mean over all rows of the score used to choose
+    gain : decrease of the score compared with no calibration
     gain_error : standard error of the gain
-    nll, brier, ece_em : figures of the out-of-fold probabilities; None where they are infinite
-    why_not : why it was out of the question, or None
+    nll, brier, ece_em : figures of the out-of-fold probabilities; None if infinite
+    why_not : reason for its exclusion, or None
     """
 
     method: str
@@ -39,12 +39,12 @@ class Choice:
 
     Parameters
     ----------
-    chosen : name of the method that was chosen
-    why : one sentence
+    chosen : name of the chosen method
+    why : the reason, in one sentence
     score : 'nll' or 'brier'
-    n : number of rows that were chosen by
-    folds, repeats : how the rows were split
-    candidates : one entry for each method
+    n : number of rows used to choose
+    folds, repeats : number of folds and of splits
+    candidates : one entry per method
     """
 
     chosen: str
@@ -56,7 +56,7 @@ class Choice:
     candidates: tuple[Candidate, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
+        """Return JSON values."""
         return {**asdict(self), "candidates": [asdict(c) for c in self.candidates]}
 
     def __str__(self) -> str:

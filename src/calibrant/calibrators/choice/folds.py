@@ -1,4 +1,4 @@
-"""Folds for cross-fitting: dealt at random, rare classes spread evenly."""
+"""Random folds for cross-fitting, stratified by rare classes only."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["random_folds"]
 
 
 def random_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntArray:
-    """Give each row a fold from 0 to `folds` - 1; folds differ by at most one row.
+    """Assign each row a fold from 0 to `folds` - 1; fold sizes differ by at most one row.
 
-    Only classes with fewer than two rows for each fold are spread evenly, so that they are not
-    missing where something is fitted. All other rows are dealt at random: folds with exactly the
-    class frequencies of the sample would confirm whatever noise is in these, and with many classes
-    every method that learns a shift for each of them would look better than it is.
+    Only classes with fewer than two rows per fold are stratified, so that no fit misses them. All
+    other rows are assigned at random: folds with exactly the class frequencies of the sample would
+    reproduce the noise in these, and with many classes every method that learns a shift for each
+    class would look better than it is.
 
     Examples
     --------
@@ -25,7 +25,7 @@ def random_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntA
     """
     shuffled = rng.permutation(len(labels))
     rare = np.bincount(labels)[labels[shuffled]] < 2 * folds
-    # Dealt like cards: class after class while classes are rare, then all others as they come.
+    # Rare classes first, one after the other, then all other rows in shuffled order.
     order = np.argsort(np.where(rare, labels[shuffled], labels.max() + 1), kind="stable")
     fold = np.empty(len(labels), dtype=np.int64)
     fold[shuffled[order]] = np.arange(len(labels)) % folds

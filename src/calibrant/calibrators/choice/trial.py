@@ -1,4 +1,4 @@
-"""One candidate of an automatic choice, fitted and judged on every fold."""
+"""Cross-validation of one candidate of an automatic choice."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from sklearn.base import clone
 
 from calibrant.calibrators.base.calibrator import Calibrator
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.chain import Chain
 from calibrant.calibrators.choice.comparison import Candidate
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics import ece
 
-__all__ = ["Score", "Trial", "gap", "judged", "names_of", "try_out"]
+__all__ = ["Score", "Trial", "name_candidates", "paired_difference", "run_trial", "summarise_trial"]
 
 Score = Literal["nll", "brier"]
 
@@ -27,7 +27,7 @@ Score = Literal["nll", "brier"]
 class Trial:
     """A candidate, its out-of-fold log-probabilities (first repeat) and the loss of each row.
 
-    Without losses it was left out, and `why_not` says why.
+    Without losses the candidate was excluded for the reason in `why_not`.
     """
 
     calibrator: Calibrator
@@ -37,19 +37,23 @@ class Trial:
     why_not: str | None = None
 
 
-def names_of(candidates: Sequence[Calibrator]) -> list[str]:
-    """Name candidates by their methods, and by their settings where these are the same."""
-    plain = [_method(c) for c in candidates]
+def name_candidates(candidates: Sequence[Calibrator]) -> list[str]:
+    """Name candidates by method, and by settings where methods repeat."""
+    method_names = [_method(c) for c in candidates]
     return [
-        f"{name} {_settings(c)}".strip() if plain.count(name) > 1 else name
-        for name, c in zip(plain, candidates, strict=True)
+        f"{name} {_settings(c)}".strip() if method_names.count(name) > 1 else name
+        for name, c in zip(method_names, candidates, strict=True)
     ]
 
 
-def try_out(
-    calibrator: Calibrator, name: str, rows: Rows, folds: list[NDArray[Any]], score: Score
+def run_trial(
+    calibrator: Calibrator,
+    name: str,
+    rows: CalibrationRows,
+    folds: list[NDArray[Any]],
+    score: Score,
 ) -> Trial:
-    """Fit and judge a candidate on every fold."""
+    """Fit and score a candidate on every fold."""
     first: FloatArray | None = None
     losses = np.zeros(rows.n)
     logits = rows.canonical
@@ -61,7 +65,7 @@ def try_out(
                 fitted = clone(calibrator).fit_rows(rows.take(~held))
             except InputError as error:
                 return Trial(calibrator, name, why_not=str(error))
-            if _too_sure(fitted):
+            if _is_overconfident(fitted):
                 return Trial(calibrator, name, why_not="it became certain of everything")
             out[held] = fitted._log_probs(logits[held])
         losses += _row_losses(out, rows, score) / len(folds)
@@ -71,8 +75,10 @@ def try_out(
     return Trial(calibrator, name, first, losses)
 
 
-def gap(trial: Trial, other: Trial, rows: Rows) -> tuple[float, float] | None:
-    """Return the mean of paired differences and its standard error."""
+def paired_difference(
+    trial: Trial, other: Trial, rows: CalibrationRows
+) -> tuple[float, float] | None:
+    """Return the mean of the paired loss differences and its standard error."""
     if trial.losses is None or other.losses is None:
         return None
     difference = trial.losses - other.losses
@@ -81,10 +87,12 @@ def gap(trial: Trial, other: Trial, rows: Rows) -> tuple[float, float] | None:
     return mean, float(np.sqrt((mass * mass * (difference - mean) ** 2).sum()))
 
 
-def judged(trial: Trial, identity: Trial, rows: Rows, score: Score) -> Candidate:
-    """Return the candidate's figures."""
-    compared = gap(trial, identity, rows)
-    if trial.losses is None or trial.log_probs is None or compared is None:
+def summarise_trial(
+    trial: Trial, identity: Trial, rows: CalibrationRows, score: Score
+) -> Candidate:
+    """Return the figures of a trial as a `Candidate`."""
+    difference = paired_difference(trial, identity, rows)
+    if trial.losses is None or trial.log_probs is None or difference is None:
         return Candidate(trial.name, why_not=trial.why_not)
     log_probs = trial.log_probs
 
@@ -95,28 +103,28 @@ def judged(trial: Trial, identity: Trial, rows: Rows, score: Score) -> Candidate
     return Candidate(
         method=trial.name,
         score=float((rows.mass * trial.losses).sum()),
-        gain=0.0 - compared[0],
-        gain_error=compared[1],
+        gain=0.0 - difference[0],
+        gain_error=difference[1],
         nll=mean("nll"),
         brier=mean("brier"),
         ece_em=ece(rows.labels, np.exp(log_probs), scheme="mass", weights=rows.weights),
     )
 
 
-def _too_sure(fitted: Calibrator) -> bool:
-    """Say whether separated labels pulled a temperature to its lower bound.
+def _is_overconfident(fitted: Calibrator) -> bool:
+    """Return whether separated labels drove the temperature to its lower bound.
 
-    At the upper bound scores say nothing, and equal probabilities are the right answer.
+    At the upper bound the scores are uninformative, and equal probabilities are correct.
     """
     return bool(getattr(fitted, "hit_bound_", False) and getattr(fitted, "temperature_", 1.0) < 1)
 
 
-def _row_losses(log_probs: FloatArray, rows: Rows, score: Score) -> FloatArray:
-    given = log_probs[np.arange(rows.n), rows.labels]
+def _row_losses(log_probs: FloatArray, rows: CalibrationRows, score: Score) -> FloatArray:
+    label_log_probs = log_probs[np.arange(rows.n), rows.labels]
     if score == "nll":
-        return np.asarray(-given)
+        return np.asarray(-label_log_probs)
     probs = np.exp(log_probs)
-    squares = np.einsum("ij,ij->i", probs, probs) + 1.0 - 2.0 * np.exp(given)
+    squares = np.einsum("ij,ij->i", probs, probs) + 1.0 - 2.0 * np.exp(label_log_probs)
     return np.asarray(squares / 2.0 if rows.k == 2 else squares)
 
 

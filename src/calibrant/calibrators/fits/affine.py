@@ -1,4 +1,4 @@
-"""The fit shared by vector, matrix, Dirichlet and structured scaling: a penalised softmax fit."""
+"""Penalised softmax fit shared by vector, matrix, Dirichlet and structured scaling."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.optimize import minimize
 
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray, IntArray
 
 __all__ = ["Affine", "Penalty", "fit_affine"]
 
-_MOST_STEPS = 2_000
+_MAX_STEPS = 2_000
 
 
 @dataclass(frozen=True)
 class Penalty:
-    """Strengths of the squared distances from the identity map, for NLL as a mean over rows.
+    """Penalties on the squared distance from the identity map, relative to the mean NLL.
 
     Parameters
     ----------
@@ -45,7 +45,7 @@ class Affine:
         return np.asarray(scaled + self.intercept)
 
 
-def fit_affine(x: FloatArray, rows: Rows, penalty: Penalty) -> Affine:
+def fit_affine(x: FloatArray, rows: CalibrationRows, penalty: Penalty) -> Affine:
     r"""Minimise the penalised NLL of softmax(W x + b), starting from the identity.
 
     .. math:: \sum_i m_i \big[-\log \mathrm{softmax}(W x_i + b)_{y_i}\big]
@@ -59,26 +59,28 @@ def fit_affine(x: FloatArray, rows: Rows, penalty: Penalty) -> Affine:
     identity = np.eye(k) if full else np.ones(k)
     strength = np.where(identity == 1, penalty.diagonal, penalty.off_diagonal if full else 0.0)
     centre = np.concatenate([identity.ravel(), np.zeros(k)])
-    stiff = np.concatenate([strength.ravel(), np.full(k, penalty.intercept)])
-    # What the NLL and the penalty bend by along each parameter, about. In these units all
-    # parameters are equally stiff, which L-BFGS needs to be quick.
-    bent = np.broadcast_to((x * x).mean(axis=0) / k, identity.shape)
-    unit = 1.0 / np.sqrt(np.append(bent, np.full(k, 1.0 / k)) + 2.0 * stiff)
+    strengths = np.concatenate([strength.ravel(), np.full(k, penalty.intercept)])
+    # Approximate curvature of the objective along each parameter. Rescaling by it makes all
+    # parameters equally stiff, so that L-BFGS converges quickly.
+    curvature = np.broadcast_to((x * x).mean(axis=0) / k, identity.shape)
+    unit = 1.0 / np.sqrt(np.append(curvature, np.full(k, 1.0 / k)) + 2.0 * strengths)
     loss = _Loss(x, rows.labels, rows.mass, full)
 
     def objective(scaled: FloatArray) -> tuple[float, FloatArray]:
         value, slope = loss(unit * scaled)
-        away = unit * scaled - centre
-        return value + float((stiff * away * away).sum()), unit * (slope + 2.0 * stiff * away)
+        offset = unit * scaled - centre
+        return value + float((strengths * offset * offset).sum()), unit * (
+            slope + 2.0 * strengths * offset
+        )
 
     start = centre / unit
-    # A model that is certain of everything has no slope to follow: soften it while that helps.
+    # A model that is certain of everything has no gradient: soften it while that helps.
     while objective(0.5 * start)[0] < 0.9 * objective(start)[0]:
         start = 0.5 * start
-    limits = {"maxiter": _MOST_STEPS, "maxfun": 2 * _MOST_STEPS}
+    limits = {"maxiter": _MAX_STEPS, "maxfun": 2 * _MAX_STEPS}
     options = {**limits, "ftol": 1e-14, "gtol": 1e-8, "maxcor": 30}
-    found = unit * minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
-    return Affine(found[:-k].reshape(identity.shape), found[-k:].copy())
+    theta = unit * minimize(objective, start, jac=True, method="L-BFGS-B", options=options).x
+    return Affine(theta[:-k].reshape(identity.shape), theta[-k:].copy())
 
 
 class _Loss:
@@ -86,15 +88,15 @@ class _Loss:
 
     def __init__(self, x: FloatArray, labels: IntArray, mass: FloatArray, full: bool) -> None:
         self.x, self.labels, self.mass, self.full = x, labels, mass, full
-        self.every = np.arange(len(labels))
+        self.row_index = np.arange(len(labels))
 
     def __call__(self, theta: FloatArray) -> tuple[float, FloatArray]:
         k = self.x.shape[1]
         weight = theta[:-k].reshape(k, k) if self.full else theta[:-k]
         log_probs = log_probs_from_logits(Affine(weight, theta[-k:])(self.x))
-        value = -float((self.mass * log_probs[self.every, self.labels]).sum())
-        slack = np.exp(log_probs)
-        slack[self.every, self.labels] -= 1.0
-        slack *= self.mass[:, None]
-        inner = slack.T @ self.x if self.full else np.einsum("ij,ij->j", slack, self.x)
-        return value, np.concatenate([inner.ravel(), slack.sum(axis=0)])
+        value = -float((self.mass * log_probs[self.row_index, self.labels]).sum())
+        residual = np.exp(log_probs)
+        residual[self.row_index, self.labels] -= 1.0
+        residual *= self.mass[:, None]
+        inner = residual.T @ self.x if self.full else np.einsum("ij,ij->j", residual, self.x)
+        return value, np.concatenate([inner.ravel(), residual.sum(axis=0)])

@@ -1,4 +1,4 @@
-"""The search for 1/T: a bracketed Newton iteration whose passes over the rows stay in cache."""
+"""Fit of 1/T by a bracketed Newton iteration with cache-sized blocks."""
 
 from __future__ import annotations
 
@@ -7,32 +7,32 @@ import math
 import numpy as np
 from scipy.special import expit
 
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import in_threads
 
 __all__ = ["best_inverse_temperature", "check_bounds"]
 
-_GAIN = 1e-13
-"""A Newton step that promises less NLL than this is the last one."""
+_MIN_GAIN = 1e-13
+"""Stop when the predicted decrease of the NLL is below this."""
 
-_STEP = 1e-3
-"""Nor is a step the last that moves 1/T by a larger share: where labels are separated the NLL
-vanishes long before 1/T has reached its bound."""
+_MAX_RELATIVE_STEP = 1e-3
+"""Continue while 1/T changes by a larger share: with separated labels the NLL vanishes long before
+1/T has reached its bound."""
 
-_MOST_STEPS = 200
-_ENTRIES = 1 << 15
-"""Logits handled at a time: in float64 they and two temporaries stay in the processor's cache."""
+_MAX_STEPS = 200
+_BLOCK_ENTRIES = 1 << 15
+"""Logits per block: in float64 they and two temporaries fit in the CPU cache."""
 
-_BLOCKS = 32
+_BLOCKS_PER_TASK = 32
 
-_SAMPLE = 1 << 20
-"""Inputs with more logits than this start from the optimum of some of their rows."""
+_SAMPLE_ENTRIES = 1 << 20
+"""Inputs with more logits than this start from the optimum of a subsample."""
 
 
 def check_bounds(lowest: float, highest: float) -> None:
-    """Refuse bounds between which there is no temperature."""
+    """Refuse bounds that are not positive and increasing."""
     if not 0 < lowest < highest < math.inf:
         raise InputError(
             f"lowest and highest must be positive and in this order, got {lowest} and {highest}."
@@ -40,7 +40,7 @@ def check_bounds(lowest: float, highest: float) -> None:
 
 
 def best_inverse_temperature(
-    rows: Rows, bounds: tuple[float, float], smoothing: float = 0.0
+    rows: CalibrationRows, bounds: tuple[float, float], smoothing: float = 0.0
 ) -> float:
     r"""Minimise the NLL over :math:`\beta = 1/T` within bounds.
 
@@ -49,38 +49,41 @@ def best_inverse_temperature(
 
     s are logits less the largest of their row, m the weights scaled to sum to 1, :math:`\alpha` is
     `smoothing`: the share of each label that is spread over all classes. L is convex, so a bracket
-    around the root of L' always shrinks; Newton's step is taken while it stays inside, and the
-    geometric middle otherwise.
+    around the root of L' always shrinks; the Newton step is taken while it stays inside, and the
+    geometric mean of the bracket otherwise.
     """
     start = 1.0
-    step = -(-rows.logits.size // _SAMPLE)
+    step = -(-rows.logits.size // _SAMPLE_ENTRIES)
     if step > 1:
-        some = rows.take(slice(None, None, step))
-        start = best_inverse_temperature(some, bounds, smoothing)
+        sample = rows.take(slice(None, None, step))
+        start = best_inverse_temperature(sample, bounds, smoothing)
     low, high = bounds
     beta = min(max(start, low), high)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         slope, curvature = _derivatives(rows, beta, smoothing)
         if slope > 0:
             high = beta
         else:
             low = beta
         newton = beta - slope / curvature if curvature > 0 else math.nan
-        if low <= newton <= high and _settled(beta, newton, slope, curvature):
+        if low <= newton <= high and _has_converged(beta, newton, slope, curvature):
             return newton
         if high - low <= 1e-15 * high:
             return beta
-        beta = newton if low < newton < high else _outside(newton, low, high, bounds)
+        beta = newton if low < newton < high else _fallback_point(newton, low, high, bounds)
     return beta
 
 
-def _settled(beta: float, newton: float, slope: float, curvature: float) -> bool:
-    return 0.5 * slope * slope / curvature < _GAIN and abs(newton - beta) < _STEP * beta
+def _has_converged(beta: float, newton: float, slope: float, curvature: float) -> bool:
+    return (
+        0.5 * slope * slope / curvature < _MIN_GAIN
+        and abs(newton - beta) < _MAX_RELATIVE_STEP * beta
+    )
 
 
-def _outside(newton: float, low: float, high: float, bounds: tuple[float, float]) -> float:
-    """Choose the next point where Newton's step leaves the bracket."""
-    # A step beyond a bound that was never tried: try the bound itself, it may be the answer.
+def _fallback_point(newton: float, low: float, high: float, bounds: tuple[float, float]) -> float:
+    """Return the next point if the Newton step leaves the bracket."""
+    # The step passes a bound that was not evaluated yet: try the bound, it may be optimal.
     if newton >= high == bounds[1]:
         return high
     if newton <= low == bounds[0]:
@@ -88,31 +91,33 @@ def _outside(newton: float, low: float, high: float, bounds: tuple[float, float]
     return math.sqrt(low * high)
 
 
-def _derivatives(rows: Rows, beta: float, smoothing: float) -> tuple[float, float]:
+def _derivatives(rows: CalibrationRows, beta: float, smoothing: float) -> tuple[float, float]:
     """Return L' and L'' at beta."""
     columns = 2 if rows.logits.ndim == 1 else rows.logits.shape[1]
 
-    size = max(1, _ENTRIES // columns)
+    size = max(1, _BLOCK_ENTRIES // columns)
 
-    def work(many: slice) -> list[float]:
+    def sum_moments(span: slice) -> list[float]:
         sums = [0.0, 0.0]
-        for start in range(many.start, many.stop, size):
-            part = rows.take(slice(start, min(start + size, many.stop)))
+        for start in range(span.start, span.stop, size):
+            part = rows.take(slice(start, min(start + size, span.stop)))
             mean, variance = _block_moments(part, beta, smoothing)
             weights = 1.0 if part.weights is None else part.weights
             sums[0] += float((weights * mean).sum())
             sums[1] += float((weights * variance).sum())
         return sums
 
-    # A thread takes many blocks at a time: handing over each of them would cost as much as it.
+    # A task covers many blocks, because dispatching a block costs as much as computing it.
     costly = rows.logits.size > 1 << 19
-    sums = in_threads(work, rows.n, costly=costly, size=_BLOCKS * size)
+    sums = in_threads(sum_moments, rows.n, costly=costly, size=_BLOCKS_PER_TASK * size)
     slope, curvature = np.sum(sums, axis=0) / rows.total
     return float(slope), float(curvature)
 
 
-def _block_moments(block: Rows, beta: float, smoothing: float) -> tuple[FloatArray, FloatArray]:
-    """Return E[s] less its target, and Var[s], of each row under softmax(beta s)."""
+def _block_moments(
+    block: CalibrationRows, beta: float, smoothing: float
+) -> tuple[FloatArray, FloatArray]:
+    """Return E[s] minus its target, and Var[s], of each row under softmax(beta s)."""
     if block.logits.ndim == 1:
         s = block.logits.astype(np.float64, copy=False)
         p = expit(beta * s)

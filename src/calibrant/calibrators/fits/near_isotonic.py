@@ -1,4 +1,4 @@
-"""Near-isotonic regression: the whole path from the data to the isotonic fit."""
+"""Near-isotonic regression: the full path from the data to the isotonic fit."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from calibrant.inputs import FloatArray, IntArray
 
 __all__ = ["NearIsotonicPath", "near_isotonic_path"]
 
-_SAME = 1e-9
-"""Penalties this close, relative to their size, are one break that rounding has split."""
+_RELATIVE_TOLERANCE = 1e-9
+"""Penalties this close, relative to their size, are one break split by rounding."""
 
 
 @dataclass(frozen=True)
@@ -23,22 +23,22 @@ class NearIsotonicPath:
     .. math:: \min_\beta\; \tfrac12 \sum_i w_i (y_i - \beta_i)^2
               + \lambda \sum_i (\beta_i - \beta_{i+1})_+
 
-    y are the responses in the order of the scores, w their weights, :math:`\lambda` the price of
-    falling. At 0 the solution is y itself. As :math:`\lambda` grows neighbours become equal and
-    stay so; once nothing falls any more it is the isotonic regression of y. A block of equal values
+    y are the responses in the order of the scores, w their weights, :math:`\lambda` the
+    penalty of a decrease. At 0 the solution is y itself. As :math:`\lambda` grows, neighbours
+    become equal and stay so, up to the isotonic regression of y. A block of equal values
     with weight W and weighted sum of responses H has the value
 
     .. math:: \beta = \frac{H + \lambda (\phi_l - \phi_r)}{W}
 
-    where :math:`\phi` is 1 if the response falls across the block's left or right border, else 0:
-    neighbours meet, but never change sides.
+    where :math:`\phi` is 1 if the response decreases across the block's left or right border, else
+    0: neighbours meet, but never cross.
 
     Parameters
     ----------
     mass : (m,) weights w
     sums : (m,) weighted responses w y
-    falls : (m + 1,) 1.0 where y falls from the entry before to this one; 0.0 at both ends
-    times : (m - 1,) the penalty at which each entry joins the one before, infinite for never
+    falls : (m + 1,) 1.0 where y decreases from the previous entry; 0.0 at both ends
+    times : (m - 1,) the penalty at which each entry merges with the previous one, or infinity
     """
 
     mass: FloatArray
@@ -48,15 +48,15 @@ class NearIsotonicPath:
 
     @property
     def breaks(self) -> FloatArray:
-        """The penalties above 0 at which blocks join, ascending, each once."""
-        found = np.unique(self.times[np.isfinite(self.times) & (self.times > 0)])
-        if not len(found):
-            return found
-        last = np.append(found[1:] > found[:-1] * (1 + _SAME), True)
-        return np.asarray(found[last & (found > _SAME * found[-1])])
+        """The distinct positive penalties at which blocks merge, ascending."""
+        penalties = np.unique(self.times[np.isfinite(self.times) & (self.times > 0)])
+        if not len(penalties):
+            return penalties
+        last = np.append(penalties[1:] > penalties[:-1] * (1 + _RELATIVE_TOLERANCE), True)
+        return np.asarray(penalties[last & (penalties > _RELATIVE_TOLERANCE * penalties[-1])])
 
     def starts(self, penalty: float) -> IntArray:
-        """Return where each block of the solution begins."""
+        """Return the first index of each block of the solution."""
         return np.concatenate([[0], np.flatnonzero(self.times > penalty) + 1])
 
     def blocks(self, penalty: float) -> tuple[IntArray, FloatArray, FloatArray, FloatArray]:
@@ -68,7 +68,7 @@ class NearIsotonicPath:
         return starts, mass, sums, (sums + penalty * falls) / mass
 
     def fit(self, penalty: float) -> FloatArray:
-        """Return the solution at a penalty from 0 up to the last break, or beyond it."""
+        """Return the solution at a penalty of 0 or more."""
         breaks = self.breaks
         highest = float(breaks[-1]) if len(breaks) else 0.0
         starts, _, _, values = self.blocks(min(penalty, highest))
@@ -86,7 +86,7 @@ def near_isotonic_path(mass: FloatArray, sums: FloatArray) -> NearIsotonicPath:
 
     Examples
     --------
-    1 falls to 0. Each moves by the penalty, so that they meet at 1/2, at a penalty of 1/2:
+    1 is followed by 0. Each moves by the penalty, so they meet at 1/2, at a penalty of 1/2:
 
     >>> path = near_isotonic_path(np.ones(3), np.array([1.0, 0.0, 2.0]))
     >>> path.times
@@ -104,37 +104,37 @@ def near_isotonic_path(mass: FloatArray, sums: FloatArray) -> NearIsotonicPath:
     times = np.zeros(len(mass) - 1)
     differ = response[:-1] != response[1:]
     starts = np.concatenate([[0], np.flatnonzero(differ) + 1])
-    joined = [np.add.reduceat(part, starts) for part in (mass, sums)]
+    merged = [np.add.reduceat(part, starts) for part in (mass, sums)]
     borders = falls[np.append(starts, len(mass))]
-    times[differ] = _joining_times(joined[0].tolist(), joined[1].tolist(), borders.tolist())
+    times[differ] = _merge_times(merged[0].tolist(), merged[1].tolist(), borders.tolist())
     return NearIsotonicPath(mass, sums, falls, times)
 
 
-def _joining_times(mass: list[float], sums: list[float], falls: list[float]) -> NDArray[np.float64]:
-    """Join the blocks that meet next, again and again; a heap says which.
+def _merge_times(mass: list[float], sums: list[float], falls: list[float]) -> NDArray[np.float64]:
+    """Merge the blocks with the smallest penalty, repeatedly, using a heap.
 
-    A block is known by its first entry. Only the two borders of a new block change their times.
+    A block is identified by its first entry. A merge changes only the two borders of the new block.
     """
     m = len(mass)
     before, after = list(range(-1, m - 1)), list(range(1, m + 1))
     times = [np.inf] * m
 
-    def meeting(at: int) -> float:
-        """Return the penalty at which the block that begins here meets the one before it."""
+    def merge_penalty(at: int) -> float:
+        """Return the penalty at which the block that starts here meets the previous one."""
         left = before[at]
         rise = (falls[left] - falls[at]) * mass[at] - (falls[at] - falls[after[at]]) * mass[left]
         return (sums[at] * mass[left] - sums[left] * mass[at]) / rise if rise else np.inf
 
-    waiting = [meeting(at) for at in range(1, m)]
-    due = [0.0, *waiting]
-    heap = [(time, at) for at, time in enumerate(waiting, start=1) if time < np.inf]
+    pending = [merge_penalty(at) for at in range(1, m)]
+    due = [0.0, *pending]
+    heap = [(time, at) for at, time in enumerate(pending, start=1) if time < np.inf]
     heapify(heap)
     now = 0.0
     while heap:
         time, at = heappop(heap)
         if due[at] != time or times[at] < np.inf:
-            continue  # a border that has gone, or whose time has changed since
-        now = times[at] = max(now, time)  # rounding must not turn back
+            continue  # stale: the border is gone or its penalty has changed
+        now = times[at] = max(now, time)  # keep the order despite rounding
         left, right = before[at], after[at]
         mass[left] += mass[at]
         sums[left] += sums[at]
@@ -143,7 +143,7 @@ def _joining_times(mass: list[float], sums: list[float], falls: list[float]) -> 
             before[right] = left
         for border in (left, right):
             if 0 < border < m:
-                due[border] = meeting(border)
+                due[border] = merge_penalty(border)
                 if due[border] < np.inf:
                     heappush(heap, (due[border], border))
     return np.array(times[1:])

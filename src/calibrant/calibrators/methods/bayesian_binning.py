@@ -11,37 +11,37 @@ from scipy.special import betaln, expit
 
 from calibrant.calibrators.base.one_vs_rest import ScoreMap
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.methods.histogram import StepCalibrator, mass_starts, step_map
+from calibrant.calibrators.methods.histogram import StepCalibrator, equal_mass_starts, step_map
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.tally import Tally, tally_and_places
 
-__all__ = ["BayesianBinning", "bins_tried"]
+__all__ = ["BayesianBinning", "candidate_bin_counts"]
 
 PRIOR_ROWS = 2.0
-"""N': how many rows the prior of a model is worth, all its bins together."""
+"""N': equivalent sample size of a model's prior, over all its bins."""
 
 SPREAD = 10.0
 """C: models have between n^(1/3) / C and C n^(1/3) bins."""
 
 _ROWS_PER_BIN = 5
-_MOST_BINS = 2000
+_MAX_BINS = 2000
 _NEGLIGIBLE = 1e-12
 _SMALLEST = 1e-300
 
 
 @dataclass(frozen=True)
 class _Model:
-    """One histogram: where its bins begin, its log marginal likelihood, its posterior."""
+    """One histogram: first index of each bin, log marginal likelihood, posterior counts."""
 
     starts: IntArray
     score: float
-    having: FloatArray
-    without: FloatArray
+    positives: FloatArray
+    negatives: FloatArray
 
 
 @register
 class BayesianBinning(StepCalibrator):
-    r"""Average histograms of all sensible numbers of bins, each as likely as the data make it.
+    r"""Average histograms over many numbers of bins, weighted by marginal likelihood.
 
     .. math:: f(s) = \frac{\sum_M P(D \mid M)\, f_M(s)}{\sum_M P(D \mid M)}, \qquad
               f_M(s) = \frac{m_b + \alpha_b}{N_b + N'/B}
@@ -54,22 +54,22 @@ class BayesianBinning(StepCalibrator):
     of s, :math:`N_b` its weight of rows, of which :math:`m_b` have the class and :math:`n_b` do
     not. The prior of a bin is :math:`\alpha_b = p_b N'/B`, :math:`\beta_b = (1 - p_b) N'/B`, with
     :math:`p_b` the middle of the bin in the model's probability, the outer bins reaching to 0 and
-    1, and N' = 2. All models are equally likely beforehand. With n the total weight, B runs from
-    :math:`n^{1/3}/10` to :math:`10\,n^{1/3}`, but with at least one bin, at least five rows a bin
-    on average, and at most 2000 bins. Where ties leave fewer bins than asked for, B is what they
-    leave, and equal models count once. Models less than 1e-12 as likely as the best are dropped.
+    1, and N' = 2. All models are equally likely a priori. With n the total weight, B runs from
+    :math:`n^{1/3}/10` to :math:`10\,n^{1/3}`, but with at least one bin, at least five rows per
+    bin on average, and at most 2000 bins. Where ties reduce the number of bins, B is the reduced
+    number, and equal models count once. Models less than 1e-12 as likely as the best are dropped.
 
     It is not monotone, and it is not netcal's BBQ, which weighs bins of equal width by BIC. The
-    program of the paper's authors gives two prior rows to every bin instead of to every model.
+    authors' implementation gives two prior rows to every bin instead of to every model.
 
     Attributes
     ----------
     maps_ : for each map the average as one step function: `edges` (lowest score of every step but
-        the first), `probs` (the answer of each step) and `rest` (1 less the answer)
+        the first), `probs` (the probability of each step) and `rest` (its complement)
 
     Examples
     --------
-    Four rows allow one bin only, from 0 to 1, so its prior is one row of each class:
+    Four rows allow only one bin, from 0 to 1, so its prior is one row of each class:
     (3 + 1) / (4 + 2):
 
     >>> calibrator = BayesianBinning().fit([-1.0, 0.0, 1.0, 2.0], [0, 1, 1, 1])
@@ -91,23 +91,23 @@ class BayesianBinning(StepCalibrator):
         models = list(_models(tally))
         logs = np.array([model.score for model in models])
         shares = np.exp(logs - logs.max())
-        kept = np.flatnonzero(shares >= _NEGLIGIBLE)
-        starts = np.unique(np.concatenate([models[i].starts for i in kept]))
-        having, without = np.zeros(len(starts)), np.zeros(len(starts))
-        for i in kept:
+        selected = np.flatnonzero(shares >= _NEGLIGIBLE)
+        starts = np.unique(np.concatenate([models[i].starts for i in selected]))
+        positives, negatives = np.zeros(len(starts)), np.zeros(len(starts))
+        for i in selected:
             model = models[i]
             bins = np.searchsorted(model.starts, starts, side="right") - 1
-            mass = model.having + model.without
-            having += shares[i] * (model.having / mass)[bins]
-            without += shares[i] * (model.without / mass)[bins]
-        return step_map(tally.score[starts[1:]], having, without)
+            mass = model.positives + model.negatives
+            positives += shares[i] * (model.positives / mass)[bins]
+            negatives += shares[i] * (model.negatives / mass)[bins]
+        return step_map(tally.score[starts[1:]], positives, negatives)
 
 
-def bins_tried(total: float, distinct: int) -> range:
-    """Return the numbers of bins for a total weight and a number of distinct scores."""
+def candidate_bin_counts(total: float, distinct: int) -> range:
+    """Return the numbers of bins to try for a total weight and a number of distinct scores."""
     root = math.cbrt(total)
     rows = math.ceil(total / _ROWS_PER_BIN)
-    highest = max(1, min(rows, math.ceil(SPREAD * root), distinct, _MOST_BINS))
+    highest = max(1, min(rows, math.ceil(SPREAD * root), distinct, _MAX_BINS))
     lowest = min(max(1, math.floor(root / SPREAD)), highest)
     return range(lowest, highest + 1)
 
@@ -115,10 +115,10 @@ def bins_tried(total: float, distinct: int) -> range:
 def _models(tally: Tally) -> Iterator[_Model]:
     """Score every distinct histogram."""
     sums = np.vstack([np.zeros(2), np.cumsum(tally.weight, axis=0)])
-    upto = np.cumsum(tally.mass)
+    cumulative_mass = np.cumsum(tally.mass)
     seen = set()
-    for n_bins in bins_tried(tally.total, len(tally.score)):
-        starts = mass_starts(upto, n_bins)
+    for n_bins in candidate_bin_counts(tally.total, len(tally.score)):
+        starts = equal_mass_starts(cumulative_mass, n_bins)
         key = starts.tobytes()
         if key not in seen:
             seen.add(key)
@@ -126,14 +126,14 @@ def _models(tally: Tally) -> Iterator[_Model]:
 
 
 def _score_model(tally: Tally, sums: FloatArray, starts: IntArray) -> _Model:
-    without, having = np.diff(sums[np.append(starts, len(tally.score))], axis=0).T
+    negatives, positives = np.diff(sums[np.append(starts, len(tally.score))], axis=0).T
     edges = tally.score[starts[1:]]
     prior = PRIOR_ROWS / len(starts)
-    # The middle and its complement are formed apart, so that neither is lost to rounding.
+    # The midpoint and its complement are computed separately to avoid rounding to 0 or 1.
     alpha = prior * np.maximum(_middles(np.concatenate([[0.0], expit(edges), [1.0]])), _SMALLEST)
     beta = prior * np.maximum(_middles(np.concatenate([[1.0], expit(-edges), [0.0]])), _SMALLEST)
-    score = float((betaln(having + alpha, without + beta) - betaln(alpha, beta)).sum())
-    return _Model(starts, score, having + alpha, without + beta)
+    score = float((betaln(positives + alpha, negatives + beta) - betaln(alpha, beta)).sum())
+    return _Model(starts, score, positives + alpha, negatives + beta)
 
 
 def _middles(bounds: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Beta calibration: a line that may bend at one half."""
+"""Beta calibration: separate slopes below and above one half."""
 
 from __future__ import annotations
 
@@ -9,8 +9,13 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.fits.logistic import Shrink, fit_logistic, strength_of, targets_of
-from calibrant.calibrators.methods.platt import LEAST_SLOPE
+from calibrant.calibrators.fits.logistic import (
+    Shrink,
+    fit_logistic,
+    penalty_strength,
+    regression_targets,
+)
+from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.convert import log_sigmoid
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -29,12 +34,12 @@ class BetaCalibration(OneVsRestCalibrator):
     p is the model's probability of a class; a, b and c minimise the NLL. In log-odds it is a curve
     with slope a far below one half and slope b far above: unlike `PlattScaling` it can sharpen one
     end and soften the other, and unlike a sigmoid of p it contains the identity (a = b = 1,
-    c = 0). With more than two classes each has its own map and the answers are normalised.
+    c = 0). With more than two classes each has its own map and the results are normalised.
 
     Parameters
     ----------
     parameters : 'abm' fits all three; 'am' sets a = b; 'ab' sets c so that 1/2 stays 1/2
-    shrink : what keeps few rows in bounds, as in `PlattScaling`
+    shrink : regularisation, as in `PlattScaling`
 
     Attributes
     ----------
@@ -62,26 +67,26 @@ class BetaCalibration(OneVsRestCalibrator):
     def _learn_map(
         self, scores: FloatArray, events: NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
-        targets = targets_of(events, weights, self.shrink)
-        one = np.ones(len(scores))
+        targets = regression_targets(events, weights, self.shrink)
+        ones = np.ones(len(scores))
         low, high = log_sigmoid(scores), -log_sigmoid(-scores)
 
         def fit(columns: list[FloatArray], start: list[float], slopes: int) -> list[float]:
-            lowest = [LEAST_SLOPE] * slopes + [-np.inf] * (len(start) - slopes)
-            found = fit_logistic(
+            lowest = [MIN_SLOPE] * slopes + [-np.inf] * (len(start) - slopes)
+            coefficients = fit_logistic(
                 np.column_stack(columns),
                 targets,
                 weights,
                 start=np.array(start),
                 lowest=np.array(lowest),
-                strength=strength_of(self.shrink),
+                strength=penalty_strength(self.shrink),
             )
-            return [float(value) for value in found]
+            return [float(value) for value in coefficients]
 
         if self.parameters == "abm":
-            a, b, c = fit([low, high, one], [1.0, 1.0, 0.0], 2)
+            a, b, c = fit([low, high, ones], [1.0, 1.0, 0.0], 2)
         elif self.parameters == "am":
-            a, c = fit([scores, one], [1.0, 0.0], 1)
+            a, c = fit([scores, ones], [1.0, 0.0], 1)
             b = a
         elif self.parameters == "ab":
             # At p = 1/2 the curve passes through 0 if c = (a - b) log 2.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrant.calibrators.base.affine_calibrator import AffineCalibrator
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.fits.affine import Penalty
 from calibrant.calibrators.methods.matrix import odir
 from calibrant.inputs import FloatArray
@@ -18,10 +18,10 @@ class DirichletCalibration(AffineCalibrator):
 
     .. math:: p' = \mathrm{softmax}(W \log p + b)
 
-    p are the model's probabilities. It is the calibration map that is right when the predictions
-    of each class follow a Dirichlet distribution; with two classes it is beta calibration without
-    its sign constraint. It differs from `MatrixScaling` in what goes in: log-probabilities know
-    the normaliser of their row. W and b are regularised as there (ODIR). It can change
+    p are the model's probabilities. It is the correct calibration map if the predictions of each
+    class follow a Dirichlet distribution; with two classes it is beta calibration without its sign
+    constraint. It differs from `MatrixScaling` in its input: log-probabilities include the
+    normaliser of their row. W and b are regularised in the same way (ODIR). It can change
     predictions.
 
     Parameters
@@ -50,7 +50,7 @@ class DirichletCalibration(AffineCalibrator):
     def __init__(self, *, strength: float = 3.0) -> None:
         self.strength = strength
 
-    def _penalty(self, rows: Rows) -> Penalty:
+    def _penalty(self, rows: CalibrationRows) -> Penalty:
         return odir(rows, self.strength)
 
     def _features(self, log_probs: FloatArray) -> FloatArray:

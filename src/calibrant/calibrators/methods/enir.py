@@ -1,4 +1,4 @@
-"""ENIR: an average over near-isotonic regressions, from nearly unconstrained to isotonic."""
+"""ENIR: ensemble of near-isotonic regressions, from nearly unconstrained to isotonic."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NEGLIGIBLE = 1e-6
 
 @register
 class NearIsotonicEnsemble(OneVsRestCalibrator):
-    r"""Average regressions that may fall at a price, each weighted by its BIC.
+    r"""Average near-isotonic regressions over their penalty, weighted by BIC.
 
     .. math:: \beta_\lambda = \arg\min_\beta \tfrac12 \sum_i w_i (y_i - \beta_i)^2
               + \lambda \sum_i (\beta_i - \beta_{i+1})_+
@@ -35,14 +35,14 @@ class NearIsotonicEnsemble(OneVsRestCalibrator):
 
     y is 1 for rows that have the class, in ascending order of its log-odds, tied scores kept
     together; w are the weights and n their sum. :math:`\lambda` runs over the penalties above 0 at
-    which blocks of equal values join, up to the isotonic regression. :math:`L_\lambda` is the log
+    which blocks of equal values merge, up to the isotonic regression. :math:`L_\lambda` is the log
     likelihood of the rows under :math:`\beta_\lambda`, :math:`d_\lambda` its number of blocks.
-    Models less than 1e-6 as likely as the best are dropped. Between scores the answer is
+    Models less than 1e-6 as likely as the best are dropped. Between scores the value is
     interpolated in the log-odds; beyond them it is that of the nearest.
 
-    It need not be monotone: unlike isotonic regression it lets the answer fall where the rows
-    insist. As in `IsotonicCalibration`, one more event at the lowest score and one more non-event
-    at the highest count along, so that no answer is exactly 0 or 1.
+    It need not be monotone: unlike isotonic regression it can decrease where the data support it.
+    As in `IsotonicCalibration`, one event is added at the lowest score and one non-event at the
+    highest, so that no probability is exactly 0 or 1.
 
     Parameters
     ----------
@@ -50,11 +50,11 @@ class NearIsotonicEnsemble(OneVsRestCalibrator):
 
     Attributes
     ----------
-    maps_ : for each map the ends of its level stretches: `scores`, and the answers `probs` there
+    maps_ : for each map the `scores` at the ends of its level stretches, and the `probs` there
 
     Examples
     --------
-    The responses 0, 1, 0, 1 have one break: the middle pair meets at 1/2. That model is isotonic
+    The responses 0, 1, 0, 1 have one break: the middle pair merges at 1/2. That model is isotonic
     and the only one:
 
     >>> calibrator = NearIsotonicEnsemble(pseudo_count=0.0)
@@ -83,7 +83,7 @@ class NearIsotonicEnsemble(OneVsRestCalibrator):
         mass[0] += c
         mass[-1] += c
         path = near_isotonic_path(mass, hits)
-        penalties = _worth_a_look(path)
+        penalties = _plausible_penalties(path)
         starts = path.starts(penalties[0])
         probs = _average(path.from_penalty(penalties[0]), penalties)
         level = np.flatnonzero(np.append(True, probs[1:] != probs[:-1]))
@@ -106,30 +106,32 @@ class NearIsotonicEnsemble(OneVsRestCalibrator):
         return log_odds_of(np.interp(scores, learned["scores"], learned["probs"]))
 
 
-def _worth_a_look(path: NearIsotonicPath) -> FloatArray:
-    """Return the breaks whose models may count, ascending.
+def _plausible_penalties(path: NearIsotonicPath) -> FloatArray:
+    """Return the breaks whose models can have a non-negligible weight, ascending.
 
-    No model is likelier than the data themselves, so that many blocks alone can make a BIC hopeless
-    against that of the isotonic regression.
+    No model is likelier than the saturated one, so the number of blocks alone can rule out a model
+    against the isotonic regression.
     """
     breaks = path.breaks
     if not len(breaks):
-        return np.zeros(1)  # the responses never fall: they are the isotonic regression
+        return np.zeros(1)  # the responses never decrease: they are their own isotonic regression
     times = np.sort(path.times)
     blocks = 1 + len(times) - np.searchsorted(times, breaks, side="right")
-    least = -2 * _log_likelihood(path.mass, path.sums, path.sums / path.mass)
-    hopeless = _bic(path, breaks[-1], path.mass.sum()) - 2 * math.log(_NEGLIGIBLE)
-    return breaks[least + blocks * _price(path.mass.sum()) <= hopeless]
+    lowest_deviance = -2 * _log_likelihood(path.mass, path.sums, path.sums / path.mass)
+    cutoff = _bic(path, breaks[-1], path.mass.sum()) - 2 * math.log(_NEGLIGIBLE)
+    return breaks[lowest_deviance + blocks * _block_cost(path.mass.sum()) <= cutoff]
 
 
 def _average(path: NearIsotonicPath, penalties: FloatArray) -> FloatArray:
-    """Return the weighted mean of the models at the path's entries."""
+    """Return the BIC-weighted mean of the models at the path's entries."""
     total = float(path.mass.sum())
     bic = np.array([_bic(path, penalty, total) for penalty in penalties])
     shares = np.exp(0.5 * (bic.min() - bic))
-    kept = shares >= _NEGLIGIBLE
+    selected = shares >= _NEGLIGIBLE
     out = np.zeros(len(path.mass))
-    for penalty, share in zip(penalties[kept], shares[kept] / shares[kept].sum(), strict=True):
+    for penalty, share in zip(
+        penalties[selected], shares[selected] / shares[selected].sum(), strict=True
+    ):
         starts, _, _, values = path.blocks(penalty)
         out += share * np.repeat(values, np.diff(np.append(starts, len(out))))
     return np.clip(out, 0.0, 1.0)  # rounding must not leave the range
@@ -137,11 +139,11 @@ def _average(path: NearIsotonicPath, penalties: FloatArray) -> FloatArray:
 
 def _bic(path: NearIsotonicPath, penalty: float, total: float) -> float:
     _, mass, sums, values = path.blocks(penalty)
-    return -2 * _log_likelihood(mass, sums, values) + len(mass) * _price(total)
+    return -2 * _log_likelihood(mass, sums, values) + len(mass) * _block_cost(total)
 
 
-def _price(total: float) -> float:
-    """Return what the BIC takes for a block; weights of less than one row make it no bargain."""
+def _block_cost(total: float) -> float:
+    """Return the BIC penalty of one block, never negative."""
     return max(math.log(total), 0.0)
 
 

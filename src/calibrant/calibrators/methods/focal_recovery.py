@@ -1,20 +1,20 @@
-"""Focal recovery: from the scores that focal loss rewards back to probabilities."""
+"""Focal recovery: invert the distortion of probabilities by focal loss."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["FocalRecovery", "checked_gamma", "log_recovered"]
+__all__ = ["FocalRecovery", "check_gamma", "recover_logits"]
 
 _FAR = 30.0
-"""Beyond these log-odds -log q equals exp(-log-odds) to the last bit that matters."""
+"""Beyond these log-odds -log q equals exp(-log-odds) in double precision."""
 
 
 @register
@@ -25,14 +25,14 @@ class FocalRecovery(SoftmaxCalibrator):
               h(q) = \frac{q}{(1-q)^\gamma - \gamma\, q\, (1-q)^{\gamma-1} \log q}
 
     q is the softmax of a row's logits, :math:`\gamma` the focusing parameter it was trained with,
-    :math:`\eta` the posterior P(y | x). Focal loss :math:`-(1-q_y)^\gamma \log q_y` is smallest on
-    average at a q that is less sure than :math:`\eta`; this is the inverse of that map. For two
+    :math:`\eta` the posterior P(y | x). Focal loss :math:`-(1-q_y)^\gamma \log q_y` is minimised
+    in expectation by a q less confident than :math:`\eta`; this is the inverse of that map. For two
     classes it is nearly a temperature below 1. 1/h falls in q for every :math:`\gamma \ge 0`, being
     :math:`(1-q)^\gamma (1/q - \gamma \log q / (1-q))`, so h rises: neither predictions nor ranks
     change. :math:`\gamma = 0` is cross-entropy and changes nothing.
 
-    It is exact for a model that minimises the expected focal loss, and an over-fitted one does
-    not: there it brings the over-confidence back, and `FocalTemperatureScaling` or a temperature
+    It is exact for a model that minimises the expected focal loss, which an over-fitted model does
+    not: there it restores the over-confidence, and `FocalTemperatureScaling` or a temperature
     learned from labels does better. It does not apply to sample-dependent :math:`\gamma` (FLSD,
     AdaFocal). Nothing is learned from the labels.
 
@@ -72,23 +72,23 @@ class FocalRecovery(SoftmaxCalibrator):
     def __init__(self, gamma: float = 3.0) -> None:
         self.gamma = gamma
 
-    def _learn(self, rows: Rows) -> None:
-        self.gamma_ = checked_gamma(self.gamma)
+    def _learn(self, rows: CalibrationRows) -> None:
+        self.gamma_ = check_gamma(self.gamma)
 
-    def _remember(self, rows: Rows) -> None:
-        """Keep nothing of rows that taught nothing but the classes."""
+    def _remember(self, rows: CalibrationRows) -> None:
+        """Do nothing: only the class names are learned from the rows."""
 
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
-        return log_recovered(log_probs, self.gamma_)
+        return recover_logits(log_probs, self.gamma_)
 
 
-def log_recovered(logits: FloatArray, gamma: float) -> FloatArray:
+def recover_logits(logits: FloatArray, gamma: float) -> FloatArray:
     r"""Return log h of every entry of softmax(logits), for logits (n, K).
 
     .. math:: \log h = \log q - (\gamma - 1) \log(1-q)
               - \log\big((1-q) + \gamma\, q\, (-\log q)\big)
 
-    All of it is formed from o, the log-odds of each class against the rest: log q and log(1 - q)
+    It is computed from o, the log-odds of each class against the rest: log q and log(1 - q)
     are -log(1 + exp(-o)) and -log(1 + exp(o)), and log(-log q) tends to -o where q rounds to 1.
     For gamma = 0 the logits themselves are returned: log h is log q.
     """
@@ -107,10 +107,10 @@ def log_recovered(logits: FloatArray, gamma: float) -> FloatArray:
     return np.asarray(log_q - (gamma - 1.0) * log_rest - total)
 
 
-def checked_gamma(gamma: float) -> float:
-    """Return gamma as a float, or say that it must not be negative."""
+def check_gamma(gamma: float) -> float:
+    """Return gamma as a float; refuse a negative or infinite one."""
     if isinstance(gamma, bool | str) or not 0 <= gamma < np.inf:
         raise InputError(
-            f"gamma must be 0 or more, got {gamma!r}: give the focusing parameter of training."
+            f"gamma must be 0 or more, got {gamma!r}: pass the focusing parameter used in training."
         )
     return float(gamma)

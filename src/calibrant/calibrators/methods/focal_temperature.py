@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows, two_columns
+from calibrant.calibrators.base.rows import CalibrationRows, two_columns
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.inverse_temperature import best_inverse_temperature, check_bounds
-from calibrant.calibrators.fits.scalar_search import lowest_point, thinned
-from calibrant.calibrators.methods.focal_recovery import checked_gamma, log_recovered
+from calibrant.calibrators.fits.scalar_search import find_minimum, subsample_rows
+from calibrant.calibrators.methods.focal_recovery import check_gamma, recover_logits
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import in_threads
@@ -17,10 +17,10 @@ from calibrant.metrics.problem import in_threads
 __all__ = ["GAMMAS", "FocalTemperatureScaling"]
 
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0, 2.0, 3.0, 5.0)
-"""Where gamma is looked for unless it is given; 0 is plain temperature scaling."""
+"""Default grid of gamma; 0 is temperature scaling."""
 
 _ENTRIES = 1 << 15
-"""Logits handled at a time, so that the temporaries stay in the processor's cache."""
+"""Logits per block, so that the temporaries fit in the CPU cache."""
 
 
 @register
@@ -31,13 +31,13 @@ class FocalTemperatureScaling(SoftmaxCalibrator):
               (T, \gamma) = \arg\min -\frac{1}{\sum w} \sum_i w_i \log p_{i, y_i}
 
     z are the logits of a row, w the weights, :math:`\Psi_\gamma` the map of `FocalRecovery`. With
-    more than two classes it bends where a temperature only stretches, which helps models trained
-    with any loss. The NLL need not be convex in T: a grid finds the valleys and Brent's method the
-    lowest point. Among equal gammas the smallest wins. `hit_bound_` says when T ended at a bound.
+    more than two classes it is a non-linear map of the logits, which helps models trained with any
+    loss. The NLL need not be convex in T: a grid finds the local minima and Brent's method refines
+    them. Ties between gammas go to the smallest. `hit_bound_` is True if T ended at a bound.
 
     It does not change any prediction. With two classes :math:`\Psi_\gamma` is nearly a temperature
-    itself, and there is little to gain. gamma is a shape here, not what the model was trained with;
-    the paper also tries values down to -1, which are left out here.
+    itself, and there is little to gain. gamma is a shape parameter here, not that of training; the
+    paper also tries values down to -1, which are not supported.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class FocalTemperatureScaling(SoftmaxCalibrator):
     Attributes
     ----------
     temperature_ : T
-    gamma_ : gamma, as given or as found
+    gamma_ : gamma, as passed or as fitted
 
     Examples
     --------
@@ -87,40 +87,40 @@ class FocalTemperatureScaling(SoftmaxCalibrator):
 
     @property
     def hit_bound_(self) -> bool:
-        """Whether T ended at a bound, because no temperature within fits."""
+        """Whether T ended at one of its bounds."""
         self._check_fitted()
         return not self.lowest < self.temperature_ < self.highest
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_bounds(self.lowest, self.highest)
-        gammas = GAMMAS if self.gamma is None else (checked_gamma(self.gamma),)
-        tried = [(*self._temperature(rows, gamma), gamma) for gamma in gammas]
-        _, self.temperature_, self.gamma_ = min(tried, key=lambda found: found[0])
+        gammas = GAMMAS if self.gamma is None else (check_gamma(self.gamma),)
+        fits = [(*self._temperature(rows, gamma), gamma) for gamma in gammas]
+        _, self.temperature_, self.gamma_ = min(fits, key=lambda fit: fit[0])
 
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
-        return log_recovered(log_probs / self.temperature_, self.gamma_)
+        return recover_logits(log_probs / self.temperature_, self.gamma_)
 
-    def _temperature(self, rows: Rows, gamma: float) -> tuple[float, float]:
+    def _temperature(self, rows: CalibrationRows, gamma: float) -> tuple[float, float]:
         """Return the lowest NLL with this gamma, and its T."""
         bounds = self.lowest, self.highest
         if gamma == 0:
-            found = 1.0 / best_inverse_temperature(rows, (1.0 / bounds[1], 1.0 / bounds[0]))
-            best = float(np.clip(found, *bounds))
+            temperature = 1.0 / best_inverse_temperature(rows, (1.0 / bounds[1], 1.0 / bounds[0]))
+            best = float(np.clip(temperature, *bounds))
         else:
-            few = thinned(rows)
-            best = lowest_point(
-                lambda t: _nll(rows, t, gamma), bounds, coarse=lambda t: _nll(few, t, gamma)
+            sample = subsample_rows(rows)
+            best = find_minimum(
+                lambda t: _nll(rows, t, gamma), bounds, coarse=lambda t: _nll(sample, t, gamma)
             )
         return _nll(rows, best, gamma), best
 
 
-def _nll(rows: Rows, temperature: float, gamma: float) -> float:
-    def work(block: slice) -> float:
+def _nll(rows: CalibrationRows, temperature: float, gamma: float) -> float:
+    def block_nll(block: slice) -> float:
         part = rows.take(block)
-        new = log_recovered(two_columns(part.canonical) / temperature, gamma)
-        lost = -log_probs_from_logits(new)[np.arange(part.n), part.labels]
-        return float(lost.sum() if part.weights is None else part.weights @ lost)
+        new = recover_logits(two_columns(part.canonical) / temperature, gamma)
+        losses = -log_probs_from_logits(new)[np.arange(part.n), part.labels]
+        return float(losses.sum() if part.weights is None else part.weights @ losses)
 
     size = max(1, _ENTRIES // rows.k)
-    lost = in_threads(work, rows.n, costly=rows.logits.size > 1 << 18, size=size)
-    return float(np.sum(lost)) / rows.total
+    losses = in_threads(block_nll, rows.n, costly=rows.logits.size > 1 << 18, size=size)
+    return float(np.sum(losses)) / rows.total

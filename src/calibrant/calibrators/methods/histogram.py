@@ -1,4 +1,4 @@
-"""Histogram binning, and the step functions that all binning methods learn."""
+"""Histogram binning, and the base class of calibrators that are step functions."""
 
 from __future__ import annotations
 
@@ -14,16 +14,21 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.binning import HAIR, Scheme, check_bins, mass_bins
 from calibrant.metrics.tally import Tally, sum_between, tally_and_places
 
-__all__ = ["HistogramBinning", "StepCalibrator", "check_pseudo_count", "mass_starts", "step_map"]
+__all__ = [
+    "HistogramBinning",
+    "StepCalibrator",
+    "check_pseudo_count",
+    "equal_mass_starts",
+    "step_map",
+]
 
 
 class StepCalibrator(OneVsRestCalibrator):
-    """Base of methods that answer the same probability everywhere within a bin of scores.
+    """Base class of methods whose probability is constant within a bin of scores.
 
-    What a map learned has three arrays: `edges`, the lowest score of every bin but the first,
-    `probs`, the probability of each bin, and `rest`, what it leaves of 1 without rounding. A bin
-    holds its lower edge. The first and the last bin have no outer edge, so scores beyond those seen
-    get the end values.
+    A map has three arrays: `edges`, the lowest score of every bin but the first, `probs`, the
+    probability of each bin, and `rest`, its complement without rounding error. A bin includes its
+    lower edge. The outer bins are unbounded, so scores outside the fitted range get the end values.
     """
 
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
@@ -48,33 +53,33 @@ class StepCalibrator(OneVsRestCalibrator):
 
 @register
 class HistogramBinning(StepCalibrator):
-    r"""Give every score the frequency of the class in its bin.
+    r"""Replace each score by the frequency of the class in its bin.
 
     .. math:: f(s) = \frac{m_b + c\,\pi}{N_b + c} \quad\text{for } s \text{ in bin } b
 
     s is the log-odds of a class, :math:`N_b` the weight of the rows in bin b, :math:`m_b` the
     weight of those that have the class, :math:`\pi` the class's share of all rows, and c the
-    pseudo-count: so many rows of the base rate are added to each bin, so that no answer is exactly
-    0 or 1. With c = 0 it is the textbook method; a bin without rows then answers the middle of its
+    pseudo-count: c rows at the base rate are added to each bin, so that no probability is exactly 0
+    or 1. With c = 0 it is the textbook method; an empty bin then gets the midpoint of its
     probabilities.
 
-    It is not monotone, many rows share one answer, and what happens within a bin is lost.
+    It is not monotone, many rows share one probability, and the ranking within a bin is lost.
 
     Parameters
     ----------
-    n_bins : number of bins asked for; with 'mass' there are fewer where rows or ties demand it
+    n_bins : maximum number of bins; with 'mass' few rows or ties can reduce it
     scheme : 'mass' for bins with equal shares of the rows, tied scores kept together, or 'width'
         for bins of equal width in the model's probability
     pseudo_count : c, at least 0
 
     Attributes
     ----------
-    maps_ : for each map its `edges` (lowest score of every bin but the first), `probs` (the answer
-        of each bin) and `rest` (1 less the answer)
+    maps_ : for each map its `edges` (lowest score of every bin but the first), `probs` (the
+        probability of each bin) and `rest` (its complement)
 
     Examples
     --------
-    Two bins of four rows with 1 and 3 events; half of all rows are events, so that c = 1 gives
+    Two bins of four rows with 1 and 3 events; half of all rows are events, so c = 1 gives
     (1 + 0.5) / 5 and (3 + 0.5) / 5:
 
     >>> logits = [-4.0, -3.0, -2.0, -1.0, 1.0, 2.0, 3.0, 4.0]
@@ -111,55 +116,55 @@ class HistogramBinning(StepCalibrator):
         edges = self._edges(tally)
         bounds = np.searchsorted(tally.score, edges, side="left")
         sums = sum_between(tally.weight.T, np.concatenate([[0], bounds, [len(tally.score)]]))
-        without, having = sums + c * (tally.weight.sum(axis=0) / tally.total)[:, None]
-        empty = having + without == 0  # only where c is 0, and only bins of equal width
+        negatives, positives = sums + c * (tally.weight.sum(axis=0) / tally.total)[:, None]
+        empty = positives + negatives == 0  # only where c is 0, and only bins of equal width
         middle = (np.arange(len(empty)) + 0.5) / len(empty)
         return step_map(
-            edges, np.where(empty, middle, having), np.where(empty, 1 - middle, without)
+            edges, np.where(empty, middle, positives), np.where(empty, 1 - middle, negatives)
         )
 
     def _edges(self, tally: Tally) -> FloatArray:
         if self.scheme == "mass":
-            return tally.score[mass_starts(np.cumsum(tally.mass), self.n_bins)[1:]]
+            return tally.score[equal_mass_starts(np.cumsum(tally.mass), self.n_bins)[1:]]
         inner = np.arange(1, self.n_bins)
         return np.log(inner / (self.n_bins - inner))
 
 
-def step_map(edges: FloatArray, having: FloatArray, without: FloatArray) -> ScoreMap:
-    """Return a map whose bins answer having / (having + without)."""
-    both = having + without
-    return {"edges": edges, "probs": having / both, "rest": without / both}
+def step_map(edges: FloatArray, positives: FloatArray, negatives: FloatArray) -> ScoreMap:
+    """Return a map whose bins have the probability positives / (positives + negatives)."""
+    total = positives + negatives
+    return {"edges": edges, "probs": positives / total, "rest": negatives / total}
 
 
-def mass_starts(upto: FloatArray, n_bins: int) -> IntArray:
-    r"""Return where bins of equal mass begin among ascending distinct scores.
+def equal_mass_starts(cumulative_mass: FloatArray, n_bins: int) -> IntArray:
+    r"""Return the index at which each equal-mass bin starts among ascending distinct scores.
 
     A score goes to bin :math:`\lfloor M B / W \rfloor`: B is the mass strictly below it, W all
-    mass, M the number of bins. Bins that no score goes to are left out.
+    mass, M the number of bins. Empty bins are dropped.
 
     Examples
     --------
-    >>> mass_starts(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 3)
+    >>> equal_mass_starts(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 3)
     array([0, 2, 4])
 
-    The first score has two thirds of all mass, so that no score goes to the second bin:
+    The first score has two thirds of all mass, so the second bin is empty:
 
-    >>> mass_starts(np.array([4.0, 5.0, 6.0]), 3)
+    >>> equal_mass_starts(np.array([4.0, 5.0, 6.0]), 3)
     array([0, 1])
     """
-    if n_bins > len(upto):
-        bins = mass_bins(np.append(0.0, upto[:-1]), float(upto[-1]), n_bins)
+    if n_bins > len(cumulative_mass):
+        bins = mass_bins(np.append(0.0, cumulative_mass[:-1]), float(cumulative_mass[-1]), n_bins)
         return np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
-    borders = (np.arange(1, n_bins) - HAIR) * (upto[-1] / n_bins)
-    starts = np.searchsorted(upto[:-1], borders, side="left") + 1
-    return np.unique(np.concatenate([[0], starts[starts < len(upto)]]))
+    borders = (np.arange(1, n_bins) - HAIR) * (cumulative_mass[-1] / n_bins)
+    starts = np.searchsorted(cumulative_mass[:-1], borders, side="left") + 1
+    return np.unique(np.concatenate([[0], starts[starts < len(cumulative_mass)]]))
 
 
 def check_pseudo_count(pseudo_count: float) -> float:
     """Refuse a pseudo-count that is negative or not finite."""
     if not 0 <= pseudo_count < np.inf:
         raise InputError(
-            f"pseudo_count must be a finite number of at least 0, got {pseudo_count!r}: give 1 "
+            f"pseudo_count must be a finite number of at least 0, got {pseudo_count!r}: use 1 "
             "for the usual smoothing, or 0 for the textbook method."
         )
     return float(pseudo_count)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.inputs import FloatArray
 
@@ -12,7 +12,7 @@ __all__ = ["Identity"]
 
 @register
 class Identity(SoftmaxCalibrator):
-    """Softmax of the logits as they are: what every other method has to beat.
+    """Softmax of the unchanged logits: the baseline that every other method has to beat.
 
     Examples
     --------
@@ -26,11 +26,11 @@ class Identity(SoftmaxCalibrator):
     needs_every_class = False
     fewest_rows = 1
 
-    def _learn(self, rows: Rows) -> None:
-        """Learn nothing but the classes."""
+    def _learn(self, rows: CalibrationRows) -> None:
+        """Do nothing: only the class names are learned."""
 
-    def _remember(self, rows: Rows) -> None:
-        """Keep nothing of rows that taught nothing."""
+    def _remember(self, rows: CalibrationRows) -> None:
+        """Do nothing: nothing is learned from the rows."""
 
     def _new_logits(self, log_probs: FloatArray) -> FloatArray:
         return log_probs

@@ -1,4 +1,4 @@
-"""Isotonic calibration: the best map that never falls."""
+"""Isotonic calibration: the best non-decreasing map."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import tally_and_places
 
-__all__ = ["IsotonicCalibration", "Steps", "check_points", "isotonic_steps", "step_ends"]
+__all__ = ["IsotonicCalibration", "Steps", "check_points", "fit_isotonic_steps", "step_ends"]
 
 Steps = tuple[FloatArray, FloatArray, FloatArray]
 """Distinct scores, their weights, and the isotonic value of each."""
@@ -25,13 +25,13 @@ class IsotonicCalibration(OneVsRestCalibrator):
     .. math:: f = \arg\min_{f \uparrow} \sum_i w_i (y_i - f(s_i))^2
 
     s are the log-odds of a class against the rest, y is 1 where the class is the label. Between
-    the steps the map is interpolated linearly in s, outside it stays level. It makes ties, so the
-    ranking is kept only weakly; `StrictIsotonic` keeps it. With more than two classes each has its
-    own map and the answers are normalised.
+    the steps the map is interpolated linearly in s; outside the fitted range it is constant. It
+    creates ties, so the ranking is kept only weakly; `StrictIsotonic` keeps it strictly. With more
+    than two classes each has its own map and the results are normalised.
 
-    The textbook fit gives probabilities of exactly 0 and 1, and one surprise then costs an
-    infinite NLL. Here one more event at the lowest score and one more non-event at the highest
-    count along: an end step of m rows is never below 1/(m + 1).
+    The textbook fit has probabilities of exactly 0 and 1, with which one mistake costs an infinite
+    NLL. Here one event is added at the lowest score and one non-event at the highest: an end step
+    of m rows is never closer than 1/(m + 1) to 0 or 1.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class IsotonicCalibration(OneVsRestCalibrator):
     def _learn_map(
         self, scores: FloatArray, events: NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
-        distinct, _, values = isotonic_steps(scores, events, weights, self.pseudo_count)
+        distinct, _, values = fit_isotonic_steps(scores, events, weights, self.pseudo_count)
         ends = step_ends(values)
         return {"scores": distinct[ends], "probs": values[ends]}
 
@@ -73,13 +73,13 @@ class IsotonicCalibration(OneVsRestCalibrator):
         return log_odds_of(np.interp(scores, learned["scores"], learned["probs"]))
 
 
-def isotonic_steps(
+def fit_isotonic_steps(
     scores: FloatArray,
     events: NDArray[np.bool_],
     weights: FloatArray | None,
     pseudo_count: float,
 ) -> Steps:
-    """Fit isotonic values to the distinct scores, with the two extra rows at the ends."""
+    """Fit isotonic values to the distinct scores, with one extra row at either end."""
     from scipy.optimize import isotonic_regression
 
     c = check_pseudo_count(pseudo_count)
@@ -93,12 +93,12 @@ def isotonic_steps(
 
 
 def step_ends(values: FloatArray) -> NDArray[np.bool_]:
-    """Say which points begin or end a step of equal values: all that interpolation needs."""
+    """Return a mask of the points that begin or end a step; interpolation needs no others."""
     return np.asarray((np.diff(values, prepend=-1.0) != 0) | (np.diff(values, append=2.0) != 0))
 
 
 def check_points(scores: FloatArray, probs: FloatArray) -> None:
-    """Raise ValueError where loaded points are not probabilities at rising scores."""
+    """Raise ValueError unless the points are probabilities at increasing scores."""
     rising = scores.shape == probs.shape and (np.diff(scores) > 0).all()
     if not rising or probs.min() < 0 or probs.max() > 1:
-        raise ValueError("its points are not probabilities at rising scores")
+        raise ValueError("its points are not probabilities at increasing scores")

@@ -1,4 +1,4 @@
-"""A temperature, then isotonic maps: what the temperature leaves behind is learned freely."""
+"""Temperature scaling followed by isotonic maps."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.methods.isotonic import IsotonicCalibration
 from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.inputs import FloatArray
@@ -22,13 +22,12 @@ class IsotonicTemperature(IsotonicCalibration):
               s_k = \frac{z_k}{T} - \log \sum_{j \neq k} e^{z_j / T}
 
     z are the logits of a row, T is the temperature with the lowest NLL, s_k the log-odds of class
-    k against the rest after it, f_k the isotonic map of class k. T changes how rows compare in
-    their log-odds against several other classes, so the maps start from better scores than
-    `IsotonicCalibration`'s alone.
+    k against the rest after it, f_k the isotonic map of class k. With several
+    classes T changes the order of rows by log-odds, so the maps start from better scores than those
+    of `IsotonicCalibration` alone.
 
-    It is not more than that for two classes: there T moves no row past another, and only what lies
-    between the rows that were learned from comes out differently. It makes ties and can change the
-    predicted class.
+    With two classes it is not better than that: T does not reorder rows, and only the interpolation
+    between fitted scores differs. It creates ties and can change the predicted class.
 
     Parameters
     ----------
@@ -60,10 +59,10 @@ class IsotonicTemperature(IsotonicCalibration):
     learned = ("temperature", "maps")
     temperature_: float
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         self.temperature_ = TemperatureScaling().fit_rows(rows).temperature_
         scaled = rows.canonical / self.temperature_
-        super()._learn(Rows(scaled, rows.labels, rows.weights, rows.classes))
+        super()._learn(CalibrationRows(scaled, rows.labels, rows.weights, rows.classes))
 
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         return super()._log_probs(logits / self.temperature_)

@@ -1,10 +1,10 @@
-"""Matrix scaling: every new logit may look at all the old ones."""
+"""Matrix scaling: every new logit is a linear function of all logits."""
 
 from __future__ import annotations
 
 from calibrant.calibrators.base.affine_calibrator import AffineCalibrator, check_strength
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.fits.affine import Penalty
 
 __all__ = ["MatrixScaling", "odir"]
@@ -12,19 +12,18 @@ __all__ = ["MatrixScaling", "odir"]
 
 @register
 class MatrixScaling(AffineCalibrator):
-    r"""Make each new logit a linear mixture of all logits.
+    r"""Apply a linear map to the logits.
 
     .. math:: p = \mathrm{softmax}(W x + b)
 
-    x are the logits less the mean of their row, W is K by K. With K² + K parameters it needs the
-    kind of regularisation that Kull et al. named ODIR, off the diagonal and on the shifts: the NLL
-    plus
-    :math:`\lambda_o \sum_{j \neq k} W_{jk}^2 + \lambda_b \|b\|^2`, whose strengths, which
-    are ours, grow with what they hold back and fall with the number of rows N,
+    x are the logits minus the mean of their row, W is K by K. With K² + K parameters it needs
+    off-diagonal and intercept regularisation (ODIR, Kull et al.): the NLL plus
+    :math:`\lambda_o \sum_{j \neq k} W_{jk}^2 + \lambda_b \|b\|^2`. The strengths are ours:
+    they grow with the number of penalised parameters and fall with the number of rows N,
     :math:`\lambda_o = s K (K - 1) / N` and :math:`\lambda_b = s K / N`. The diagonal is left
     nearly free (:math:`1 / N`, to keep separated labels finite). It can change predictions.
 
-    `StructuredMatrixScaling` sets out from a fitted temperature and is the better choice for most.
+    `StructuredMatrixScaling` starts from a fitted temperature and is usually the better choice.
 
     Parameters
     ----------
@@ -52,13 +51,13 @@ class MatrixScaling(AffineCalibrator):
     def __init__(self, *, strength: float = 3.0) -> None:
         self.strength = strength
 
-    def _penalty(self, rows: Rows) -> Penalty:
+    def _penalty(self, rows: CalibrationRows) -> Penalty:
         return odir(rows, self.strength)
 
 
-def odir(rows: Rows, strength: float) -> Penalty:
+def odir(rows: CalibrationRows, strength: float) -> Penalty:
     """Return the penalty of off-diagonal and intercept regularisation."""
     check_strength(strength)
-    each = strength / rows.total
+    scale = strength / rows.total
     k = rows.k
-    return Penalty(diagonal=1.0 / rows.total, off_diagonal=each * k * (k - 1), intercept=each * k)
+    return Penalty(diagonal=1.0 / rows.total, off_diagonal=scale * k * (k - 1), intercept=scale * k)

@@ -1,4 +1,4 @@
-"""Platt scaling: a straight line through the log-odds."""
+"""Platt scaling: a linear map of the log-odds."""
 
 from __future__ import annotations
 
@@ -7,13 +7,18 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.fits.logistic import Shrink, fit_logistic, strength_of, targets_of
+from calibrant.calibrators.fits.logistic import (
+    Shrink,
+    fit_logistic,
+    penalty_strength,
+    regression_targets,
+)
 from calibrant.inputs import FloatArray
 
-__all__ = ["LEAST_SLOPE", "PlattScaling"]
+__all__ = ["MIN_SLOPE", "PlattScaling"]
 
-LEAST_SLOPE = 1e-6
-"""Slopes stay above this, so that the order of rows is kept even when labels contradict it."""
+MIN_SLOPE = 1e-6
+"""Lower bound of slopes, so that the ranking is kept even if the labels contradict it."""
 
 
 @register
@@ -22,19 +27,19 @@ class PlattScaling(OneVsRestCalibrator):
 
     .. math:: p = \sigma(a s + b), \qquad a > 0
 
-    s are the log-odds of a class against the rest, which the model gave; a and b minimise the NLL.
-    It is fitted on log-odds and not on probabilities, where a sigmoid has the wrong shape. The
-    slope a is kept positive: scores that point the wrong way are not turned round silently. With
-    two classes a is 1/T of `TemperatureScaling`, and b moves the base rate. With more, each class
-    has its own a and b and the answers are normalised, which can change predictions.
+    s are the model's log-odds of a class against the rest; a and b minimise the NLL. It is fitted
+    on log-odds and not on probabilities, where a sigmoid has the wrong shape. The slope a is kept
+    positive: scores with the wrong sign are not inverted silently. With two classes a is 1/T of
+    `TemperatureScaling`, and b shifts the base rate. With more, each class has its own a and b and
+    the results are normalised, which can change predictions.
 
     Parameters
     ----------
-    shrink : what keeps the fit in bounds when there are few rows or labels are separated.
+    shrink : regularisation for few rows or separated labels.
         'identity' adds :math:`((a - 1)^2 + b^2) / N` to the NLL, N the number of rows (the sum of
-        the weights), which is hardly felt by many rows. 'platt' uses Platt's targets
-        :math:`(N_+ + 1)/(N_+ + 2)` and :math:`1/(N_- + 2)` instead of 1 and 0; where events are
-        rare it does more harm than good. None does nothing.
+        the weights), which is negligible with many rows. 'platt' uses Platt's targets
+        :math:`(N_+ + 1)/(N_+ + 2)` and :math:`1/(N_- + 2)` instead of 1 and 0; with rare
+        events it does more harm than good. None disables it.
 
     Attributes
     ----------
@@ -68,11 +73,11 @@ class PlattScaling(OneVsRestCalibrator):
     ) -> ScoreMap:
         slope, intercept = fit_logistic(
             np.column_stack([scores, np.ones(len(scores))]),
-            targets_of(events, weights, self.shrink),
+            regression_targets(events, weights, self.shrink),
             weights,
             start=np.array([1.0, 0.0]),
-            lowest=np.array([LEAST_SLOPE, -np.inf]),
-            strength=strength_of(self.shrink),
+            lowest=np.array([MIN_SLOPE, -np.inf]),
+            strength=penalty_strength(self.shrink),
         )
         return {"slope": float(slope), "intercept": float(intercept)}
 

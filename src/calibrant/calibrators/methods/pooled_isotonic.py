@@ -1,4 +1,4 @@
-"""Pooled isotonic calibration: one rising map that all classes share."""
+"""Pooled isotonic calibration: one non-decreasing map shared by all classes."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ import numpy as np
 
 from calibrant.calibrators.base.calibrator import Calibrator
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
-from calibrant.calibrators.methods.isotonic import check_points, isotonic_steps, step_ends
+from calibrant.calibrators.base.rows import CalibrationRows
+from calibrant.calibrators.methods.isotonic import check_points, fit_isotonic_steps, step_ends
 from calibrant.convert import log_odds_from_logits, log_odds_of, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
 __all__ = ["PooledIsotonic"]
 
 SLOPE = 1e-6
-"""What a unit of the model's log-odds adds to the new ones, so that no two scores become equal."""
+"""Slope added to the calibrated log-odds, so that distinct scores stay distinct."""
 
-_LARGEST = 690.0
-"""Log-odds that stand for probabilities of exactly 0 and 1 (1e-300 from them)."""
+_MAX_LOG_ODDS = 690.0
+"""Log-odds used for probabilities of exactly 0 and 1 (1e-300 from them)."""
 
-_NUDGE = 1e-12
-"""By how much the predicted class leads where rounding would make it tie."""
+_TIE_MARGIN = 1e-12
+"""Margin of the predicted class where rounding would create a tie."""
 
 
 @register
@@ -32,21 +32,21 @@ class PooledIsotonic(Calibrator):
               \log \frac{g(s)}{1 - g(s)} = \log \frac{f(s)}{1 - f(s)} + 10^{-6} s
 
     :math:`s_{ik}` are the log-odds of class k against the rest in row i, :math:`y_i` is the label,
-    w are the weights. All N K pairs share one f, so little data goes far, and a map that all
-    classes share cannot change their order. f has level steps; the last term, too small to be seen,
-    makes g rise everywhere. Between steps f is interpolated linearly in s, outside it stays level.
+    w are the weights. All N K pairs share one f, so it needs few rows, and a shared map
+    cannot change the order of the classes. f is a step function; the last term, too small to matter
+    otherwise, makes g strictly increasing. Between steps f is interpolated linearly in s, outside
+    it is constant.
 
     With two classes the pairs are symmetric and so is f: one map for P(positive) that leaves
     0.5 where it is, and rows keep their order. Differences of log-odds below about 1e-8 are lost
     to rounding.
 
-    It is not one map for each class (`IsotonicCalibration`), so it cannot repair what is wrong
-    with one class only, and not with two classes a map that moves 0.5.
+    Unlike `IsotonicCalibration` it has no map per class, so it cannot correct the error of a single
+    class, and with two classes it does not move 0.5.
 
-    Unlike the paper's code, rows are normalised, scores are log-odds (which resolve what rounds
-    to 0 or 1), and the ends are guarded: one more event at the lowest score and one more non-event
-    at the highest count along, so that an end step of m pairs is never nearer than 1/(m + 1) to
-    0 or 1.
+    Unlike the paper's code, rows are normalised, scores are log-odds (which resolve what rounds to
+    0 or 1), and the ends are guarded: one event is added at the lowest score and one non-event at
+    the highest, so that an end step of m pairs is never nearer than 1/(m + 1) to 0 or 1.
 
     Parameters
     ----------
@@ -84,14 +84,14 @@ class PooledIsotonic(Calibrator):
     def __init__(self, *, pseudo_count: float = 1.0) -> None:
         self.pseudo_count = pseudo_count
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         scores = rows.log_odds
         if scores.ndim == 1:
             scores = np.column_stack([-scores, scores])
         events = rows.labels[:, None] == np.arange(rows.k)
-        each = None if rows.weights is None else np.repeat(rows.weights, rows.k)
-        distinct, _, values = isotonic_steps(
-            scores.ravel(), events.ravel(), each, self.pseudo_count
+        weights = None if rows.weights is None else np.repeat(rows.weights, rows.k)
+        distinct, _, values = fit_isotonic_steps(
+            scores.ravel(), events.ravel(), weights, self.pseudo_count
         )
         ends = step_ends(values)
         self.scores_, self.probs_ = distinct[ends], values[ends]
@@ -102,12 +102,12 @@ class PooledIsotonic(Calibrator):
     def _log_probs(self, logits: FloatArray) -> FloatArray:
         scores = log_odds_from_logits(logits)
         level = log_odds_of(np.interp(scores, self.scores_, self.probs_))
-        odds = np.clip(level, -_LARGEST, _LARGEST) + SLOPE * scores
+        odds = np.clip(level, -_MAX_LOG_ODDS, _MAX_LOG_ODDS) + SLOPE * scores
         if odds.ndim == 1:
-            lead = _NUDGE * np.sign(scores)
-            odds = np.where(scores > 0, np.maximum(odds, lead), np.minimum(odds, lead))
+            margin = _TIE_MARGIN * np.sign(scores)
+            odds = np.where(scores > 0, np.maximum(odds, margin), np.minimum(odds, margin))
             return np.column_stack([log_sigmoid(-odds), log_sigmoid(odds)])
         shares = log_sigmoid(odds)
         rows, top = np.arange(len(scores)), scores.argmax(axis=1)
-        shares[rows, top] += _NUDGE
+        shares[rows, top] += _TIE_MARGIN
         return log_probs_from_logits(shares)

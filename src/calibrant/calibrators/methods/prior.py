@@ -1,4 +1,4 @@
-"""Prior correction: the same evidence under other class frequencies."""
+"""Prior correction: adjust probabilities to other class frequencies."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -15,26 +15,25 @@ from calibrant.inputs import FloatArray
 __all__ = ["PriorCorrection", "as_prior"]
 
 SMALLEST_PRIOR = 1e-12
-"""A class that never occurred is not impossible: its logit stays finite."""
+"""Lower bound of a class prior, which keeps its logit finite."""
 
 
 @register
 class PriorCorrection(SoftmaxCalibrator):
-    r"""Carry probabilities from the class frequencies of training to those of use.
+    r"""Adjust probabilities from the class frequencies of training to those of deployment.
 
     .. math:: p'_k \propto p_k \, \frac{\pi'_k}{\pi_k}
 
-    :math:`\pi` is the prior the model speaks for: class frequencies of its training data after
+    :math:`\pi` is the prior implied by training: class frequencies of the training data after
     resampling, or uniform after balanced class weights, balanced softmax or logit adjustment.
-    :math:`\pi'` is the prior where it is used. It corrects the priors and nothing else: a model
-    that was over-confident stays so, which is why calibration comes after it
+    :math:`\pi'` is the prior in deployment. It corrects the priors and nothing else: an
+    over-confident model stays so, which is why calibration comes after it
     (`PriorCorrection(...).then(TemperatureScaling())`).
 
     Parameters
     ----------
-    source : the prior the model speaks for, one number for each class; None for uniform
-    target : the prior of use; None takes the (weighted) class frequencies of the rows it is fitted
-        on
+    source : the prior implied by training, one number per class; None for uniform
+    target : the prior in deployment; None for the (weighted) class frequencies of the fitted rows
 
     Attributes
     ----------
@@ -42,7 +41,7 @@ class PriorCorrection(SoftmaxCalibrator):
 
     Examples
     --------
-    Trained on equally many of both classes, used where one row in ten is positive:
+    Trained on balanced classes, used where one row in ten is positive:
 
     >>> correction = PriorCorrection(source=[0.5, 0.5], target=[0.9, 0.1])
     >>> correction.fit([0.0, 1.0], [0, 1]).predict_proba([0.0])
@@ -68,19 +67,19 @@ class PriorCorrection(SoftmaxCalibrator):
         self.source = source
         self.target = target
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         uniform = np.full(rows.k, 1.0 / rows.k)
         self.source_ = uniform if self.source is None else as_prior(self.source, rows.k, "source")
         if not self.source_.all():
             raise InputError(
                 f"source must be positive for every class, got {self.source_.tolist()}: a class "
-                "that the model never saw has no evidence to carry over."
+                "without training rows cannot be corrected."
             )
         counts = rows.counts / rows.total
         self.target_ = counts if self.target is None else as_prior(self.target, rows.k, "target")
 
-    def _remember(self, rows: Rows) -> None:
-        """Keep rows in mind only if the target was learned from their labels."""
+    def _remember(self, rows: CalibrationRows) -> None:
+        """Store a sketch of the rows only if the target was learned from their labels."""
         if self.target is None:
             super()._remember(rows)
 
@@ -94,7 +93,7 @@ class PriorCorrection(SoftmaxCalibrator):
 
 
 def as_prior(prior: Sequence[float] | FloatArray, k: int, name: str) -> FloatArray:
-    """Check a prior: K numbers, none negative; counts are scaled to sum to 1."""
+    """Validate a prior of K non-negative numbers and scale it to sum to 1."""
     try:
         array = np.asarray(prior, dtype=np.float64)
     except (TypeError, ValueError):

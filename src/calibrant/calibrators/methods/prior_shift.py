@@ -1,4 +1,4 @@
-"""Prior shift: learn from unlabelled rows how often each class occurs now."""
+"""Prior shift: estimate class frequencies from unlabelled rows."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, clone
 
 from calibrant.calibrators.base.calibrator import Calibrator, Unfitted
-from calibrant.calibrators.base.rows import Rows, calibration_rows, two_columns
+from calibrant.calibrators.base.rows import CalibrationRows, as_calibration_rows, two_columns
 from calibrant.calibrators.chain import Chain
-from calibrant.calibrators.fits.mixture import least_squares_shares, likeliest_shares
+from calibrant.calibrators.fits.mixture import least_squares_shares, max_likelihood_shares
 from calibrant.calibrators.methods.prior import PriorCorrection, as_prior
 from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.errors import InputError
@@ -34,10 +34,10 @@ class PriorEstimate:
     ----------
     prior : (K,) summing to 1
     method : 'em' or 'bbse'
-    converged : whether the search reached its optimum
-    steps : how many it took; 0 where there is a closed form
-    gap : 'em': the mean log-likelihood of no other prior is higher by more than this; 'bbse': the
-        distance between the mean prediction and what the prior explains of it
+    converged : whether the optimum was reached
+    steps : number of steps; 0 for a closed form
+    gap : 'em': upper bound on the increase of the mean log-likelihood by any other prior; 'bbse':
+        distance between the mean prediction and the one implied by the prior
     """
 
     prior: FloatArray
@@ -56,7 +56,7 @@ def estimate_prior(
     hard: bool = False,
     weights: Any = None,
 ) -> PriorEstimate:
-    r"""Estimate how often each class occurs among unlabelled rows.
+    r"""Estimate the class frequencies of unlabelled rows.
 
     .. math:: \text{em: } \arg\max_{\pi'} \sum_i w_i \log \sum_k \pi'_k \frac{p_{ik}}{\pi_k},
               \qquad
@@ -64,16 +64,16 @@ def estimate_prior(
               - \bar p \Big\|
 
     p are probabilities that are calibrated for the `source` prior :math:`\pi`, w the weights,
-    :math:`\pi'` is the prior that is looked for (not negative, summing to 1). C is the confusion
+    :math:`\pi'` is the prior to estimate (non-negative, summing to 1). C is the confusion
     matrix of labelled source rows, :math:`C_{jk}` the share of rows with label k and prediction j,
-    and :math:`\bar p` the mean prediction of the new rows. Both assume label shift: a class looks
-    as it did, and only its frequency changed.
+    and :math:`\bar p` the mean prediction of the new rows. Both assume label shift: only the
+    class frequencies changed, not the distribution within a class.
 
-    'em' is the limit of the EM algorithm of Saerens et al. The likelihood is concave, so the limit
-    does not depend on the way: Newton's steps reach it in a few, never lowering the likelihood,
-    where EM's own take hundreds; `gap` bounds what is left. It uses all that calibrated
-    probabilities say; how far it can be trusted is how far they can. 'bbse' (black box shift
-    estimation) needs no calibration but labelled rows, and a model that tells the classes apart.
+    'em' is the limit of the EM algorithm of Saerens et al. The likelihood is concave, so the
+    limit does not depend on the algorithm: a few Newton steps reach it, where EM takes hundreds;
+    `gap` bounds the remaining error. It is as reliable as the calibration of the probabilities.
+    'bbse' (black box shift estimation) needs no calibration, but labelled rows and a model that
+    separates the classes.
 
     It is not a test for shift: the estimate has a sampling error even where nothing changed.
 
@@ -82,14 +82,14 @@ def estimate_prior(
     probs : (n,) P(positive), or (n, K); calibrated for `source` where the method is 'em'
     source : prior of the labelled rows, one number for each class, all positive
     method : 'em' or 'bbse'
-    confusion : 'bbse' only: what `confusion_matrix` gives for labelled source rows
-    hard : 'bbse' only: count the most probable class instead of averaging probabilities; as it was
-        for `confusion`
+    confusion : 'bbse' only: the `confusion_matrix` of labelled source rows
+    hard : 'bbse' only: count the most probable class instead of averaging probabilities; must be
+        the same as for `confusion`
     weights : n inverse inclusion probabilities, or None
 
     Examples
     --------
-    The source had both classes alike. Four new rows in ten have p = 0.9, six have 0.1:
+    The source classes were balanced. Four new rows in ten have p = 0.9, six have 0.1:
     sum of 4 log(0.1 + 0.8 x) + 6 log(0.9 - 0.8 x) is largest at x = 0.375.
 
     >>> probs = 4 * [0.9] + 6 * [0.1]
@@ -116,17 +116,21 @@ def estimate_prior(
     old = as_prior(np.asarray(source).tolist(), k, "source")
     if not (old > 0).all():
         raise InputError(
-            f"source must be positive for every class, got {old.tolist()}: leave out a class that "
-            "never occurred, or label rows of it."
+            f"source must be positive for every class, got {old.tolist()}: drop a class that never "
+            "occurred, or label rows of it."
         )
-    given = as_weights(weights, len(matrix))
-    mass = np.full(len(matrix), 1.0 / len(matrix)) if given is None else given / given.sum()
+    row_weights = as_weights(weights, len(matrix))
+    mass = (
+        np.full(len(matrix), 1.0 / len(matrix))
+        if row_weights is None
+        else row_weights / row_weights.sum()
+    )
     if method == "em":
-        found = likeliest_shares(matrix / old, mass, old)
-        return PriorEstimate(found.shares, "em", found.converged, found.steps, found.gap)
+        mixture = max_likelihood_shares(matrix / old, mass, old)
+        return PriorEstimate(mixture.shares, "em", mixture.converged, mixture.steps, mixture.gap)
     if method == "bbse":
-        each = _conditional(confusion, old, k)
-        return _black_box(each, mass @ _decided(matrix, hard))
+        conditional = _class_conditional(confusion, old, k)
+        return _estimate_bbse(conditional, mass @ _predictions(matrix, hard))
     raise InputError(f"method must be 'em' or 'bbse', got {method!r}.")
 
 
@@ -153,32 +157,32 @@ def confusion_matrix(
     matrix = _columns(scored.matrix)
     mass = np.ones(scored.n) if scored.weights is None else scored.weights
     label = np.eye(matrix.shape[1])[scored.labels]
-    return np.asarray(_decided(matrix, hard).T @ (label * (mass / mass.sum())[:, None]))
+    return np.asarray(_predictions(matrix, hard).T @ (label * (mass / mass.sum())[:, None]))
 
 
 class PriorShift(BaseEstimator):
-    r"""Calibrate where labels are, and follow the class frequencies to where there are none.
+    r"""Calibrate on labelled source rows and adapt to the class frequencies of unlabelled rows.
 
     .. math:: p'_k \propto p_k \, \frac{\pi'_k}{\pi_k}
 
     p are calibrated probabilities, learned from labelled source rows with class frequencies
     :math:`\pi`; :math:`\pi'` is estimated from unlabelled rows by `estimate_prior`. `fit` takes the
-    source rows; `adapt` takes new logits and returns a calibrator for them, which can be saved as
-    any other.
+    source rows; `adapt` takes new logits and returns a calibrator for them, which can be saved
+    like any other.
 
     With 'em' the ratio :math:`\pi' / \pi` is taken against the mean calibrated probability of the
-    source rows and then put on their class frequencies (Alexandari et al.): where `first` is off
-    for a class on average, that error is in both and is not taken for a shift. Half a row of every
-    class is added to the n new rows, so that an estimate of 0 is not taken for impossible.
+    source rows and then put on their class frequencies (Alexandari et al.): a mean error
+    of `first` for a class is then in both and does not count as a shift. Half a row of every class
+    is added to the n new rows, so that no class gets a prior of 0.
 
-    It follows label shift only. Where classes look different than before, nothing unlabelled can
-    tell that from a shift of priors.
+    It handles label shift only: unlabelled rows cannot distinguish a change within the classes from
+    a change of their priors.
 
     Parameters
     ----------
     first : the calibrator of the source rows; None for `TemperatureScaling()`. For 'em' one with
-        a bias for each class, such as `VectorScaling`, is better where rows are enough for it.
-    estimator : 'em', or 'bbse', which is the safer one behind a mere temperature
+        a bias for each class, such as `VectorScaling`, is better with enough rows.
+    estimator : 'em', or 'bbse', which is safer after temperature scaling alone
     hard : 'bbse' only: count predictions instead of averaging probabilities
 
     Attributes
@@ -191,8 +195,9 @@ class PriorShift(BaseEstimator):
 
     Examples
     --------
-    The source has both classes alike and is right in nine rows of ten. Of the new rows four in ten
-    look positive, which a prior of 0.375 explains; a row at 0.9 then has the odds 9 * 0.6 = 5.4:
+    The source classes are balanced, and the model is right in nine rows of ten. Of the new rows
+    four in ten look positive, which a prior of 0.375 explains; a row at 0.9 then has the odds 9 *
+    0.6 = 5.4:
 
     >>> z = float(np.log(9))
     >>> shift = PriorShift().fit(10 * [z] + 10 * [-z], 9 * [1] + [0] + 9 * [0] + [1])
@@ -223,7 +228,7 @@ class PriorShift(BaseEstimator):
     def prior_(self) -> FloatArray:
         """Class frequencies of the rows that `adapt` saw last."""
         if not hasattr(self, "estimate_"):
-            raise Unfitted("this PriorShift has not seen new rows yet: call fit, then adapt.")
+            raise Unfitted("this PriorShift has no estimate yet: call fit, then adapt.")
         return self.estimate_.prior
 
     def fit(
@@ -234,27 +239,27 @@ class PriorShift(BaseEstimator):
         *,
         classes: Sequence[Any] | None = None,
     ) -> Self:
-        """Calibrate on labelled source rows, of which every class needs some.
+        """Calibrate on labelled source rows, which must include every class.
 
         Parameters
         ----------
         logits : (n,) log-odds of the second class, or (n, K)
         labels : n labels: 0..K-1, booleans, or names
         weights : n inverse inclusion probabilities, or None
-        classes : the names behind the columns
+        classes : class names in column order
         """
         if self.estimator not in ("em", "bbse"):
             raise InputError(f"estimator must be 'em' or 'bbse', got {self.estimator!r}.")
-        rows = calibration_rows(logits, labels, weights, classes)
+        rows = as_calibration_rows(logits, labels, weights, classes)
         absent = np.flatnonzero(rows.counts == 0)
         if len(absent):
             raise InputError(
                 f"PriorShift needs source rows of every class, but none has the label "
-                f"{rows.classes[absent[0]]!r}: label some, or leave that class out."
+                f"{rows.classes[absent[0]]!r}: label some, or drop that class."
             )
         self.first_ = clone(self.first or TemperatureScaling()).fit_rows(rows)
         self._classes = rows.classes
-        self.__dict__.pop("estimate_", None)  # of rows that an earlier fit was about
+        self.__dict__.pop("estimate_", None)  # stale: it belongs to an earlier fit
         self.source_ = rows.counts / rows.total
         probs = self.first_.predict_proba(two_columns(rows.canonical))
         self._mean = rows.mass @ probs
@@ -270,17 +275,19 @@ class PriorShift(BaseEstimator):
         weights : n inverse inclusion probabilities, or None
         """
         if not hasattr(self, "first_"):
-            raise Unfitted("this PriorShift has not learned anything yet: call fit first.")
+            raise Unfitted("this PriorShift is not fitted yet: call fit first.")
         probs = self.first_.predict_proba(two_columns(as_logits(logits).astype(np.float64)))
-        given = as_weights(weights, len(probs))
-        n = float(len(probs) if given is None else given.sum())
-        found = self._estimate(probs, given)
-        # Half a row of every class: one that none of n rows showed is rare, not impossible.
-        prior = (n * found.prior + 0.5) / (n + 0.5 * len(found.prior))
-        self.estimate_ = replace(found, prior=prior)
+        row_weights = as_weights(weights, len(probs))
+        n = float(len(probs) if row_weights is None else row_weights.sum())
+        estimate = self._estimate(probs, row_weights)
+        # Half a row of every class: a class that n rows did not show is rare, not impossible.
+        prior = (n * estimate.prior + 0.5) / (n + 0.5 * len(estimate.prior))
+        self.estimate_ = replace(estimate, prior=prior)
         correction = PriorCorrection(self.source_.tolist(), prior.tolist())
-        known = Rows(np.zeros((1, len(prior))), np.zeros(1, np.int64), None, self._classes)
-        return Chain([self.first_, correction.fit_rows(known)])
+        placeholder = CalibrationRows(
+            np.zeros((1, len(prior))), np.zeros(1, np.int64), None, self._classes
+        )
+        return Chain([self.first_, correction.fit_rows(placeholder)])
 
     def _estimate(self, probs: FloatArray, weights: FloatArray | None) -> PriorEstimate:
         if self.estimator == "bbse":
@@ -292,9 +299,9 @@ class PriorShift(BaseEstimator):
                 hard=self.hard,
                 weights=weights,
             )
-        found = estimate_prior(probs, self._mean, weights=weights)
-        ratio = self.source_ * found.prior / self._mean
-        return replace(found, prior=ratio / ratio.sum())
+        estimate = estimate_prior(probs, self._mean, weights=weights)
+        ratio = self.source_ * estimate.prior / self._mean
+        return replace(estimate, prior=ratio / ratio.sum())
 
 
 def _columns(probs: Any) -> FloatArray:
@@ -304,33 +311,33 @@ def _columns(probs: Any) -> FloatArray:
     return np.asarray(wide / wide.sum(axis=1, keepdims=True))
 
 
-def _decided(probs: FloatArray, hard: bool) -> FloatArray:
+def _predictions(probs: FloatArray, hard: bool) -> FloatArray:
     return np.eye(probs.shape[1])[probs.argmax(axis=1)] if hard else probs
 
 
-def _conditional(confusion: Any, source: FloatArray, k: int) -> FloatArray:
+def _class_conditional(confusion: Any, source: FloatArray, k: int) -> FloatArray:
     """Return the mean prediction of each class, as columns, from a confusion matrix."""
     if confusion is None:
-        raise InputError("method 'bbse' needs confusion=...: take confusion_matrix of source rows.")
+        raise InputError("method 'bbse' needs confusion=...: pass confusion_matrix of source rows.")
     joint = np.asarray(confusion, dtype=np.float64)
     if joint.shape != (k, k) or not (np.isfinite(joint).all() and (joint >= 0).all()):
         raise InputError(
             f"confusion must be a {k} x {k} matrix of shares, none negative, got "
-            f"shape {joint.shape}: take confusion_matrix of source rows."
+            f"shape {joint.shape}: pass confusion_matrix of source rows."
         )
-    each = joint / joint.sum() / source
-    sizes = np.linalg.svd(each, compute_uv=False)
-    if sizes[-1] < _SINGULAR * sizes[0]:
+    conditional = joint / joint.sum() / source
+    singular_values = np.linalg.svd(conditional, compute_uv=False)
+    if singular_values[-1] < _SINGULAR * singular_values[0]:
         raise InputError(
-            "confusion is singular: the model's predictions do not tell all classes apart, so no "
-            "prior follows from them; use a better model or merge classes."
+            "confusion is singular: the model's predictions do not separate all classes, so the "
+            "prior is not identified: use a better model or merge classes."
         )
-    return np.asarray(each)
+    return np.asarray(conditional)
 
 
-def _black_box(each: FloatArray, mean: FloatArray) -> PriorEstimate:
+def _estimate_bbse(conditional: FloatArray, mean: FloatArray) -> PriorEstimate:
     # Shares sum to 1, so each @ shares - mean is a mixture of the differences.
-    differences = each - mean[:, None]
+    differences = conditional - mean[:, None]
     shares = least_squares_shares(differences)
     distance = float(np.linalg.norm(differences @ shares))
     return PriorEstimate(shares, "bbse", converged=True, steps=0, gap=distance)

@@ -1,4 +1,4 @@
-"""Quadratic scaling: a parabola through the log-odds."""
+"""Quadratic scaling: a quadratic map of the log-odds."""
 
 from __future__ import annotations
 
@@ -7,7 +7,12 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.fits.logistic import Shrink, fit_logistic, strength_of, targets_of
+from calibrant.calibrators.fits.logistic import (
+    Shrink,
+    fit_logistic,
+    penalty_strength,
+    regression_targets,
+)
 from calibrant.inputs import FloatArray
 
 __all__ = ["QuadraticScaling"]
@@ -19,15 +24,14 @@ class QuadraticScaling(OneVsRestCalibrator):
 
     .. math:: p = \sigma(a s^2 + b s + c)
 
-    s are the log-odds of a class against the rest; a, b and c minimise the NLL. A parabola turns
-    round somewhere, so the map need not be monotone, and beyond the scores it was fitted on it
-    would run away: there a straight line continues it, with the slope of its tangent but at least 0
-    and at most 1, for what was not seen should not be sharper than the model. With more than two
-    classes each has its own map and the answers are normalised.
+    s are the log-odds of a class against the rest; a, b and c minimise the NLL. A parabola is
+    not monotone and extrapolates badly: outside the fitted scores it is continued by a straight
+    line with the slope of its tangent, clipped to [0, 1] so that unseen scores are not sharpened.
+    With more than two classes each has its own map and the results are normalised.
 
     Parameters
     ----------
-    shrink : what keeps few rows in bounds, as in `PlattScaling`
+    shrink : regularisation, as in `PlattScaling`
 
     Attributes
     ----------
@@ -59,11 +63,11 @@ class QuadraticScaling(OneVsRestCalibrator):
     ) -> ScoreMap:
         bend, slope, intercept = fit_logistic(
             np.column_stack([scores * scores, scores, np.ones(len(scores))]),
-            targets_of(events, weights, self.shrink),
+            regression_targets(events, weights, self.shrink),
             weights,
             start=np.array([0.0, 1.0, 0.0]),
             lowest=np.full(3, -np.inf),
-            strength=strength_of(self.shrink),
+            strength=penalty_strength(self.shrink),
         )
         return {
             "bend": float(bend),

@@ -1,4 +1,4 @@
-"""Scaling-binning: Platt scaling first, then bins that answer their mean scaled value."""
+"""Scaling-binning: Platt scaling, then the mean scaled value of each bin."""
 
 from __future__ import annotations
 
@@ -7,9 +7,14 @@ from scipy.special import expit
 
 from calibrant.calibrators.base.one_vs_rest import ScoreMap
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.fits.logistic import Shrink, fit_logistic, strength_of, targets_of
-from calibrant.calibrators.methods.histogram import StepCalibrator, mass_starts, step_map
-from calibrant.calibrators.methods.platt import LEAST_SLOPE
+from calibrant.calibrators.fits.logistic import (
+    Shrink,
+    fit_logistic,
+    penalty_strength,
+    regression_targets,
+)
+from calibrant.calibrators.methods.histogram import StepCalibrator, equal_mass_starts, step_map
+from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.inputs import FloatArray
 from calibrant.metrics.binning import check_bins
 from calibrant.metrics.tally import sum_between, tally_and_places
@@ -19,36 +24,36 @@ __all__ = ["ScalingBinning"]
 
 @register
 class ScalingBinning(StepCalibrator):
-    r"""Fit a logistic curve, then answer its mean within each of a few bins of equal mass.
+    r"""Fit a logistic curve, then replace it by its mean in each of a few equal-mass bins.
 
     .. math:: g(s) = \frac{1}{1 + e^{-(a + b s)}}, \qquad
               f(s) = \frac{\sum_{i \in B(s)} w_i\, g(s_i)}{\sum_{i \in B(s)} w_i}
 
     s is the log-odds of a class, a and b are Platt's intercept and slope, B(s) is the bin of s
-    among bins with equal shares of the rows, tied scores kept together, and w are the weights.
-    a and b are those of `PlattScaling`: they minimise the log loss plus a slight pull towards the
-    identity, and b is kept positive. There are only so many answers, so the calibration error that
-    is left can be measured; and since each is a mean of the curve and not of labels, it varies less
-    than a histogram's.
+    among bins with equal shares of the rows, tied scores kept together, and w are the weights. a
+    and b are those of `PlattScaling`: they minimise the log loss plus a slight pull towards the
+    identity, and b is kept positive. It has finitely many values, so the remaining calibration
+    error can be measured; and since each is a mean of the curve and not of labels, it varies less
+    than histogram binning.
 
-    It is only as good as the logistic curve it starts from, and many rows share one answer. The
-    theorem of the paper asks for separate rows for each of the three steps (curve, bins, means);
-    here, as in the authors' own program, all steps use all rows.
+    It is only as good as the logistic curve it starts from, and many rows share one probability.
+    The theorem of the paper requires separate rows for each of the three steps (curve, bins,
+    means); here, as in the authors' implementation, all steps use all rows.
 
     Parameters
     ----------
-    n_bins : number of bins asked for; there are fewer where rows or ties demand it
-    shrink : what keeps the curve in bounds, as in `PlattScaling`
+    n_bins : maximum number of bins; few rows or ties can reduce it
+    shrink : regularisation of the curve, as in `PlattScaling`
 
     Attributes
     ----------
     maps_ : for each map its `intercept` a, `slope` b, `edges` (lowest score of every bin but the
-        first), `probs` (the answer of each bin) and `rest` (1 less the answer)
+        first), `probs` (the probability of each bin) and `rest` (its complement)
 
     Examples
     --------
-    Half of the rows at both scores: the curve of `PlattScaling` answers at its two bins, and one
-    bin has the mean of the two.
+    Half of the rows at each of two scores: two bins have the values of the `PlattScaling` curve,
+    and one bin has their mean.
 
     >>> logits, labels = [-1.0] * 400 + [1.0] * 400, ([0] * 300 + [1] * 100) * 2
     >>> labels[400:] = [1] * 300 + [0] * 100
@@ -74,16 +79,18 @@ class ScalingBinning(StepCalibrator):
         check_bins(self.n_bins, "mass", 1)
         slope, intercept = fit_logistic(
             np.column_stack([scores, np.ones(len(scores))]),
-            targets_of(events, weights, self.shrink),
+            regression_targets(events, weights, self.shrink),
             weights,
             start=np.array([1.0, 0.0]),
-            lowest=np.array([LEAST_SLOPE, -np.inf]),
-            strength=strength_of(self.shrink),
+            lowest=np.array([MIN_SLOPE, -np.inf]),
+            strength=penalty_strength(self.shrink),
         )
         tally, _ = tally_and_places(scores, events, weights)
-        starts = mass_starts(np.cumsum(tally.mass), self.n_bins)
+        starts = equal_mass_starts(np.cumsum(tally.mass), self.n_bins)
         line = intercept + slope * tally.score
         bounds = np.append(starts, len(line))
-        having, without = sum_between(tally.mass * np.vstack([expit(line), expit(-line)]), bounds)
-        learned = step_map(tally.score[starts[1:]], having, without)
+        positives, negatives = sum_between(
+            tally.mass * np.vstack([expit(line), expit(-line)]), bounds
+        )
+        learned = step_map(tally.score[starts[1:]], positives, negatives)
         return {"intercept": float(intercept), "slope": float(slope), **learned}

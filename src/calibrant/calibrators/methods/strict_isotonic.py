@@ -1,4 +1,4 @@
-"""Strict isotonic calibration: isotonic steps joined by lines, so that no ties are made."""
+"""Strict isotonic calibration: isotonic steps joined by lines, without ties."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.methods.isotonic import isotonic_steps
+from calibrant.calibrators.methods.isotonic import fit_isotonic_steps
 from calibrant.convert import log_odds_of
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -15,7 +15,7 @@ from calibrant.inputs import FloatArray
 __all__ = ["StrictIsotonic"]
 
 END_SLOPE = 1e-3
-"""How the log-odds go on beyond the middle of the first and the last step."""
+"""Slope of the log-odds beyond the centre of the first and the last step."""
 
 
 @register
@@ -23,18 +23,18 @@ class StrictIsotonic(OneVsRestCalibrator):
     r"""Isotonic calibration that keeps the ranking.
 
     Each step of `IsotonicCalibration` becomes one point, at the mean score of its rows; the
-    log-odds run straight from point to point, and on with a slope of 0.001 beyond the outer two:
+    log-odds are linear between points, with a slope of 0.001 beyond the outer two:
 
     .. math:: f(s) = \sigma(\mathrm{interp}(s;\; \bar s_b, \log\tfrac{f_b}{1 - f_b}))
 
     :math:`\bar s_b` is the mean score of step b, :math:`f_b` its frequency. The map rises
-    everywhere, so rows keep their strict order and ranking metrics their value, which the plain
-    steps, with all their ties, do not give.
+    everywhere, so rows keep their strict order and ranking metrics their value, which step
+    functions, with their ties, do not guarantee.
 
     Parameters
     ----------
-    pseudo_count : weight of the two extra rows, as in `IsotonicCalibration`; must be positive, for
-        a frequency of 0 has no log-odds
+    pseudo_count : weight of the two extra rows, as in `IsotonicCalibration`; must be positive,
+        because a frequency of 0 has no log-odds
 
     Attributes
     ----------
@@ -64,12 +64,12 @@ class StrictIsotonic(OneVsRestCalibrator):
     ) -> ScoreMap:
         if not self.pseudo_count > 0:
             raise InputError(f"pseudo_count must be positive, got {self.pseudo_count!r}.")
-        distinct, total, values = isotonic_steps(scores, events, weights, self.pseudo_count)
+        distinct, total, values = fit_isotonic_steps(scores, events, weights, self.pseudo_count)
         step = np.cumsum(np.diff(values, prepend=values[0]) > 0)
         mass = np.bincount(step, weights=total)
         first = np.flatnonzero(np.diff(step, prepend=-1))
         last = np.append(first[1:], len(distinct)) - 1
-        # Rounding must not carry a mean out of its step, nor a frequency to 0 or 1.
+        # Keep means within their step and frequencies off 0 and 1 despite rounding.
         means = np.bincount(step, weights=total * distinct) / mass
         centres = np.clip(means, distinct[first], distinct[last])
         inside = np.clip(values[first], np.nextafter(0.0, 1.0), np.nextafter(1.0, 0.0))

@@ -1,10 +1,10 @@
-"""Structured matrix scaling: temperature first, then small changes to the whole matrix."""
+"""Structured matrix scaling: temperature scaling, then a penalised full matrix."""
 
 from __future__ import annotations
 
 from calibrant.calibrators.base.affine_calibrator import check_strength
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.fits.affine import Penalty
 from calibrant.calibrators.methods.structured_vector import StructuredVectorScaling
 
@@ -17,7 +17,7 @@ class StructuredMatrixScaling(StructuredVectorScaling):
 
     .. math:: p = \mathrm{softmax}\big((I + M) (x - \bar x) + b\big)
 
-    x are the logarithms of the cooled probabilities with a little doubt mixed in, as in
+    x are the logarithms of the temperature-scaled and smoothed probabilities, as in
     `StructuredVectorScaling`, and :math:`\bar x` is their mean in the row. M and b minimise the
     NLL plus :math:`\frac{s K}{N} (\sum_k M_{kk}^2 + \|b\|^2) +
     \frac{s K (K - 1)}{N} \sum_{j \neq k} M_{jk}^2`, N the number of rows (the sum of the weights).
@@ -47,7 +47,7 @@ class StructuredMatrixScaling(StructuredVectorScaling):
 
     method = "sms"
 
-    def _penalty(self, rows: Rows) -> Penalty:
+    def _penalty(self, rows: CalibrationRows) -> Penalty:
         check_strength(self.strength)
-        each = self.strength * rows.k / rows.total
-        return Penalty(diagonal=each, off_diagonal=each * (rows.k - 1), intercept=each)
+        scale = self.strength * rows.k / rows.total
+        return Penalty(diagonal=scale, off_diagonal=scale * (rows.k - 1), intercept=scale)

@@ -1,4 +1,4 @@
-"""Temperature scaling: one number that makes all logits softer or sharper."""
+"""Temperature scaling: one parameter that softens or sharpens all logits."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Literal
 import numpy as np
 
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.calibrators.fits.inverse_temperature import best_inverse_temperature, check_bounds
 from calibrant.convert import probs_from_logits
@@ -20,7 +20,7 @@ __all__ = ["TemperatureScaling"]
 Objective = Literal["nll", "ece_mass", "ece_width"]
 
 PAPER_GRID = np.arange(1, 101) / 10.0
-"""0.1, 0.2, ..., 10.0: where the papers of Mukhoti et al. and AdaFocal look for T."""
+"""0.1, 0.2, ..., 10.0: the grid of Mukhoti et al. and AdaFocal."""
 
 
 @register
@@ -32,10 +32,10 @@ class TemperatureScaling(SoftmaxCalibrator):
 
     z are the logits of a row, w the weights. The objective is convex in 1/T, so T is the root of
     its derivative: found by bracketed Newton steps, exact, without a learning rate. T > 1 softens
-    an over-confident model, T < 1 sharpens an under-confident one. Perfectly separated labels pull
-    T to 0 and uninformative scores to infinity; then it stops at a bound and `hit_bound_` says so.
+    an over-confident model, T < 1 sharpens an under-confident one. Perfectly separated labels drive
+    T to 0 and uninformative scores to infinity; T then ends at a bound and `hit_bound_` is True.
 
-    It does not change any prediction, and it cannot repair errors that differ between classes.
+    It does not change any prediction, and it cannot correct errors that differ between classes.
 
     Parameters
     ----------
@@ -44,8 +44,8 @@ class TemperatureScaling(SoftmaxCalibrator):
         mass (AdaFocal), 'ece_width' in bins of equal width (Mukhoti et al.). They are noisy.
     n_bins : bins of the paper modes
     smooth : spread :math:`1 / (N + 1)` of each label evenly over all classes, N the number of rows
-        (the sum of the weights): one row's worth of doubt, so that a handful of rows that the model
-        happened to get right no longer makes it certain. Only for 'nll'.
+        (the sum of the weights): the weight of one row, so that a few rows that are all correct do
+        not make the model certain. Only for 'nll'.
     lowest, highest : bounds on T
 
     Attributes
@@ -93,20 +93,20 @@ class TemperatureScaling(SoftmaxCalibrator):
 
     @property
     def hit_bound_(self) -> bool:
-        """Whether T ended at a bound, because no temperature within fits."""
+        """Whether T ended at one of its bounds."""
         self._check_fitted()
         low, high = (self.lowest, self.highest) if self.objective == "nll" else PAPER_GRID[[0, -1]]
         return not low < self.temperature_ < high
 
-    def _learn(self, rows: Rows) -> None:
+    def _learn(self, rows: CalibrationRows) -> None:
         check_bounds(self.lowest, self.highest)
         if self.objective == "nll":
             bounds = (1.0 / self.highest, 1.0 / self.lowest)
             smoothing = 1.0 / (rows.total + 1.0) if self.smooth else 0.0
-            found = 1.0 / best_inverse_temperature(rows, bounds, smoothing)
-            self.temperature_ = float(np.clip(found, self.lowest, self.highest))
+            temperature = 1.0 / best_inverse_temperature(rows, bounds, smoothing)
+            self.temperature_ = float(np.clip(temperature, self.lowest, self.highest))
         elif self.objective in ("ece_mass", "ece_width"):
-            self.temperature_ = _on_the_grid(rows, self.objective, self.n_bins)
+            self.temperature_ = _grid_search(rows, self.objective, self.n_bins)
         else:
             raise InputError(
                 f"objective must be 'nll', 'ece_mass' or 'ece_width', got {self.objective!r}."
@@ -120,8 +120,8 @@ class TemperatureScaling(SoftmaxCalibrator):
         return log_probs / self.temperature_
 
 
-def _on_the_grid(rows: Rows, objective: Objective, n_bins: int) -> float:
-    """Try every temperature of the papers' grid; the lowest among equals wins."""
+def _grid_search(rows: CalibrationRows, objective: Objective, n_bins: int) -> float:
+    """Return the best temperature of the papers' grid, the lowest among ties."""
     log_probs = rows.log_probs
     errors = [
         ece(

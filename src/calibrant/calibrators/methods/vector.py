@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from calibrant.calibrators.base.affine_calibrator import AffineCalibrator, check_strength
 from calibrant.calibrators.base.registry import register
-from calibrant.calibrators.base.rows import Rows
+from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.fits.affine import Penalty
 
 __all__ = ["VectorScaling"]
@@ -16,10 +16,10 @@ class VectorScaling(AffineCalibrator):
 
     .. math:: p = \mathrm{softmax}(v \circ x + b)
 
-    x are the logits less the mean of their row, v the K scales, b the K shifts. They minimise the
+    x are the logits minus the mean of their row, v the K scales, b the K shifts. They minimise the
     NLL plus :math:`\frac{\lambda}{N} (\|v - 1\|^2 + \|b\|^2)`, N the number of rows (the sum of
-    the weights). With the default :math:`\lambda = 1` the penalty is hardly felt; it keeps the
-    fit finite where labels are separated. It can change predictions.
+    the weights). With the default :math:`\lambda = 1` the penalty is negligible; it keeps the
+    fit finite if labels are separated. It can change predictions.
 
     Parameters
     ----------
@@ -48,7 +48,7 @@ class VectorScaling(AffineCalibrator):
     def __init__(self, *, strength: float = 1.0) -> None:
         self.strength = strength
 
-    def _penalty(self, rows: Rows) -> Penalty:
+    def _penalty(self, rows: CalibrationRows) -> Penalty:
         check_strength(self.strength)
-        each = self.strength / rows.total
-        return Penalty(diagonal=each, off_diagonal=float("inf"), intercept=each)
+        scale = self.strength / rows.total
+        return Penalty(diagonal=scale, off_diagonal=float("inf"), intercept=scale)

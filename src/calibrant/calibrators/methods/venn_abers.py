@@ -1,4 +1,4 @@
-"""Venn-Abers prediction: two isotonic fits for every row, one for each label it might have."""
+"""Venn-Abers prediction: two isotonic fits per row, one for each possible label."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ __all__ = ["VennAbers"]
 
 @register
 class VennAbers(OneVsRestCalibrator):
-    r"""Fit isotonic regression with the row itself added, once for each label it might have.
+    r"""Fit isotonic regression with the row itself added, once for each possible label.
 
     .. math:: p_y = g_y(s) \quad\text{for } y \in \{0, 1\}, \qquad p = \frac{p_1}{1 - p_0 + p_1}
 
     s is the log-odds of a class, and :math:`g_y` the isotonic regression on the calibration rows
     and the row (s, y). The one that belongs to the row's true label is perfectly calibrated,
     whatever the model, as long as rows are exchangeable; `predict_pair` gives both. Their distance
-    says how much one label matters there. `predict_proba` merges them: p exceeds the log loss of
+    shows the influence of one label. `predict_proba` merges them: p exceeds the log loss of
     the one that belongs to the true label by as little as the worst case allows, and is never 0
     or 1.
 
@@ -64,10 +64,10 @@ class VennAbers(OneVsRestCalibrator):
 
         With more than two classes, column k holds the pair of class k against the rest.
         """
-        scores = log_odds_from_logits(self._checked(logits).astype(np.float64))
+        scores = log_odds_from_logits(self._validate_logits(logits).astype(np.float64))
         if scores.ndim == 1:
-            return _pair(self.maps_[0], scores)
-        columns = [_pair(learned, scores[:, k]) for k, learned in enumerate(self.maps_)]
+            return _predict_pair(self.maps_[0], scores)
+        columns = [_predict_pair(learned, scores[:, k]) for k, learned in enumerate(self.maps_)]
         return np.column_stack([p0 for p0, _ in columns]), np.column_stack(
             [p1 for _, p1 in columns]
         )
@@ -76,10 +76,10 @@ class VennAbers(OneVsRestCalibrator):
         self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
         tally, _ = tally_and_places(scores, events, weights)
-        without, having = tally.weight.T
-        p1 = _with_label_one(tally.mass, having)
+        negatives, positives = tally.weight.T
+        p1 = _fit_with_positive(tally.mass, positives)
         # Label 0 is label 1 of the other class, with the order of scores turned round.
-        p0 = 1.0 - _with_label_one(tally.mass[::-1], without[::-1])[::-1]
+        p0 = 1.0 - _fit_with_positive(tally.mass[::-1], negatives[::-1])[::-1]
         steps0, steps1 = p0[1:] != p0[:-1], p1[1:] != p1[:-1]
         return {
             "at0": tally.score[steps0],
@@ -89,7 +89,7 @@ class VennAbers(OneVsRestCalibrator):
         }
 
     def _new_log_odds(self, learned: ScoreMap, scores: FloatArray) -> FloatArray:
-        p0, p1 = _pair(learned, scores)
+        p0, p1 = _predict_pair(learned, scores)
         return np.asarray(np.log(p1) - np.log1p(-p0))
 
     def _restore(self, params: Mapping[str, Any]) -> None:
@@ -102,27 +102,27 @@ class VennAbers(OneVsRestCalibrator):
                 raise ValueError("p0 must be below 1 and p1 above 0")
 
 
-def _pair(learned: ScoreMap, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
+def _predict_pair(learned: ScoreMap, scores: FloatArray) -> tuple[FloatArray, FloatArray]:
     p0 = learned["p0"][np.searchsorted(learned["at0"], scores, side="right")]
     p1 = learned["p1"][np.searchsorted(learned["at1"], scores, side="left")]
-    return np.minimum(p0, p1), np.asarray(p1)  # rounding must not turn them round
+    return np.minimum(p0, p1), np.asarray(p1)  # keep p0 <= p1 despite rounding
 
 
-def _with_label_one(mass: FloatArray, having: FloatArray) -> FloatArray:
-    """Return the isotonic fit at a new row of label 1, for each place it may have.
+def _fit_with_positive(mass: FloatArray, positives: FloatArray) -> FloatArray:
+    """Return the isotonic fit at a new row of label 1, for each possible position.
 
-    Entry i is for a row that has i distinct scores strictly below it; as 1 is the largest response,
-    the row may as well stand at the next score. Beyond all scores the fit is 1.
+    Entry i is for a row with i distinct scores strictly below it; as 1 is the largest response, the
+    row can be placed at the next score. Beyond all scores the fit is 1.
 
     Examples
     --------
-    >>> _with_label_one(np.ones(3), np.array([0.0, 1.0, 0.0]))
+    >>> _fit_with_positive(np.ones(3), np.array([0.0, 1.0, 0.0]))
     array([0.5       , 0.66666667, 0.66666667, 1.        ])
     """
-    line = _Tangent(mass, having)
+    line = _Tangent(mass, positives)
     values = [line.slope]
-    for place in range(1, len(mass)):
-        line.move_on(place)
+    for index in range(1, len(mass)):
+        line.advance(index)
         values.append(line.slope)
     return np.asarray(np.clip([*values, 1.0], 0.0, 1.0))
 
@@ -137,9 +137,9 @@ class _Tangent:
     and touches the right part further right. So each point leaves the stack of corners once.
     """
 
-    def __init__(self, mass: FloatArray, having: FloatArray) -> None:
+    def __init__(self, mass: FloatArray, positives: FloatArray) -> None:
         self.x: list[float] = np.append(0.0, np.cumsum(mass)).tolist()
-        self.y: list[float] = np.append(0.0, np.cumsum(having)).tolist()
+        self.y: list[float] = np.append(0.0, np.cumsum(positives)).tolist()
         self.corners: list[int] = []  # of the right part, the leftmost last
         for point in range(len(mass), 0, -1):
             self.start = self.x[point] + 1.0, self.y[point] + 1.0
@@ -149,8 +149,8 @@ class _Tangent:
         self._drop_covered()
         self.slope = self._slope_to(self.corners[-1])
 
-    def move_on(self, point: int) -> None:
-        """Count one more point to the left part; points come in order, and the last never does."""
+    def advance(self, point: int) -> None:
+        """Move one point to the left part; points come in order, without the last."""
         x, y = self.x[point], self.y[point]
         below = y < self.start[1] + self.slope * (x - self.start[0])
         leaves = self.corners[-1] == point
@@ -164,12 +164,12 @@ class _Tangent:
         self.slope = self._slope_to(self.corners[-1])
 
     def _drop_covered(self) -> None:
-        """Drop corners that do not lie below the line to the corner after them."""
+        """Drop corners that are not below the line to the next corner."""
         corners = self.corners
         while len(corners) > 1 and self._slope_to(corners[-1]) >= self._slope_to(corners[-2]):
             corners.pop()
 
     def _slope_to(self, point: int) -> float:
-        # Weights of very different size round to no distance at all.
+        # Weights of very different size can round to a distance of 0.
         run = max(self.x[point] + 1.0 - self.start[0], 1e-300)
         return (self.y[point] + 1.0 - self.start[1]) / run

@@ -141,7 +141,7 @@ def _own_code(loss: str) -> list[str]:
     """
     from calibrant.losses import FunctionLoss, as_loss
     from calibrant.losses.describing import describe
-    from calibrant.losses.own_code import is_own
+    from calibrant.losses.own_code import is_user_code
     from calibrant.training.seeds import own_randomness
 
     with own_randomness(0):  # a loss may draw its first weights
@@ -149,7 +149,7 @@ def _own_code(loss: str) -> list[str]:
     own: list[Any] = []
     for part in made.modules():
         own += [part.function] if isinstance(part, FunctionLoss) else []
-        own += [type(part)] if is_own(type(part)) else []
+        own += [type(part)] if is_user_code(type(part)) else []
     return [*map(_source, own), describe(made)] if own else []
 
 

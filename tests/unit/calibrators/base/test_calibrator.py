@@ -85,9 +85,9 @@ def test_blocks_do_not_show(monkeypatch):
     rng = np.random.default_rng(0)
     logits = rng.normal(size=(103, 3))
     whole = three().predict_proba(logits)
-    monkeypatch.setattr(base, "_ENTRIES", 30)
+    monkeypatch.setattr(base, "_BLOCK_ENTRIES", 30)
     assert np.array_equal(three().predict_proba(logits), whole)
-    monkeypatch.setattr(base, "_ENTRIES", 1)
+    monkeypatch.setattr(base, "_BLOCK_ENTRIES", 1)
     assert np.array_equal(three().predict_proba(logits), whole)
 
 
@@ -198,7 +198,7 @@ def test_another_number_of_classes_is_refused():
 
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict"])
 def test_unfitted_is_both_errors(method):
-    with pytest.raises(NotFitted, match="this Identity has not learned anything yet") as caught:
+    with pytest.raises(NotFitted, match="this Identity is not fitted yet: call fit") as caught:
         getattr(Identity(), method)(ODDS)
     assert isinstance(caught.value, NotFittedError)
     assert isinstance(caught.value, CalibrantError)
@@ -300,8 +300,8 @@ def test_parameters_of_the_wrong_length_are_refused():
 
 def test_plain_values():
     value = {"a": np.float32(0.5), 2: (np.int64(1), [np.array([True])]), "n": None}
-    assert base.plain(value) == {"a": 0.5, "2": [1, [[True]]], "n": None}
-    assert json.dumps(base.plain(value))
+    assert base.to_json_values(value) == {"a": 0.5, "2": [1, [[True]]], "n": None}
+    assert json.dumps(base.to_json_values(value))
 
 
 @pytest.mark.parametrize("value", [-2.0, 0.0, True, [1.0, 2.0], [3.0], None, "2", {"t": 1}])

@@ -48,7 +48,7 @@ def test_the_list_is_a_copy():
 def test_registering_returns_the_class():
     mine = make("Mine", "mine")
     assert register(mine) is mine
-    assert registry.method_named("mine") is mine
+    assert registry.find_method("mine") is mine
 
 
 def test_registering_again_is_fine_but_not_another_class():
@@ -56,17 +56,17 @@ def test_registering_again_is_fine_but_not_another_class():
     assert register(mine) is mine
     reloaded = make("Mine", "mine")  # as when a module is imported anew
     assert register(reloaded) is reloaded
-    assert registry.method_named("mine") is reloaded
+    assert registry.find_method("mine") is reloaded
     with pytest.raises(InputError, match="'mine' is taken by Mine: choose another"):
         register(make("Other", "mine"))
-    assert registry.method_named("mine") is reloaded
+    assert registry.find_method("mine") is reloaded
 
 
 def test_a_wrong_name_is_answered_with_the_nearest():
     with pytest.raises(InputError, match=r"no calibration method 'tempera' \(did you mean 'tem"):
-        registry.method_named("tempera")
+        registry.find_method("tempera")
     with pytest.raises(InputError, match=r"'xyzzy': choose one of .*identity.*temperature"):
-        registry.method_named("xyzzy")
+        registry.find_method("xyzzy")
 
 
 def test_a_plugin_is_loaded_when_methods_are_looked_up(monkeypatch):
@@ -82,7 +82,7 @@ def test_a_plugin_is_loaded_when_methods_are_looked_up(monkeypatch):
 
     monkeypatch.setattr(registry, "entry_points", entry_points)
     assert "from_afar" in list_methods()
-    calibrator = registry.method_named("from_afar")().fit([0.0, 1.0], [0, 1])
+    calibrator = registry.find_method("from_afar")().fit([0.0, 1.0], [0, 1])
     again = from_dict(calibrator.to_dict())
     assert type(again).__name__ == "FromAfar"
     assert np.array_equal(again.predict_proba([0.3]), calibrator.predict_proba([0.3]))

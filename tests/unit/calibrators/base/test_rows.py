@@ -8,21 +8,21 @@ import pyarrow as pa
 import pytest
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.calibrators.base.rows import calibration_rows, class_names, two_columns
+from calibrant.calibrators.base.rows import as_calibration_rows, class_names, two_columns
 from calibrant.errors import InputError
 
 LOGITS = [[2.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 3.0], [1.0, 0.0, 0.0]]
 
 
 def test_counts_and_masses_by_hand():
-    rows = calibration_rows(LOGITS, [0, 1, 2, 0], [1.0, 2.0, 3.0, 4.0])
+    rows = as_calibration_rows(LOGITS, [0, 1, 2, 0], [1.0, 2.0, 3.0, 4.0])
     assert (rows.n, rows.k, rows.total, rows.classes) == (4, 3, 10.0, (0, 1, 2))
     assert rows.mass.tolist() == [0.1, 0.2, 0.3, 0.4]
     assert rows.counts.tolist() == [5.0, 2.0, 3.0]
 
 
 def test_without_weights_each_row_counts_once():
-    rows = calibration_rows(LOGITS, [0, 1, 2, 0])
+    rows = as_calibration_rows(LOGITS, [0, 1, 2, 0])
     assert rows.weights is None
     assert rows.total == 4.0
     assert rows.mass.tolist() == [0.25] * 4
@@ -30,7 +30,7 @@ def test_without_weights_each_row_counts_once():
 
 
 def test_rows_of_weight_zero_are_not_there():
-    rows = calibration_rows(LOGITS, [0, 1, 2, 0], [1, 0, 2, 0])
+    rows = as_calibration_rows(LOGITS, [0, 1, 2, 0], [1, 0, 2, 0])
     assert rows.logits.tolist() == [LOGITS[0], LOGITS[2]]
     assert rows.labels.tolist() == [0, 2]
     assert rows.weights.tolist() == [1.0, 2.0]
@@ -38,15 +38,15 @@ def test_rows_of_weight_zero_are_not_there():
 
 
 def test_log_probabilities_and_log_odds_by_hand():
-    rows = calibration_rows([[np.log(2), 0.0, 0.0]], [0])
+    rows = as_calibration_rows([[np.log(2), 0.0, 0.0]], [0])
     assert np.exp(rows.log_probs) == pytest.approx(np.array([[0.5, 0.25, 0.25]]))
     assert rows.log_odds == pytest.approx(np.array([[0.0, -np.log(3), -np.log(3)]]))
 
 
 def test_two_classes_have_one_canonical_form():
     odds = np.array([-1.5, 0.0, 2.0])
-    one = calibration_rows(odds, [0, 1, 1])
-    two = calibration_rows(np.column_stack([odds + 7, 2 * odds + 7]), [0, 1, 1])
+    one = as_calibration_rows(odds, [0, 1, 1])
+    two = as_calibration_rows(np.column_stack([odds + 7, 2 * odds + 7]), [0, 1, 1])
     assert one.k == two.k == 2
     assert one.canonical.tolist() == two.canonical.tolist() == odds.tolist()
     assert one.log_odds.tolist() == two.log_odds.tolist() == odds.tolist()
@@ -57,18 +57,18 @@ def test_two_classes_have_one_canonical_form():
 
 
 def test_taking_rows_keeps_everything_together():
-    rows = calibration_rows(LOGITS, list("abca"), [1, 2, 3, 4])
+    rows = as_calibration_rows(LOGITS, list("abca"), [1, 2, 3, 4])
     part = rows.take(np.array([3, 1]))
     assert part.logits.tolist() == [LOGITS[3], LOGITS[1]]
     assert part.labels.tolist() == [0, 1]
     assert part.weights.tolist() == [4.0, 2.0]
     assert part.classes == ("a", "b", "c")
     assert rows.take(slice(2)).n == 2
-    assert calibration_rows(LOGITS, [0, 1, 2, 0]).take(slice(2)).weights is None
+    assert as_calibration_rows(LOGITS, [0, 1, 2, 0]).take(slice(2)).weights is None
 
 
 def test_user_precision_is_kept_until_it_is_used():
-    rows = calibration_rows(np.array(LOGITS, dtype=np.float32), [0, 1, 2, 0])
+    rows = as_calibration_rows(np.array(LOGITS, dtype=np.float32), [0, 1, 2, 0])
     assert rows.logits.dtype == np.float32
     assert rows.log_probs.dtype == rows.canonical.dtype == np.float64
 
@@ -80,7 +80,7 @@ def test_names_stand_in_sorted_order_if_all_occur():
     assert class_names(np.array(labels, dtype=object), 3, None) == ["apple", "fig", "pear"]
     assert class_names(pd.Series(labels), 3, None) == ["apple", "fig", "pear"]
     assert class_names(pd.Series(labels, dtype="category"), 3, None) == ["apple", "fig", "pear"]
-    rows = calibration_rows(LOGITS, labels)
+    rows = as_calibration_rows(LOGITS, labels)
     assert rows.classes == ("apple", "fig", "pear")
     assert rows.labels.tolist() == [2, 0, 1, 2]
 
@@ -88,22 +88,27 @@ def test_names_stand_in_sorted_order_if_all_occur():
 def test_names_are_asked_for_if_one_is_absent():
     assert class_names(["pear", "apple"], 3, None) is None
     with pytest.raises(InputError, match=r"labels are names \(first: 'pear'\): pass classes"):
-        calibration_rows(LOGITS[:2], ["pear", "apple"])
-    rows = calibration_rows(LOGITS[:2], ["pear", "apple"], classes=["apple", "fig", "pear"])
+        as_calibration_rows(LOGITS[:2], ["pear", "apple"])
+    rows = as_calibration_rows(LOGITS[:2], ["pear", "apple"], classes=["apple", "fig", "pear"])
     assert rows.labels.tolist() == [2, 0]
 
 
 def test_given_classes_decide_the_columns():
     order = ["pear", "fig", "apple"]
     assert class_names(["apple"], 3, order) is order
-    rows = calibration_rows(LOGITS, ["pear", "apple", "fig", "pear"], classes=order)
+    rows = as_calibration_rows(LOGITS, ["pear", "apple", "fig", "pear"], classes=order)
     assert rows.labels.tolist() == [0, 2, 1, 0]
 
 
 def test_numbers_are_positions_and_never_sorted():
     assert class_names([0, 2, 2, 0], 3, None) is None
-    assert calibration_rows(LOGITS, [0, 2, 2, 0]).labels.tolist() == [0, 2, 2, 0]
-    assert calibration_rows(LOGITS, [5, 9, 7, 5], classes=[9, 7, 5]).labels.tolist() == [2, 0, 1, 2]
+    assert as_calibration_rows(LOGITS, [0, 2, 2, 0]).labels.tolist() == [0, 2, 2, 0]
+    assert as_calibration_rows(LOGITS, [5, 9, 7, 5], classes=[9, 7, 5]).labels.tolist() == [
+        2,
+        0,
+        1,
+        2,
+    ]
 
 
 @pytest.mark.parametrize(
@@ -121,7 +126,7 @@ def test_numbers_are_positions_and_never_sorted():
 )
 def test_bad_rows_get_one_sentence(logits, labels, weights, message):
     with pytest.raises(InputError, match=message) as caught:
-        calibration_rows(logits, labels, weights)
+        as_calibration_rows(logits, labels, weights)
     assert "\n" not in str(caught.value)
 
 
@@ -155,12 +160,12 @@ def test_probabilities_in_the_place_of_logits_are_warned_of():
     rng = np.random.default_rng(0)
     probs, labels = rng.dirichlet(np.ones(3), 50), rng.integers(0, 3, 50)
     with pytest.warns(UserWarning, match=r"as probabilities do: .*logits_from_probs"):
-        calibration_rows(probs, labels)
+        as_calibration_rows(probs, labels)
     with pytest.warns(UserWarning, match="as probabilities do"):
         TemperatureScaling().fit(probs.astype(np.float32), labels)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        calibration_rows(np.log(probs), labels)
-        calibration_rows(2 * probs, labels)
-        calibration_rows(probs[:5], labels[:5])  # too few to tell
-        calibration_rows(np.eye(3)[labels], labels)  # made by hand
+        as_calibration_rows(np.log(probs), labels)
+        as_calibration_rows(2 * probs, labels)
+        as_calibration_rows(probs[:5], labels[:5])  # too few to tell
+        as_calibration_rows(np.eye(3)[labels], labels)  # made by hand

@@ -15,7 +15,7 @@ VECTOR = Candidate("vector", why_not="it needs rows of every class")
 def choice():
     return Choice(
         chosen="platt",
-        why="platt has the best score, and nothing simpler comes near enough.",
+        why="platt has the best score, and no simpler method comes close enough.",
         score="nll",
         n=1234,
         folds=5,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import check_grad, minimize
 
-from calibrant.calibrators.base.rows import calibration_rows
+from calibrant.calibrators.base.rows import as_calibration_rows
 from calibrant.calibrators.fits.affine import Affine, Penalty, _Loss, fit_affine
 
 DIAGONAL = Penalty(diagonal=0.003, off_diagonal=np.inf, intercept=0.002)
@@ -97,7 +97,7 @@ def test_the_slope_is_what_differences_say(full):
 def test_no_search_from_other_starts_does_better(penalty, seed):
     x, y = drawn(90, 3, seed, scale=3.0)
     weights = np.random.default_rng(seed).uniform(0.1, 5.0, 90) if seed else None
-    rows = calibration_rows(x, y, weights)
+    rows = as_calibration_rows(x, y, weights)
     found = fit_affine(x, rows, penalty)
     mine = objective(x, rows, penalty, found.weight, found.intercept)
     assert mine <= searched(x, rows, penalty) * (1 + 1e-9)
@@ -106,7 +106,7 @@ def test_no_search_from_other_starts_does_better(penalty, seed):
 @PENALTIES
 def test_every_small_step_away_is_worse(penalty):
     x, y = drawn(60, 3, 4)
-    rows = calibration_rows(x, y)
+    rows = as_calibration_rows(x, y)
     found = fit_affine(x, rows, penalty)
     mine = objective(x, rows, penalty, found.weight, found.intercept)
     rng = np.random.default_rng(4)
@@ -122,7 +122,7 @@ def test_the_penalty_of_a_shift_by_hand():
     # and lambda = 1/100 the frequencies are 4/7, 2/7, 1/7 plus b/50.
     b = np.array([np.log(2), 0.0, -np.log(2)])
     weights = np.array([4, 2, 1]) / 7 + b / 50
-    rows = calibration_rows(np.zeros((3, 3)), [0, 1, 2], weights)
+    rows = as_calibration_rows(np.zeros((3, 3)), [0, 1, 2], weights)
     for off in (np.inf, 0.5):
         found = fit_affine(np.zeros((3, 3)), rows, Penalty(0.1, off, 0.01))
         assert found.intercept == pytest.approx(b, abs=1e-6)
@@ -149,7 +149,7 @@ def searched_in_size_one(x, rows, penalty, scale, starts):
 @PENALTIES
 def test_the_optimum_is_found_whatever_the_scale_of_the_logits(penalty, scale):
     x, y = drawn(200, 5, 5, scale)
-    rows = calibration_rows(x, y)
+    rows = as_calibration_rows(x, y)
     found = fit_affine(x, rows, penalty)
     theta = np.append(found.weight, found.intercept)
     mine = quick_objective(theta, x, rows, penalty, np.isfinite(penalty.off_diagonal))[0]
@@ -160,7 +160,7 @@ def test_the_optimum_is_found_whatever_the_scale_of_the_logits(penalty, scale):
 @pytest.mark.parametrize("scale", [1e-6, 1e4])
 def test_the_optimum_is_found_with_many_classes_and_few_rows_at_any_scale(scale):
     x, y = drawn(75, 25, 9, scale)
-    rows = calibration_rows(x, y)
+    rows = as_calibration_rows(x, y)
     penalty = Penalty(diagonal=1 / 75, off_diagonal=3 * 25 * 24 / 75, intercept=3 * 25 / 75)
     found = fit_affine(x, rows, penalty)
     theta = np.append(found.weight, found.intercept)
@@ -171,7 +171,7 @@ def test_the_optimum_is_found_with_many_classes_and_few_rows_at_any_scale(scale)
 
 def test_many_classes_rare_classes_and_weights_of_very_different_size():
     x, y = drawn(200, 50, 6, 2.0)
-    rows = calibration_rows(x, y)
+    rows = as_calibration_rows(x, y)
     for penalty in (DIAGONAL, Penalty(0.003, 0.1, 0.002)):
         found = fit_affine(x, rows, penalty)
         theta = np.append(found.weight, found.intercept)
@@ -181,7 +181,7 @@ def test_many_classes_rare_classes_and_weights_of_very_different_size():
     y[:] = 0
     y[:3] = [1, 1, 2]
     for weights in (None, 10 ** np.random.default_rng(7).uniform(-6, 6, 300)):
-        rows = calibration_rows(x, y, weights)
+        rows = as_calibration_rows(x, y, weights)
         for penalty in (DIAGONAL, FULL):
             found = fit_affine(x, rows, penalty)
             mine = objective(x, rows, penalty, found.weight, found.intercept)
@@ -191,7 +191,7 @@ def test_many_classes_rare_classes_and_weights_of_very_different_size():
 @PENALTIES
 def test_separated_labels_are_held_back_by_the_penalty(penalty):
     x = 30.0 * (np.eye(4) - 0.25)[np.arange(40) % 4]
-    found = fit_affine(x, calibration_rows(x, np.arange(40) % 4), penalty)
+    found = fit_affine(x, as_calibration_rows(x, np.arange(40) % 4), penalty)
     assert np.isfinite(found.weight).all()
     diagonal = found.weight if found.weight.ndim == 1 else np.diag(found.weight)
     assert diagonal == pytest.approx(np.ones(4), abs=0.1)
@@ -201,7 +201,7 @@ def test_separated_labels_are_held_back_by_the_penalty(penalty):
 def test_an_iron_penalty_leaves_the_identity(penalty):
     x, y = drawn(60, 3, 8)
     iron = Penalty(1e9, 1e9 if np.isfinite(penalty.off_diagonal) else np.inf, 1e9)
-    found = fit_affine(x, calibration_rows(x, y), iron)
+    found = fit_affine(x, as_calibration_rows(x, y), iron)
     identity = np.eye(3) if found.weight.ndim == 2 else np.ones(3)
     assert found.weight == pytest.approx(identity, abs=1e-8)
     assert found.intercept == pytest.approx(np.zeros(3), abs=1e-8)

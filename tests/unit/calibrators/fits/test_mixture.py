@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from calibrant.calibrators.fits.mixture import least_squares_shares, likeliest_shares
+from calibrant.calibrators.fits.mixture import least_squares_shares, max_likelihood_shares
 
 
 def mean_log_likelihood(parts, mass, shares):
@@ -40,7 +40,7 @@ def random_parts(rng, n, m):
 def test_two_parts_by_hand():
     # x = share of the second part: 4 log(0.2 + 1.6 x) + 6 log(1.8 - 1.6 x) has its top at 0.375.
     parts = np.array(4 * [[0.2, 1.8]] + 6 * [[1.8, 0.2]])
-    found = likeliest_shares(parts, np.full(10, 0.1))
+    found = max_likelihood_shares(parts, np.full(10, 0.1))
     assert found.shares == pytest.approx([0.625, 0.375], abs=1e-9)
     assert found.converged
     assert found.gap <= 1e-9
@@ -50,7 +50,7 @@ def test_two_parts_by_hand():
 def test_no_shares_on_a_fine_grid_are_likelier(seed):
     rng = np.random.default_rng(seed)
     parts, mass = random_parts(rng, 60, 3), rng.dirichlet(np.ones(60))
-    found = likeliest_shares(parts, mass)
+    found = max_likelihood_shares(parts, mass)
     tried = np.log(np.maximum(parts @ simplex_grid(80).T, 1e-300))
     assert found.gap <= 1e-9
     assert mean_log_likelihood(parts, mass, found.shares) >= (mass @ tried).max() - 1e-12
@@ -64,7 +64,7 @@ def test_the_limit_of_plain_em_is_reached(seed):
     slow = np.full(5, 0.2)
     for _ in range(20_000):
         slow = slow * (parts.T @ (mass / (parts @ slow)))
-    assert likeliest_shares(parts, mass).shares == pytest.approx(slow, abs=1e-7)
+    assert max_likelihood_shares(parts, mass).shares == pytest.approx(slow, abs=1e-7)
 
 
 def test_every_problem_converges_from_any_start():
@@ -73,18 +73,18 @@ def test_every_problem_converges_from_any_start():
         n, m = int(rng.choice([2, 20, 400])), int(rng.choice([2, 3, 12]))
         parts = random_parts(rng, n, m)
         start = rng.dirichlet(np.ones(m))
-        assert likeliest_shares(parts, np.full(n, 1 / n), start).converged
+        assert max_likelihood_shares(parts, np.full(n, 1 / n), start).converged
 
 
 def test_parts_that_explain_nothing_get_exactly_no_share():
     parts = np.column_stack([np.linspace(0.5, 1.0, 20), np.full(20, 0.1), np.full(20, 0.2)])
-    found = likeliest_shares(parts, np.full(20, 0.05))
+    found = max_likelihood_shares(parts, np.full(20, 0.05))
     assert found.shares == pytest.approx([1.0, 0.0, 0.0], abs=1e-12)
 
 
 def test_equal_parts_leave_the_start_alone():
     start = np.array([0.2, 0.5, 0.3])
-    found = likeliest_shares(np.ones((7, 3)), np.full(7, 1 / 7), start)
+    found = max_likelihood_shares(np.ones((7, 3)), np.full(7, 1 / 7), start)
     assert found.shares == pytest.approx(start)
     assert found.steps == 0
 

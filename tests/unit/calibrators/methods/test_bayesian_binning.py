@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, bins_tried
+from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, candidate_bin_counts
 from calibrant.errors import InputError
 from calibrant.testing import WORLDS
 
@@ -97,13 +97,13 @@ def test_two_models_by_hand():
 
 
 def test_numbers_of_bins_tried():
-    assert bins_tried(4, 4) == range(1, 2)
-    assert bins_tried(1000, 1000) == range(1, 101)  # 10 / 10 to 10 x 10
-    assert bins_tried(100.0, 100) == range(1, 21)  # five rows a bin
-    assert bins_tried(8000, 8000) == range(2, 201)
-    assert bins_tried(8000, 12) == range(2, 13)  # no more bins than scores
-    assert bins_tried(0.3, 2) == range(1, 2)
-    assert bins_tried(1e12, 10**6) == range(1000, 2001)
+    assert candidate_bin_counts(4, 4) == range(1, 2)
+    assert candidate_bin_counts(1000, 1000) == range(1, 101)  # 10 / 10 to 10 x 10
+    assert candidate_bin_counts(100.0, 100) == range(1, 21)  # five rows a bin
+    assert candidate_bin_counts(8000, 8000) == range(2, 201)
+    assert candidate_bin_counts(8000, 12) == range(2, 13)  # no more bins than scores
+    assert candidate_bin_counts(0.3, 2) == range(1, 2)
+    assert candidate_bin_counts(1e12, 10**6) == range(1000, 2001)
 
 
 @pytest.mark.parametrize("name", ["binary", "tied", "multiclass"])

@@ -9,7 +9,7 @@ from scipy.special import betaln
 
 from calibrant.calibrators import BetaCalibration, Calibrator, PlattScaling
 from calibrant.calibrators.fits.logistic import platt_targets
-from calibrant.calibrators.methods.platt import LEAST_SLOPE
+from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.metrics import auroc
@@ -36,8 +36,8 @@ def loss(abc, p, targets):
 def searched(p, targets):
     """Return the best of several bounded searches without derivatives by hand."""
     options = {"ftol": 1e-15, "gtol": 1e-10, "maxiter": 5000, "maxfun": 50_000}
-    bounds = [(LEAST_SLOPE, None), (LEAST_SLOPE, None), (None, None)]
-    starts = [(1, 1, 0), (0.1, 3, 1), (3, 0.1, -1), (LEAST_SLOPE, LEAST_SLOPE, 0), (5, 5, 0)]
+    bounds = [(MIN_SLOPE, None), (MIN_SLOPE, None), (None, None)]
+    starts = [(1, 1, 0), (0.1, 3, 1), (3, 0.1, -1), (MIN_SLOPE, MIN_SLOPE, 0), (5, 5, 0)]
     return min(
         (
             minimize(loss, s, (p, targets), method="L-BFGS-B", bounds=bounds, options=options)
@@ -98,7 +98,7 @@ def test_no_bounded_search_does_better(seed, smooth):
     y = (rng.random(80) < 1 / (1 + np.exp(-odds))).astype(int)
     targets = platt_targets(y == 1, None, smooth=smooth)
     found = learned(BetaCalibration(shrink="platt" if smooth else None).fit(logit(p), y))
-    assert min(found[:2]) >= LEAST_SLOPE
+    assert min(found[:2]) >= MIN_SLOPE
     assert loss(found, p, targets) <= searched(p, targets).fun * (1 + 1e-9)
 
 
@@ -107,10 +107,10 @@ def test_at_a_bound_both_edges_and_the_corner_are_worse():
     p = rng.uniform(0.05, 0.95, 400)
     y = (rng.random(400) < np.where(p < 0.5, p, 1.0 - p)).astype(int)  # falls above one half
     found = learned(BetaCalibration(shrink=None).fit(logit(p), y))
-    assert found[1] == LEAST_SLOPE < found[0]
+    assert found[1] == MIN_SLOPE < found[0]
     mine = loss(found, p, y)
-    for a in np.r_[LEAST_SLOPE, np.linspace(0.02, 2, 25)]:
-        for b in (LEAST_SLOPE, 0.01, 0.1, 0.5):
+    for a in np.r_[MIN_SLOPE, np.linspace(0.02, 2, 25)]:
+        for b in (MIN_SLOPE, 0.01, 0.1, 0.5):
             for c in np.linspace(-2, 3, 51):
                 assert loss((a, b, c), p, y) >= mine - 1e-12
 
@@ -138,7 +138,7 @@ def test_labels_that_contradict_the_scores_leave_the_order_alone(shape):
     p, y = of_two_betas(300, 5)
     calibrator = BetaCalibration(shape, shrink="platt").fit(logit(p), 1 - y)
     a, b, _ = learned(calibrator)
-    assert a == b == LEAST_SLOPE
+    assert a == b == MIN_SLOPE
     assert auroc(y, calibrator.predict_proba(logit(p))) == auroc(y, p)
 
 
@@ -247,7 +247,7 @@ def test_no_bounded_search_does_better_against_the_pull(seed):
         away = np.array(abc) - [1.0, 1.0, 0.0]
         return loss(abc, p, y) + away @ away / 70
 
-    bounds = [(LEAST_SLOPE, None), (LEAST_SLOPE, None), (None, None)]
+    bounds = [(MIN_SLOPE, None), (MIN_SLOPE, None), (None, None)]
     mine = objective(learned(BetaCalibration().fit(logit(p), y)))
     for start in ((1, 1, 0), (0.1, 3, 1), (3, 0.1, -1)):
         other = minimize(objective, start, bounds=bounds, options={"ftol": 1e-14})

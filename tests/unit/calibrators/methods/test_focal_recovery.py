@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from calibrant.calibrators.methods.focal_recovery import FocalRecovery, log_recovered
+from calibrant.calibrators.methods.focal_recovery import FocalRecovery, recover_logits
 from calibrant.convert import logits_from_probs, probs_from_logits
 from calibrant.errors import InputError
 from calibrant.testing import check_calibrator
@@ -107,12 +107,12 @@ def test_order_is_kept_for_every_focus_and_number_of_classes(gamma):
     for k in (2, 3, 5, 10, 50):
         for scale in (0.01, 1.0, 20.0):
             logits = scale * rng.normal(size=(200, k))
-            new = log_recovered(logits, gamma)
+            new = recover_logits(logits, gamma)
             order = np.argsort(logits, axis=1)
             steps = np.diff(np.take_along_axis(new, order, axis=1), axis=1)
             assert (steps > 0).all()
     odds = np.linspace(-60, 60, 2001)
-    both = log_recovered(np.column_stack([-odds / 2, odds / 2]), gamma)
+    both = recover_logits(np.column_stack([-odds / 2, odds / 2]), gamma)
     assert (np.diff(both[:, 1] - both[:, 0]) > 0).all()
 
 
@@ -120,7 +120,7 @@ def test_order_is_kept_for_every_focus_and_number_of_classes(gamma):
 def test_far_out_the_slope_is_one_more_than_the_focus(gamma):
     # For log-odds o far above 0 h is e^(gamma o) / (1 + gamma), and far below it is q itself.
     logits = np.array([[0.0, 50.0], [0.0, 1e4], [0.0, 1e6]])
-    new = log_recovered(logits, gamma)
+    new = recover_logits(logits, gamma)
     o = logits[:, 1]
     assert new[:, 1] == pytest.approx(gamma * o - np.log1p(gamma), rel=1e-9)
     assert new[:, 0] == pytest.approx(-o, rel=1e-9)

@@ -6,7 +6,7 @@ from scipy.optimize import brentq
 from tests.data_sets import data_file
 
 from calibrant.calibrators import TemperatureScaling
-from calibrant.calibrators.methods.focal_recovery import FocalRecovery, log_recovered
+from calibrant.calibrators.methods.focal_recovery import FocalRecovery, recover_logits
 from calibrant.calibrators.methods.focal_temperature import GAMMAS, FocalTemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
@@ -32,7 +32,7 @@ def test_the_contract():
 def test_by_hand():
     # gamma 1 and two classes: log h(q) - log h(1 - q) = log 3 gives the scaled log-odds o = 2 / T.
     def odds(o):
-        new = log_recovered(np.array([[-o / 2, o / 2]]), 1.0)[0]
+        new = recover_logits(np.array([[-o / 2, o / 2]]), 1.0)[0]
         return new[1] - new[0]
 
     o = brentq(lambda o: odds(o) - np.log(3), 0.1, 2.0)
@@ -75,7 +75,7 @@ def test_the_focus_with_the_lowest_nll_is_taken():
 def test_the_truth_is_recovered_where_a_temperature_cannot():
     rng = np.random.default_rng(4)
     logits = 2.0 * rng.normal(size=(8000, 10))
-    truth = probs_from_logits(log_recovered(logits / 1.5, 5.0))
+    truth = probs_from_logits(recover_logits(logits / 1.5, 5.0))
     labels = labels_from(rng, truth)
     calibrator = FocalTemperatureScaling().fit(logits, labels)
     assert calibrator.gamma_ == 5.0
@@ -90,7 +90,7 @@ def test_a_focal_minimiser_needs_no_temperature():
     # q = softmax(z) is what focal loss with gamma 2 asks for where the posterior is Psi_2(q).
     rng = np.random.default_rng(5)
     logits = rng.normal(size=(20_000, 4))
-    labels = labels_from(rng, probs_from_logits(log_recovered(logits, 2.0)))
+    labels = labels_from(rng, probs_from_logits(recover_logits(logits, 2.0)))
     assert FocalTemperatureScaling(gamma=2.0).fit(logits, labels).temperature_ == pytest.approx(
         1.0, abs=0.02
     )

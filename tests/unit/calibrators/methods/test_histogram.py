@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.methods.histogram import HistogramBinning, mass_starts
+from calibrant.calibrators.methods.histogram import HistogramBinning, equal_mass_starts
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.metrics import ece
@@ -169,4 +169,4 @@ def test_bins_begin_where_the_house_rule_says(n_bins):
         below = np.cumsum(mass) - mass
         bins = mass_bins(below, mass.sum(), n_bins)
         expected = np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
-        assert mass_starts(np.cumsum(mass), n_bins).tolist() == expected.tolist()
+        assert equal_mass_starts(np.cumsum(mass), n_bins).tolist() == expected.tolist()

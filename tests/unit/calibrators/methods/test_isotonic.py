@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators import Calibrator, IsotonicCalibration
-from calibrant.calibrators.methods.isotonic import isotonic_steps
+from calibrant.calibrators.methods.isotonic import fit_isotonic_steps
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.metrics import brier, nll
@@ -184,7 +184,7 @@ def test_saved_and_loaded_it_says_the_same_to_the_last_bit(pseudo_count):
 
 def test_steps_come_with_their_weights():
     scores, events = np.array([1.0, 0.0, 1.0]), np.array([True, False, False])
-    distinct, total, values = isotonic_steps(scores, events, None, 0.5)
+    distinct, total, values = fit_isotonic_steps(scores, events, None, 0.5)
     assert distinct.tolist() == [0.0, 1.0]
     assert total.tolist() == [1.5, 2.5]
     assert values == pytest.approx([0.5 / 1.5, 1 / 2.5])

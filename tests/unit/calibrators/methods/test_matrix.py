@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from tests.data_sets import data_file
 
 from calibrant.calibrators import Calibrator, MatrixScaling
-from calibrant.calibrators.base.rows import calibration_rows
+from calibrant.calibrators.base.rows import as_calibration_rows
 from calibrant.calibrators.methods.matrix import odir
 from calibrant.errors import InputError
 from calibrant.metrics import nll
@@ -22,7 +22,7 @@ def softmax(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def centred(logits):
+def centre_rows(logits):
     return logits - logits.mean(axis=1, keepdims=True)
 
 
@@ -30,12 +30,12 @@ def drawn(n, seed, weight=TRUE_WEIGHT, shift=TRUE_SHIFT, spread=2.0):
     """Draw logits and labels whose posterior is softmax(W x + b)."""
     rng = np.random.default_rng(seed)
     logits = spread * rng.normal(size=(n, len(shift)))
-    posterior = softmax(centred(logits) @ weight.T + shift)
+    posterior = softmax(centre_rows(logits) @ weight.T + shift)
     return logits, (posterior.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), posterior
 
 
 def test_the_default_strengths_by_hand():
-    rows = calibration_rows(np.zeros((8, 4)), np.arange(8) % 4, np.full(8, 5.0))
+    rows = as_calibration_rows(np.zeros((8, 4)), np.arange(8) % 4, np.full(8, 5.0))
     penalty = odir(rows, 3.0)
     assert penalty.diagonal == pytest.approx(1 / 40)
     assert penalty.off_diagonal == pytest.approx(3 * 4 * 3 / 40)
@@ -59,7 +59,7 @@ def test_one_distinct_row_by_hand():
 @pytest.mark.parametrize("seed", range(2))
 def test_no_search_does_better(seed, strength):
     logits, y, _ = drawn(90, seed)
-    x = centred(logits)
+    x = centre_rows(logits)
 
     def objective(theta):
         weight, b = theta[:9].reshape(3, 3), theta[9:]

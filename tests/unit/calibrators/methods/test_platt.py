@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 
 from calibrant.calibrators import Calibrator, PlattScaling, TemperatureScaling
 from calibrant.calibrators.fits.logistic import platt_targets
-from calibrant.calibrators.methods.platt import LEAST_SLOPE
+from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.metrics import auroc, nll
@@ -81,12 +81,12 @@ def test_the_slope_stays_positive_where_labels_contradict_the_scores():
     z, y = drawn(300, 2, slope=-1.0)
     calibrator = PlattScaling(shrink=None).fit(z, y)
     slope, intercept = line(calibrator)
-    assert slope == LEAST_SLOPE
+    assert slope == MIN_SLOPE
     assert calibrator.predict_proba(z) == pytest.approx(np.full(300, y.mean()), abs=1e-5)
     assert auroc(y, calibrator.predict_proba(z)) == auroc(y, sigmoid(z))
     # Nothing on a grid of allowed lines does better.
     mine = nll(y, calibrator.predict_proba(z))
-    for a in (LEAST_SLOPE, 1e-4, 1e-2, 0.1, 1.0):
+    for a in (MIN_SLOPE, 1e-4, 1e-2, 0.1, 1.0):
         for b in np.linspace(intercept - 1, intercept + 1, 41):
             assert nll(y, sigmoid(a * z + b)) >= mine - 1e-12
 
@@ -231,7 +231,7 @@ def test_with_the_pull_weights_are_repetitions_and_many_rows_do_not_feel_it():
 
 def test_with_the_pull_the_slope_stays_positive_and_extremes_stay_sound():
     z, y = drawn(300, 13, slope=-1.0)
-    assert line(PlattScaling().fit(z, y))[0] == LEAST_SLOPE
+    assert line(PlattScaling().fit(z, y))[0] == MIN_SLOPE
     for scale in (1e-6, 1e4):
         calibrator = PlattScaling().fit(scale * z, 1 - y)
         found = calibrator.predict_proba([[0.0, 1e4], [1e4, 0.0], [0.0, 0.0]])

@@ -202,7 +202,7 @@ def test_the_published_figure_for_resnet110_is_near():
 
 @pytest.mark.parametrize("knots", [1, 0, -3, 2.5, True])
 def test_bad_settings_are_refused(knots):
-    with pytest.raises(InputError, match="n_knots must be a whole number from 2 on"):
+    with pytest.raises(InputError, match="n_knots must be a whole number of at least 2"):
         SplineCalibration(knots).fit([0.0, 1.0], [0, 1])
 
 

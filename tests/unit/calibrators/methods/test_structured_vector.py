@@ -18,7 +18,7 @@ def softmax(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def centred(logits):
+def centre_rows(logits):
     return logits - logits.mean(axis=1, keepdims=True)
 
 
@@ -28,13 +28,13 @@ def temperature(logits, y, weights=None):
 
 def features(logits, t, n):
     """Log of the cooled probabilities with 1 / (n + 1) of doubt, less its mean in each row."""
-    return centred(np.log(softmax(logits / t) * n / (n + 1) + 1 / (n + 1) / logits.shape[1]))
+    return centre_rows(np.log(softmax(logits / t) * n / (n + 1) + 1 / (n + 1) / logits.shape[1]))
 
 
 def drawn(n, seed, scale=(0.3, 0.5, 0.7), shift=(0.3, 0.0, -0.3)):
     rng = np.random.default_rng(seed)
     logits = 3.0 * rng.normal(size=(n, 3))
-    posterior = softmax(np.array(scale) * centred(logits) + shift)
+    posterior = softmax(np.array(scale) * centre_rows(logits) + shift)
     return logits, (posterior.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), posterior
 
 

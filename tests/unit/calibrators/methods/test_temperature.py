@@ -118,8 +118,8 @@ def test_root_of_the_derivative_in_forty_digits(seed):
 def test_a_large_input_starts_from_some_of_its_rows(monkeypatch):
     logits, labels = drawn(5, 3.0, 4000)
     whole = TemperatureScaling().fit(logits, labels).temperature_
-    monkeypatch.setattr(inverse_temperature, "_SAMPLE", 1000)
-    monkeypatch.setattr(inverse_temperature, "_ENTRIES", 64)
+    monkeypatch.setattr(inverse_temperature, "_SAMPLE_ENTRIES", 1000)
+    monkeypatch.setattr(inverse_temperature, "_BLOCK_ENTRIES", 64)
     assert TemperatureScaling().fit(logits, labels).temperature_ == pytest.approx(whole, rel=1e-7)
 
 

@@ -17,7 +17,7 @@ def softmax(z):
     return e / e.sum(axis=-1, keepdims=True)
 
 
-def centred(logits):
+def centre_rows(logits):
     return logits - logits.mean(axis=1, keepdims=True)
 
 
@@ -25,7 +25,7 @@ def drawn(n, seed, scale=(1.0, 1.0, 1.0), shift=(0.0, 0.0, 0.0), spread=2.0):
     """Draw logits and labels whose posterior is softmax(scale * centred logits + shift)."""
     rng = np.random.default_rng(seed)
     logits = spread * rng.normal(size=(n, len(scale)))
-    posterior = softmax(np.array(scale) * centred(logits) + shift)
+    posterior = softmax(np.array(scale) * centre_rows(logits) + shift)
     return logits, (posterior.cumsum(axis=1) < rng.random((n, 1))).sum(axis=1), posterior
 
 
@@ -45,7 +45,7 @@ def test_one_distinct_row_by_hand():
 @pytest.mark.parametrize("seed", range(2))
 def test_no_search_does_better(seed, strength):
     logits, y, _ = drawn(80, seed, (0.5, 1.0, 1.5), (0.5, 0.0, -0.5))
-    x = centred(logits)
+    x = centre_rows(logits)
 
     def objective(theta):
         p = softmax(theta[:3] * x + theta[3:])

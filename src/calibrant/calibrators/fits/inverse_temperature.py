@@ -10,7 +10,7 @@ from scipy.special import expit
 from calibrant.calibrators.base.rows import Rows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.metrics.problem import in_threads
+from calibrant.metrics.problem import map_blocks
 
 __all__ = ["best_inverse_temperature", "check_bounds"]
 
@@ -106,7 +106,7 @@ def _derivatives(rows: Rows, beta: float, smoothing: float) -> tuple[float, floa
 
     # A thread takes many blocks at a time: handing over each of them would cost as much as it.
     costly = rows.logits.size > 1 << 19
-    sums = in_threads(work, rows.n, costly=costly, size=_BLOCKS * size)
+    sums = map_blocks(work, rows.n, costly=costly, size=_BLOCKS * size)
     slope, curvature = np.sum(sums, axis=0) / rows.total
     return float(slope), float(curvature)
 

@@ -12,7 +12,7 @@ from calibrant.calibrators.fits.scalar_search import lowest_point, thinned
 from calibrant.calibrators.methods.focal_recovery import checked_gamma, log_recovered
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
-from calibrant.metrics.problem import in_threads
+from calibrant.metrics.problem import map_blocks
 
 __all__ = ["GAMMAS", "FocalTemperatureScaling"]
 
@@ -122,5 +122,5 @@ def _nll(rows: Rows, temperature: float, gamma: float) -> float:
         return float(lost.sum() if part.weights is None else part.weights @ lost)
 
     size = max(1, _ENTRIES // rows.k)
-    lost = in_threads(work, rows.n, costly=rows.logits.size > 1 << 18, size=size)
+    lost = map_blocks(work, rows.n, costly=rows.logits.size > 1 << 18, size=size)
     return float(np.sum(lost)) / rows.total

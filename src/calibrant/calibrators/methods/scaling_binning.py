@@ -12,7 +12,7 @@ from calibrant.calibrators.methods.histogram import StepCalibrator, mass_starts,
 from calibrant.calibrators.methods.platt import LEAST_SLOPE
 from calibrant.inputs import FloatArray
 from calibrant.metrics.binning import check_bins
-from calibrant.metrics.tally import sum_between, tally_and_places
+from calibrant.metrics.tally import sum_between, tally_with_index
 
 __all__ = ["ScalingBinning"]
 
@@ -80,7 +80,7 @@ class ScalingBinning(StepCalibrator):
             lowest=np.array([LEAST_SLOPE, -np.inf]),
             strength=strength_of(self.shrink),
         )
-        tally, _ = tally_and_places(scores, events, weights)
+        tally, _ = tally_with_index(scores, events, weights)
         starts = mass_starts(np.cumsum(tally.mass), self.n_bins)
         line = intercept + slope * tally.score
         bounds = np.append(starts, len(line))

@@ -213,7 +213,7 @@ def _numbers(table: Any) -> np.ndarray:
 
 def _world_cases(size: Size) -> Iterator[Case]:
     from calibrant.convert import logits_from_probs
-    from calibrant.testing import WORLDS, World, shifted
+    from calibrant.testing import WORLDS, World, shifted_world
 
     def case(world: World) -> Case:
         def split(n: int, seed: int) -> Split | None:
@@ -231,5 +231,5 @@ def _world_cases(size: Size) -> Iterator[Case]:
 
         return Case(world.name, "world", 10**9, split)
 
-    for world in (*WORLDS.values(), shifted(0.05)):
+    for world in (*WORLDS.values(), shifted_world(0.05)):
         yield case(world)

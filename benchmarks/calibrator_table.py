@@ -30,7 +30,7 @@ from benchmarks.outcome import Outcome
 from calibrant.calibrators import list_methods
 from calibrant.errors import InputError
 from calibrant.metrics import brier, ece
-from calibrant.testing import WORLDS, Draw, shifted, true_ce
+from calibrant.testing import WORLDS, Draw, shifted_world, true_ce
 
 __all__ = ["measure"]
 
@@ -120,7 +120,7 @@ def _cases(size: Size) -> Iterator[Rows]:
         yield Rows(name, "networks", logits[fit], labels[fit], logits[judge], labels[judge])
     if size == "full":
         yield from _tables(ROWS[size])
-    worlds = [*WORLDS.values(), shifted(0.05)]
+    worlds = [*WORLDS.values(), shifted_world(0.05)]
     for world in worlds if size == "full" else [WORLDS["binary"], WORLDS["multiclass"]]:
         seen, new = world.draw(ROWS[size], 0), world.draw(JUDGED[size], 1)
         yield Rows(

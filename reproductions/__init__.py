@@ -1,4 +1,4 @@
-"""The papers' tables beside ours: experiments, how to run them, and reference conventions."""
+"""Reproductions of published results: experiments, runners and reference conventions."""
 
 from reproductions import parity
 from reproductions.experiment import (
@@ -7,12 +7,12 @@ from reproductions.experiment import (
     experiment_named,
     experiments,
 )
-from reproductions.reproduce import Asked, reproduce
+from reproductions.reproduce import RunRequest, reproduce
 
 __all__ = [
-    "Asked",
     "Experiment",
     "Method",
+    "RunRequest",
     "experiment_named",
     "experiments",
     "parity",

@@ -75,35 +75,35 @@ def reproduce(
             raise InputError("name what to reproduce; python -m reproductions --list shows all.")
         _show_list(json=json)
         return
-    from reproductions import Asked, experiment_named
+    from reproductions import RunRequest, experiment_named
     from reproductions.reproduce import reproduce as run
 
     if again and calibrate_again:
         raise InputError("--again trains anew, --calibrate-again does not: give one of them.")
     experiment = experiment_named(name)
-    given = {"epochs": epochs, "device": device}
-    asked = Asked(
+    overrides = {"epochs": epochs, "device": device}
+    request = RunRequest(
         size=size,  # type: ignore[arg-type]  # checked by the experiment
         methods=None if methods is None else _methods(methods),
         seeds=None if seeds is None else _seeds(seeds),
-        given={option: value for option, value in given.items() if value is not None},
+        overrides={option: value for option, value in overrides.items() if value is not None},
         again=again,
         calibrate_again=calibrate_again,
         jobs=jobs,
     )
     with telling(out) as tell:
-        run(experiment, out, asked, progress=tell)
-    _show(experiment, out, asked, json=json)
+        run(experiment, out, request, progress=tell)
+    _show(experiment, out, request, json=json)
 
 
-def _show(experiment: Experiment, out: Path, asked: Any, *, json: bool) -> None:
+def _show(experiment: Experiment, out: Path, request: Any, *, json: bool) -> None:
     from reproductions.extra_words import extra_words
     from reproductions.record import read_losses, read_notes, read_records
     from reproductions.summary import summarise
     from reproductions.summary_text import summary_text
 
-    at_size = experiment.at(asked.size)
-    records = [one for one in read_records(out, at_size) if one["size"] == asked.size]
+    at_size = experiment.at(request.size)
+    records = [one for one in read_records(out, at_size) if one["size"] == request.size]
     summary = summarise(at_size, records, read_losses(out, at_size))
     notes = read_notes(out, at_size)
     told = extra_words(at_size, summary, records, notes)

@@ -1,4 +1,4 @@
-"""What each setting of AdaFocal does, one changed at a time, said from the records of the runs."""
+"""Effect of each AdaFocal setting, one changed at a time, from the records of the runs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 @dataclass(frozen=True)
 class Value:
-    """A value of a setting.
+    """One value of a setting.
 
     Parameters
     ----------
@@ -47,10 +47,10 @@ class Value:
 
 
 def settings_of(experiment: Experiment, methods: Sequence[MethodSummary]) -> dict[str, list[Value]]:
-    """Return the methods that change one setting of AdaFocal, by setting, values in their order.
+    """Return the methods that change one setting of AdaFocal, by setting, in the order of values.
 
     The one that they are a change of, plain AdaFocal or one of another strength, stands among them
-    at its own value. One loss with an option is no series: then there is nothing.
+    at its own value. A single loss with an option is not a series and gives nothing.
 
     Parameters
     ----------
@@ -59,21 +59,21 @@ def settings_of(experiment: Experiment, methods: Sequence[MethodSummary]) -> dic
     """
     known = {each.name: _options(str(each.options.get("loss", ""))) for each in experiment.methods}
     there = {each.name: each for each in methods if known.get(each.name) is not None}
-    found: dict[str, list[Value]] = {}
+    settings: dict[str, list[Value]] = {}
     for name, each in there.items():
         options = dict(known[name] or {})
         varied = [key for key in options if key in SETTINGS and key != "strength"] or list(options)
         if len(varied) != 1 or varied[0] not in SETTINGS:
             continue
-        series = found.setdefault(varied[0], [])
+        series = settings.setdefault(varied[0], [])
         series.append(Value(options.pop(varied[0]), each))
         base = next((name for name, other in known.items() if other == options), None)
         if base in there and all(one.method is not there[base] for one in series):
             usual = _usual_value(varied[0])
             series.append(Value(usual, there[base], usual=True, changed=bool(options)))
-    if sum(map(len, found.values())) < 3:
+    if sum(map(len, settings.values())) < 3:
         return {}
-    return {name: sorted(each, key=lambda one: _place(one.text)) for name, each in found.items()}
+    return {name: sorted(each, key=lambda one: _place(one.text)) for name, each in settings.items()}
 
 
 def later_error(runs: Sequence[Mapping[str, Any]]) -> Spread | None:
@@ -96,7 +96,7 @@ def later_error(runs: Sequence[Mapping[str, Any]]) -> Spread | None:
 def setting_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple[str, ...]:
     """Return a plain answer for each setting, with its noise, as sentences.
 
-    Two values are told apart where all seeds of one lie on one side of all seeds of the other, and
+    Two values are distinguished if all seeds of one lie on one side of all seeds of the other, and
     the means more than two standard errors apart.
 
     Parameters
@@ -105,53 +105,57 @@ def setting_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple
     summary : of its runs
     runs : records by method
     """
-    found = settings_of(experiment, summary.methods)
-    if not found:
+    settings = settings_of(experiment, summary.methods)
+    if not settings:
         return ()
-    told = [_answer(name, values, runs) for name, values in found.items()]
-    return (_noise(found, runs), *(each for each in told if each), *_after(found, summary))
+    sentences = [_answer(name, values, runs) for name, values in settings.items()]
+    return (
+        _noise(settings, runs),
+        *(each for each in sentences if each),
+        *_after(settings, summary),
+    )
 
 
 def setting_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
     """Return which settings made a difference, in one sentence."""
-    found = settings_of(experiment, summary.methods)
-    if not found:
+    settings = settings_of(experiment, summary.methods)
+    if not settings:
         return ""
-    told = [
+    effects = [
         f"{_short(name)} ({_by_value(values, runs)})"
-        for name, values in found.items()
+        for name, values in settings.items()
         if _changed(values, runs)
     ]
-    after = [name for name, values in found.items() if _apart_after(values)]
+    after = [name for name, values in settings.items() if _apart_after(values)]
     words = (
-        f"only {joined(told)} {'changes' if len(told) == 1 else 'change'}"
-        if told
+        f"only {joined(effects)} {'changes' if len(effects) == 1 else 'change'}"
+        if effects
         else ("none changes")
     )
     end = f"{joined([_short(name) for name in after])} still tell" if after else "none does"
     return (
-        f"Of {len(found)} settings {words} ECE_EM as trained (mean of the later half of the "
+        f"Of {len(settings)} settings {words} ECE_EM as trained (mean of the later half of the "
         f"epochs) by more than seeds do; after calibration {end}."
     )
 
 
-def _noise(found: Mapping[str, Sequence[Value]], runs: Runs) -> str:
-    """Say how far seeds alone lie apart, at the kept epoch and over the later ones."""
-    usual = next((one for each in found.values() for one in each if one.usual), None)
+def _noise(settings: Mapping[str, Sequence[Value]], runs: Runs) -> str:
+    """Describe the spread between seeds, at the selected epoch and over the later ones."""
+    usual = next((one for each in settings.values() for one in each if one.usual), None)
     if usual is None:
-        usual = next(iter(found.values()))[0]
-    kept = usual.method.figure("raw", "ece_em")
+        usual = next(iter(settings.values()))[0]
+    best_epoch_error = usual.method.figure("raw", "ece_em")
     later = later_error(runs[usual.method.name])
-    if kept is None or later is None:
-        return "Seeds alone move the figures; how far cannot be told from these records."
-    n = kept.value.n
+    if best_epoch_error is None or later is None:
+        return "Metrics vary between seeds; these records do not show by how much."
+    n = best_epoch_error.value.n
     lucky = f" (without any difference {n} seeds of {2 * n} do one time in {_luck(n)})"
     return (
-        f"Noise: seeds of one setting ({usual.method.label}) have ECE_EM {_ends(kept.value)} as "
-        f"trained at the epoch that is kept, and {_ends(later)} as the mean over the second half "
-        "of the epochs, which is compared here. A value is told apart where all its seeds lie on "
-        f"one side of those of the usual value{lucky if n > 1 else ''}, and the means more than "
-        "two standard errors apart."
+        f"Noise: seeds of one setting ({usual.method.label}) have ECE_EM "
+        f"{_ends(best_epoch_error.value)} as trained at the epoch that is kept, and "
+        f"{_ends(later)} as the mean over the second half of the epochs, which is compared here. A "
+        "value is distinguished if all its seeds are on one side of those of the usual value"
+        f"{lucky if n > 1 else ''}, and the means are more than two standard errors apart."
     )
 
 
@@ -169,16 +173,16 @@ def _answer(name: str, values: Sequence[Value], runs: Runs) -> str:
     if len(set(known)) == 1:
         texts = joined([one.text for one in values])
         return f"{title}: {texts} gave the very same runs, so it never came into play."
-    told = [
+    effects = [
         f"{one.text} is {'worse' if worse else 'better'}" for one, worse in _changed(values, runs)
     ]
-    words = joined(told) if told else "no value is told apart from the usual one"
+    words = joined(effects) if effects else "no value is distinguished from the usual one"
     limits = _reached(values, runs) if name == "gamma_max" else ""
     return f"{title}: {words}. ECE_EM by value: {_by_value(values, runs)}.{limits}"
 
 
 def _reached(values: Sequence[Value], runs: Runs) -> str:
-    """Say at which limits some gamma ended up: only there they did something."""
+    """Describe the limits that some gamma reached: only there they had an effect."""
     reached = [
         one.text
         for one in values
@@ -196,18 +200,20 @@ def _by_value(values: Sequence[Value], runs: Runs) -> str:
     return ", ".join(f"{one.text}: {100 * s.mean:.1f} %" for one, s in known if s is not None)
 
 
-def _after(found: Mapping[str, Sequence[Value]], summary: Summary) -> Iterator[str]:
-    """Say what is left after the automatic choice of a calibrator, beside cross-entropy."""
-    every = {one.method.name: one.method for each in found.values() for one in each}
+def _after(settings: Mapping[str, Sequence[Value]], summary: Summary) -> Iterator[str]:
+    """Describe the error after the automatic choice of a calibrator, next to cross-entropy."""
+    every = {one.method.name: one.method for each in settings.values() for one in each}
     means = [mean for each in every.values() if (mean := each.mean("auto", "ece_em")) is not None]
     if not means:
         return
     apart = [
         f"{_short(name)} {one.text}"
-        for name, values in found.items()
+        for name, values in settings.items()
         for one in _apart_after(values)
     ]
-    words = f"told apart from the usual value: {joined(apart)}" if apart else "none is told apart"
+    words = (
+        f"distinguished from the usual value: {joined(apart)}" if apart else "none is distinguished"
+    )
     plain = None if summary.baseline is None else summary[summary.baseline].mean("auto", "ece_em")
     beside = "" if plain is None else f", plain cross-entropy {100 * plain:.1f} %"
     yield (
@@ -229,10 +235,10 @@ def _changed(values: Sequence[Value], runs: Runs) -> list[tuple[Value, bool]]:
     base = None if usual is None else later_error(runs[usual.method.name])
     if usual is None or base is None:
         return []
-    found = [(one, later_error(runs[one.method.name])) for one in values if one is not usual]
+    errors = [(one, later_error(runs[one.method.name])) for one in values if one is not usual]
     return [
         (one, spread.least > base.most)
-        for one, spread in found
+        for one, spread in errors
         if spread is not None and _apart(spread, base)
     ]
 
@@ -266,15 +272,15 @@ def _luck(n: int) -> int:
 
 def _options(loss: str) -> dict[str, str] | None:
     """Return the options of AdaFocal that are settings; None for another loss."""
-    name, _, told = loss.partition(":")
+    name, _, options_text = loss.partition(":")
     if name != "adafocal":
         return None
-    pairs = (each.split("=") for each in told.split(",") if "=" in each)
+    pairs = (each.split("=") for each in options_text.split(",") if "=" in each)
     return {key: value for key, value in pairs if key != "min_count"}
 
 
 def _usual_value(name: str) -> str:
-    """Return what AdaFocal takes by default."""
+    """Return the default value of an AdaFocal option."""
     from calibrant.losses import AdaFocalLoss
 
     plain: Any = AdaFocalLoss()

@@ -1,4 +1,4 @@
-"""How many of the paper's figures lie within the intervals of ours."""
+"""Number of published figures within our confidence intervals."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MOST = 3  # figures outside that a sentence names
 
 @dataclass(frozen=True)
 class _Held:
-    """A figure that the paper printed, and ours beside it; all are fractions."""
+    """A published figure and ours, as fractions."""
 
     label: str
     figure: str
@@ -27,11 +27,11 @@ class _Held:
 
 
 def agreement_sentence(methods: Sequence[MethodSummary]) -> str | None:
-    """Say how many printed figures lie within our intervals, and which do not.
+    """Describe how many published figures are within our intervals, and which are not.
 
     An interval is that of one run: chance in the test rows, not in seeds. Where the paper had other
     test rows, or rows that were cut otherwise, its own chance comes on top. So this tells whether
-    the same training was reached; it is no test. None where no figure has both.
+    the same training was reached; it is not a test. None if no figure has both.
 
     Parameters
     ----------
@@ -43,12 +43,12 @@ def agreement_sentence(methods: Sequence[MethodSummary]) -> str | None:
     outside = [each for each in held if not each.within]
     kinds = joined(list(dict.fromkeys(each.figure for each in held)))
     of = called(methods[0].label) if len(methods) == 1 else "these methods"
-    told = f"Of the {counted(len(held), 'figure')} that were printed of {of} ({kinds}), "
+    opening = f"Of the {counted(len(held), 'figure')} that were printed of {of} ({kinds}), "
     if not outside:
-        return f"{told}{'all lie' if len(held) > 1 else 'it lies'} within the intervals of ours."
+        return f"{opening}{'all lie' if len(held) > 1 else 'it lies'} within the intervals of ours."
     near = len(held) - len(outside)
     lie = f"{near or 'none'} {'lies' if near == 1 else 'lie'}"
-    return f"{told}{lie} within the intervals of ours; {_far(outside)}."
+    return f"{opening}{lie} within the intervals of ours; {_far(outside)}."
 
 
 def _held(method: MethodSummary) -> Iterator[_Held]:

@@ -1,4 +1,4 @@
-"""The BigMart sales table as the tutorial had it, or one like it that is made up."""
+"""The BigMart sales table of the tutorial, or synthetic rows like it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def bigmart_rows(reading: Mapping[str, Any]) -> pa.Table:
     """
     rows = reading.get("rows")
     if reading.get("made"):
-        return _made(rows or _MADE_ROWS)
+        return _make_rows(rows or _MADE_ROWS)
     table = read_rows(find("bigmart", "bigmart_train.csv.gz")[0])
     if rows is None or rows >= table.num_rows:
         return table
@@ -52,7 +52,7 @@ def bigmart_rows(reading: Mapping[str, Any]) -> pa.Table:
     return table.take(pa.array(np.sort(drawn)))
 
 
-def _made(n: int) -> pa.Table:
+def _make_rows(n: int) -> pa.Table:
     """Sales are price times units; units depend on the outlet and on chance."""
     draw = np.random.default_rng(0)
     item = draw.integers(0, max(n // 5, 1), n)

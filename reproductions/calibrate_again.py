@@ -1,4 +1,4 @@
-"""Fit and judge the calibrators of finished runs again, on the logits that they kept."""
+"""Refit and evaluate the calibrators of finished runs on their saved logits."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from calibrant.inputs import FloatArray, IntArray
 from reproductions.experiment import Experiment
 from reproductions.figures import run_figures
 from reproductions.record import figures_in_record, write_record
-from reproductions.score_files import KEPT, read_logits, score_file
+from reproductions.score_files import SAVED_PARTS, read_logits, score_file
 
-__all__ = ["calibrate_again", "check_extras", "kept_logits"]
+__all__ = ["calibrate_again", "check_extras", "saved_logits"]
 
 _OF_THE_NETWORK = ("ood", "report")
 """Extras that no calibrator but temperature has a part in: a change of the others leaves them."""
@@ -26,23 +26,23 @@ def calibrate_again(record: Path) -> None:
     ----------
     record : file of the run, with its logits beside it
     """
-    told: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
-    calib, test = kept_logits(record)
+    state: dict[str, Any] = json.loads(record.read_text(encoding="utf-8"))
+    calib, test = saved_logits(record)
     figures = run_figures(calib, test)
-    write_record(record, {**told, **figures_in_record(figures)}, figures.losses)
+    write_record(record, {**state, **figures_in_record(figures)}, figures.losses)
 
 
-def kept_logits(record: Path) -> list[tuple[FloatArray, IntArray]]:
+def saved_logits(record: Path) -> list[tuple[FloatArray, IntArray]]:
     """Read the logits and labels that a run kept, and hold them against its record."""
     rows = json.loads(record.read_text(encoding="utf-8"))["rows"]
-    found = [read_logits(record, part) for part in KEPT]
-    for part, (_, labels) in zip(KEPT, found, strict=True):
+    saved = [read_logits(record, part) for part in SAVED_PARTS]
+    for part, (_, labels) in zip(SAVED_PARTS, saved, strict=True):
         if len(labels) != rows[part]:
             raise InputError(
                 f"{score_file(record, part)} holds {len(labels):,} rows, but the run has "
                 f"{rows[part]:,}: run it --again."
             )
-    return found
+    return saved
 
 
 def check_extras(experiment: Experiment) -> None:

@@ -122,7 +122,7 @@ def _from_strips(files: Sequence[Path]) -> tuple[Labelled, Labelled]:
 def _with_labels(file: Path) -> Labelled:
     images, labels = read_strips(file)
     if labels is None:
-        raise InputError(f"{file} holds no labels: put the file there again.")
+        raise InputError(f"{file} holds no labels: replace the file.")
     return images, labels
 
 
@@ -135,20 +135,20 @@ def _from_tar(file: Path) -> tuple[Labelled, Labelled]:
 
 def _members(file: Path, folder: str, names: list[str]) -> dict[str, dict[str, Any]]:
     """Read pickles out of an archive, into memory: nothing is unpacked onto the disk."""
-    found = {}
+    members = {}
     try:
         with tarfile.open(file) as archive:
             for name in names:
                 member = archive.extractfile(f"{folder}/{name}")
                 data = b"" if member is None else member.read()
-                found[name] = read_pickled(data, name=f"{folder}/{name} in {file}")
+                members[name] = read_pickled(data, name=f"{folder}/{name} in {file}")
     except KeyError:
         raise InputError(f"{file} holds no {folder}/{name}: download it again.") from None
     except (tarfile.TarError, OSError, EOFError) as error:
         raise InputError(
-            f"{file} is no archive that can be read ({type(error).__name__}): download it again."
+            f"{file} is not a readable archive ({type(error).__name__}): download it again."
         ) from None
-    return found
+    return members
 
 
 def _labelled(batch: Mapping[str, Any], labels: str, file: Path) -> Labelled:

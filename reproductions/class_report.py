@@ -1,4 +1,4 @@
-"""The classification report of a run and its reliability diagram, before and after calibration."""
+"""Classification report and reliability diagram of a run, before and after calibration."""
 
 from __future__ import annotations
 
@@ -114,7 +114,7 @@ def reliability(labels: IntArray, logits: FloatArray, *, bins: int = BINS) -> di
     count = np.bincount(at, minlength=bins)
     filled = count > 0
     sums = [np.bincount(at, values, bins)[filled] for values in (confidence, right)]
-    means = [found / count[filled] for found in sums]
+    means = [total / count[filled] for total in sums]
     gap = float(np.abs(sums[0] - sums[1]).sum() / len(labels))
     return {
         "low": edges[:-1][filled].round(6).tolist(),

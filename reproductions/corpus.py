@@ -1,4 +1,4 @@
-"""The rows of the return-reason paper: the built-in corpus at the paper's size."""
+"""Rows of the return-reason paper: the built-in corpus at the paper's size."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def return_reasons(reading: Mapping[str, Any]) -> Parts:
 
     Parameters
     ----------
-    reading : `binary` (item_defective against all else), `logs`, `golden` (None for the paper's
+    reading : `binary` (item_defective against the rest), `logs`, `golden` (None for the paper's
         number), `test` (numbers of messages), `seed` (of the messages); `fresh` and `hold` are
         options of the extras "promise" and "true_ce"
 
@@ -62,13 +62,13 @@ def return_reasons(reading: Mapping[str, Any]) -> Parts:
     >>> parts.classes
     ('others', 'item_defective')
     """
-    asked = chosen(reading, _USUAL)
-    binary, seed = bool(asked["binary"]), asked["seed"]
-    n_golden = GOLDEN[binary] if asked["golden"] is None else asked["golden"]
+    options = chosen(reading, _USUAL)
+    binary, seed = bool(options["binary"]), options["seed"]
+    n_golden = GOLDEN[binary] if options["golden"] is None else options["golden"]
     # Sources and seeds are streams of their own: the test messages are other draws.
-    test = _golden(asked["test"], 3 * seed + 1, binary, ())
+    test = _golden(options["test"], 3 * seed + 1, binary, ())
     calib = _golden(n_golden, 3 * seed, binary, test.inputs)
-    logs = draw(asked["logs"], source="logs", seed=seed, binary=binary)
+    logs = draw(options["logs"], source="logs", seed=seed, binary=binary)
     seen = {*test.inputs, *calib.inputs}
     fit = [i for i, text in enumerate(_once(logs.texts)) if text is not None and text not in seen]
     order = np.random.default_rng(1).permutation(np.asarray(fit, dtype=np.int64))
@@ -97,8 +97,8 @@ def fresh_messages(reading: Mapping[str, Any], seen: Collection[str]) -> Part:
     >>> fresh.posterior.shape
     (20, 2)
     """
-    asked = chosen(reading, _USUAL)
-    return _golden(asked["fresh"], 3 * asked["seed"] + 2, bool(asked["binary"]), seen)
+    options = chosen(reading, _USUAL)
+    return _golden(options["fresh"], 3 * options["seed"] + 2, bool(options["binary"]), seen)
 
 
 def chosen(reading: Mapping[str, Any], usual: Mapping[str, Any]) -> dict[str, Any]:

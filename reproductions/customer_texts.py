@@ -1,4 +1,4 @@
-"""Real customer text beside the built-in corpus: tickets, reviews and requests."""
+"""Public customer texts: tickets, reviews and requests."""
 
 from __future__ import annotations
 
@@ -58,20 +58,20 @@ def it_tickets(reading: Mapping[str, Any]) -> Parts:
     >>> it_tickets({"rows": 300, "calib": 60, "test": 60, "made": True}).sizes()
     {'train': 160, 'steer': 20, 'calib': 60, 'test': 60}
     """
-    asked = chosen(reading, _USUAL)
+    options = chosen(reading, _USUAL)
     note = (
         "The paper has no such data: the same models on real tickets, cut at random, "
         "without the shift from logs to golden messages."
     )
-    if asked["made"]:
-        return _cut(made_texts(asked["rows"], _TOPICS), asked, note)
+    if options["made"]:
+        return _cut(made_texts(options["rows"], _TOPICS), options, note)
     import pyarrow.parquet as pq
 
     table = pq.read_table(_file("it_tickets", "it_tickets.parquet"))
     pairs = set(zip(table["label"].to_pylist(), table["label_name"].to_pylist(), strict=True))
     classes = tuple(name for _, name in sorted(pairs))
     codes = np.asarray(table["label"], dtype=np.int64)
-    return _cut(_Texts(table["text"].to_pylist(), codes, classes), asked, note)
+    return _cut(_Texts(table["text"].to_pylist(), codes, classes), options, note)
 
 
 def womens_clothing(reading: Mapping[str, Any]) -> Parts:
@@ -90,19 +90,19 @@ def womens_clothing(reading: Mapping[str, Any]) -> Parts:
     >>> parts.classes[1], round(float(parts.train.labels.mean()), 1)
     ('not_recommended', 0.2)
     """
-    asked = chosen(reading, _USUAL)
+    options = chosen(reading, _USUAL)
     note = (
         "The paper has no such data: the same models on real reviews, cut at random, "
         "without the shift from logs to golden messages."
     )
-    if asked["made"]:
-        return _cut(made_texts(asked["rows"], REVIEWS), asked, note)
+    if options["made"]:
+        return _cut(made_texts(options["rows"], REVIEWS), options, note)
     path = _file("womens_clothing", "womens_clothing_reviews.csv.gz")
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        found = [row for row in csv.DictReader(file) if row["Review Text"].strip()]
-    texts = [f"{row['Title']} {row['Review Text']}".strip() for row in found]
-    codes = np.array([int(row["Recommended IND"] == "0") for row in found], dtype=np.int64)
-    return _cut(_Texts(texts, codes, REVIEWS), asked, note)
+        reviews = [row for row in csv.DictReader(file) if row["Review Text"].strip()]
+    texts = [f"{row['Title']} {row['Review Text']}".strip() for row in reviews]
+    codes = np.array([int(row["Recommended IND"] == "0") for row in reviews], dtype=np.int64)
+    return _cut(_Texts(texts, codes, REVIEWS), options, note)
 
 
 def clinc150(reading: Mapping[str, Any]) -> Parts:
@@ -123,19 +123,19 @@ def clinc150(reading: Mapping[str, Any]) -> Parts:
     >>> list(parts.outside), len(parts.outside["oos"])
     (['oos'], 30)
     """
-    asked = chosen(reading, _USUAL)
+    options = chosen(reading, _USUAL)
     note = (
         "The paper has no such data: the same models on short requests of 150 intents, whose train "
         "part is imbalanced and whose other parts are not."
     )
-    if asked["made"]:
-        parts = _cut(made_texts(asked["rows"], _INTENTS), asked, note)
+    if options["made"]:
+        parts = _cut(made_texts(options["rows"], _INTENTS), options, note)
         outside = made_texts(len(parts.test) // 2, (_OOS,)).texts
         return replace(parts, outside={_OOS: outside})
     with gzip.open(_file("clinc150", "clinc150_imbalanced.jsonl.gz"), "rt", encoding="utf-8") as f:
         rows = [json.loads(line) for line in f]
     inside = [row for row in rows if row["label"] >= 0]
-    share = 1.0 if asked["rows"] is None else min(1.0, asked["rows"] / len(inside))
+    share = 1.0 if options["rows"] is None else min(1.0, options["rows"] / len(inside))
     rng = np.random.default_rng(1)
     golden = {name: _thinned(rng, inside, name, share) for name in ("val", "test")}
     known = {row["text"] for part in golden.values() for row in part}
@@ -186,18 +186,18 @@ def made_texts(rows: int | None, classes: Sequence[str]) -> _Texts:
     return _Texts(texts, np.asarray(codes, dtype=np.int64), tuple(classes))
 
 
-def _cut(found: _Texts, asked: Mapping[str, Any], note: str) -> Parts:
+def _cut(source: _Texts, options: Mapping[str, Any], note: str) -> Parts:
     """Cut texts at random: test and calib have their numbers, the others go 8:1 to train, steer."""
-    unique = np.asarray(list({text: i for i, text in enumerate(found.texts)}.values()))
-    order = np.random.default_rng(1).permutation(unique)[: asked["rows"]]
-    n_test, n_calib = (min(asked[name], len(order) // 5) for name in ("test", "calib"))
+    unique = np.asarray(list({text: i for i, text in enumerate(source.texts)}.values()))
+    order = np.random.default_rng(1).permutation(unique)[: options["rows"]]
+    n_test, n_calib = (min(options[name], len(order) // 5) for name in ("test", "calib"))
     test, calib, logs = np.split(order, [n_test, n_test + n_calib])
     steer, train = np.split(logs, [len(logs) // 9])
 
     def part(rows: IntArray) -> Part:
-        return Part([found.texts[i] for i in rows], found.codes[rows])
+        return Part([source.texts[i] for i in rows], source.codes[rows])
 
-    return Parts(part(train), part(steer), part(calib), part(test), found.classes, note=note)
+    return Parts(part(train), part(steer), part(calib), part(test), source.classes, note=note)
 
 
 def _thinned(

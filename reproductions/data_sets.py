@@ -1,4 +1,4 @@
-"""The data sets of the reproductions: what they are, and how their files are found.
+"""Data sets of the reproductions, and the search for their files.
 
 Files are looked for in each folder that CALIBRANT_DATA names, then among earlier downloads; what
 has a public address is downloaded. No network is needed where the files are there.
@@ -41,7 +41,7 @@ class DataFile:
 
 @dataclass(frozen=True)
 class DataSet:
-    """What a reproduction reads.
+    """A data set of the reproductions.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ class DataSet:
 
     @property
     def remedy(self) -> str:
-        """Say what to do where it is missing.
+        """Return how to get a missing data set.
 
         Examples
         --------
@@ -87,7 +87,7 @@ class DataSet:
 
 def _read(name: str, saved: Mapping[str, Any]) -> DataSet:
     forms = tuple(
-        tuple(DataFile(file, **told) for file, told in form.items()) for form in saved["forms"]
+        tuple(DataFile(file, **fields) for file, fields in form.items()) for form in saved["forms"]
     )
     return DataSet(
         name=name, **{**saved, "forms": forms, "folders": tuple(saved.get("folders", ()))}
@@ -96,7 +96,9 @@ def _read(name: str, saved: Mapping[str, Any]) -> DataSet:
 
 def _all() -> Mapping[str, DataSet]:
     text = (files("reproductions") / "data_sets.toml").read_text(encoding="utf-8")
-    return MappingProxyType({name: _read(name, told) for name, told in tomllib.loads(text).items()})
+    return MappingProxyType(
+        {name: _read(name, fields) for name, fields in tomllib.loads(text).items()}
+    )
 
 
 DATA_SETS: Mapping[str, DataSet] = _all()
@@ -104,7 +106,7 @@ DATA_SETS: Mapping[str, DataSet] = _all()
 
 
 def data_set_named(name: str) -> DataSet:
-    """Return a data set; an unknown name is answered with the nearest one.
+    """Return a data set; the error for an unknown name suggests the nearest one.
 
     Examples
     --------
@@ -119,7 +121,7 @@ def data_set_named(name: str) -> DataSet:
 
 
 def find(name: str, *wanted: str) -> list[Path]:
-    """Return the files of a data set; whatever public file is missing is downloaded.
+    """Return the files of a data set, downloading missing public files.
 
     Parameters
     ----------
@@ -143,7 +145,7 @@ def find(name: str, *wanted: str) -> list[Path]:
 
 
 def have(name: str) -> bool:
-    """Whether the files of a data set are here, without any download."""
+    """Return whether the files of a data set are available without download."""
     data_set = data_set_named(name)
     return _here(data_set, data_set.forms) is not None or _is_cached(data_set)
 
@@ -181,7 +183,7 @@ def _is_there(path: Path) -> bool:
 
 
 def _is_cached(data_set: DataSet) -> bool:
-    """Whether an earlier download left all files of a form."""
+    """Return whether all files of a form are in the download cache."""
     if not data_set.address:
         return False
     cache = cache_folder()
@@ -201,8 +203,8 @@ def _places(data_set: DataSet) -> Iterator[Path]:
             yield root / folder
     if data_set.package:
         package, _, folder = data_set.package.partition("/")
-        found = find_spec(package)
-        for place in (found.submodule_search_locations or []) if found else []:
+        spec = find_spec(package)
+        for place in (spec.submodule_search_locations or []) if spec else []:
             yield Path(place) / folder
 
 
@@ -215,9 +217,9 @@ def _missing(data_set: DataSet, forms: tuple[tuple[DataFile, ...], ...], why: st
     listed = ", or ".join(_listed(form) for form in forms)
     roots = os.pathsep.join(map(str, _roots()))
     looked = f"in CALIBRANT_DATA={roots}" if roots else "here, and CALIBRANT_DATA is not set"
-    told = f", and {why}" if why else ""
+    reason = f", and {why}" if why else ""
     return (
-        f"{data_set.title}: it is not {looked}{told}; get it from {data_set.where}; put {listed} "
+        f"{data_set.title}: it is not {looked}{reason}; get it from {data_set.where}; put {listed} "
         f"into a folder {data_set.name}, and name the folder above that in CALIBRANT_DATA."
     )
 

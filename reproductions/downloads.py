@@ -1,4 +1,4 @@
-"""Files from their public addresses, checked against their checksums and kept."""
+"""Downloads from public addresses, with checksums and a cache."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ __all__ = ["NotDownloaded", "cache_folder", "download"]
 
 
 class NotDownloaded(InputError):
-    """A file could not be had: says why, as the middle of a sentence."""
+    """A file could not be downloaded; the message is the reason, as part of a sentence."""
 
 
 def cache_folder() -> Path | None:
-    """Return where downloads are kept, or None without the package that makes them."""
+    """Return the download cache, or None if pooch is not installed."""
     if find_spec("pooch") is None:
         return None
     import pooch
@@ -25,7 +25,7 @@ def cache_folder() -> Path | None:
 
 
 def download(address: str, checksum: str, folder: str, name: str) -> Path:
-    """Return a public file, downloaded if the cache does not hold it with this checksum.
+    """Return a public file, downloaded unless the cache has it with this checksum.
 
     Parameters
     ----------
@@ -46,10 +46,10 @@ def download(address: str, checksum: str, folder: str, name: str) -> Path:
     if not (cache / folder / name).exists():
         sys.stderr.write(f"downloading {address}\n")
     try:
-        found = pooch.retrieve(address, checksum, fname=name, path=cache / folder)
+        downloaded = pooch.retrieve(address, checksum, fname=name, path=cache / folder)
     except OSError as error:  # so are those of the network
         kind = type(error).__name__
         raise NotDownloaded(f"{address} could not be downloaded ({kind})") from None
     except ValueError:  # pooch has thrown the file away
         raise NotDownloaded(f"what {address} gave has a wrong checksum") from None
-    return Path(found)
+    return Path(downloaded)

@@ -1,4 +1,4 @@
-"""A hook that looks at the test rows after each epoch, and tells nobody before the end."""
+"""Training hook that evaluates the test rows after each epoch, for the charts only."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from calibrant.training.hooks import Hook, Run
 from calibrant.training.records import EpochRecord
 from calibrant.training.scoring import predict_logits
 from reproductions.parts import Parts
-from reproductions.score_files import as_kept
+from reproductions.score_files import as_saved
 
 __all__ = ["EpochHistory"]
 
@@ -83,7 +83,7 @@ class EpochHistory(Hook):
             return
         started = time.perf_counter()
         labels = self._parts.test.labels
-        # The network itself, not its wrapper: that would be compiled anew for these batches.
+        # The network itself, not its wrapper, which would be recompiled for these batches.
         network = getattr(run.model, "module", run.model)
         with run.fabric.autocast():
             scored = predict_logits(network, self._rows)[: len(labels)]
@@ -92,12 +92,12 @@ class EpochHistory(Hook):
         if callable(shift) and self._model.correct_prior and (own := shift()) is not None:
             logits = logits - own.detach().cpu().double().numpy()
         names = ("accuracy", "ece_em", "nll")
-        found = measure(
-            labels, probs_from_logits(as_kept(logits)), names=names, classes=range(logits.shape[1]),
-            target="top-label",
+        figures = measure(
+            labels, probs_from_logits(as_saved(logits)), names=names,
+            classes=range(logits.shape[1]), target="top-label",
         )  # fmt: skip
         self.epochs.append(
-            {"epoch": record.epoch, "error": 1 - found["accuracy"], "ece_em": found["ece_em"],
-             "nll": found["nll"]}
+            {"epoch": record.epoch, "error": 1 - figures["accuracy"], "ece_em": figures["ece_em"],
+             "nll": figures["nll"]}
         )  # fmt: skip
         self.seconds += time.perf_counter() - started

@@ -1,4 +1,4 @@
-"""One experiment of a paper: what is trained on which data, and what the paper found."""
+"""Experiments of papers: data, methods, options and published results."""
 
 from __future__ import annotations
 
@@ -140,9 +140,11 @@ class Experiment:
             why=other.get("why", _TOY if size == "toy" else self.why),
         )
 
-    def options_of(self, method: Method, given: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """Return the arguments of a run's classifier: of all methods, of this one, then `given`."""
-        return {**self.training, **method.options, **(given or {})}
+    def options_of(
+        self, method: Method, overrides: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        """Return the classifier arguments: common ones, those of the method, `overrides`."""
+        return {**self.training, **method.options, **(overrides or {})}
 
     def chosen(self, names: Sequence[str] | None) -> tuple[Method, ...]:
         """Return the methods of these names, or all."""
@@ -163,11 +165,11 @@ def experiments() -> Mapping[str, Experiment]:
     '20 Newsgroups, global-pooling CNN'
     """
     folder = files("reproductions") / "configs"
-    found = sorted(
+    paths = sorted(
         (path for path in folder.iterdir() if path.name.endswith(".toml")),
         key=lambda path: path.name,
     )
-    read = [_read(path.name, path.read_text(encoding="utf-8")) for path in found]
+    read = [_read(path.name, path.read_text(encoding="utf-8")) for path in paths]
     return {each.name: each for each in read}
 
 
@@ -180,10 +182,10 @@ def experiment_named(name: str) -> Experiment:
     ('bigmart',)
     """
     known = dict(experiments())
-    found: Experiment = _one(
+    experiment: Experiment = _one(
         known, name, "reproduction", "python -m reproductions --list shows them"
     )
-    return found
+    return experiment
 
 
 def _read(file: str, text: str) -> Experiment:

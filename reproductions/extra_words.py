@@ -1,4 +1,4 @@
-"""What is special about an experiment, in sentences: claims, settings, thresholds, a tutorial."""
+"""Sentences about the special results of an experiment: claims, settings, thresholds."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Records = Sequence[Mapping[str, Any]]
 def extra_words(
     experiment: Experiment, summary: Summary, records: Records, notes: Mapping[str, Any]
 ) -> tuple[str, ...]:
-    """Return what only this kind of experiment has to tell; () where there is no such thing.
+    """Return the sentences specific to this kind of experiment, or ().
 
     Parameters
     ----------
@@ -44,38 +44,38 @@ def extra_words(
 
 def _thresholds(summary: Summary, runs: Mapping[str, Records]) -> Iterator[str]:
     """Name the thresholds of a first promise, by hand and certified, over seeds."""
-    told = []
+    parts = []
     for each in summary.methods:
-        found = [one["extras"].get("promise") for one in runs[each.name]]
-        first = [one["promises"][0] for one in found if one and len(one["promises"]) == 1]
+        promises = [one["extras"].get("promise") for one in runs[each.name]]
+        first = [one["promises"][0] for one in promises if one and len(one["promises"]) == 1]
         ways = [_ends([one[way] for one in first]) for way in ("naive", "certified")]
         if first:
-            told.append(f"{each.label} {ways[0]} ({ways[1]})")
-    if told:
-        yield f"Thresholds put by hand (certified ones): {', '.join(told)}."
+            parts.append(f"{each.label} {ways[0]} ({ways[1]})")
+    if parts:
+        yield f"Thresholds put by hand (certified ones): {', '.join(parts)}."
 
 
-def _ends(found: Records) -> str:
-    given = spread_of(one["threshold"] for one in found if one["reached"])
-    if given is None:
+def _ends(promises: Records) -> str:
+    thresholds = spread_of(one["threshold"] for one in promises if one["reached"])
+    if thresholds is None:
         return "none"
-    ends = dict.fromkeys(f"{end:.3g}" for end in (given.least, given.most))
+    ends = dict.fromkeys(f"{end:.3g}" for end in (thresholds.least, thresholds.most))
     return " to ".join(ends)
 
 
 def _outside(summary: Summary, runs: Mapping[str, Records]) -> Iterator[str]:
-    """Tell how well entropy knows rows of other data sets, method by method."""
-    told: dict[str, list[str]] = {}
+    """Describe how well entropy detects rows of other data sets, by method."""
+    by_method: dict[str, list[str]] = {}
     for each in summary.methods:
-        found = [one["extras"]["ood"] for one in runs[each.name] if one["extras"].get("ood")]
-        for name in found[0] if found else ():
+        outside = [one["extras"]["ood"] for one in runs[each.name] if one["extras"].get("ood")]
+        for name in outside[0] if outside else ():
             ends = [
-                spread_of(one[name]["entropy"][way] for one in found)
+                spread_of(one[name]["entropy"][way] for one in outside)
                 for way in ("raw", "temperature")
             ]
             shown = " → ".join("–" if one is None else f"{100 * one.mean:.1f}" for one in ends)
-            told.setdefault(name, []).append(f"{each.label} {shown}")
-    for name, methods in told.items():
+            by_method.setdefault(name, []).append(f"{each.label} {shown}")
+    for name, methods in by_method.items():
         yield (
             f"AUROC of the entropy against {name.replace('_', ' ')}, in %, as trained → with "
             f"temperature: {', '.join(methods)}."

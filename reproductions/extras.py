@@ -1,4 +1,4 @@
-"""Figures that only some experiments have, by name.
+"""Extra results of some experiments, by name.
 
 An extra is a function of a `Fitted` run that returns plain values for its record. What is computed
 once for an experiment is a function of the experiment and its `Parts`.

@@ -1,4 +1,4 @@
-"""The figures of one run: the model as it is, and after each calibrator."""
+"""Metrics of one run: the uncalibrated model, and after each calibrator."""
 
 from __future__ import annotations
 
@@ -80,11 +80,11 @@ def run_figures(
     losses: dict[str, FloatArray] = {}
     fitted: dict[str, Any] = {}
     for way, method in WAYS.items():
-        made = method().fit(*calib, classes=classes)
-        probs = made.predict_proba(test[0])
-        fitted[way], figures[way] = made, _measured(test[1], probs)
+        calibrator = method().fit(*calib, classes=classes)
+        probs = calibrator.predict_proba(test[0])
+        fitted[way], figures[way] = calibrator, _measured(test[1], probs)
         if way in ("temperature", "auto"):
-            losses[way] = _log_losses(made, *test)
+            losses[way] = _log_losses(calibrator, *test)
     choice = fitted["auto"].comparison_
     own = next(each for each in choice.candidates if each.method == choice.chosen)
     temperature = float(fitted["temperature"].temperature_)
@@ -92,25 +92,25 @@ def run_figures(
 
 
 def _measured(labels: IntArray, probs: FloatArray) -> dict[str, Any]:
-    found = evaluate(labels, probs, classes=range(probs.shape[1]), target="top-label").figures
-    return {name: _plain(_error(found) if name == "error" else found[name]) for name in FIGURES}
+    metrics = evaluate(labels, probs, classes=range(probs.shape[1]), target="top-label").figures
+    return {name: _plain(_error(metrics) if name == "error" else metrics[name]) for name in FIGURES}
 
 
-def _error(found: Mapping[str, Figure]) -> dict[str, Any]:
+def _error(metrics: Mapping[str, Figure]) -> dict[str, Any]:
     """Turn the accuracy into the error."""
-    right = found["accuracy"].to_dict()
+    right = metrics["accuracy"].to_dict()
     return {"value": 1 - right["value"], "low": 1 - right["high"], "high": 1 - right["low"]}
 
 
 def _plain(figure: Figure | dict[str, Any]) -> dict[str, Any]:
-    told = figure.to_dict() if isinstance(figure, Figure) else figure
-    kept = {name: told.get(name) for name in ("value", "low", "high", "floor")}
-    if told.get("why"):
-        kept["why"] = told["why"]
-    return kept
+    fields = figure.to_dict() if isinstance(figure, Figure) else figure
+    values = {name: fields.get(name) for name in ("value", "low", "high", "floor")}
+    if fields.get("why"):
+        values["why"] = fields["why"]
+    return values
 
 
-def _log_losses(made: Calibrator, logits: FloatArray, labels: IntArray) -> FloatArray:
+def _log_losses(calibrator: Calibrator, logits: FloatArray, labels: IntArray) -> FloatArray:
     """Return the log loss of each row, in the precision that files keep."""
-    log_probs = np.asarray(made.predict_log_proba(logits), dtype=np.float64)
+    log_probs = np.asarray(calibrator.predict_log_proba(logits), dtype=np.float64)
     return -log_probs[np.arange(len(labels)), labels]

@@ -1,4 +1,4 @@
-"""One run: a method of an experiment, trained with one seed, and its logits."""
+"""Training of one run: a method of an experiment with one seed."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ __all__ = ["Fitted", "classifier_of", "fit"]
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """What a run leaves behind to be measured.
+    """Results of training a run, to be evaluated.
 
     Parameters
     ----------
@@ -52,7 +52,7 @@ def fit(
     seed: int,
     parts: Parts,
     *,
-    given: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
     folder: Path | None = None,
     tell: Progress | None = None,
 ) -> Fitted:
@@ -67,7 +67,7 @@ def fit(
     method : of the experiment
     seed : at least 0
     parts : the rows
-    given : arguments of the classifier that are asked for on the command line, over all others
+    overrides : arguments of the classifier from the command line, over all others
     folder : where checkpoints go, to go on after an interruption; None to keep none
     tell : gets a line after each epoch
     """
@@ -76,7 +76,7 @@ def fit(
     from calibrant.training.hooks import Hook
     from reproductions.epoch_history import EpochHistory
 
-    model = classifier_of(experiment, method, seed, parts, given=given)
+    model = classifier_of(experiment, method, seed, parts, overrides=overrides)
     watch, trace = EpochHistory(model, parts, every=experiment.look_every), BinTrace()
     hooks: list[Hook] = [watch, trace]
     if tell is not None:
@@ -104,7 +104,7 @@ def classifier_of(
     seed: int,
     parts: Parts,
     *,
-    given: Mapping[str, Any] | None = None,
+    overrides: Mapping[str, Any] | None = None,
 ) -> Estimator:
     """Return the classifier of a run, not yet fitted."""
     from calibrant.training.image import ImageClassifier
@@ -112,17 +112,17 @@ def classifier_of(
     from calibrant.training.text import TextClassifier
 
     kinds = {"image": ImageClassifier, "table": TabularClassifier, "text": TextClassifier}
-    asked = {**experiment.options_of(method, given), "seed": seed}
-    options = {name: _plain(value) for name, value in asked.items()}
+    requested = {**experiment.options_of(method, overrides), "seed": seed}
+    options = {name: _plain(value) for name, value in requested.items()}
     network = {**(options.pop("model_options", None) or {}), **parts.model_options}
     if network:
         options["model_options"] = network
-    made: Estimator = kinds[experiment.kind](**options)
-    return made
+    classifier: Estimator = kinds[experiment.kind](**options)
+    return classifier
 
 
 def _plain(value: Any) -> Any:
-    """Return what a config means: "none" is no value, "data:NAME" the folder of a data set."""
+    """Resolve a config value: "none" is None, "data:NAME" the folder of a data set."""
     if value == "none":
         return None
     if isinstance(value, str) and value.startswith("data:"):

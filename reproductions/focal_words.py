@@ -1,4 +1,4 @@
-"""What focal loss does before and after calibration, said from the records of the runs.
+"""Sentences about focal loss before and after calibration, from the records of the runs.
 
 The return-reason paper claims that focal loss calibrates better than cross-entropy, the more so the
 larger its gamma, and that its flatter scores make it easier to tune a threshold. These sentences
@@ -21,7 +21,7 @@ __all__ = ["focal_headline", "focal_words"]
 Runs = Mapping[str, Sequence[Mapping[str, Any]]]
 
 
-class _Found:
+class _FocalRuns:
     """Cross-entropy, the focal losses by their gammas, and what the sentences need of them."""
 
     def __init__(self, experiment: Experiment, summary: Summary, runs: Runs) -> None:
@@ -44,8 +44,8 @@ class _Found:
         return float("nan") if value is None else value
 
     def true(self, method: MethodSummary, way: str) -> float | None:
-        found = [one["extras"].get("true_ce", {}) for one in self.runs[method.name]]
-        known = [one[way] for one in found if way in one]
+        errors = [one["extras"].get("true_ce", {}) for one in self.runs[method.name]]
+        known = [one[way] for one in errors if way in one]
         return sum(known) / len(known) if known else None
 
 
@@ -61,88 +61,90 @@ def focal_words(experiment: Experiment, summary: Summary, runs: Runs) -> tuple[s
     summary : of its runs
     runs : records by method
     """
-    found = _Found(experiment, summary, runs)
-    if not found.tells:
+    focal_runs = _FocalRuns(experiment, summary, runs)
+    if not focal_runs.tells:
         return ()
-    return tuple(_sentences(found))
+    return tuple(_sentences(focal_runs))
 
 
 def focal_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
     """Return the shortest answer: who is best as trained, and what is left after calibration."""
-    found = _Found(experiment, summary, runs)
-    if not found.tells:
+    focal_runs = _FocalRuns(experiment, summary, runs)
+    if not focal_runs.tells:
         return ""
-    assert found.plain is not None
-    best = min(found.focal, key=lambda each: found.ece(each, "raw"))
+    assert focal_runs.plain is not None
+    best = min(focal_runs.focal, key=lambda each: focal_runs.ece(each, "raw"))
     ends = [
-        [f"{100 * found.ece(each, way):.1f}" for each in (found.plain, best)]
+        [f"{100 * focal_runs.ece(each, way):.1f}" for each in (focal_runs.plain, best)]
         for way in ("raw", "temperature")
     ]
-    plain = found.plain.label
-    better = [each.label for each in found.focal if _verdict(each) == "better"]
+    plain = focal_runs.plain.label
+    better = [each.label for each in focal_runs.focal if _verdict(each) == "better"]
     tail = "no focal loss has"
     if better:
         tail = f"{joined(better)} {'has' if len(better) == 1 else 'have'}"
     return (
-        f"As trained {figure_name(found.metric)} is {ends[0][0]} % with {plain} and {ends[0][1]} % "
-        f"with {best.label}, the best focal loss; after temperature scaling {ends[1][0]} % and "
-        f"{ends[1][1]} %, and {tail} a log loss clearly lower than {plain}'s."
+        f"As trained {figure_name(focal_runs.metric)} is {ends[0][0]} % with {plain} and "
+        f"{ends[0][1]} % with {best.label}, the best focal loss; after temperature scaling "
+        f"{ends[1][0]} % and {ends[1][1]} %, and {tail} a log loss clearly lower than {plain}'s."
     )
 
 
-def _sentences(found: _Found) -> Iterator[str]:
-    yield _as_trained(found)
-    yield _with_temperature(found)
-    yield _log_losses(found)
-    yield _errors(found)
-    if found.adafocal is not None:
-        yield _adafocal(found, found.adafocal)
-    if "ce_best_epoch" in found.there:
-        yield _best_epoch(found, found.there["ce_best_epoch"])
-    yield from _thresholds(found)
+def _sentences(focal_runs: _FocalRuns) -> Iterator[str]:
+    yield _as_trained(focal_runs)
+    yield _with_temperature(focal_runs)
+    yield _log_losses(focal_runs)
+    yield _errors(focal_runs)
+    if focal_runs.adafocal is not None:
+        yield _adafocal(focal_runs, focal_runs.adafocal)
+    if "ce_best_epoch" in focal_runs.there:
+        yield _best_epoch(focal_runs, focal_runs.there["ce_best_epoch"])
+    yield from _thresholds(focal_runs)
 
 
-def _as_trained(found: _Found) -> str:
-    plain, focal = _both(found)
-    best = min(focal, key=lambda each: found.ece(each, "raw"))
+def _as_trained(focal_runs: _FocalRuns) -> str:
+    plain, focal = _both(focal_runs)
+    best = min(focal, key=lambda each: focal_runs.ece(each, "raw"))
     words = (
-        f"As trained, {plain.label} has {figure_name(found.metric)} "
-        f"{_percent(found.ece(plain, 'raw'))}{_paper(plain, found.metric)} and the focal losses "
-        f"{_range(focal, lambda each: found.ece(each, 'raw'))}"
+        f"As trained, {plain.label} has {figure_name(focal_runs.metric)} "
+        f"{_percent(focal_runs.ece(plain, 'raw'))}{_paper(plain, focal_runs.metric)} and the focal "
+        f"losses {_range(focal, lambda each: focal_runs.ece(each, 'raw'))}"
     )
-    if found.ece(best, "raw") >= found.ece(plain, "raw"):
-        words += f": none is better calibrated, and {_largest(found)}"
+    if focal_runs.ece(best, "raw") >= focal_runs.ece(plain, "raw"):
+        words += f": none is better calibrated, and {_largest(focal_runs)}"
     else:
-        words += f", least with {best.label}{_paper(best, found.metric)}"
-        if found.ece(focal[-1], "raw") > found.ece(best, "raw"):
-            words += f"; a larger gamma is worse again: {_largest(found)}"
-    true = found.true(plain, "raw")
+        words += f", least with {best.label}{_paper(best, focal_runs.metric)}"
+        if focal_runs.ece(focal[-1], "raw") > focal_runs.ece(best, "raw"):
+            words += f"; a larger gamma is worse again: {_largest(focal_runs)}"
+    true = focal_runs.true(plain, "raw")
     if true is not None:
-        all_true = _range(focal, lambda each: found.true(each, "raw") or 0.0)
+        all_true = _range(focal, lambda each: focal_runs.true(each, "raw") or 0.0)
         words += f". The true error is {_percent(true)} for {plain.label}, {all_true} for the focal"
         words += " losses"
     return f"{words}."
 
 
-def _largest(found: _Found) -> str:
+def _largest(focal_runs: _FocalRuns) -> str:
     """Say which error the largest gamma has, and which way it is wrong."""
-    most = found.focal[-1]
-    words = f"{most.label} has {_percent(found.ece(most, 'raw'))}{_paper(most, found.metric)}"
+    most = focal_runs.focal[-1]
+    words = (
+        f"{most.label} has {_percent(focal_runs.ece(most, 'raw'))}{_paper(most, focal_runs.metric)}"
+    )
     if most.temperature is None:
         return words
     side = "too sure" if most.temperature.mean > 1 else "not sure enough"
     return f"{words}, being {side} (temperature {most.temperature.mean:.2f})"
 
 
-def _with_temperature(found: _Found) -> str:
-    plain, focal = _both(found)
-    own = found.ece(plain, "temperature")
-    least = min(found.ece(each, "temperature") for each in focal)
-    figure = plain.figure("temperature", found.metric)
+def _with_temperature(focal_runs: _FocalRuns) -> str:
+    plain, focal = _both(focal_runs)
+    own = focal_runs.ece(plain, "temperature")
+    least = min(focal_runs.ece(each, "temperature") for each in focal)
+    figure = plain.figure("temperature", focal_runs.metric)
     floor, q95 = (figure.floor, figure.floor_q95) if figure is not None else (None, None)
     words = (
         f"After temperature scaling {plain.label} has {_percent(own)} and the focal losses "
-        f"{_range(focal, lambda each: found.ece(each, 'temperature'))}"
+        f"{_range(focal, lambda each: focal_runs.ece(each, 'temperature'))}"
     )
     noise = 0.0 if floor is None or q95 is None else q95 - floor
     if floor is not None and q95 is not None:
@@ -152,17 +154,17 @@ def _with_temperature(found: _Found) -> str:
     elif least - own > noise:
         words += f": {plain.label} is ahead"
     else:
-        words += f": the best of them and {plain.label} are no further apart than chance allows"
-    true = found.true(plain, "temperature")
+        words += f": the best of them and {plain.label} are not further apart than noise explains"
+    true = focal_runs.true(plain, "temperature")
     if true is not None:
-        others = _range(focal, lambda each: found.true(each, "temperature") or 0.0)
+        others = _range(focal, lambda each: focal_runs.true(each, "temperature") or 0.0)
         words += f". The true error is {_percent(true)} against {others}"
     return f"{words}."
 
 
-def _log_losses(found: _Found) -> str:
-    plain, focal = _both(found)
-    told = []
+def _log_losses(focal_runs: _FocalRuns) -> str:
+    plain, focal = _both(focal_runs)
+    differences = []
     for verdict in ("better", "level", "worse"):
         some = [each for each in focal if _verdict(each) == verdict]
         if not some:
@@ -171,19 +173,19 @@ def _log_losses(found: _Found) -> str:
         gaps = [abs(each.nll_scaled.difference) for each in some if each.nll_scaled is not None]
         ends = dict.fromkeys(f"{end:.3f}" for end in (min(gaps), max(gaps)))
         by = "" if verdict == "level" else f" by {' to '.join(ends)}"
-        told.append(f"{names} {'is' if len(some) == 1 else 'are'} {verdict}{by}")
-    if not told:
+        differences.append(f"{names} {'is' if len(some) == 1 else 'are'} {verdict}{by}")
+    if not differences:
         return f"Log losses after temperature scaling were not compared with {plain.label}'s."
     better = any(_verdict(each) == "better" for each in focal)
     end = "some of the gain stays" if better else "focal loss does not help"
     return (
-        f"Log loss after temperature scaling, beside {plain.label}'s: {', '.join(told)} (two "
-        f"standard errors over test rows decide). After calibration {end} here."
+        f"Log loss after temperature scaling, beside {plain.label}'s: {', '.join(differences)} "
+        f"(two standard errors over test rows decide). After calibration {end} here."
     )
 
 
-def _errors(found: _Found) -> str:
-    plain, focal = _both(found)
+def _errors(focal_runs: _FocalRuns) -> str:
+    plain, focal = _both(focal_runs)
     theirs = [each.published["error"] for each in focal if "error" in each.published]
     paper = plain.published.get("error")
     beside = ""
@@ -194,8 +196,8 @@ def _errors(found: _Found) -> str:
     return f"Error: {plain.label} {own}, focal losses {others}{beside}."
 
 
-def _adafocal(found: _Found, method: MethodSummary) -> str:
-    raw, scaled = (_percent(found.ece(method, way)) for way in ("raw", "temperature"))
+def _adafocal(focal_runs: _FocalRuns, method: MethodSummary) -> str:
+    raw, scaled = (_percent(focal_runs.ece(method, way)) for way in ("raw", "temperature"))
     words = f"{called(method.label)} has {raw} as trained and {scaled} with temperature"
     if method.nll_scaled is not None:
         verdict = _verdict(method)
@@ -204,41 +206,44 @@ def _adafocal(found: _Found, method: MethodSummary) -> str:
     return f"{words}."
 
 
-def _best_epoch(found: _Found, method: MethodSummary) -> str:
-    plain, _ = _both(found)
+def _best_epoch(focal_runs: _FocalRuns, method: MethodSummary) -> str:
+    plain, _ = _both(focal_runs)
     pairs = [
         [each.mean("temperature", name) or 0.0 for each in (method, plain)]
         for name in ("error", "nll")
     ]
-    last = [each for each in found.there.values() if "epoch" not in each.label]
+    last = [each for each in focal_runs.there.values() if "epoch" not in each.label]
     ahead = _verdict(method) == "better" and all(
         pairs[1][0] < (each.mean("temperature", "nll") or 0.0) for each in last
     )
-    kept = "" if method.best_epoch is None else f" ({method.best_epoch.mean + 1:.0f} on average)"
+    epoch_note = (
+        "" if method.best_epoch is None else f" ({method.best_epoch.mean + 1:.0f} on average)"
+    )
     return (
-        f"{called(method.label)} keeps the epoch{kept} that has the best refinement: error "
+        f"{called(method.label)} keeps the epoch{epoch_note} that has the best refinement: error "
         f"{_percent(pairs[0][0])} instead of {_percent(pairs[0][1])}, log loss with temperature "
         f"{pairs[1][0]:.3f} instead of {pairs[1][1]:.3f}. Stopping in time "
         f"{'does more than any of these losses' if ahead else 'is not what counts most here'}."
     )
 
 
-def _thresholds(found: _Found) -> Iterator[str]:
+def _thresholds(focal_runs: _FocalRuns) -> Iterator[str]:
     promises = {
-        name: [each for run in runs for each in _promises(run)] for name, runs in found.runs.items()
+        name: [each for run in runs for each in _promises(run)]
+        for name, runs in focal_runs.runs.items()
     }
     every = [each for own in promises.values() for each in own]
     if not every:
         return
     what = str(every[0]["hold"]).rpartition(":")[2].strip().replace(">=", " of at least ")
-    told = []
+    parts = []
     for way, words in (("naive", "put by hand"), ("certified", "certified")):
         fresh = [each[way]["fresh"] for each in every if each[way]["reached"]]
         held = sum(bool(each["held"]) for each in fresh)
-        told.append(f"{words}, {len(fresh)} of {len(every)} were found and {held} held")
+        parts.append(f"{words}, {len(fresh)} of {len(every)} were found and {held} held")
     yield (
         f"Thresholds for {_of_hundred(what)}, chosen on one calibration set and tried on fresh "
-        f"rows: {'; '.join(told)}."
+        f"rows: {'; '.join(parts)}."
     )
     sets = {
         name: [each["golden_sets"] for each in own if each.get("golden_sets")]
@@ -247,20 +252,20 @@ def _thresholds(found: _Found) -> Iterator[str]:
     if not all(sets.values()):
         return
     broken = {way: [_share(own, way, "broken") for own in sets.values()] for way in WAYS}
-    given = [_share(own, "certified", "given") for own in sets.values()]
+    shares = [_share(own, "certified", "given") for own in sets.values()]
     yield (
         "Over many calibration sets of the same size, a threshold put by hand is broken in "
         f"{_ends(broken['naive'])} of them, a certified one in {_ends(broken['certified'])} (5 % "
-        f"are allowed), but only {_ends(given)} of the sets give one."
+        f"are allowed), but only {_ends(shares)} of the sets give one."
     )
-    plain, focal = _both(found)
+    plain, focal = _both(focal_runs)
     recalls = {name: _recall(own) for name, own in sets.items()}
     spiky = recalls[plain.name] >= min(recalls[each.name] for each in focal)
     yield (
         f"At the thresholds put by hand on these sets {plain.label} finds "
         f"{_percent(recalls[plain.name])} of what it looks for on average, the focal losses "
         f"{_range(focal, lambda each: recalls[each.name])}"
-        f"{': spiky scores are no obstacle, for only the order of rows counts' if spiky else ''}."
+        f"{': spiky scores do not matter, because only the order of rows counts' if spiky else ''}."
     )
 
 
@@ -268,8 +273,8 @@ WAYS = ("naive", "certified")
 
 
 def _promises(run: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    found: Sequence[Mapping[str, Any]] = (run["extras"].get("promise") or {}).get("promises", ())
-    return found
+    promises: Sequence[Mapping[str, Any]] = (run["extras"].get("promise") or {}).get("promises", ())
+    return promises
 
 
 def _of_hundred(what: str) -> str:
@@ -283,14 +288,14 @@ def _share(sets: Sequence[Mapping[str, Any]], way: str, what: str) -> float:
 
 def _recall(sets: Sequence[Mapping[str, Any]]) -> float:
     """Return the mean recall of thresholds put by hand, over the sets that give one."""
-    given = sum(one["naive"]["given"] for one in sets)
-    found = sum(one["naive"]["given"] * (one["naive"]["mean_recall"] or 0.0) for one in sets)
-    return float(found / given) if given else float("nan")
+    n_thresholds = sum(one["naive"]["given"] for one in sets)
+    total_recall = sum(one["naive"]["given"] * (one["naive"]["mean_recall"] or 0.0) for one in sets)
+    return float(total_recall / n_thresholds) if n_thresholds else float("nan")
 
 
-def _both(found: _Found) -> tuple[MethodSummary, list[MethodSummary]]:
-    assert found.plain is not None  # without it there are no sentences
-    return found.plain, found.focal
+def _both(focal_runs: _FocalRuns) -> tuple[MethodSummary, list[MethodSummary]]:
+    assert focal_runs.plain is not None  # without it there are no sentences
+    return focal_runs.plain, focal_runs.focal
 
 
 def _verdict(method: MethodSummary) -> str:

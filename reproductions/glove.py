@@ -1,4 +1,4 @@
-"""Word vectors that were learned elsewhere: GloVe, in each form that it is passed on in."""
+"""Pretrained GloVe word vectors, in each published file format."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class WordVectors:
     def of(self, words: Sequence[str]) -> NDArray[np.float32]:
         """Return the vectors of these words, (len(words), D); a word without one has zeros."""
         place = {word: i for i, word in enumerate(self.words)}
-        found = np.array([place.get(word, -1) for word in words], dtype=np.int64)
-        made = np.zeros((len(words), self.vectors.shape[1]), dtype=np.float32)
-        made[found >= 0] = self.vectors[found[found >= 0]]
-        return made
+        positions = np.array([place.get(word, -1) for word in words], dtype=np.int64)
+        matrix = np.zeros((len(words), self.vectors.shape[1]), dtype=np.float32)
+        matrix[positions >= 0] = self.vectors[positions[positions >= 0]]
+        return matrix
 
 
 def read_vectors(path: str | Path, words: Collection[str] | None = None) -> WordVectors:
@@ -80,9 +80,9 @@ def read_vectors(path: str | Path, words: Collection[str] | None = None) -> Word
         raise InputError(
             f"word vectors are read from {', '.join(readers)} files, got {path.name!r}: name one."
         )
-    kept = None if words is None else frozenset(words)
+    vocabulary = None if words is None else frozenset(words)
     try:
-        return reader(path, kept)
+        return reader(path, vocabulary)
     except FileNotFoundError:
         raise InputError(f"there is no file {path} of word vectors: name one.") from None
     except (ValueError, KeyError, TypeError, EOFError, zipfile.BadZipFile, zlib.error) as error:
@@ -115,47 +115,47 @@ def write_compact(
     return len(keep)
 
 
-def _of_text(path: Path, kept: frozenset[str] | None) -> WordVectors:
+def _of_text(path: Path, vocabulary: frozenset[str] | None) -> WordVectors:
     with path.open(encoding="utf-8", newline="\n") as lines:
-        return _of_lines(lines, kept)
+        return _of_lines(lines, vocabulary)
 
 
-def _of_archive(path: Path, kept: frozenset[str] | None) -> WordVectors:
+def _of_archive(path: Path, vocabulary: frozenset[str] | None) -> WordVectors:
     with zipfile.ZipFile(path) as archive, archive.open(_MEMBER) as file:
-        return _of_lines(io.TextIOWrapper(file, encoding="utf-8", newline="\n"), kept)
+        return _of_lines(io.TextIOWrapper(file, encoding="utf-8", newline="\n"), vocabulary)
 
 
-def _of_lines(lines: Iterable[str], kept: frozenset[str] | None) -> WordVectors:
+def _of_lines(lines: Iterable[str], vocabulary: frozenset[str] | None) -> WordVectors:
     words: list[str] = []
     rows: list[NDArray[np.float32]] = []
     size = 0
     for line in lines:
         word, _, numbers = line.partition(" ")
         size = size or len(numbers.split())
-        if kept is None or word in kept:
+        if vocabulary is None or word in vocabulary:
             words.append(word)
             rows.append(np.array(numbers.split(), dtype=np.float32))
-    return _made(words, rows, size)
+    return _make_vectors(words, rows, size)
 
 
-def _of_json(path: Path, kept: frozenset[str] | None) -> WordVectors:
+def _of_json(path: Path, vocabulary: frozenset[str] | None) -> WordVectors:
     with path.open(encoding="utf-8") as file:
         saved = json.load(file)
     size = saved["dimensions"]  # beyond them stand the length of the vector and its number
-    found = {w: v for w, v in saved["vectors"].items() if kept is None or w in kept}
-    return _made(list(found), [vector[:size] for vector in found.values()], size)
+    vectors = {w: v for w, v in saved["vectors"].items() if vocabulary is None or w in vocabulary}
+    return _make_vectors(list(vectors), [vector[:size] for vector in vectors.values()], size)
 
 
-def _of_arrays(path: Path, kept: frozenset[str] | None) -> WordVectors:
+def _of_arrays(path: Path, vocabulary: frozenset[str] | None) -> WordVectors:
     with np.load(path, allow_pickle=False) as arrays:
         words, vectors = arrays["words"].tolist(), arrays["vectors"].astype(np.float32)
-    if kept is None:
+    if vocabulary is None:
         return WordVectors(tuple(words), vectors)
-    keep = [i for i, word in enumerate(words) if word in kept]
+    keep = [i for i, word in enumerate(words) if word in vocabulary]
     return WordVectors(tuple(words[i] for i in keep), vectors[keep])
 
 
-def _made(words: list[str], rows: Sequence[Any], size: int) -> WordVectors:
+def _make_vectors(words: list[str], rows: Sequence[Any], size: int) -> WordVectors:
     if not size:
         raise ValueError("it is empty")
     vectors = np.array(rows, dtype=np.float32).reshape(len(words), size)

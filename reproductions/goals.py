@@ -1,4 +1,4 @@
-"""The recipe that a study would take, and whether it reaches the figures of the paper."""
+"""The recipe that a study would choose, and whether it reaches the published results."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ class Recipe:
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
         taken = {str(seed): each for seed, each in self.calibrators.items()}
-        told = {"method": self.method, "label": self.label, "name": self.name, "why": self.why}
-        return {**told, "rows": self.rows, "calibrators": taken}
+        fields = {"method": self.method, "label": self.label, "name": self.name, "why": self.why}
+        return {**fields, "rows": self.rows, "calibrators": taken}
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ def choose_recipe(methods: Sequence[MethodSummary], by: ChooseOn = "steer") -> R
     choice. Test rows have no say. Of equal methods the first is taken. None where a method does not
     tell its figure.
     """
-    told = [(each.calib_nll if by == "calib" else each.refinement, each) for each in methods]
-    able = [(figure, i, each) for i, (figure, each) in enumerate(told) if figure is not None]
+    scores = [(each.calib_nll if by == "calib" else each.refinement, each) for each in methods]
+    able = [(figure, i, each) for i, (figure, each) in enumerate(scores) if figure is not None]
     if not able or (by == "calib" and len(able) < len(methods)):
         return None
     ranked = sorted(able, key=lambda each: (each[0].mean, each[1]))
@@ -141,7 +141,7 @@ def beside_words(methods: Sequence[MethodSummary], recipe: Recipe | None) -> str
         return None
     return (
         f"{other.why} {other.name} has {figure_name(shown)} {points(figure.value.mean)} % and "
-        f"error {points(error)} %. That is no goal: the rule of a study is the one above."
+        f"error {points(error)} %. That is not a goal: the rule of a study is the one above."
     )
 
 
@@ -156,8 +156,8 @@ def best_published(experiment: Experiment) -> float | None:
     """
     rows = [experiment.reach] if experiment.reach else list(experiment.published.values())
     names = ("ece_em", "ece_em_scaled")
-    found = [row[name] for row in rows for name in names if row.get(name) is not None]
-    return round(min(found) / 100, 12) if found else None
+    published = [row[name] for row in rows for name in names if row.get(name) is not None]
+    return round(min(published) / 100, 12) if published else None
 
 
 def goals_of(
@@ -169,7 +169,7 @@ def goals_of(
     size: str = "full",
     whole: bool = True,
 ) -> tuple[Goal, ...]:
-    """Hold the recipe against the goals that can be told for this experiment.
+    """Compare the recipe with the goals that apply to this experiment.
 
     ECE_EM: at most the larger of the paper's best and the floor's mean, or at most the floor's
     95 % quantile. Error: at most half a point above cross-entropy. Log loss: not above that of
@@ -192,8 +192,8 @@ def goals_of(
     goals = [_ece_goal(recipe, ours, best_published(experiment))]
     if plain is not None:
         goals += [_error_goal(ours, plain), _nll_goal(ours, plain)]
-    told = [each for each in goals if each is not None]
-    return tuple(_ended(each, n, size, whole=whole) for each, n in told)
+    reported = [each for each in goals if each is not None]
+    return tuple(_ended(each, n, size, whole=whole) for each, n in reported)
 
 
 def recipe_words(recipe: Recipe, ours: MethodSummary, shown: str = "ece_em") -> str:
@@ -208,10 +208,10 @@ def recipe_words(recipe: Recipe, ours: MethodSummary, shown: str = "ece_em") -> 
     return f"{words}. No paper printed an ECE_EM for these rows, so there is none to reach."
 
 
-_Told = tuple[Goal, int]  # a goal without its ending, and the seeds behind it
+_DraftGoal = tuple[Goal, int]  # a goal without its ending, and the seeds behind it
 
 
-def _ece_goal(recipe: Recipe, ours: MethodSummary, best: float | None) -> _Told | None:
+def _ece_goal(recipe: Recipe, ours: MethodSummary, best: float | None) -> _DraftGoal | None:
     figure = ours.figure("auto", "ece_em")
     if figure is None or best is None:
         return None
@@ -255,7 +255,7 @@ def _ece_words(figure: SeedFigure, best: float) -> str:
     return f"above {paper}, {'but not' if value <= q95 else 'and'} above {highest}"
 
 
-def _error_goal(ours: MethodSummary, plain: MethodSummary) -> _Told | None:
+def _error_goal(ours: MethodSummary, plain: MethodSummary) -> _DraftGoal | None:
     own, their = ours.figure("auto", "error"), plain.figure("raw", "error")
     if own is None or their is None:
         return None
@@ -271,37 +271,37 @@ def _error_goal(ours: MethodSummary, plain: MethodSummary) -> _Told | None:
     return Goal("error", state, value, SLACK, words), min(own.value.n, their.value.n)
 
 
-def _nll_goal(ours: MethodSummary, plain: MethodSummary) -> _Told | None:
-    found = ours.nll
-    if found is None:
+def _nll_goal(ours: MethodSummary, plain: MethodSummary) -> _DraftGoal | None:
+    loss = ours.nll
+    if loss is None:
         return None
-    state: State = "missed" if found.verdict.startswith("worse") else "reached"
-    words = _nll_words(found, plain.label)
-    return Goal("nll", state, found.difference, SURE * found.error, words), len(found.seeds)
+    state: State = "missed" if loss.verdict.startswith("worse") else "reached"
+    words = _nll_words(loss, plain.label)
+    return Goal("nll", state, loss.difference, SURE * loss.error, words), len(loss.seeds)
 
 
-def _nll_words(found: PairedLoss, label: str) -> str:
+def _nll_words(loss: PairedLoss, label: str) -> str:
     """Say which has the lower log loss, or that the rows cannot tell."""
     their = f"{label} with temperature scaling"
-    if found.same:
+    if loss.same:
         return f"The recipe is {their} itself, so its log loss is the same"
-    gap = f"{abs(found.difference):.4f} ± {found.error:.4f} (SE over {found.rows:,} test rows"
-    if len(found.seeds) > 1:
-        ends = (end(found.by_seed.values()) for end in (min, max))
+    gap = f"{abs(loss.difference):.4f} ± {loss.error:.4f} (SE over {loss.rows:,} test rows"
+    if len(loss.seeds) > 1:
+        ends = (end(loss.by_seed.values()) for end in (min, max))
         gap += f"; by seed {' to '.join(f'{round(each, 4) + 0.0:+.4f}' for each in ends)}"
-    if found.verdict.startswith("worse"):
+    if loss.verdict.startswith("worse"):
         return f"{their} wins: the recipe's log loss is higher by {gap}), more than two SE"
-    if found.verdict.startswith("better"):
+    if loss.verdict.startswith("better"):
         return f"The recipe's log loss is lower than that of {their} by {gap}), more than two SE"
-    side = "higher" if found.difference > 0 else "lower"
+    side = "higher" if loss.difference > 0 else "lower"
     return f"The recipe's log loss is level with that of {their}: {side} by {gap}), within two SE"
 
 
 def _ended(goal: Goal, seeds: int, size: str, *, whole: bool) -> Goal:
     """End the sentence with the state; open if too few seeds or too small a size speak for it."""
     if not whole:
-        told = "no verdict for runs with other options than the paper's"
-        return replace(goal, state="open", sentence=f"{goal.sentence}: {told}.")
+        reason = "no verdict for runs with other options than the paper's"
+        return replace(goal, state="open", sentence=f"{goal.sentence}: {reason}.")
     if size != "full":
         return replace(goal, state="open", sentence=f"{goal.sentence}: no verdict at size {size}.")
     if seeds < FEWEST_SEEDS:

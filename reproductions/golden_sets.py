@@ -1,7 +1,7 @@
-"""A promise asked of many golden sets: how often a threshold keeps what it says.
+"""Simulation of a promise over many golden sets: how often a threshold keeps it.
 
 One golden set shows one threshold, which holds or does not. Whoever tunes on it wants to know how
-often that goes well: so many sets of the same size are cut from messages whose truth is known.
+often that goes well: many sets of the same size are drawn from messages with known truth.
 """
 
 from __future__ import annotations
@@ -40,13 +40,15 @@ class Population:
     right: FloatArray
 
     @classmethod
-    def of(cls, rows: Part, logits: FloatArray, asked: Asked, classes: Sequence[str]) -> Population:
+    def of(
+        cls, rows: Part, logits: FloatArray, promise: Asked, classes: Sequence[str]
+    ) -> Population:
         """Sort rows by their scores; labels stand in where the posterior is not known."""
         truth = rows.posterior
         if truth is None:
             truth = np.eye(len(classes))[rows.labels]
-        column = predicted(logits, "logits") if asked.of is None else classes.index(asked.of)
-        scores = row_scores(logits, on="logits", of=asked.of, classes=classes)
+        column = predicted(logits, "logits") if promise.of is None else classes.index(promise.of)
+        scores = row_scores(logits, on="logits", of=promise.of, classes=classes)
         order = np.argsort(-scores, kind="stable")
         right = truth[np.arange(len(truth)), column][order]
         return cls(np.asarray(scores[order]), np.asarray(right.cumsum()))
@@ -67,17 +69,17 @@ class Population:
 
 
 def question_of(
-    labels: IntArray, logits: FloatArray, asked: Asked, classes: Sequence[str], *, promised: bool
+    labels: IntArray, logits: FloatArray, promise: Asked, classes: Sequence[str], *, promised: bool
 ) -> Question:
     """Put a promise to golden rows; the ranking is that of the model's own logits."""
-    objective, _ = objective_of(asked.targets, None, None, one_class=asked.of is not None)
+    objective, _ = objective_of(promise.targets, None, None, one_class=promise.of is not None)
     return put_question(
         np.asarray(classes)[labels],
         None,
         logits,
-        [*(target.rate for target in asked.targets), objective],
+        [*(target.rate for target in promise.targets), objective],
         classes=classes,
-        positive=asked.of,
+        positive=promise.of,
         promised=promised,
         needs_both=False,
     )
@@ -86,7 +88,7 @@ def question_of(
 def golden_sets(
     rows: Part,
     logits: FloatArray,
-    asked: Asked,
+    promise: Asked,
     classes: Sequence[str],
     *,
     size: int,
@@ -105,7 +107,7 @@ def golden_sets(
     ----------
     rows : with a posterior
     logits : (n, K) of these rows
-    asked : the promise, of one target
+    promise : the promise, of one target
     classes : names of the columns
     size : rows of a golden set
     delta : allowed chance of a broken promise
@@ -118,34 +120,36 @@ def golden_sets(
     n_sets = min(MOST_SETS, len(rows) // size)
     if rows.posterior is None or n_sets < 2:
         return None
-    truth = Population.of(rows, logits, asked, classes)
-    given: dict[str, list[float | None]] = {"naive": [], "certified": []}
+    truth = Population.of(rows, logits, promise, classes)
+    thresholds: dict[str, list[float | None]] = {"naive": [], "certified": []}
     for i in range(n_sets):
         part = slice(i * size, (i + 1) * size)
-        question = question_of(rows.labels[part], logits[part], asked, classes, promised=False)
-        given["naive"].append(_logit(question, asked, None))
-        given["certified"].append(_logit(question, asked, delta))
-    told = {way: _kept(found, truth, asked) for way, found in given.items()}
-    return {"sets": n_sets, "rows": size, **told}
+        question = question_of(rows.labels[part], logits[part], promise, classes, promised=False)
+        thresholds["naive"].append(_logit(question, promise, None))
+        thresholds["certified"].append(_logit(question, promise, delta))
+    outcomes = {way: _count_kept(chosen, truth, promise) for way, chosen in thresholds.items()}
+    return {"sets": n_sets, "rows": size, **outcomes}
 
 
-def _logit(question: Question, asked: Asked, delta: float | None) -> float | None:
+def _logit(question: Question, promise: Asked, delta: float | None) -> float | None:
     """Return the smallest threshold that keeps the targets, as log-odds; None where none does."""
-    found = candidates_at_ends(question)
-    kept = np.flatnonzero(kept_candidates(question.rows, found, asked.targets, delta))
-    if not len(kept):
+    candidates = candidates_at_ends(question)
+    passing = np.flatnonzero(kept_candidates(question.rows, candidates, promise.targets, delta))
+    if not len(passing):
         return None
-    return question.threshold_at(int(found.positions[kept].max())).logit
+    return question.threshold_at(int(candidates.positions[passing].max())).logit
 
 
-def _kept(found: Sequence[float | None], truth: Population, asked: Asked) -> dict[str, Any]:
-    target = asked.targets[0]
-    given = [logit for logit in found if logit is not None]
-    reached = [truth.precision(logit) for logit in given]
+def _count_kept(
+    thresholds: Sequence[float | None], truth: Population, promise: Asked
+) -> dict[str, Any]:
+    target = promise.targets[0]
+    logits = [logit for logit in thresholds if logit is not None]
+    reached = [truth.precision(logit) for logit in logits]
     values = [value for value in reached if value is not None]
     return {
-        "given": len(given),
+        "given": len(logits),
         "broken": sum(not target.met_by(value) for value in values),
         "mean_precision": float(np.mean(values)) if values else None,
-        "mean_recall": float(np.mean([truth.recall(x) for x in given])) if given else None,
+        "mean_recall": float(np.mean([truth.recall(x) for x in logits])) if logits else None,
     }

@@ -1,4 +1,4 @@
-"""Many image files of a folder or of a zip as one array, in memory or in a file of its own."""
+"""Many image files from a folder or zip as one array, in memory or memory-mapped."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class ImageFolder:
     Parameters
     ----------
     place : a folder or a zip file
-    inside : a folder in the zip that names are told from, such as "tiny-imagenet-200"
+    inside : the folder in the zip that names are relative to, such as "tiny-imagenet-200"
 
     Examples
     --------
@@ -106,20 +106,20 @@ def decoded(
     shape = (len(names), side, side, 3)
     if cache is None:
         check_memory(int(np.prod(shape)))
-        found = np.empty(shape, dtype=np.uint8)
-        _fill(found, folder, names)
-        return found
+        images = np.empty(shape, dtype=np.uint8)
+        _fill(images, folder, names)
+        return images
     digest = hashlib.sha256("\n".join([str(folder.place), *names]).encode()).hexdigest()[:12]
-    kept = cache / f"images-{side}-{len(names)}-{digest}.npy"
-    if not kept.is_file():
+    cache_file = cache / f"images-{side}-{len(names)}-{digest}.npy"
+    if not cache_file.is_file():
         cache.mkdir(parents=True, exist_ok=True)
-        begun = kept.with_suffix(".part")
+        begun = cache_file.with_suffix(".part")
         written = np.lib.format.open_memmap(begun, mode="w+", dtype=np.uint8, shape=shape)
         _fill(written, folder, names)
         written.flush()
-        begun.replace(kept)  # a file of that name is always whole
+        begun.replace(cache_file)  # a file of that name is always whole
     # Private pages: torch wants memory that could be written to, and the file stays as it is.
-    opened: NDArray[np.uint8] = np.load(kept, mmap_mode="c")
+    opened: NDArray[np.uint8] = np.load(cache_file, mmap_mode="c")
     return opened
 
 
@@ -147,11 +147,11 @@ def _memory() -> int | None:
         return None
 
 
-def _fill(found: NDArray[np.uint8], folder: ImageFolder, names: Sequence[str]) -> None:
-    side = found.shape[1]
+def _fill(images: NDArray[np.uint8], folder: ImageFolder, names: Sequence[str]) -> None:
+    side = images.shape[1]
 
     def put(place: int) -> None:
-        found[place] = _image(folder, names[place], side)
+        images[place] = _image(folder, names[place], side)
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # decoders leave Python to the other threads
         for start in range(0, len(names), _AT_A_TIME):
@@ -169,7 +169,7 @@ def _image(folder: ImageFolder, name: str, side: int) -> NDArray[np.uint8]:
             image = opened.convert("RGB")
     except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
         raise InputError(
-            f"{name} in {folder.place} is no image that can be read ({type(error).__name__}): "
+            f"{name} in {folder.place} is not a readable image ({type(error).__name__}): "
             "download it again."
         ) from None
     if image.size != (side, side):

@@ -1,4 +1,4 @@
-"""What the loaders of images share: the papers' order of rows, parts of it, and made-up images."""
+"""Helpers of the image loaders: row order of the papers, splits, synthetic images."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Images many under one another in a picture, and such pictures in an archive."""
+"""Images stacked in one picture, and archives of such pictures."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def read_strips(file: Path, *, side: int = 32) -> tuple[NDArray[np.uint8], IntAr
     Parameters
     ----------
     file : npz with `blob` (bytes of all strips), `offsets` (where each begins, and where the last
-        ends) and by wish `labels`
+        ends) and optionally `labels`
     side : pixels of an image
 
     Examples
@@ -47,24 +47,24 @@ def read_strips(file: Path, *, side: int = 32) -> tuple[NDArray[np.uint8], IntAr
     arrays = read_npz(file)
     missing = [name for name in ("blob", "offsets") if name not in arrays]
     if missing:
-        raise InputError(f"{file} holds no array {missing[0]!r}: put the file there again.")
-    blob, found = arrays["blob"].tobytes(), []
+        raise InputError(f"{file} holds no array {missing[0]!r}: replace the file.")
+    blob, strips = arrays["blob"].tobytes(), []
     try:
         for start, stop in pairwise(arrays["offsets"].tolist()):
             # WebP alone: no other decoder is tried, whatever the bytes look like.
             with Image.open(io.BytesIO(blob[start:stop]), formats=("WEBP",)) as picture:
                 pixels = np.asarray(picture.convert("RGB"))
-            found.append(pixels.reshape(-1, side, side, 3))
-        images = np.concatenate(found)
+            strips.append(pixels.reshape(-1, side, side, 3))
+        images = np.concatenate(strips)
     except (UnidentifiedImageError, ValueError, OSError):
         raise InputError(
-            f"{file} is damaged: strip {len(found)} is no picture of {side} x {side} images: put "
-            "the file there again."
+            f"{file} is damaged: strip {len(strips)} is not a picture of {side} x {side} images: "
+            "replace the file."
         ) from None
     labels = arrays["labels"].astype(np.int64) if "labels" in arrays else None
     if labels is not None and labels.shape != (len(images),):
         raise InputError(
             f"{file} is damaged: it has {len(images)} images and labels of shape {labels.shape}: "
-            "put the file there again."
+            "replace the file."
         )
     return images, labels

@@ -1,4 +1,4 @@
-"""ImageNet (ILSVRC 2012): 1,000 classes, from folders that hold a folder for each class."""
+"""ImageNet (ILSVRC 2012): 1,000 classes, from one folder per class."""
 
 from __future__ import annotations
 
@@ -94,27 +94,29 @@ def _read(
     cache = Path(reading["cache"]) if reading.get("cache") else None
     if cache is None:  # before hours of decoding
         check_memory(sum(map(len, named.values())) * 3 * side**2)
-    found = {}
+    images_by_class = {}
     for part, files in named.items():
         labels = np.array([label for _, label in files], dtype=np.int64)
         folder = folders["train" if part == "train" else "val"]
-        found[part] = Part(decoded(folder, [name for name, _ in files], side, cache=cache), labels)
-    return found
+        images_by_class[part] = Part(
+            decoded(folder, [name for name, _ in files], side, cache=cache), labels
+        )
+    return images_by_class
 
 
 def _by_class(folder: ImageFolder) -> dict[str, list[str]]:
     """Return the images of each class: the files in folders of its name."""
-    found: dict[str, list[str]] = {}
+    by_class: dict[str, list[str]] = {}
     for name in folder.names:
         wnid, slash, _ = name.partition("/")
         if slash and name.lower().endswith(_SUFFIXES):
-            found.setdefault(wnid, []).append(name)
-    if not found:
+            by_class.setdefault(wnid, []).append(name)
+    if not by_class:
         raise InputError(
             f"{folder.place} holds no folder of JPEG files for a class: sort the images into one "
             "folder for each class, such as n01440764."
         )
-    return found
+    return by_class
 
 
 def _check_classes(train: list[str], val: list[str], place: Path) -> None:

@@ -1,4 +1,4 @@
-"""The recipe beside cross-entropy that was trained with the same options.
+"""Comparison of the recipe with cross-entropy trained with the same options.
 
 A recipe may differ from the paper's cross-entropy in more than its loss: another epoch, another
 optimiser. Its lead is then not the loss's alone, and a reader should see how much of it is.

@@ -1,4 +1,4 @@
-"""The rows of an experiment, by the name of its loader.
+"""Loaders of the rows of experiments, by name.
 
 A loader is a function of the options in an experiment's `reading` that returns `Parts`.
 """
@@ -53,16 +53,16 @@ def load(experiment: Experiment) -> Parts:
     except _DAMAGED as error:
         if not experiment.needs:
             raise
-        raise InputError(_told(experiment, error)) from error
+        raise InputError(_describe(experiment, error)) from error
     if experiment.own_choice:
         parts = parts.with_choice()
     empty = [name for name, rows in parts.sizes().items() if not rows]
     if empty:
-        raise InputError(_told(experiment, ValueError(f"no rows for the {empty[0]} part")))
+        raise InputError(_describe(experiment, ValueError(f"no rows for the {empty[0]} part")))
     return parts
 
 
-def _told(experiment: Experiment, error: Exception) -> str:
+def _describe(experiment: Experiment, error: Exception) -> str:
     named = [path for name in experiment.needs for path in find(name)]
     listed = ", ".join(str(path) for path in named[:4]) + (", ..." if len(named) > 4 else "")
     where = "; ".join(data_set_named(name).where for name in experiment.needs)

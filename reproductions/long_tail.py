@@ -1,4 +1,4 @@
-"""Tables with a rare class, and what re-sampling, weights and adjusted logits do to it."""
+"""Tables with a rare class, and the effect of resampling, weights and logit adjustment."""
 
 from __future__ import annotations
 
@@ -54,8 +54,8 @@ def long_tail(reading: Mapping[str, Any]) -> Parts:
     part, classes, note = _TABLES[name]()
     rows = reading.get("rows")
     if rows is not None and rows < len(part):
-        kept = split_rows(part.labels, (rows, len(part) - rows), seed=1)[0]
-        part = _taken(part, kept)
+        rows_kept = split_rows(part.labels, (rows, len(part) - rows), seed=1)[0]
+        part = _taken(part, rows_kept)
     return _split(part, classes, note)
 
 
@@ -88,7 +88,7 @@ def made_rare(n: int, *, seed: int = 0) -> Part:
 
 
 def rare_class(fitted: Fitted) -> dict[str, Any]:
-    """Return what became of the rarest class: whether it is found, and how true its scores are.
+    """Return the results of the rarest class: its recall and the calibration of its scores.
 
     Three times: for the model as it is, after temperature scaling, and after Platt scaling, whose
     offset can take back a moved prior; both are fitted on the calib rows. Given are the recall of
@@ -103,28 +103,32 @@ def rare_class(fitted: Fitted) -> dict[str, Any]:
     """
     parts, n_classes = fitted.parts, len(fitted.parts.classes)
     rare = int(np.bincount(parts.train.labels, minlength=n_classes).argmin())
-    found: dict[str, Any] = {
+    figures: dict[str, Any] = {
         "class": parts.classes[rare],
         "place": rare,
         "corrected": bool(fitted.model.correct_prior),
         "log_shift": _log_shift(fitted.model),
     }
     for way, method in _WAYS.items():
-        made = method().fit(fitted.logits["calib"], parts.calib.labels, classes=range(n_classes))
-        found[way] = _figures(parts.test.labels, made.predict_proba(fitted.logits["test"]), rare)
-    return found
+        calibrator = method().fit(
+            fitted.logits["calib"], parts.calib.labels, classes=range(n_classes)
+        )
+        figures[way] = _figures(
+            parts.test.labels, calibrator.predict_proba(fitted.logits["test"]), rare
+        )
+    return figures
 
 
 def _figures(labels: IntArray, probs: FloatArray, rare: int) -> dict[str, Any]:
     classes = range(probs.shape[1])
     own = evaluate((labels == rare).astype(np.int64), probs[:, rare], target="positive")
-    told = {name: own[name].to_dict() for name in _FIGURES}
+    fields = {name: own[name].to_dict() for name in _FIGURES}
     return {
         "recall": recall(labels, probs, classes=classes).tolist(),
         "f1_macro": f1_macro(labels, probs, classes=classes),
         **{
             name: {key: one.get(key) for key in ("value", "low", "high", "floor")}
-            for name, one in told.items()
+            for name, one in fields.items()
         },
         "mean_score": float(probs[:, rare].mean()),
         "event_rate": float((labels == rare).mean()),

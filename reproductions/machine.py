@@ -1,4 +1,4 @@
-"""What a run was measured on."""
+"""Hardware and software on which a run was measured."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def machine(device: str = "auto", packages: Sequence[str] = _PACKAGES) -> dict[s
 
     Parameters
     ----------
-    device : the run's; a GPU that it did not use is not told of
+    device : device of the run; an unused GPU is not reported
     packages : whose versions count, besides our own
     """
     versions = {"calibrant": own_version(), **{name: _version(name) for name in packages}}

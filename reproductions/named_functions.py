@@ -1,4 +1,4 @@
-"""Functions by name, imported when they are asked for."""
+"""Functions by name, imported on first use."""
 
 from __future__ import annotations
 
@@ -22,5 +22,5 @@ def function_named(known: Mapping[str, str], name: str, what: str) -> Callable[.
     if name not in known:
         raise InputError(f"there is no {what} {name!r}: choose one of {', '.join(sorted(known))}.")
     module, _, function = known[name].partition(":")
-    found: Callable[..., Any] = getattr(import_module(f"reproductions.{module}"), function)
-    return found
+    loaded: Callable[..., Any] = getattr(import_module(f"reproductions.{module}"), function)
+    return loaded

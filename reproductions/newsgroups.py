@@ -1,4 +1,4 @@
-"""20 Newsgroups as the papers on calibration read it, from a re-packed or the public copy."""
+"""20 Newsgroups as in the papers on calibration, from a repacked or the public copy."""
 
 from __future__ import annotations
 
@@ -65,14 +65,14 @@ def newsgroups(reading: Mapping[str, Any]) -> Parts:
     {'train': 142, 'steer': 9, 'calib': 9, 'test': 40}
     """
     options = _checked(reading)
-    texts, labels, classes = _made(options["rows"]) if options["made"] else _posts()
+    texts, labels, classes = _make_posts(options["rows"]) if options["made"] else _posts()
     drawn = np.random.default_rng(1).permutation(len(texts))[: options["rows"]]
     n_steer, n_test = round(STEER * len(drawn)), round(TEST * len(drawn))
     n_train = len(drawn) - n_test - 2 * n_steer
     cut = np.split(drawn, np.cumsum([n_train, n_steer, n_steer]))
     train, calib, steer, test = (Part([texts[i] for i in part], labels[part]) for part in cut)
     network, covered = _vectors(options, train.inputs)
-    note = _note(len(drawn), n_steer, made=bool(options["made"])) + covered
+    note = _note(len(drawn), n_steer, synthetic_posts=bool(options["made"])) + covered
     return Parts(train, steer, calib, test, classes, model_options=network, note=note)
 
 
@@ -160,8 +160,8 @@ def _vectors(options: Mapping[str, Any], texts: Sequence[str]) -> tuple[dict[str
     )
 
 
-def _note(n: int, n_steer: int, *, made: bool) -> str:
-    if made:
+def _note(n: int, n_steer: int, *, synthetic_posts: bool) -> str:
+    if synthetic_posts:
         return f"{n:,} texts of 4 topics are made up"
     return (
         f"the paper drew from 19,997 posts, here are {n:,} of the copy by date; {n_steer:,} rows "
@@ -170,7 +170,7 @@ def _note(n: int, n_steer: int, *, made: bool) -> str:
     )
 
 
-def _made(rows: int | None) -> tuple[list[str], IntArray, tuple[str, ...]]:
+def _make_posts(rows: int | None) -> tuple[list[str], IntArray, tuple[str, ...]]:
     """Make texts up: one word in six is of its topic, and half as many are of another."""
     rng = np.random.default_rng(1)
     n, classes = rows or _MADE_ROWS, tuple(_TOPICS)

@@ -1,4 +1,4 @@
-"""How well a run tells images of its classes from images of other data sets."""
+"""Detection of images from other data sets."""
 
 from __future__ import annotations
 

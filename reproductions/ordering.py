@@ -1,4 +1,4 @@
-"""Whether methods come in the paper's order, where its gaps are more than noise."""
+"""Order of the methods compared with the paper's, where its gaps exceed noise."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ class Ordering:
 
     def counted(self) -> dict[str, int]:
         """Return how many of these pairs had each outcome."""
-        found = [each.outcome for each in self.outside]
+        outcomes = [each.outcome for each in self.outside]
         names: tuple[Outcome, ...] = ("same order", "opposite order", "not told apart")
-        return {name: found.count(name) for name in names}
+        return {name: outcomes.count(name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -101,8 +101,8 @@ class Ordering:
     def __str__(self) -> str:
         title = figure_words(self.figure, self.way)
         if len(self.pairs) == 1:
-            told = _of_one(self.pairs[0], self.rows)
-            return f"{title}: {told}{_ends(self.way, claim=self.claim)}."
+            sentence = _of_one(self.pairs[0], self.rows)
+            return f"{title}: {sentence}{_ends(self.way, claim=self.claim)}."
         total = counted(len(self.pairs), "pair")
         if not self.outside:
             return f"{title}: of {total} of methods the paper tells none apart beyond noise."
@@ -136,28 +136,28 @@ def order_sentences(orderings: Sequence[Ordering]) -> list[str]:
     """Say how ours are ordered beside the paper's: pair by pair only where an order is claimed."""
     if all(each.claim for each in orderings):
         return [str(each) for each in orderings]
-    told = [_in_short(each) for each in orderings if each.outside]
-    if not told:
+    parts = [_in_short(each) for each in orderings if each.outside]
+    if not parts:
         return []
     return [
         "No order of methods is claimed, since ours are not trained as the paper's were. Of the "
-        f"gaps that the paper tells apart beyond noise, ours go {'; '.join(told)}."
+        f"gaps that the paper tells apart beyond noise, ours go {'; '.join(parts)}."
     ]
 
 
 def _in_short(ordering: Ordering) -> str:
-    found = ordering.counted()
+    counts = ordering.counted()
     return (
-        f"the same way in {found['same order']} and the other way in {found['opposite order']} of "
-        f"{len(ordering.outside)} ({figure_words(ordering.figure, ordering.way)})"
+        f"the same way in {counts['same order']} and the other way in {counts['opposite order']} "
+        f"of {len(ordering.outside)} ({figure_words(ordering.figure, ordering.way)})"
     )
 
 
 def _ends(way: str, *, claim: bool) -> str:
-    told = "" if claim else "; they are not trained as the paper's: no claim about the order"
+    disclaimer = "" if claim else "; they are not trained as the paper's: no claim about the order"
     # The metric that a temperature is tuned by moves figures by more than most gaps.
     tuned = "; papers tune it by ECE, ours by log loss" if way == "temperature" else ""
-    return tuned + told
+    return tuned + disclaimer
 
 
 def orderings_of(
@@ -170,7 +170,7 @@ def orderings_of(
     .. math:: \max\Bigl((q_a - f_a) + (q_b - f_b),\; 0.002 \sqrt{10000 / n}\Bigr)
 
     :math:`f` and :math:`q` are the mean and the 95 % quantile of the floors of methods a and b,
-    n the test rows. The papers printed no floors, so those of our runs stand in. Ours are told
+    n the test rows. The papers published no floors, so those of our runs are used. Ours are told
     apart if the gap of the means over seeds exceeds the same noise and two standard errors over
     seeds (all seeds share their test rows, so neither covers the other); with one seed, if the
     intervals of the two runs do not overlap. This is a rule of thumb, not a test: no error rate is
@@ -183,7 +183,7 @@ def orderings_of(
     paper : test rows of the paper, where they are not as many; its noise is that much larger
     claim : whether the runs are on the paper's schedule
     """
-    found = []
+    orderings = []
     for published, figure, way in PRINTED:
         if figure == "error":  # the papers rank calibration, and errors lie close together
             continue
@@ -195,8 +195,8 @@ def orderings_of(
         ranked = sorted(known, key=lambda each: (each[0], each[1].label))
         pairs = tuple(_pair(a, b, rows, paper or rows) for a, b in combinations(ranked, 2))
         if pairs:
-            found.append(Ordering(figure, way, pairs, paper or rows, claim))
-    return tuple(found)
+            orderings.append(Ordering(figure, way, pairs, paper or rows, claim))
+    return tuple(orderings)
 
 
 _Known = tuple[float, MethodSummary, SeedFigure]
@@ -210,7 +210,7 @@ def _pair(first: _Known, second: _Known, rows: int, paper_rows: int) -> Pair:
         noise = max(noise, math.fsum(each or 0.0 for each in spreads))
     gap = ours_b.value.mean - ours_a.value.mean
     error = _error(ours_a, ours_b)
-    told = _apart(ours_a, ours_b) if error is None else abs(gap) > max(noise, _SURE * error)
+    distinct = _apart(ours_a, ours_b) if error is None else abs(gap) > max(noise, _SURE * error)
     outcome: Outcome = "same order" if gap > 0 else "opposite order"
     return Pair(
         first=a.label,
@@ -219,7 +219,7 @@ def _pair(first: _Known, second: _Known, rows: int, paper_rows: int) -> Pair:
         noise=noise * math.sqrt(rows / paper_rows),
         ours=gap,
         error=error,
-        outcome=outcome if told else "not told apart",
+        outcome=outcome if distinct else "not told apart",
     )
 
 
@@ -247,10 +247,10 @@ def _noise_words(pairs: Sequence[Pair]) -> str:
 
 
 def _named(pairs: Sequence[Pair], outcome: Outcome, words: str) -> str:
-    found = [f"{each.first} and {each.second}" for each in pairs if each.outcome == outcome]
-    if not found:
+    names = [f"{each.first} and {each.second}" for each in pairs if each.outcome == outcome]
+    if not names:
         return f"none {words}"
-    shown = found[:_MOST]
-    if len(found) > _MOST:
-        shown.append(f"{len(found) - _MOST} more")
-    return f"{len(found)} {words} ({'; '.join(shown)})"
+    shown = names[:_MOST]
+    if len(names) > _MOST:
+        shown.append(f"{len(names) - _MOST} more")
+    return f"{len(names)} {words} ({'; '.join(shown)})"

@@ -1,4 +1,4 @@
-"""Images that are of no class of CIFAR-10: house numbers, clothes, and noise over its own."""
+"""Images outside the classes of CIFAR-10: house numbers, clothes, and noisy images."""
 
 from __future__ import annotations
 
@@ -62,14 +62,14 @@ def svhn() -> Images:
     from scipy.io import loadmat
 
     try:
-        found = loadmat(file, variable_names=["X"])["X"]
+        pixels = loadmat(file, variable_names=["X"])["X"]
     except Exception as error:  # what a damaged file raises has no end
         raise InputError(
-            f"{file} is no SVHN file that can be read ({type(error).__name__}): download it again."
+            f"{file} is not a readable SVHN file ({type(error).__name__}): download it again."
         ) from None
-    if found.dtype != np.uint8 or found.ndim != 4 or found.shape[:3] != (32, 32, 3):
+    if pixels.dtype != np.uint8 or pixels.ndim != 4 or pixels.shape[:3] != (32, 32, 3):
         raise InputError(f"{file} holds no images of 32 x 32 colour pixels: download it again.")
-    return np.ascontiguousarray(found.transpose(3, 0, 1, 2))
+    return np.ascontiguousarray(pixels.transpose(3, 0, 1, 2))
 
 
 def fashion_mnist() -> Images:
@@ -118,12 +118,12 @@ def with_noise(images: Images, *, sd: float = 0.10, seed: int = 1) -> Images:
     >>> round(float(with_noise(grey).std()) / 255, 2)
     0.1
     """
-    draw, found = np.random.default_rng(seed), np.empty_like(images)
+    draw, noisy_images = np.random.default_rng(seed), np.empty_like(images)
     for start in range(0, len(images), 1000):  # floats of all images at once need eight times more
         block = images[start : start + 1000]
         noisy = block + draw.standard_normal(block.shape, dtype=np.float32) * np.float32(255 * sd)
-        found[start : start + 1000] = noisy.clip(0, 255).round()
-    return found
+        noisy_images[start : start + 1000] = noisy.clip(0, 255).round()
+    return noisy_images
 
 
 def _read_idx(file: Path) -> Images:
@@ -137,4 +137,4 @@ def _read_idx(file: Path) -> Images:
         shape = tuple(int(header[name]) for name in ("n", "height", "width"))
         return np.frombuffer(data, dtype=np.uint8, offset=_IDX_HEADER.itemsize).reshape(shape)
     except (OSError, EOFError, ValueError):
-        raise InputError(f"{file} is no packed idx file of images: download it again.") from None
+        raise InputError(f"{file} is not a packed idx file of images: download it again.") from None

@@ -1,4 +1,4 @@
-"""The log loss of two ways on the same test rows: the difference and how sure it is."""
+"""Paired difference in log loss on the same test rows, with its standard error."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ class PairedLoss:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
-        found = asdict(self)
-        found["seeds"] = list(self.seeds)
-        found["by_seed"] = {str(seed): value for seed, value in self.by_seed.items()}
-        return {**found, "verdict": self.verdict}
+        fields = asdict(self)
+        fields["seeds"] = list(self.seeds)
+        fields["by_seed"] = {str(seed): value for seed, value in self.by_seed.items()}
+        return {**fields, "verdict": self.verdict}
 
 
 def paired_loss(ours: Mapping[int, Any], theirs: Mapping[int, Any]) -> PairedLoss | None:

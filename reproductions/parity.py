@@ -33,7 +33,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs import as_scored
+from calibrant.inputs import as_scored_rows
 
 __all__ = [
     "classwise_fc",
@@ -239,14 +239,14 @@ def classwise_fc(labels: Any, probs: Any, *, bins: int = 15) -> float:
     >>> round(classwise_fc([0, 1], p, bins=2), 4)
     0.3
     """
-    scored = as_scored(labels, probs)
+    scored = as_scored_rows(labels, probs)
     classes = range(int(scored.labels.max()) + 1)
     y, p = scored.labels, scored.matrix
     return float(np.mean([ece_right_closed(y == k, p[:, k], bins=bins) for k in classes]))
 
 
 def _checked(correct: Any, confidences: Any, bins: int) -> tuple[FloatArray, FloatArray]:
-    scored = as_scored(correct, confidences)
+    scored = as_scored_rows(correct, confidences)
     if scored.probs.ndim != 1:
         raise InputError(f"confidences must have shape (n,), got {scored.probs.shape}.")
     if bins < 1:
@@ -286,12 +286,12 @@ def _swept(c: FloatArray, order: IntArray, bins: int, scheme: Scheme) -> IntArra
 
 def _means(index: IntArray, m: int, y: FloatArray, c: FloatArray) -> Means:
     # A row whose index is outside 0..m-1 is in no bin.
-    kept = (index >= 0) & (index < m)
-    index = index[kept]
+    inside = (index >= 0) & (index < m)
+    index = index[inside]
     n = np.bincount(index, minlength=m).astype(np.float64)
     size = np.maximum(n, 1.0)
-    acc = np.bincount(index, weights=y[kept], minlength=m) / size
-    conf = np.bincount(index, weights=c[kept], minlength=m) / size
+    acc = np.bincount(index, weights=y[inside], minlength=m) / size
+    conf = np.bincount(index, weights=c[inside], minlength=m) / size
     return n, acc, conf
 
 

@@ -1,4 +1,4 @@
-"""The rows of an experiment, one job each."""
+"""Rows of an experiment by split."""
 
 from __future__ import annotations
 
@@ -98,5 +98,5 @@ class Parts:
         """
         labels = self.steer.labels
         order = np.lexsort((np.random.default_rng(1).random(len(labels)), labels))
-        followed, kept = np.sort(order[::2]), np.sort(order[1::2])
-        return replace(self, steer=self.steer.take(followed), choice=self.steer.take(kept))
+        followed, choice_rows = np.sort(order[::2]), np.sort(order[1::2])
+        return replace(self, steer=self.steer.take(followed), choice=self.steer.take(choice_rows))

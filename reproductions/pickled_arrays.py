@@ -1,4 +1,4 @@
-"""Pickles of Python 2 that hold arrays of bytes, read without running anything that they name."""
+"""Reader of Python 2 pickles of byte arrays that runs no code from the pickle."""
 
 from __future__ import annotations
 
@@ -43,20 +43,20 @@ def read_pickled(data: bytes, *, name: str = "the pickle") -> dict[str, Any]:
     need: download it again from its publisher.
     """
     try:
-        found = _Reader(io.BytesIO(data), encoding="bytes").load()
+        loaded = _Reader(io.BytesIO(data), encoding="bytes").load()
     except InputError as error:
         raise InputError(f"{name} {error}") from None
     except Exception as error:  # what a damaged pickle raises has no end
         raise InputError(
-            f"{name} is no pickle that can be read ({type(error).__name__}): download it again."
+            f"{name} is not a readable pickle ({type(error).__name__}): download it again."
         ) from None
-    if not isinstance(found, dict):
-        raise InputError(f"{name} holds a {type(found).__name__}, not a dict: download it again.")
-    return {_text(key): _plain(value, name) for key, value in found.items()}
+    if not isinstance(loaded, dict):
+        raise InputError(f"{name} holds a {type(loaded).__name__}, not a dict: download it again.")
+    return {_text(key): _plain(value, name) for key, value in loaded.items()}
 
 
 class _Type:
-    """What is kept of a dtype: its letters."""
+    """Stand-in for a numpy dtype that keeps its code."""
 
     def __init__(self, letters: Any = b"", *_: Any) -> None:
         self.letters = _text(letters)
@@ -66,7 +66,7 @@ class _Type:
 
 
 class _Array:
-    """What is kept of an array: the state that numpy would be handed."""
+    """Stand-in for a numpy array that keeps its pickled state."""
 
     state: tuple[Any, ...] = ()
 
@@ -85,16 +85,16 @@ _STAND_INS: dict[tuple[str, str], Callable[..., Any]] = {
 
 
 class _Reader(pickle.Unpickler):
-    """Reads a pickle, and gives it stand-ins for the names that it may ask for."""
+    """Unpickler that replaces the few allowed names by stand-ins."""
 
     def find_class(self, module: str, name: str) -> Any:
-        found = _STAND_INS.get((module, name))
-        if found is None:
+        stand_in = _STAND_INS.get((module, name))
+        if stand_in is None:
             raise InputError(
                 f"asks for {module + '.' + name!r}, which plain data do not need: download it "
                 "again from its publisher."
             )
-        return found
+        return stand_in
 
 
 def _plain(value: Any, name: str) -> Any:
@@ -107,9 +107,9 @@ def _plain(value: Any, name: str) -> Any:
     return value
 
 
-def _as_array(kept: _Array, name: str) -> NDArray[np.uint8]:
+def _as_array(stand_in: _Array, name: str) -> NDArray[np.uint8]:
     try:
-        _, shape, kind, column_major, data = kept.state
+        _, shape, kind, column_major, data = stand_in.state
         fits = kind.letters == "u1" and isinstance(data, bytes) and len(data) == math.prod(shape)
     except (AttributeError, TypeError, ValueError):
         fits = False

@@ -1,4 +1,4 @@
-"""Figures of the return-reason paper: its columns, the true error, and whether promises held."""
+"""Results of the return-reason paper: its columns, the true error, and broken promises."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def paper_columns(fitted: Fitted) -> dict[str, Any]:
 
     "golden" are the first test rows, as many as the calib part has, so that chance plays the part
     that it plays in the paper; "test" are all of them. "curves" are what the paper's figures draw,
-    of all test rows: reliability diagrams, and where two classes are told apart how scores are
+    of all test rows: reliability diagrams, and for two classes how scores are
     spread and what precision and recall a threshold gives.
 
     Parameters
@@ -58,21 +58,26 @@ def paper_columns(fitted: Fitted) -> dict[str, Any]:
     them, curves as `reproductions.reason_curves` does
     """
     ways = {way: _calibrator(fitted, way) for way in ("raw", "temperature")}
-    found: dict[str, Any] = {}
+    extras: dict[str, Any] = {}
     for name, n in (("golden", len(fitted.parts.calib)), ("test", len(fitted.parts.test))):
         labels, logits = fitted.parts.test.labels[:n], fitted.logits["test"][:n]
-        columns = {way: columns_of(labels, _probs(made, logits)) for way, made in ways.items()}
-        found[name] = {"rows": len(labels), **columns}
-    return {**found, "curves": {way: _curves(fitted, made) for way, made in ways.items()}}
+        columns = {
+            way: columns_of(labels, _probs(calibrator, logits)) for way, calibrator in ways.items()
+        }
+        extras[name] = {"rows": len(labels), **columns}
+    return {
+        **extras,
+        "curves": {way: _curves(fitted, calibrator) for way, calibrator in ways.items()},
+    }
 
 
-def _curves(fitted: Fitted, made: Any) -> dict[str, Any]:
-    labels, probs = fitted.parts.test.labels, _probs(made, fitted.logits["test"])
-    found: dict[str, Any] = {"reliability": reliability_of(labels, probs)}
+def _curves(fitted: Fitted, calibrator: Any) -> dict[str, Any]:
+    labels, probs = fitted.parts.test.labels, _probs(calibrator, fitted.logits["test"])
+    curves: dict[str, Any] = {"reliability": reliability_of(labels, probs)}
     if probs.shape[1] == 2:
-        found["scores"] = score_counts(probs[:, 1])
-        found["thresholds"] = threshold_curves(labels == 1, probs[:, 1])
-    return found
+        curves["scores"] = score_counts(probs[:, 1])
+        curves["thresholds"] = threshold_curves(labels == 1, probs[:, 1])
+    return curves
 
 
 def columns_of(labels: IntArray, probs: FloatArray) -> dict[str, Any]:
@@ -117,7 +122,7 @@ def true_ce(fitted: Fitted) -> dict[str, Any]:
     """Return the true calibration error on fresh messages: raw, temperature, automatic choice.
 
     It needs no labels, so chance in labels has no part in it. Data sets whose posterior nobody
-    knows have none: then the reason stands there instead.
+    knows have none: then the reason is given instead.
 
     Parameters
     ----------
@@ -168,12 +173,12 @@ def promise(fitted: Fitted) -> dict[str, Any]:
     "verdict", "held"}}
     """
     classes = fitted.parts.classes
-    asked = _asked(fitted)
+    requested = _promise_targets(fitted)
     rows, logits = _fresh(fitted)
     calib = fitted.parts.calib
-    share = 1 / len(asked)
+    share = 1 / len(requested)
     promises = []
-    for one in asked:
+    for one in requested:
         ways = {
             name: _way(fitted, one, confidence, share, rows, logits)
             for name, confidence in (("certified", CONFIDENCE), ("naive", None))
@@ -191,22 +196,22 @@ def promise(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _asked(fitted: Fitted) -> tuple[Asked, ...]:
+def _promise_targets(fitted: Fitted) -> tuple[Asked, ...]:
     """Return the promises of an experiment: each about how often acting is right."""
     hold = tuple(fitted.experiment.reading.get("hold", ())) or HOLD
-    asked = asked_of(hold, fitted.parts.classes)
-    for one in asked:
+    requested = asked_of(hold, fitted.parts.classes)
+    for one in requested:
         if [target.rate.name for target in one.targets] not in (["precision"], ["accuracy"]):
             raise InputError(
                 f"hold {one.hold!r} must be one target of precision or accuracy, such as "
                 "'precision>=0.85'."
             )
-    return asked
+    return requested
 
 
 def _way(
     fitted: Fitted,
-    asked: Asked,
+    requested: Asked,
     confidence: float | None,
     share: float,
     rows: Part,
@@ -214,30 +219,34 @@ def _way(
 ) -> dict[str, Any]:
     """Choose one threshold, and check it on fresh rows."""
     classes = fitted.parts.classes
-    objective, sign = objective_of(asked.targets, None, None, one_class=asked.of is not None)
+    objective, sign = objective_of(
+        requested.targets, None, None, one_class=requested.of is not None
+    )
     question = question_of(
         fitted.parts.calib.labels,
         fitted.logits["calib"],
-        asked,
+        requested,
         classes,
         promised=confidence is not None,
     )
     try:
-        point = answer(question, asked.targets, objective, sign, confidence=confidence, share=share)
+        point = answer(
+            question, requested.targets, objective, sign, confidence=confidence, share=share
+        )
     except TargetUnreachable as error:
         return {"reached": False, "why": str(error), "labels_needed": error.labels_needed}
-    held = asked.targets[0].rate.name
+    held = requested.targets[0].rate.name
     return {
         "reached": True,
         "threshold": point.threshold,
         "guarantee": point.guarantee,
         "calib": {held: point[held].value, objective.name: point[objective.name].value},
-        "fresh": _checked(point, asked, rows, logits, classes),
+        "fresh": _checked(point, requested, rows, logits, classes),
     }
 
 
 def _checked(
-    point: OperatingPoint, asked: Asked, rows: Part, logits: FloatArray, classes: Sequence[str]
+    point: OperatingPoint, requested: Asked, rows: Part, logits: FloatArray, classes: Sequence[str]
 ) -> dict[str, Any]:
     """Say what fresh rows make of a threshold.
 
@@ -249,7 +258,7 @@ def _checked(
     counted = {"value": check.value, "low": None, "high": None, "n": check.n}
     if check.interval is not None:
         counted |= {"low": check.interval.low, "high": check.interval.high}
-    truth = Population.of(rows, logits, asked, classes)
+    truth = Population.of(rows, logits, requested, classes)
     exact = truth.precision(point.logit) if rows.posterior is not None else None
     value = check.value if exact is None else exact
     return {
@@ -279,8 +288,8 @@ def _calibrator(fitted: Fitted, way: str) -> Any:
     return WAYS[way]().fit(fitted.logits["calib"], fitted.parts.calib.labels, classes=classes)
 
 
-def _probs(made: Any, logits: FloatArray) -> FloatArray:
-    return np.asarray(made.predict_proba(logits), dtype=np.float64)
+def _probs(calibrator: Any, logits: FloatArray) -> FloatArray:
+    return np.asarray(calibrator.predict_proba(logits), dtype=np.float64)
 
 
 def _rows_of_worst_bin(bins: Mapping[str, Sequence[Any]]) -> int:

@@ -1,4 +1,4 @@
-"""What moved class frequencies did to a rare class, said from the records of the runs."""
+"""Sentences about the effect of changed class frequencies on a rare class."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Extra = Mapping[str, Any]
 
 
 def rare_class_words(runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """Return what can be told of the methods in the extra `rare_class`, as sentences.
+    """Return sentences about the methods in the extra `rare_class`.
 
     Figures are means over the seeds of a method, given as the least and the most of the methods of
     a kind. Without runs of methods that move the class frequencies there is nothing to tell.
@@ -72,8 +72,8 @@ def _beside(plain: list[list[Extra]], figure: str) -> str:
 
 def _range(kind: list[list[Extra]], way: str, figure: str) -> str:
     """Return the least and the most of the methods' means over seeds, in percent."""
-    found = [float(np.mean([_value(one[way][figure]) for one in each])) for each in kind]
-    return _spread(found)
+    means = [float(np.mean([_value(one[way][figure]) for one in each])) for each in kind]
+    return _spread(means)
 
 
 def _place_recall(each: list[Extra]) -> float:
@@ -81,13 +81,13 @@ def _place_recall(each: list[Extra]) -> float:
     return float(np.mean([one["raw"]["recall"][one["place"]] for one in each]))
 
 
-def _spread(found: Sequence[float]) -> str:
-    low, high = (_percent(end) for end in (min(found), max(found)))
+def _spread(values: Sequence[float]) -> str:
+    low, high = (_percent(end) for end in (min(values), max(values)))
     return low if low == high else f"{low.removesuffix(' %')} to {high}"
 
 
-def _value(found: Any) -> float:
-    return float(found["value"] if isinstance(found, Mapping) else found)
+def _value(value: Any) -> float:
+    return float(value["value"] if isinstance(value, Mapping) else value)
 
 
 def _percent(value: float) -> str:

@@ -1,4 +1,4 @@
-"""What Figures 3 to 6 of the return-reason paper draw, as numbers."""
+"""Data of Figures 3 to 6 of the return-reason paper."""
 
 from __future__ import annotations
 

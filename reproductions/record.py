@@ -1,4 +1,4 @@
-"""The file that a run leaves behind, and the runs of an experiment read again."""
+"""Record files of runs: writing, and reading those of an experiment."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ def file_of(folder: Path, experiment: Experiment, method: Method, seed: int) -> 
 
 
 def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> dict[str, Any]:
-    """Put all that is known of a run into plain values."""
+    """Return everything known about a run as JSON values."""
     model = fitted.model
     gammas = getattr(model.loss_, "history", None)
     first = fitted.seed == fitted.experiment.seeds[0]  # bins of one seed are enough for charts
-    told = {
+    record = {
         "schema": SCHEMA,
         "experiment": fitted.experiment.name,
         "method": fitted.method.name,
@@ -82,7 +82,7 @@ def record_of(fitted: Fitted, figures: RunFigures, size: Size, extras: Any) -> d
         "loss": str(model.loss),
         **origin(model.options_.device),
     }
-    return {name: _rounded(value) for name, value in told.items()}
+    return {name: _rounded(value) for name, value in record.items()}
 
 
 def figures_in_record(figures: RunFigures) -> dict[str, Any]:
@@ -100,12 +100,12 @@ def _compared(fitted: Fitted, part: str) -> dict[str, float]:
     """Measure rows that methods are compared by, with the logits that the method gives out.
 
     In training, what moved class frequencies is taken off first; a method that leaves it in must
-    not be told by that.
+    not be inferred from that.
     """
     from calibrant.training.steer_figures import steer_figures
 
-    found = steer_figures(fitted.logits[part], fitted.parts.named()[part].labels)
-    return {name: getattr(found, name) for name in _STEER}
+    figures = steer_figures(fitted.logits[part], fitted.parts.named()[part].labels)
+    return {name: getattr(figures, name) for name in _STEER}
 
 
 def origin(device: str = "auto") -> dict[str, Any]:
@@ -142,12 +142,12 @@ def read_records(
     place = {method.name: i for i, method in enumerate(experiment.methods)}
     files = sorted((Path(folder) / experiment.name).glob("[!.]*-*.json"))  # no drafts
     read = (_read(path) for path in files if path not in without)
-    found = [one for one in read if one["method"] in place]
-    return sorted(found, key=lambda one: (place[one["method"]], one["seed"]))
+    records = [one for one in read if one["method"] in place]
+    return sorted(records, key=lambda one: (place[one["method"]], one["seed"]))
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Read a record; a file that is none is named."""
+    """Read a record; raise an error that names an invalid file."""
     try:
         one = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
@@ -167,12 +167,12 @@ def _read(path: Path) -> dict[str, Any]:
 
 def read_losses(folder: str | Path, experiment: Experiment) -> dict[tuple[str, int], Any]:
     """Read the log losses of test rows, by method and seed, where they are kept."""
-    found = {}
+    losses = {}
     for one in read_records(folder, experiment):
         path = Path(folder) / experiment.name / f"{one['method']}-{one['seed']}.npz"
         if path.is_file():
-            found[one["method"], one["seed"]] = losses_in(path)
-    return found
+            losses[one["method"], one["seed"]] = losses_in(path)
+    return losses
 
 
 def read_notes(folder: str | Path, experiment: Experiment) -> dict[str, Any]:
@@ -188,7 +188,7 @@ def read_notes(folder: str | Path, experiment: Experiment) -> dict[str, Any]:
 
 
 def losses_in(path: Path) -> dict[str, FloatArray]:
-    """Read the log losses of one run; a file that is none is named."""
+    """Read the log losses of one run; raise an error that names an invalid file."""
     try:
         return dict(read_npz(path))
     except (InputError, OSError):

@@ -1,4 +1,4 @@
-"""Checks that run records belong together before they are put into one table."""
+"""Checks that run records belong together in one table."""
 
 from __future__ import annotations
 
@@ -55,11 +55,13 @@ def _check_settings(experiment: Experiment, records: Sequence[Mapping[str, Any]]
     first = own_options(records[0].get("given"))
     for each in records:
         run = f"{experiment.name}, {each['method']} with seed {each['seed']},"
-        if told := differences(own_options(each.get("given")), first):
-            raise InputError(f"{run} is a run with {told}: keep runs of one kind in a folder.")
-        asked = setting_of(experiment, methods[each["method"]], each.get("given"))
-        if told := differences(each.get("setting") or asked, asked):
-            raise InputError(f"{run} was made with {told}: run it --again as it is asked now.")
+        if difference := differences(own_options(each.get("given")), first):
+            raise InputError(
+                f"{run} is a run with {difference}: keep runs of one kind in a folder."
+            )
+        expected = setting_of(experiment, methods[each["method"]], each.get("given"))
+        if difference := differences(each.get("setting") or expected, expected):
+            raise InputError(f"{run} was made with {difference}: rerun it with --again.")
 
 
 def checked_losses(
@@ -72,7 +74,7 @@ def checked_losses(
     runs : as `checked_records` gives them
     losses : by method and seed, then by way of calibrating: (n,) log losses
     """
-    found = {}
+    losses_of_runs = {}
     for run in runs:
         own = (str(run["method"]), int(run["seed"]))
         if own not in losses:
@@ -84,8 +86,8 @@ def checked_losses(
                     f"{own[0]} with seed {own[1]} has {way} losses of shape {np.shape(values)} "
                     f"for {n:,} test rows: run it again."
                 )
-        found[own] = losses[own]
-    return found
+        losses_of_runs[own] = losses[own]
+    return losses_of_runs
 
 
 def _check_one(experiment: Experiment, record: Mapping[str, Any]) -> None:
@@ -110,12 +112,12 @@ def _check_alike(records: Sequence[Mapping[str, Any]], key: str, what: str) -> N
     for each in records:
         if each[key] != first[key]:
             raise InputError(
-                f"runs of different {what} cannot stand in one table: {_told(first, key)}, "
-                f"{_told(each, key)}; keep one kind."
+                f"runs of different {what} cannot stand in one table: {_describe_run(first, key)}, "
+                f"{_describe_run(each, key)}; keep one kind."
             )
 
 
-def _told(record: Mapping[str, Any], key: str) -> str:
+def _describe_run(record: Mapping[str, Any], key: str) -> str:
     value = record[key]
     if key == "classes":
         value = f"{len(value)} classes"

@@ -1,4 +1,4 @@
-"""The runs of an experiment: one after the other, or several at a time."""
+"""Runs of an experiment, in sequence or in parallel."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _worker: dict[str, Any] = {}
 
 @dataclass(frozen=True)
 class Run:
-    """One method with one seed, and where its record goes."""
+    """One method with one seed, and the path of its record."""
 
     path: Path
     method: Method
@@ -36,21 +36,21 @@ def run_all(
     experiment: Experiment,
     runs: Sequence[Run],
     parts: Parts,
-    given: Mapping[str, Any] | None,
+    overrides: Mapping[str, Any] | None,
     *,
     jobs: int,
     tell: Progress,
 ) -> None:
-    """Train every run and write its record; what is finished stays if a later one fails.
+    """Train every run and write its record; finished ones are kept if a later one fails.
 
-    A run that is interrupted goes on from its last checkpoint when it is asked for again.
+    An interrupted run resumes from its last checkpoint when it is run again.
 
     Parameters
     ----------
     experiment : at the size that is wanted
     runs : that are missing
     parts : the rows
-    given : arguments of the classifier that are asked for on the command line
+    overrides : arguments of the classifier from the command line
     jobs : runs at a time, each in a process of its own; with 1 they are this process's own
     tell : gets one-line messages
     """
@@ -58,10 +58,10 @@ def run_all(
     if jobs < 2:
         for number, run in enumerate(runs, 1):
             tell(f"{experiment.name}: {run} ({number} of {len(runs)})")
-            _run(experiment, run, parts, given, tell)
+            _run(experiment, run, parts, overrides, tell)
         return
     tell(f"{experiment.name}: {jobs} of {len(runs)} runs at a time")
-    args = (experiment, parts, given)
+    args = (experiment, parts, overrides)
     with working_side_by_side(jobs, tell, _start, args, "runs that are finished") as pool:
         running = {pool.submit(_work, run): run for run in runs}
         for number, done in enumerate(as_completed(running), 1):
@@ -70,39 +70,49 @@ def run_all(
 
 
 def _run(
-    experiment: Experiment, run: Run, parts: Parts, given: Mapping[str, Any] | None, tell: Progress
+    experiment: Experiment,
+    run: Run,
+    parts: Parts,
+    overrides: Mapping[str, Any] | None,
+    tell: Progress,
 ) -> None:
     from reproductions.extras import extra_figures
     from reproductions.figures import run_figures
     from reproductions.fitting import fit
     from reproductions.record import record_of, write_record
-    from reproductions.score_files import KEPT, as_kept, write_scores
+    from reproductions.score_files import SAVED_PARTS, as_saved, write_scores
 
-    setting = setting_of(experiment, run.method, given)
+    setting = setting_of(experiment, run.method, overrides)
     with unfinished(run.path, setting) as folder:
-        with training_warnings() as told:
+        with training_warnings() as warnings:
             fitted = fit(
-                experiment, run.method, run.seed, parts, given=given, folder=folder, tell=tell
+                experiment,
+                run.method,
+                run.seed,
+                parts,
+                overrides=overrides,
+                folder=folder,
+                tell=tell,
             )
-        kept = {part: as_kept(fitted.logits[part]) for part in KEPT}
+        saved = {part: as_saved(fitted.logits[part]) for part in SAVED_PARTS}
         figures = run_figures(
-            (kept["calib"], parts.calib.labels), (kept["test"], parts.test.labels)
+            (saved["calib"], parts.calib.labels), (saved["test"], parts.test.labels)
         )
         record = record_of(fitted, figures, experiment.size, extra_figures(fitted))
-        made = {"given": dict(given or {}), "setting": setting, "warnings": told}
+        details = {"given": dict(overrides or {}), "setting": setting, "warnings": warnings}
         run.path.unlink(missing_ok=True)  # an earlier record is not that of these logits
-        write_scores(run.path, kept, parts)
-        write_record(run.path, {**record, **made}, figures.losses)
+        write_scores(run.path, saved, parts)
+        write_record(run.path, {**record, **details}, figures.losses)
 
 
 def _start(
-    tell: Progress, experiment: Experiment, parts: Parts, given: Mapping[str, Any] | None
+    tell: Progress, experiment: Experiment, parts: Parts, overrides: Mapping[str, Any] | None
 ) -> None:
-    _worker.update(tell=tell, experiment=experiment, parts=parts, given=given)
+    _worker.update(tell=tell, experiment=experiment, parts=parts, overrides=overrides)
 
 
 def _work(run: Run) -> None:
     """Train one run in a process that trained others before: nothing is read or compiled again."""
     experiment: Experiment = _worker["experiment"]
     _worker["tell"](f"{experiment.name}: {run}")
-    _run(experiment, run, _worker["parts"], _worker["given"], _worker["tell"])
+    _run(experiment, run, _worker["parts"], _worker["overrides"], _worker["tell"])

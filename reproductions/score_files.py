@@ -1,4 +1,4 @@
-"""The logits of a run, kept as files of scores that every verb reads."""
+"""Logits of a run, saved as score files that every verb reads."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from calibrant.files.npz import read_npz
 from calibrant.inputs import FloatArray, IntArray
 from reproductions.parts import Parts
 
-__all__ = ["KEPT", "as_kept", "read_logits", "score_file", "write_scores"]
+__all__ = ["SAVED_PARTS", "as_saved", "read_logits", "score_file", "write_scores"]
 
-KEPT = ("calib", "test")
+SAVED_PARTS = ("calib", "test")
 """Parts whose logits are kept: what fits calibrators, and what they are judged by."""
 
 _LEAST = -60_000.0
 """Logits further below the largest one of their row have no place in 16 bits."""
 
 
-def as_kept(logits: FloatArray) -> FloatArray:
-    r"""Return logits as files keep them, in 16 bits with the largest one of each row at 0.
+def as_saved(logits: FloatArray) -> FloatArray:
+    r"""Return logits as saved in files: float16, with the largest of each row at 0.
 
     $$ z'_k = \mathrm{float16}(z_k - \max_j z_j) $$
 
     Probabilities are the same to three digits, and those of likely classes to more. Calibrators are
     fitted and judged on these, so that the files give the figures of a run back. What needs the
-    size of logits, as the energy does, cannot be told from them.
+    size of logits, such as the energy, cannot be computed from them.
 
     Examples
     --------
-    >>> as_kept(np.array([[12.3456, 2.0], [-1.0, 1e6]])).tolist()
+    >>> as_saved(np.array([[12.3456, 2.0], [-1.0, 1e6]])).tolist()
     [[0.0, -10.34375], [-60000.0, 0.0]]
     """
     below = np.maximum(logits - logits.max(axis=1, keepdims=True), _LEAST)
@@ -40,7 +40,7 @@ def as_kept(logits: FloatArray) -> FloatArray:
 
 
 def score_file(record: Path, part: str) -> Path:
-    """Return where the logits of a run lie: beside its record.
+    """Return the score file of a run, next to its record.
 
     Examples
     --------
@@ -50,9 +50,9 @@ def score_file(record: Path, part: str) -> Path:
     return record.with_suffix(f".{part}.npz")
 
 
-def write_scores(record: Path, kept: dict[str, FloatArray], parts: Parts) -> None:
-    """Write the logits of each part, as `as_kept` gives them, with labels and classes."""
-    for part, logits in kept.items():
+def write_scores(record: Path, logits_of_parts: dict[str, FloatArray], parts: Parts) -> None:
+    """Write the logits of each part, as returned by `as_saved`, with labels and classes."""
+    for part, logits in logits_of_parts.items():
         labels = parts.named()[part].labels
         smallest = np.min_scalar_type(len(parts.classes))
         with whole_file(score_file(record, part)) as draft:
@@ -65,12 +65,12 @@ def write_scores(record: Path, kept: dict[str, FloatArray], parts: Parts) -> Non
 
 
 def read_logits(record: Path, part: str) -> tuple[FloatArray, IntArray]:
-    """Read the logits (n, K) and labels (n,) that a run kept of a part."""
+    """Read the saved logits (n, K) and labels (n,) of a part of a run."""
     path = score_file(record, part)
     if not path.exists():
         raise InputError(f"{path} is not there: earlier runs kept no logits; run it --again.")
     try:
-        found = read_npz(path)
-        return found["logits"].astype(np.float64), found["labels"].astype(np.int64)
+        arrays = read_npz(path)
+        return arrays["logits"].astype(np.float64), arrays["labels"].astype(np.int64)
     except (InputError, LookupError, ValueError, OSError):
         raise InputError(f"{path} does not hold logits of a run: run it --again.") from None

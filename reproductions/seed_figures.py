@@ -1,4 +1,4 @@
-"""Figures of a method over its seeds: means, how far the seeds lie apart, intervals, floors."""
+"""Metrics of a method over seeds: means, spreads, intervals, floors."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class SeedFigure:
 
 @dataclass(frozen=True)
 class MethodSummary:
-    """What was found for one method.
+    """Results of one method over seeds.
 
     Parameters
     ----------
@@ -122,13 +122,13 @@ class MethodSummary:
     compared_on: str = "steer"
 
     def figure(self, way: str, name: str) -> SeedFigure | None:
-        """Return a figure, where there is one."""
+        """Return a figure, or None."""
         return self.figures.get(way, {}).get(name)
 
     def mean(self, way: str, name: str) -> float | None:
-        """Return a figure's mean over seeds, where there is one."""
-        found = self.figure(way, name)
-        return None if found is None else found.value.mean
+        """Return the mean of a figure over seeds, or None."""
+        spread = self.figure(way, name)
+        return None if spread is None else spread.value.mean
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values."""
@@ -138,8 +138,8 @@ class MethodSummary:
             "label": self.label,
             "seeds": list(self.seeds),
             "figures": {
-                way: {name: each.to_dict() for name, each in found.items()}
-                for way, found in self.figures.items()
+                way: {name: each.to_dict() for name, each in figures_of_way.items()}
+                for way, figures_of_way in self.figures.items()
             },
             "chosen": {str(seed): taken for seed, taken in self.chosen.items()},
             "published": dict(self.published),
@@ -197,7 +197,7 @@ def method_of(
         name=method.name,
         label=method.label,
         seeds=tuple(int(each["seed"]) for each in records),
-        figures={way: found for way, found in of_ways.items() if found},
+        figures={way: figures_of_way for way, figures_of_way in of_ways.items() if figures_of_way},
         refinement=spread_of((each.get(rows) or {}).get("refinement") for each in records),
         calib_nll=spread_of((each.get("calib") or {}).get("nll") for each in records),
         temperature=spread_of(each.get("temperature") for each in records),
@@ -212,7 +212,7 @@ def method_of(
 
 
 def _figures(records: Sequence[Mapping[str, Any]], way: str) -> dict[str, SeedFigure]:
-    found = {}
+    figures = {}
     for name in FIGURES:
         # A run without the value must not lend its interval or floor to the others' mean.
         runs = [((each.get("figures") or {}).get(way) or {}).get(name) or {} for each in records]
@@ -220,24 +220,24 @@ def _figures(records: Sequence[Mapping[str, Any]], way: str) -> dict[str, SeedFi
         value = spread_of(each["value"] for each in runs)
         if value is not None:
             floors = [each.get("floor") or {} for each in runs]
-            found[name] = SeedFigure(
+            figures[name] = SeedFigure(
                 value,
                 *(_mean(each.get(end) for each in runs) for end in ("low", "high")),
                 *(_mean(each.get(key) for each in floors) for key in ("mean", "q95")),
             )
-    return found
+    return figures
 
 
 def _mean(values: Iterable[Any]) -> float | None:
     """Return the mean; None where a run lacks the value, as ends must belong together."""
     listed = list(values)
-    found = spread_of(listed)
-    return None if found is None or found.n < len(listed) else found.mean
+    spread = spread_of(listed)
+    return None if spread is None or spread.n < len(listed) else spread.mean
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def _plain(found: Spread | PairedLoss | None) -> dict[str, Any] | None:
-    return None if found is None else found.to_dict()
+def _plain(result: Spread | PairedLoss | None) -> dict[str, Any] | None:
+    return None if result is None else result.to_dict()

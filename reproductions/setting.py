@@ -1,4 +1,4 @@
-"""What a run was made with, to tell runs of different configs apart."""
+"""Settings of a run, to distinguish runs of different configs."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ _ANYWHERE = ("device", "devices", "seed")
 
 
 def setting_of(
-    experiment: Experiment, method: Method, given: Mapping[str, Any] | None = None
+    experiment: Experiment, method: Method, overrides: Mapping[str, Any] | None = None
 ) -> dict[str, Any]:
-    """Return data, how they are read and every option of a run, as plain values.
+    """Return the data, reading options and training options of a run as JSON values.
 
     Parameters
     ----------
     experiment : at the size of the run
     method : of the experiment
-    given : options of the command line
+    overrides : options of the command line
 
     Examples
     --------
@@ -33,33 +33,34 @@ def setting_of(
     >>> made["loss"], made["epochs"], "device" in made
     ('ce', 5, False)
     """
-    told = {
-        **own_options(experiment.options_of(method, given)),
+    fields = {
+        **own_options(experiment.options_of(method, overrides)),
         "data": experiment.data,
         "reading": dict(experiment.reading),
     }
     if experiment.own_choice:  # left out where it is not: earlier records do not know of it
-        told["own_choice"] = True
-    found: dict[str, Any] = json.loads(json.dumps(told, sort_keys=True, default=str))
-    return found
+        fields["own_choice"] = True
+    setting: dict[str, Any] = json.loads(json.dumps(fields, sort_keys=True, default=str))
+    return setting
 
 
-def own_options(given: Mapping[str, Any] | None) -> dict[str, Any]:
-    """Return those options that make a run another one."""
-    return {name: value for name, value in (given or {}).items() if name not in _ANYWHERE}
+def own_options(overrides: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Return the options that change the result of a run."""
+    return {name: value for name, value in (overrides or {}).items() if name not in _ANYWHERE}
 
 
-def differences(found: Mapping[str, Any], asked: Mapping[str, Any]) -> str:
-    """Say where two settings differ, or return "" where they do not.
+def differences(actual: Mapping[str, Any], expected: Mapping[str, Any]) -> str:
+    """Describe the differences between two settings, or return "".
 
     Examples
     --------
     >>> differences({"epochs": 3, "loss": "ce"}, {"epochs": 5, "loss": "ce"})
     'epochs 3 instead of 5'
     """
-    names = [name for name in {**asked, **found} if found.get(name) != asked.get(name)]
+    names = [name for name in {**expected, **actual} if actual.get(name) != expected.get(name)]
     shown = (
-        f"{name} {_value(found.get(name))} instead of {_value(asked.get(name))}" for name in names
+        f"{name} {_value(actual.get(name))} instead of {_value(expected.get(name))}"
+        for name in names
     )
     return ", ".join(shown)
 

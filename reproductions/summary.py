@@ -1,4 +1,4 @@
-"""All runs of an experiment as one result: ours beside the paper's, recipe, goals, order."""
+"""Summary of all runs of an experiment: comparison with the paper, recipe, goals, order."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ Losses = Mapping[tuple[str, int], Mapping[str, Any]]
 
 @dataclass(frozen=True)
 class Summary:
-    """What the runs of an experiment found.
+    """Results of the runs of an experiment.
 
     Parameters
     ----------
@@ -47,7 +47,7 @@ class Summary:
     methods : in the order of the config, those that were run
     baseline : the method that is plain cross-entropy, where there is one
     recipe : what a study would take
-    goals : that can be told for this experiment
+    goals : goals that apply to this experiment
     orderings : ours beside the paper's, by figure
     faithful : whether all runs are on the paper's schedule
     missing : method and seed of runs that the config asks for
@@ -83,19 +83,19 @@ class Summary:
     @property
     def sentences(self) -> tuple[str, ...]:
         """Return what was found in words: recipe, goals, agreement, order, what is missing."""
-        told = [] if self.recipe is None else [self.recipe.why]
+        lines = [] if self.recipe is None else [self.recipe.why]
         if self.recipe is not None and all(each.name != "ece_em" for each in self.goals):
             shown = paper_error(self.methods)
-            told.append(recipe_words(self.recipe, self[self.recipe.method], shown))
-        told += [each.sentence for each in self.goals]
-        told += [] if self.fair is None else [self.fair]
+            lines.append(recipe_words(self.recipe, self[self.recipe.method], shown))
+        lines += [each.sentence for each in self.goals]
+        lines += [] if self.fair is None else [self.fair]
         if other := beside_words(self.methods, self.recipe):
-            told.append(other)
+            lines.append(other)
         if self.faithful and (agreement := agreement_sentence(self.methods)):
-            told.append(agreement)
-        told += order_sentences(self.orderings)
-        told += [*_unlike_seeds(self.methods), *_missing_words(self), *_hardware_words(self)]
-        return tuple(told)
+            lines.append(agreement)
+        lines += order_sentences(self.orderings)
+        lines += [*_unlike_seeds(self.methods), *_missing_words(self), *_hardware_words(self)]
+        return tuple(lines)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape (schema 1): keys may be added, never renamed."""
@@ -131,7 +131,7 @@ def summarise(
     records: Sequence[Mapping[str, Any]],
     losses: Losses | None = None,
 ) -> Summary:
-    """Put the runs of an experiment together; their order does not matter.
+    """Summarise the runs of an experiment, in any order.
 
     Parameters
     ----------
@@ -204,8 +204,10 @@ def _compared(losses: Losses, method: str, way: str, baseline: str | None) -> Pa
         return None
 
     def of(name: str, calibrated: str) -> dict[int, Any]:
-        found = {seed: each for (own, seed), each in losses.items() if own == name}
-        return {seed: each[calibrated] for seed, each in found.items() if calibrated in each}
+        losses_of_method = {seed: each for (own, seed), each in losses.items() if own == name}
+        return {
+            seed: each[calibrated] for seed, each in losses_of_method.items() if calibrated in each
+        }
 
     return paired_loss(of(method, way), of(baseline, "temperature"))
 
@@ -221,16 +223,16 @@ def _is_faithful(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> b
 def _whole(experiment: Experiment, method: Method, run: Mapping[str, Any]) -> bool:
     options = experiment.options_of(method)
     stops = options.get("patience", 0) not in ("none", None)  # early stopping may end it sooner
-    asked, got = options.get("epochs"), run.get("epochs")
-    return stops or asked is None or got is None or int(got) >= int(asked)
+    expected, got = options.get("epochs"), run.get("epochs")
+    return stops or expected is None or got is None or int(got) >= int(expected)
 
 
 def _missing(
     experiment: Experiment, runs: Sequence[Mapping[str, Any]]
 ) -> tuple[tuple[str, int], ...]:
     there = {(each["method"], each["seed"]) for each in runs}
-    asked = [(method.name, seed) for method in experiment.methods for seed in experiment.seeds]
-    return tuple(each for each in asked if each not in there)
+    expected = [(method.name, seed) for method in experiment.methods for seed in experiment.seeds]
+    return tuple(each for each in expected if each not in there)
 
 
 def _hardware(runs: Sequence[Mapping[str, Any]]) -> dict[str, int]:
@@ -240,17 +242,19 @@ def _hardware(runs: Sequence[Mapping[str, Any]]) -> dict[str, int]:
 
 
 def _dates(runs: Sequence[Mapping[str, Any]]) -> tuple[str, str] | None:
-    found = sorted(str(each["date"]) for each in runs if each.get("date"))
-    return (found[0], found[-1]) if found else None
+    dates = sorted(str(each["date"]) for each in runs if each.get("date"))
+    return (dates[0], dates[-1]) if dates else None
 
 
 def _notes(experiment: Experiment, runs: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    made = "These rows are made up, to try the code out." if experiment.reading.get("made") else ""
-    told = [made, experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
+    synthetic = (
+        "These rows are made up, to try the code out." if experiment.reading.get("made") else ""
+    )
+    notes = [synthetic, experiment.why, *sorted({str(each.get("note") or "") for each in runs})]
     warned = ((each["label"], message) for each in runs for message in each.get("warnings") or ())
-    told += [f"{called(label)}: {message}" for label, message in dict.fromkeys(warned)]
-    told += _earlier_choices(runs)
-    return tuple(dict.fromkeys(sentence(each) for each in told if each))
+    notes += [f"{called(label)}: {message}" for label, message in dict.fromkeys(warned)]
+    notes += _earlier_choices(runs)
+    return tuple(dict.fromkeys(sentence(each) for each in notes if each))
 
 
 def _earlier_choices(runs: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -297,8 +301,8 @@ def _missing_words(summary: Summary) -> list[str]:
 
 
 def _hardware_words(summary: Summary) -> list[str]:
-    found = summary.hardware or {}
-    if len(found) < 2:
+    machines = summary.hardware or {}
+    if len(machines) < 2:
         return []
-    named = ", ".join(f"{name} ({counted(n, 'run')})" for name, n in found.items())
+    named = ", ".join(f"{name} ({counted(n, 'run')})" for name, n in machines.items())
     return [f"Made on different hardware, so seconds cannot be compared: {named}."]

@@ -1,4 +1,4 @@
-"""A reproduction as text for the terminal, and the list of all that can be run."""
+"""Summaries of reproductions as text for the terminal, and the list of experiments."""
 
 from __future__ import annotations
 
@@ -70,8 +70,8 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
     yield Text(printable(_legend(summary, figure)))
     yield Text()
     states = {each.sentence: each.state for each in summary.goals}
-    for told in summary.sentences:
-        yield Text(printable(told), style=_STYLES[states.get(told, "open")])
+    for line in summary.sentences:
+        yield Text(printable(line), style=_STYLES[states.get(line, "open")])
 
 
 def _rows_words(summary: Summary) -> str:
@@ -163,12 +163,12 @@ def _floor(figure: SeedFigure | None) -> str:
     return f"{points(figure.floor)} ({points(figure.floor_q95)})"
 
 
-def _difference(found: PairedLoss | None) -> tuple[str, str]:
-    if found is None:
+def _difference(loss: PairedLoss | None) -> tuple[str, str]:
+    if loss is None:
         return MISSING, MISSING
-    if found.same:
+    if loss.same:
         return "same", ""
-    return f"{found.difference + 0.0:+.4f}", f"{found.error:.4f}"
+    return f"{loss.difference + 0.0:+.4f}", f"{loss.error:.4f}"
 
 
 def _list_parts(
@@ -226,5 +226,5 @@ def _runs(experiment: Experiment) -> str:
 def _minutes(experiment: Experiment) -> str:
     if not experiment.run:
         return "not run"
-    told = [f"{minutes:g} ({hardware})" for hardware, minutes in experiment.minutes.items()]
-    return ", ".join(told) or "not run yet"
+    parts = [f"{minutes:g} ({hardware})" for hardware, minutes in experiment.minutes.items()]
+    return ", ".join(parts) or "not run yet"

@@ -1,4 +1,4 @@
-"""How figures, seeds and recipes are written in sentences about a reproduction."""
+"""Formatting of metrics, seeds and recipes in sentences about a reproduction."""
 
 from __future__ import annotations
 
@@ -91,8 +91,8 @@ def calibrators_words(chosen: Mapping[int, str]) -> str:
         return "automatic choice"
     if len(kinds) == 1:
         return method_name(kinds[0])
-    told = [f"{method_name(each)} with {counted(taken.count(each), 'seed')}" for each in kinds]
-    return f"automatic choice ({joined(told) if len(told) > 2 else ', '.join(told)})"
+    parts = [f"{method_name(each)} with {counted(taken.count(each), 'seed')}" for each in kinds]
+    return f"automatic choice ({joined(parts) if len(parts) > 2 else ', '.join(parts)})"
 
 
 def figure_name(name: str) -> str:

@@ -69,19 +69,19 @@ def tiny_imagenet(reading: Mapping[str, Any]) -> Parts:
 def _numbered(folder: ImageFolder, wnids: list[str]) -> tuple[Named, Named, Named]:
     """Return the train files by their numbers, all classes of a number together."""
     places = {wnid: place for place, wnid in enumerate(wnids)}
-    found = []
+    files = []
     for name in folder.names:
         match = _TRAIN_NAME.fullmatch(name)
         if match and match["wnid"] in places:
-            found.append((int(match["index"]), places[match["wnid"]], name))
-    if not found:
+            files.append((int(match["index"]), places[match["wnid"]], name))
+    if not files:
         raise InputError(
             f"{folder.place} holds no train/CLASS/images/CLASS_0.JPEG: download {_ROOT}.zip again."
         )
-    found.sort()
+    files.sort()
     bounds = ((0, _HELD), (_HELD, _CALIB), (_CALIB, np.inf))
     train, steer, calib = (
-        [(name, label) for index, label, name in found if low <= index < high]
+        [(name, label) for index, label, name in files if low <= index < high]
         for low, high in bounds
     )
     return train, steer, calib
@@ -91,9 +91,9 @@ def _judging(folder: ImageFolder, wnids: list[str]) -> Named:
     """Return the validation files in the order of their list, which is mixed."""
     places = {wnid: place for place, wnid in enumerate(wnids)}
     lines = folder.read("val/val_annotations.txt").decode().splitlines()
-    told = [line.split("\t")[:2] for line in lines if line.strip()]
+    entries = [line.split("\t")[:2] for line in lines if line.strip()]
     try:
-        return [(f"val/images/{name}", places[wnid]) for name, wnid in told]
+        return [(f"val/images/{name}", places[wnid]) for name, wnid in entries]
     except (KeyError, ValueError):
         raise InputError(
             f"val/val_annotations.txt in {folder.place} names no file and class of wnids.txt in "

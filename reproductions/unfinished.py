@@ -1,4 +1,4 @@
-"""A run that is not finished: the folder from which it goes on after an interruption."""
+"""Checkpoint folder of an unfinished run, from which it resumes."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ __all__ = ["unfinished"]
 
 @contextmanager
 def unfinished(record: Path, setting: Mapping[str, Any]) -> Iterator[Path]:
-    """Lend a folder for checkpoints beside the record; it goes once the block ended well.
+    """Provide a checkpoint folder next to the record, removed when the block succeeds.
 
     What an interrupted run left in it stays for the next one, but for a run of another setting,
-    which begins anew.
+    which starts from scratch.
 
     Parameters
     ----------

@@ -4,8 +4,8 @@
      ▲                              judged by metrics + stats, shown by reports               │
      └──── recalibrate ◄── golden (audit) ◄── monitoring, abtests ◄── store ◄─────────────────┘
 
-Every station is a folder. The names below are loaded when they are first used, so that importing
-`calibrant` costs next to nothing.
+Each station is a folder. The names below are imported on first use, which keeps `import calibrant`
+fast.
 """
 
 from __future__ import annotations
@@ -83,7 +83,7 @@ __all__ = [
     "training",
 ]
 
-_HOME = {
+_MODULES = {
     "AutoCalibrator": "calibrant.calibrators",
     "CalibrantError": "calibrant.errors",
     "CalibratedModel": "calibrant.calibrators",
@@ -115,7 +115,7 @@ _FOLDERS = (
     "calibrators", "losses", "metrics", "ood", "reports", "study", "testing", "thresholds",
     "training",
 )  # fmt: skip
-_TORCH = ("torch", "lightning_fabric", "safetensors")  # what the extra "torch" brings
+_TORCH = ("torch", "lightning_fabric", "safetensors")  # packages of the extra "torch"
 
 
 def __getattr__(name: str) -> Any:
@@ -123,12 +123,12 @@ def __getattr__(name: str) -> Any:
         from calibrant.distribution import own_version
 
         return own_version()
-    if name not in _FOLDERS and name not in _HOME:
+    if name not in _FOLDERS and name not in _MODULES:
         raise AttributeError(f"module 'calibrant' has no attribute {name!r}")
     try:
         if name in _FOLDERS:
             return import_module(f"calibrant.{name}")
-        return getattr(import_module(_HOME[name]), name)
+        return getattr(import_module(_MODULES[name]), name)
     except ModuleNotFoundError as error:
         if (error.name or "").split(".")[0] not in _TORCH:
             raise

@@ -1,4 +1,4 @@
-"""`python -m calibrant` is the command `calibrant`."""
+"""Entry point of `python -m calibrant`."""
 
 from calibrant.cli.main import run
 

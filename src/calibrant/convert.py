@@ -1,4 +1,4 @@
-"""The only conversion between logits and probabilities, in stable log forms."""
+"""Conversions between logits and probabilities, in numerically stable log form."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FloatArray = NDArray[np.float64]
 
 
 def probs_from_logits(logits: FloatArray) -> FloatArray:
-    r"""Turn logits into probabilities: the logistic function for (n,), softmax for (n, K).
+    r"""Convert logits to probabilities: the logistic function for (n,), softmax for (n, K).
 
     .. math:: p = 1 / (1 + e^{-z}), \qquad p_k = e^{z_k} / \sum_j e^{z_j}
 
@@ -38,7 +38,7 @@ def probs_from_logits(logits: FloatArray) -> FloatArray:
 
 
 def log_probs_from_logits(logits: FloatArray) -> FloatArray:
-    """Log-probabilities without forming the probabilities: nothing overflows or becomes 0."""
+    """Convert logits to log-probabilities without overflow or underflow."""
     if logits.ndim == 1:
         return log_sigmoid(logits)
     shifted = logits - logits.max(axis=1, keepdims=True)
@@ -47,14 +47,14 @@ def log_probs_from_logits(logits: FloatArray) -> FloatArray:
 
 
 def log_odds_from_logits(logits: FloatArray) -> FloatArray:
-    r"""Turn logits into log-odds of each class against the rest.
+    r"""Convert logits to the log-odds of each class against the rest.
 
     .. math:: z_k - \log \sum_{j \neq k} e^{z_j}
 
-    Two classes have one number, the log-odds of the second: (n,) stays, (n, 2) becomes (n,), and
-    (n, K) stays (n, K). Nothing is lost where a probability rounds to 1: the sum over the other
-    classes is formed without the largest. The order of the classes does not matter, to the last
-    digit.
+    For two classes the result is one number per row, the log-odds of the second class: (n,) is
+    returned unchanged, (n, 2) becomes (n,), and (n, K) stays (n, K). No precision is lost when a
+    probability rounds to 1, because the sum over the other classes leaves out the largest. The
+    result is bit-identical under any order of the classes.
 
     Examples
     --------
@@ -80,19 +80,19 @@ def log_odds_from_logits(logits: FloatArray) -> FloatArray:
 
 
 def _sum_in_any_order(parts: FloatArray) -> FloatArray:
-    """Add numbers from 0 to 1 as whole numbers, whose sum does not depend on their order.
+    """Sum numbers in [0, 1] in fixed point, so that the result does not depend on their order.
 
-    Floats would differ in the last digit, and rows, or classes, that are alike would not tie.
+    Float sums can differ in the last digit, which would break ties between equal rows or classes.
     """
     scale = 2.0 ** min(52, 62 - parts.shape[1].bit_length())
     return np.asarray(np.rint(parts * scale).astype(np.int64).sum(axis=1) / scale)
 
 
 def logits_from_probs(probs: FloatArray, *, floor: float = 0.0) -> FloatArray:
-    """Turn probabilities into logits: log-odds for (n,), log-probabilities for (n, K).
+    """Convert probabilities to logits: log-odds for (n,), log-probabilities for (n, K).
 
-    Exact 0 and 1 become infinite: information that a file has lost is not made up. Where finite
-    numbers are needed, name a `floor`: no probability counts as smaller.
+    Probabilities of exactly 0 and 1 become infinite. Pass `floor` to clip probabilities from below
+    when finite logits are needed.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def logits_from_probs(probs: FloatArray, *, floor: float = 0.0) -> FloatArray:
 
 
 def log_sigmoid(odds: FloatArray) -> FloatArray:
-    """Return log(1 / (1 + exp(-odds))) of each number, whatever the shape, infinite ones included.
+    """Return log(1 / (1 + exp(-odds))) elementwise, for any shape and for infinite values.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def log_sigmoid(odds: FloatArray) -> FloatArray:
 
 
 def log_odds_of(probs: FloatArray) -> FloatArray:
-    """Return the log-odds of each number, whatever the shape; infinite for exactly 0 and 1.
+    """Return the log-odds elementwise, for any shape; infinite at exactly 0 and 1.
 
     Examples
     --------
@@ -132,24 +132,24 @@ def log_odds_of(probs: FloatArray) -> FloatArray:
 
 
 def ensemble_logits(member_logits: Sequence[FloatArray]) -> FloatArray:
-    r"""Return the logits of an ensemble, from those of its members.
+    r"""Return the logits of an ensemble from the logits of its members.
 
     $$ z = \log \frac{1}{M} \sum_m \mathrm{softmax}(z_m)
         + \frac{1}{M} \sum_m \log \sum_k e^{z_{mk}} $$
 
-    Their softmax is the mean of the members' probabilities, as the last part is one number for all
-    classes; and the log of their summed exponentials is the mean of the members', as those of a log
-    of probabilities are 0. So scores that are made of it, like the energy, keep their meaning.
-    `calibrant.models.Ensemble` is the same in torch.
+    $z_m$ are the logits of member $m$ of $M$. The softmax of the result is the mean of the members'
+    probabilities, because the second term is the same for all classes. Its log-sum-exp is the mean
+    of the members', because that of log-probabilities is 0, so scores computed from it, such as the
+    energy, keep their meaning. `calibrant.models.Ensemble` is the torch equivalent.
 
-    It is not the mean of the logits, under which one sure member outvotes many unsure ones.
+    This is not the mean of the logits, with which one confident member outvotes many unsure ones.
 
     Examples
     --------
-    >>> one, other = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
-    >>> np.exp(ensemble_logits([one, other])).round(4)
+    >>> first, second = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
+    >>> np.exp(ensemble_logits([first, second])).round(4)
     array([[0.7, 0.3]])
-    >>> ensemble_logits([one + 2.0, other]).round(4)  # summed exponentials of e^2 and 1
+    >>> ensemble_logits([first + 2.0, second]).round(4)  # log-sum-exp of 2 and 0
     array([[ 0.6433, -0.204 ]])
 
     References
@@ -157,16 +157,16 @@ def ensemble_logits(member_logits: Sequence[FloatArray]) -> FloatArray:
     Lakshminarayanan et al. (2017), Simple and scalable predictive uncertainty estimation using deep
     ensembles, for the mean of the probabilities.
     """
-    found = [np.asarray(each, dtype=np.float64) for each in member_logits]
-    if not found:
-        raise InputError("member_logits must hold the logits of at least one member, got none.")
-    shapes = list(dict.fromkeys(each.shape for each in found))
+    members = [np.asarray(logits, dtype=np.float64) for logits in member_logits]
+    if not members:
+        raise InputError("member_logits must contain the logits of at least one member, got none.")
+    shapes = list(dict.fromkeys(member.shape for member in members))
     if len(shapes) > 1 or len(shapes[0]) not in (1, 2):
         raise InputError(
-            "member_logits must all have one shape, (n, K) or (n,), "
+            "member_logits must all have the same shape, (n, K) or (n,), "
             f"got {' and '.join(str(shape) for shape in shapes[:2])}."
         )
-    logits = np.stack(found)
+    logits = np.stack(members)
     if logits.ndim == 2:
         return _mean_exp(log_sigmoid(logits)) - _mean_exp(log_sigmoid(-logits))
     top = logits.max(axis=2, keepdims=True)
@@ -176,5 +176,5 @@ def ensemble_logits(member_logits: Sequence[FloatArray]) -> FloatArray:
 
 
 def _mean_exp(logs: FloatArray) -> FloatArray:
-    """Return the log of the mean over members of what has these logs, infinite ones included."""
+    """Return the log of the mean of exp(logs) over the members, for infinite values too."""
     return np.asarray(np.logaddexp.reduce(logs, axis=0) - np.log(len(logs)))

@@ -1,4 +1,4 @@
-"""How many processor cores may be used."""
+"""Number of CPU cores available to the process."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["usable_cores"]
 
 
 def usable_cores() -> int:
-    """Return how many cores this process may use: those of the machine where nobody says.
+    """Return how many CPU cores this process may use.
 
-    Only Linux tells which cores a process was given.
+    On Linux the CPU affinity of the process counts, elsewhere all cores of the machine.
 
     Examples
     --------

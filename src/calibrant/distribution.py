@@ -1,4 +1,4 @@
-"""The package as it is given away: its version and what it needs, installed or a checkout."""
+"""Version and requirements of the package, installed or run from a source checkout."""
 
 from __future__ import annotations
 
@@ -9,25 +9,25 @@ from typing import Any
 __all__ = ["is_installed", "own_requirements", "own_version"]
 
 _NAME = "calibrant"
-_UNKNOWN = "0+unknown"
+_UNKNOWN_VERSION = "0+unknown"
 
 
 @cache
 def own_version() -> str:
-    """Return the version, also where nothing is installed (`PYTHONPATH=src`).
+    """Return the version of the installed package, or that of the checkout (`PYTHONPATH=src`).
 
-    A checkout has it in `pyproject.toml`, beside `src`. What was copied out of both has none.
+    A checkout has it in `pyproject.toml`, beside `src`. A copy of the sources alone has none.
 
     Examples
     --------
     >>> own_version().count(".") >= 1
     True
     """
-    return str(_installed() or _project().get("version") or _UNKNOWN)
+    return str(_installed_version() or _read_project().get("version") or _UNKNOWN_VERSION)
 
 
 def own_requirements() -> list[str]:
-    """Return what it needs, extras too, as lines like "numpy>=1.26".
+    """Return the requirements, including those of extras, as lines like "numpy>=1.26".
 
     Examples
     --------
@@ -38,19 +38,19 @@ def own_requirements() -> list[str]:
         from importlib.metadata import requires
 
         return requires(_NAME) or []
-    extras = _project().get("optional-dependencies", {})
+    extras = _read_project().get("optional-dependencies", {})
     return [
-        *_project().get("dependencies", []),
+        *_read_project().get("dependencies", []),
         *(line for part in extras.values() for line in part),
     ]
 
 
 def is_installed() -> bool:
-    """Say whether a package manager put this package here."""
-    return _installed() is not None
+    """Return whether the package is installed."""
+    return _installed_version() is not None
 
 
-def _installed() -> str | None:
+def _installed_version() -> str | None:
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -60,13 +60,13 @@ def _installed() -> str | None:
 
 
 @cache
-def _project() -> dict[str, Any]:
-    """Read the `pyproject.toml` of a checkout; empty where there is none, or another project's."""
+def _read_project() -> dict[str, Any]:
+    """Return the project table of the checkout's `pyproject.toml`, or an empty one."""
     import tomllib
 
     path = Path(__file__).parents[2] / "pyproject.toml"
     try:
-        found = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
-        return dict(found) if found["name"] == _NAME else {}
+        project = tomllib.loads(path.read_text(encoding="utf-8"))["project"]
+        return dict(project) if project["name"] == _NAME else {}
     except (OSError, ValueError, LookupError, TypeError):
         return {}

@@ -1,4 +1,4 @@
-"""Every error Calibrant raises on purpose; each message is one sentence with its remedy."""
+"""Exceptions raised by Calibrant; each message is one sentence that says how to fix the problem."""
 
 from __future__ import annotations
 
@@ -25,38 +25,38 @@ __all__ = [
 
 
 class CalibrantError(Exception):
-    """Base of all errors that a user can cause and mend."""
+    """Base class of all errors that a user can cause and fix."""
 
     kind = "error"
 
 
 class InputError(CalibrantError, ValueError):
-    """What came in breaks a rule: a value, a shape, a column, a file."""
+    """Invalid input: a value, a shape, a column or a file."""
 
     kind = "input"
 
 
 class NotFitted(CalibrantError):
-    """Something was used before it learned anything."""
+    """An estimator was used before it was fitted."""
 
     kind = "not_fitted"
 
 
 class TargetUnreachable(CalibrantError):
-    """No threshold keeps the promise that was asked for; says how near it came and what is missing.
+    """No threshold meets the targets; reports the best reachable value and what is missing.
 
     Parameters
     ----------
     hold : the targets as text, like "precision>=0.85"
-    n, positives : labelled rows, and how many of them are positive (or predicted rightly)
-    confidence : of the promise; None where only estimates were asked for
-    of : the class that was to be acted on; None where predictions of any class are accepted
-    best : the best value that these rows would have proved; None where they prove nothing
-    best_of : the rate that `best` is about, where several were to be held
-    threshold : where that bound is reached
+    n, positives : number of labelled rows, and of positive (or correctly predicted) ones among them
+    confidence : of the promise; None if only estimates were requested
+    of : the class to act on; None if predictions of any class are accepted
+    best : the best value that these rows can prove; None if they prove nothing
+    best_of : the rate that `best` refers to, when several are to be held
+    threshold : the threshold at which `best` is reached
     labels_needed, positives_needed : labelled rows, and positives among them, with which the
-        promise can be made 4 times in 5; None where no number of rows is expected to do
-    why : what stands in the way, without a full stop
+        promise can be made 4 times in 5; None if no number of rows is expected to suffice
+    why : the reason, without a full stop
 
     Examples
     --------
@@ -94,7 +94,7 @@ class TargetUnreachable(CalibrantError):
 
     @property
     def target(self) -> str:
-        """What was to be held, as one text."""
+        """The targets joined into one string."""
         return " and ".join(self.hold)
 
     def _sentence(self) -> str:
@@ -103,7 +103,7 @@ class TargetUnreachable(CalibrantError):
         verb = "meets" if self.confidence is None else "can promise"
         text = (
             f"no threshold {verb} {self.target} {what}{sure}on {self.n:,} labelled rows "
-            f"({self.positives:,} {'predicted rightly' if self.of is None else 'positive'})"
+            f"({self.positives:,} {'predicted correctly' if self.of is None else 'positive'})"
         )
         parts = [self.why] if self.why else []
         if self.best is not None:
@@ -117,10 +117,10 @@ class TargetUnreachable(CalibrantError):
         return text + (": " + "; ".join(parts) if parts else "") + "."
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be copied and pickled by keyword, which a plain exception cannot."""
+        """Support copying and pickling, since the constructor takes keywords only."""
         names = ["hold", "n", "positives", "confidence", "of", "best", "best_of", "threshold"]
         names += ["labels_needed", "positives_needed", "why"]
-        return _unreachable, ({name: getattr(self, name) for name in names},)
+        return _rebuild_unreachable, ({name: getattr(self, name) for name in names},)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
@@ -147,7 +147,7 @@ class TargetUnreachable(CalibrantError):
         return cls(of=saved["class"], best_of=saved.get("best_of"), **state)
 
 
-def _unreachable(state: dict[str, Any]) -> TargetUnreachable:
+def _rebuild_unreachable(state: dict[str, Any]) -> TargetUnreachable:
     return TargetUnreachable(**state)
 
 
@@ -158,7 +158,7 @@ class SplitMisuse(CalibrantError):
 
 
 class TrainingError(CalibrantError, RuntimeError):
-    """A training run cannot go on: it diverged, ran out of memory, or its checkpoint is damaged."""
+    """A training run cannot continue: it diverged, ran out of memory, or has a bad checkpoint."""
 
     kind = "training"
 
@@ -175,61 +175,61 @@ class MissingExtra(CalibrantError, ImportError):
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be copied and pickled by what it was made of: it may be raised in another process."""
+        """Support copying and pickling: the error may be raised in another process."""
         return type(self), (self.what, self.extra)
 
 
 class BundleError(CalibrantError):
-    """A bundle is damaged, too new, or names something that is not here."""
+    """A bundle is damaged, too new, or refers to something that is not installed."""
 
     kind = "bundle"
 
 
 class VersionConflict(InputError):
-    """A bundle was changed by someone else in the meantime: look at it again, then change it."""
+    """A bundle was changed by someone else in the meantime: reload it, then change it."""
 
     kind = "version_conflict"
 
 
 class StoreError(CalibrantError):
-    """The store of predictions could not be read or written."""
+    """The prediction store could not be read or written."""
 
     kind = "store"
 
 
 class StoreUnavailable(StoreError):
-    """The store cannot be reached, is locked or full: the same may succeed a moment later."""
+    """The store is unreachable, locked or full; a retry may succeed."""
 
     kind = "store_unavailable"
 
 
 class StoreUnfit(StoreError):
-    """What is in the store's place is no store, or a damaged one: nothing works until it is mended.
+    """The database is not a Calibrant store, or is damaged: it must be repaired first.
 
-    That is nobody's request's fault, so a service tells clients to come again.
+    The request is not at fault, so a service asks clients to retry later.
     """
 
     kind = "store_unfit"
 
 
 class UnknownBundle(StoreError):
-    """A prediction names a bundle that is not on record: record the bundle, then write again."""
+    """A prediction refers to a bundle that is not recorded: record the bundle, then retry."""
 
     kind = "store_unknown_bundle"
 
 
 class UnknownClass(InputError):
-    """A label is no class of the bundle that made its prediction: a slip, or another class.
+    """A label is not a class of the bundle that made its prediction.
 
     Parameters
     ----------
-    finding : what is wrong with the label, without the remedy and without a full stop
-    id : of the label
+    finding : the problem with the label, without the remedy and without a full stop
+    id : identifier of the label
 
     Examples
     --------
-    >>> print(UnknownClass("'yess' is no class", "label-1"))
-    'yess' is no class: correct it, or list the id of the label in `other`.
+    >>> print(UnknownClass("'yess' is not a class", "label-1"))
+    'yess' is not a class: correct it, or list the id of the label in `other`.
     """
 
     kind = "unknown_class"
@@ -239,11 +239,11 @@ class UnknownClass(InputError):
         super().__init__(f"{finding}: correct it, or list the id of the label in `other`.")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Be copied and pickled by what it was made of."""
+        """Support copying and pickling."""
         return type(self), (self.finding, self.id)
 
 
 class ServiceError(CalibrantError):
-    """A service stayed away, or answered with something that no service of ours would."""
+    """A service did not respond, or its response is not valid."""
 
     kind = "service"

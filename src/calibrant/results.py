@@ -1,4 +1,4 @@
-"""Frozen results that cross borders: every figure travels with its definition."""
+"""Frozen result classes; every metric carries its definition."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ __all__ = [
 
 @dataclass(frozen=True)
 class Interval:
-    """Where the population value lies, with the stated confidence."""
+    """Confidence interval for the population value."""
 
     low: float
     high: float
@@ -36,7 +36,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Floor:
-    """What a perfectly calibrated model with these very scores would get at this n."""
+    """The value that a perfectly calibrated model with the same scores gets at this n."""
 
     mean: float
     q95: float
@@ -46,7 +46,7 @@ class Floor:
 class Figure:
     """One metric: its value, interval, floor and definition.
 
-    `value` is None where the figure cannot be given; `why` then says the reason.
+    `value` is None if the metric is not available; `why` then gives the reason.
     """
 
     name: str
@@ -78,7 +78,7 @@ class Figure:
 
     def __str__(self) -> str:
         if self.value is None:
-            return f"{self.name}: not given ({self.why})"
+            return f"{self.name}: not available ({self.why})"
         text = f"{self.name}: {self.value:.4f}"
         if self.interval is not None:
             text += f" [{self.interval.low:.4f}, {self.interval.high:.4f}]"
@@ -89,7 +89,7 @@ class Figure:
 
 @dataclass(frozen=True)
 class Bins:
-    """A reliability table: one row for each bin that holds at least one sample."""
+    """Reliability table with one row per non-empty bin."""
 
     target: str
     scheme: str
@@ -103,7 +103,7 @@ class Bins:
     band_high: NDArray[np.float64] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain lists."""
+        """Return the table as lists."""
         out: dict[str, Any] = {"target": self.target, "scheme": self.scheme}
         for name in ("low", "high", "count", "weight", "score", "rate", "band_low", "band_high"):
             column = getattr(self, name)
@@ -114,7 +114,7 @@ class Bins:
 
 @dataclass(frozen=True)
 class CalibrationTest:
-    """A test of the hypothesis that events happen as often as the scores say."""
+    """Result of a test of the hypothesis that the scores are calibrated."""
 
     name: str
     statistic: float | None
@@ -123,7 +123,7 @@ class CalibrationTest:
     why: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as JSON values."""
         out = {
             "statistic": _json_number(self.statistic),
             "p_value": _json_number(self.p_value),
@@ -134,7 +134,7 @@ class CalibrationTest:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The headline in words, from the one test that was declared beforehand."""
+    """Headline in words, from the one pre-declared test."""
 
     text: str
     miscalibrated: bool | None
@@ -143,7 +143,7 @@ class Verdict:
     event_rate: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the fields as JSON values."""
         return {
             "text": self.text,
             "miscalibrated": self.miscalibrated,
@@ -155,7 +155,7 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything `calibrant.evaluate` found, ready to print, to store or to draw."""
+    """Result of `calibrant.evaluate`: metrics, tests, bins and tables, to print, store or plot."""
 
     n: int
     classes: tuple[Any, ...]
@@ -177,22 +177,22 @@ class Evaluation:
         return self.figures[name]
 
     def with_groups(self, groups: Mapping[str, Evaluation]) -> Evaluation:
-        """Return a copy that carries an evaluation for each group."""
+        """Return a copy with an evaluation for each group."""
         return replace(self, groups=groups)
 
     def with_classes(self, classes: tuple[Any, ...], notes: tuple[str, ...] = ()) -> Evaluation:
-        """Return a copy that calls the classes by these names, and carries more notes.
+        """Return a copy with these class names and additional notes.
 
-        Figures are computed on class numbers, which is what millions of rows are fast with.
+        Metrics are computed on class indices, which is faster for millions of rows.
         """
         rename = dict(zip(self.classes, classes, strict=True))
         curves = dict(self.curves)
         if "classes" in curves:
-            curves["classes"] = _renamed(curves["classes"], rename)
+            curves["classes"] = _rename_classes(curves["classes"], rename)
         return replace(
             self,
             classes=tuple(classes),
-            per_class=tuple(_renamed(self.per_class, rename)),
+            per_class=tuple(_rename_classes(self.per_class, rename)),
             curves=curves,
             groups={name: part.with_classes(classes) for name, part in self.groups.items()},
             notes=(*self.notes, *notes),
@@ -229,8 +229,8 @@ class Evaluation:
 
     def _repr_html_(self) -> str:
         rows = "".join(
-            f"<tr><td>{html.escape(f.name)}</td><td>{_cell(f.value)}</td>"
-            f"<td>{_range(f.interval)}</td></tr>"
+            f"<tr><td>{html.escape(f.name)}</td><td>{_format_value(f.value)}</td>"
+            f"<td>{_format_interval(f.interval)}</td></tr>"
             for f in self.figures.values()
         )
         return (
@@ -241,7 +241,7 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Difference:
-    """One metric of model B minus model A, on the same rows."""
+    """Difference in one metric, model B minus model A, on the same rows."""
 
     name: str
     a: float | None
@@ -268,7 +268,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two models on the same rows."""
+    """Paired comparison of two models on the same rows."""
 
     n: int
     names: tuple[str, str]
@@ -296,7 +296,7 @@ class Comparison:
         lines = [self.verdict]
         for d in self.differences.values():
             if d.value is None:
-                lines.append(f"{d.name}: not given ({d.why})")
+                lines.append(f"{d.name}: not available ({d.why})")
                 continue
             span = d.interval
             ends = "" if span is None else f" [{span.low:+.4f}, {span.high:+.4f}]"
@@ -304,12 +304,14 @@ class Comparison:
         return "\n".join(lines)
 
 
-def _renamed(table: Iterable[Mapping[str, Any]], names: Mapping[Any, Any]) -> list[dict[str, Any]]:
+def _rename_classes(
+    table: Iterable[Mapping[str, Any]], names: Mapping[Any, Any]
+) -> list[dict[str, Any]]:
     return [{**row, "class": names[row["class"]]} for row in table]
 
 
 def _group_dict(evaluation: Evaluation) -> dict[str, Any]:
-    """Keep a group's figures and verdict; bins and tables stay with the whole."""
+    """Return the metrics and verdict of a group, without bins and tables."""
     return {
         "n": evaluation.n,
         "verdict": evaluation.verdict.text,
@@ -319,7 +321,7 @@ def _group_dict(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _json_number(value: float | None) -> float | None:
-    """JSON has no NaN and no infinity: both become null (and `why` tells)."""
+    """Convert NaN and infinity to None, since JSON has neither (`why` gives the reason)."""
     return None if value is None or not math.isfinite(value) else float(value)
 
 
@@ -327,9 +329,9 @@ def _json_name(name: Any) -> Any:
     return name if isinstance(name, str | int | float | bool) else str(name)
 
 
-def _cell(value: float | None) -> str:
+def _format_value(value: float | None) -> str:
     return "–" if value is None else f"{value:.4f}"
 
 
-def _range(interval: Interval | None) -> str:
+def _format_interval(interval: Interval | None) -> str:
     return "" if interval is None else f"{interval.low:.4f} – {interval.high:.4f}"

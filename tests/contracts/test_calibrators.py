@@ -1,4 +1,4 @@
-"""Every registered calibrator keeps the contract, and each rule catches one that does not."""
+"""Every registered calibrator follows the contract, and each rule catches a violation."""
 
 import inspect
 
@@ -82,8 +82,8 @@ class SumsToLess(Identity):
 
 class PredictsTheLeastProbable(Identity):
     def predict(self, logits):
-        found = self.predict_log_proba(logits)
-        lowest = found <= np.log(0.5) if found.ndim == 1 else found.argmin(axis=1)
+        outcome = self.predict_log_proba(logits)
+        lowest = outcome <= np.log(0.5) if outcome.ndim == 1 else outcome.argmin(axis=1)
         return np.asarray(self.classes_[lowest * 1])
 
 
@@ -115,8 +115,8 @@ class WorksInSinglePrecision(TemperatureScaling):
 
 class PredictsNumbers(Identity):
     def predict(self, logits):
-        found = super().predict(logits)
-        return np.searchsorted(np.sort(self.classes_), found)
+        outcome = super().predict(logits)
+        return np.searchsorted(np.sort(self.classes_), outcome)
 
 
 class SortsTheClasses(Identity):
@@ -269,36 +269,36 @@ class KnowsNothing(Identity):
 
 CAUGHT = {
     "clone, get_params and set_params must work": [ChangesItsParameter, StaysFittedInClones],
-    "arguments must be left alone": [WritesToItsInput],
+    "arguments must not be modified": [WritesToItsInput],
     "fit must return the calibrator": [ReturnsNothing],
-    "before fit every question must raise NotFitted": [AnswersBeforeFit],
+    "every method must raise NotFitted before fit": [AnswersBeforeFit],
     "probabilities must be finite, within [0, 1] and sum to 1": [
         SumsToLess,
         PredictsTheLeastProbable,
     ],
     "the same input must give the same result": [IsRandom],
     "a second fit must forget the first": [RemembersEarlierFits],
-    "lists must be taken": [WantsArrays],
-    "float32 must be taken and computed with in float64": [WorksInSinglePrecision],
-    "class names must be taken": [PredictsNumbers, SortsTheClasses],
-    "a row's answer must not depend on other rows": [StandardisesTheBatch],
+    "lists must be accepted": [WantsArrays],
+    "float32 must be accepted and computed in float64": [WorksInSinglePrecision],
+    "class names must be accepted": [PredictsNumbers, SortsTheClasses],
+    "the prediction of a row must not depend on other rows": [StandardisesTheBatch],
     "the order of rows must not matter": [LearnsFromTheFirstRow],
     "the order of classes must not matter": [FavoursTheFirstClass],
     "(n,) and (n, 2) must agree": [OneColumnIsAnotherMatter],
-    "a constant added to a row's logits must change nothing": [SeesTheConstant],
-    "logits of 10,000 must be taken without a warning": [Overflows],
-    "rows without an optimum must be learned from soundly or refused": [DividesByTheSpread],
-    "one row must be learned from soundly or refused": [DividesByOneRowLess],
+    "a constant added to a row's logits must have no effect": [SeesTheConstant],
+    "logits of 10,000 must be accepted without a warning": [Overflows],
+    "data without an optimum must give valid probabilities or be refused": [DividesByTheSpread],
+    "one row must give valid probabilities or be refused": [DividesByOneRowLess],
     "bad input must be refused": [TakesNaN, TakesTooFewRows, TakesAnyWidth],
-    "keeps_argmax must be true where declared": [MovesTheArgmax, LosesTheArgmaxOnBadLabels],
-    "keeps_ranking must be true where declared": [TiesRows],
+    "keeps_argmax must be true if declared": [MovesTheArgmax, LosesTheArgmaxOnBadLabels],
+    "keeps_ranking must be true if declared": [TiesRows],
     "a weight must equal a repetition, or be refused": [
         TakesWeightsByTheirRoot,
         TakesWeightsAllTheSame,
     ],
-    "an absent class must be taken, or be refused": [NeedsNoClassAfterAll, NeedsEveryClassAfterAll],
-    "what is saved must load": [SavesHalf, SavesInfinity],
-    "what is damaged must not load": [LoadsAnything],
+    "an absent class must be accepted or refused": [NeedsNoClassAfterAll, NeedsEveryClassAfterAll],
+    "a saved calibrator must load": [SavesHalf, SavesInfinity],
+    "a damaged file must be refused": [LoadsAnything],
     "a large sample must not raise the log loss": [KnowsNothing],
 }
 

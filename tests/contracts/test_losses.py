@@ -1,4 +1,4 @@
-"""Every registered loss keeps the contract, and so do losses of the user's own."""
+"""Every registered loss follows the contract, and so do user-defined losses."""
 
 import inspect
 import sys
@@ -19,7 +19,7 @@ COSTS = {k: (np.arange(k)[:, None] * 2.0 + np.arange(k)) * (1 - np.eye(k)) for k
 BATCH = {"rowwise": False, "weight": False}  # of a batch as a whole
 HARD = {"soft_labels": False}  # needs one class per row
 
-# What each loss cannot keep. A new loss is listed here, or the first test fails.
+# Rules that do not apply to each loss. A new loss must be listed here.
 FACTS = {
     "adafocal": HARD,
     "balanced_softmax": {},
@@ -55,15 +55,15 @@ VARIANTS = [
 ]
 
 
-def made(text, k):
+def make_loss(text, k):
     loss = losses().get(text)
     if loss is not None and "costs" in inspect.signature(loss).parameters:
         return loss(COSTS[k])
     return as_loss(text, class_counts=COUNTS[k])
 
 
-def learned(loss, k):
-    """A steered loss after some updates, so that it is no longer as it was made."""
+def updated(loss, k):
+    """Return a steered loss after some updates."""
     for seed in range(4):
         loss.update(*drawn(k, seed, 600))
     return loss
@@ -76,25 +76,25 @@ def test_every_registered_loss_is_listed_here():
 @pytest.mark.parametrize("k", COUNTS)
 @pytest.mark.parametrize("name", FACTS)
 def test_loss_keeps_the_contract(name, k):
-    check_loss(made(name, k), n_classes=(k,), **FACTS[name])
+    check_loss(make_loss(name, k), n_classes=(k,), **FACTS[name])
 
 
 @pytest.mark.parametrize(("text", "facts"), VARIANTS)
 def test_variant_keeps_the_contract(text, facts):
     for k in COUNTS:
-        check_loss(made(text, k), n_classes=(k,), seed=1, **facts)
+        check_loss(make_loss(text, k), n_classes=(k,), seed=1, **facts)
 
 
 @pytest.mark.parametrize("text", ["adafocal", "adafocal:mode=paper", "calfocal:per=bin"])
-def test_steered_loss_keeps_the_contract_after_it_has_learned(text):
+def test_steered_loss_keeps_the_contract_after_updates(text):
     for k in COUNTS:
-        loss = learned(made(text, k), k)
+        loss = updated(make_loss(text, k), k)
         assert len(set(loss.gammas.tolist())) > 1
         check_loss(loss, n_classes=(k,), **HARD)
 
 
 def test_gamma_of_each_row_is_held_constant_by_calfocal():
-    loss = learned(CalFocalLoss(per="sample"), 5)
+    loss = updated(CalFocalLoss(per="sample"), 5)
     check_loss(loss, n_classes=(5,), derivative=False, **HARD)
     with pytest.raises(AssertionError, match="must be the derivative of the value"):
         check_loss(loss, n_classes=(5,), **HARD)
@@ -118,8 +118,8 @@ def test_loss_is_named_documented_and_has_the_three_options_or_refuses_them(name
             assert getattr(loss(**needed, **{option: value}), option) is not None
 
 
-def on_a_device(loss, k):
-    """Forward and backward on tensors without numbers: any look at one is an error."""
+def run_on_meta_device(loss, k):
+    """Run forward and backward on the meta device, where reading a value is an error."""
     logits = torch.empty(8, k, device="meta", requires_grad=True)
     value = loss.to("meta")(logits, torch.empty(8, device="meta", dtype=torch.long))
     value.backward()
@@ -128,20 +128,20 @@ def on_a_device(loss, k):
 
 @pytest.mark.parametrize("text", [*FACTS, *(text for text, _ in VARIANTS)])
 def test_loss_never_waits_for_a_device(text):
-    value, grad = on_a_device(made(text, 5), 5)
+    value, grad = run_on_meta_device(make_loss(text, 5), 5)
     assert value.shape == ()
     assert grad.shape == (8, 5)
 
 
-@pytest.mark.parametrize("look", [float, bool, lambda value: value[value > 0]])
-def test_a_look_at_the_numbers_would_be_noticed(look):
-    class Looks(nn.Module):
+@pytest.mark.parametrize("read_value", [float, bool, lambda value: value[value > 0]])
+def test_reading_a_value_on_the_device_is_detected(read_value):
+    class ReadsValue(nn.Module):
         def forward(self, logits, labels):
-            look(logits.detach().sum())
+            read_value(logits.detach().sum())
             return F.cross_entropy(logits, labels)
 
     with pytest.raises((RuntimeError, NotImplementedError), match="meta"):
-        on_a_device(Looks(), 5)
+        run_on_meta_device(ReadsValue(), 5)
 
 
 def hinge(logits, labels):
@@ -151,7 +151,7 @@ def hinge(logits, labels):
 
 
 class Tempered(nn.Module):
-    """Cross-entropy at a temperature that is learned too."""
+    """Cross-entropy with a updated temperature."""
 
     def __init__(self, start=2.0):
         super().__init__()
@@ -166,8 +166,8 @@ PLAIN = {"weight": False, "soft_labels": False, "more_dimensions": False}
 
 def test_function_of_the_users_keeps_the_contract():
     check_loss(hinge, **PLAIN)
-    check_loss(F.cross_entropy)  # which takes all that our own take
-    with pytest.raises(AssertionError, match="a whole share must equal a class"):
+    check_loss(F.cross_entropy)  # has all options of our own losses
+    with pytest.raises(AssertionError, match="a one-hot label must equal a class"):
         check_loss(hinge, weight=False)
 
 

@@ -1,4 +1,4 @@
-"""Every public metric keeps the contract of calibrant.testing.check_metric."""
+"""Every public metric follows the contract of calibrant.testing.check_metric."""
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +12,7 @@ WITH_WEIGHTS = [
     "ece_classwise", "ece_smooth", "ece_sweep", "f1", "f1_macro", "ks", "matthews",
     "mce", "nll", "precision", "precision_macro", "recall", "recall_macro", "sce",
 ]  # fmt: skip
-# A weight is not a repetition for these: the number of rows enters the figure.
+# For these a weight is not a repetition, because the number of rows matters.
 WITHOUT_REPETITION = ["aurc", "ece_debiased", "spiegelhalter"]
 NOT_METRICS = {
     "Decomposition", "calibration_test", "compare", "decompose", "evaluate", "measure", "true_ce",
@@ -41,13 +41,13 @@ def test_the_decomposition_keeps_the_contract():
 
 
 @pytest.mark.parametrize("name", [*WITH_WEIGHTS, *WITHOUT_REPETITION, "decompose", "measure"])
-def test_columns_called_after_the_classes_may_come_in_any_order(name):
+def test_columns_named_after_the_classes_may_be_in_any_order(name):
     draw = WORLDS["multiclass"].draw(200, 0)
     labels = np.array(list("abcde"))[draw.labels]
     table = pa.table({name: draw.probs[:, k] for k, name in enumerate("abcde")})
     metric = getattr(metrics, name)
-    turned = metric(labels, table.select(list("dbeac")), classes=list("abcde"))
-    assert str(turned) == str(metric(draw.labels, draw.probs))
+    reordered = metric(labels, table.select(list("dbeac")), classes=list("abcde"))
+    assert str(reordered) == str(metric(draw.labels, draw.probs))
 
 
 def test_a_metric_that_depends_on_row_order_is_caught():

@@ -1,4 +1,4 @@
-"""What every rate must do: mean what it says, be held, be made best, and survive a file."""
+"""Contract of rates: correct values, targets, optimisation and saving."""
 
 import json
 
@@ -24,7 +24,7 @@ def rows():
     return labels, 1 / (1 + np.exp(-rng.normal(2.5 * labels - 1.2, 1)))
 
 
-def measured(rate, labels, probs, act):
+def measure_rate(rate, labels, probs, act):
     """P(event | given), by masks."""
     right = (probs > 0.5) == labels if rate.of == "top-label" else labels == 1
     rows = {
@@ -37,17 +37,17 @@ def measured(rate, labels, probs, act):
     return rows[rate.event][rows[rate.given]].mean()
 
 
-def easy(rate, sense):
-    """A target that these rows can prove."""
-    most = 0.95 if rate.of == "top-label" else 0.7
-    return Target(rate, sense, 0.3 if sense == ">=" else most)
+def provable_target(rate, sense):
+    """Return a target that these rows can prove."""
+    highest = 0.95 if rate.of == "top-label" else 0.7
+    return Target(rate, sense, 0.3 if sense == ">=" else highest)
 
 
 @pytest.mark.parametrize(("name", "sense"), CASES)
-def test_a_held_rate_is_what_it_says_and_meets_its_target(rows, name, sense):
-    target = easy(RATES[name], sense)
+def test_a_held_rate_is_measured_correctly_and_meets_its_target(rows, name, sense):
+    target = provable_target(RATES[name], sense)
     point = select(*rows, hold=target, positive=None if name == "accuracy" else 1)
-    value = measured(RATES[name], *rows, point.act(rows[1]))
+    value = measure_rate(RATES[name], *rows, point.act(rows[1]))
     assert point[name].value == pytest.approx(value)
     assert target.met_by(value)
     assert str(target) in map(str, point.hold)
@@ -58,7 +58,9 @@ def test_a_held_rate_is_what_it_says_and_meets_its_target(rows, name, sense):
 
 @pytest.mark.parametrize(("name", "sense"), CASES)
 def test_a_held_rate_survives_its_file_and_is_checked_later(rows, name, sense):
-    point = select(*rows, hold=easy(RATES[name], sense), positive=None if name == "accuracy" else 1)
+    point = select(
+        *rows, hold=provable_target(RATES[name], sense), positive=None if name == "accuracy" else 1
+    )
     loaded = OperatingPoint.from_dict(json.loads(json.dumps(point.to_dict(), allow_nan=False)))
     assert loaded == point
     later = check_transfer(loaded, *rows)
@@ -67,7 +69,7 @@ def test_a_held_rate_survives_its_file_and_is_checked_later(rows, name, sense):
 
 
 @pytest.mark.parametrize("name", RATES)
-def test_a_rate_can_be_made_best(rows, name):
+def test_a_rate_can_be_optimised(rows, name):
     rate = RATES[name]
     hold = "accuracy>=0.5" if name == "accuracy" else "recall>=0.3"
     hold = {"recall": "precision>=0.5", "accuracy": "coverage>=0.3"}.get(name, hold)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from calibrant import metrics
-from calibrant.inputs import as_scored
+from calibrant.inputs import as_scored_rows
 from calibrant.metrics.binning import mass_edges, width_edges
-from calibrant.metrics.calibration_figures import MeanError, Options, Resampled, ks_estimate
+from calibrant.metrics.calibration_figures import BootstrapTally, MeanError, Options, ks_estimate
 from calibrant.metrics.influence_figures import (
     ClassRanks,
     aurc_estimate,
@@ -18,7 +18,7 @@ from calibrant.metrics.influence_figures import (
 )
 from calibrant.metrics.seminorms import binned_size, running_size, smoothed_size
 from calibrant.metrics.smooth import tally_smooth
-from calibrant.metrics.summary import summarise
+from calibrant.metrics.summary import compute_statistics
 from calibrant.metrics.tally import Tally, tally_rows
 from calibrant.testing import WORLDS, Draw
 
@@ -60,7 +60,7 @@ def population(draw: Sampler, rng: np.random.Generator, n: int = 40_000) -> Tall
     return Tally(scores[order], weight, weight, weight)
 
 
-def truths(whole: Tally, sample: Resampled, sigma: float) -> dict[str, float]:
+def truths(whole: Tally, sample: BootstrapTally, sigma: float) -> dict[str, float]:
     """Population values of the same functionals, with the sample's bins and bandwidth."""
     rest = whole.residual
     coarse = whole.compress(np.array([0.0, 1.0]), 300)
@@ -85,7 +85,7 @@ def coverage(
     for _ in range(repetitions):
         scores, eta = draw(n, rng)
         tally = tally_rows(scores, rng.random(n) < eta)
-        sample = Resampled(tally, Options(replicates=250, draws=250), rng)
+        sample = BootstrapTally(tally, Options(replicates=250, draws=250), rng)
         sigma = max(tally_smooth(tally, points=2048), 1e-3) if "ece_smooth" in metrics else 0.1
         sizes = {
             "ece_ew": binned_size(sample.cells, sample.width),
@@ -123,13 +123,13 @@ def smooth_coverage(world: str, n: int, repetitions: int, seed: int) -> dict[str
     held = dict.fromkeys(SMOOTH, 0)
     for _ in range(repetitions):
         draw = WORLDS[world].draw(n, rng)
-        for name, _, interval in _smooth_estimates(as_scored(draw.labels, draw.probs)):
+        for name, _, interval in _smooth_estimates(as_scored_rows(draw.labels, draw.probs)):
             held[name] += interval.low <= truth[name] <= interval.high
     return {name: count / repetitions for name, count in held.items()}
 
 
 def _smooth_estimates(scored):
-    summary = summarise(scored)
+    summary = compute_statistics(scored)
     for name in ("nll", "brier"):
         moments = getattr(summary, name)
         yield name, moments.mean, loss_interval(moments, summary.n, 0.95)

@@ -7,7 +7,7 @@ from scipy.stats import norm
 from tests.parity.peer_rows import EVERY, drawn, one_problem
 
 from calibrant.metrics import ece_smooth
-from calibrant.testing import shifted
+from calibrant.testing import shifted_world
 
 RESOLUTION = 1 / 1024  # relplot halves the bandwidth ten times
 
@@ -50,7 +50,7 @@ def test_values_agree_within_relplots_resolution_on_scores_inside_the_ends(name,
 
 @pytest.mark.parametrize("gap", [0.0, 0.03, 0.08])
 def test_values_agree_on_even_scores_that_are_too_extreme(gap):
-    draw = shifted(gap).draw(5000, 7)
+    draw = shifted_world(gap).draw(5000, 7)
     found = ece_smooth(draw.labels, draw.probs)
     assert found == pytest.approx(smECE(draw.probs, draw.labels), abs=RESOLUTION)
 

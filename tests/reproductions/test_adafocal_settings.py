@@ -74,7 +74,8 @@ def test_an_answer_for_each_setting():
     assert "and 5.0 to 6.0 % as the mean over the second half" in noise
     assert "3 seeds of 6 do one time in 10" in noise
     assert bins == (
-        "Number of bins (usual: 15): no value is told apart from the usual one. ECE_EM by value: "
+        "Number of bins (usual: 15): no value is distinguished from the usual one. "
+        "ECE_EM by value: "
         "5: 5.6 %, 15: 5.5 %, 30: 5.7 %."
     )
     assert strength.startswith("Lambda, the strength of each step (usual: 1): 5 is better.")
@@ -83,7 +84,7 @@ def test_an_answer_for_each_setting():
         "it never came into play."
     )
     assert after.endswith(
-        "have ECE_EM 3.1 to 3.1 %, plain cross-entropy 3.1 %; none is told apart."
+        "have ECE_EM 3.1 to 3.1 %, plain cross-entropy 3.1 %; none is distinguished."
     )
 
 
@@ -96,7 +97,7 @@ def test_a_worse_value_and_one_that_still_tells_after_calibration():
     assert "only number of bins (5: 5.6 %, 15: 5.5 %, 30: 20.5 %) and lambda" in headline
     assert headline.endswith("seeds do; after calibration number of bins still tell.")
     assert "30 is worse." in words[1]
-    assert "told apart from the usual value: number of bins 5." in words[-1]
+    assert "distinguished from the usual value: number of bins 5." in words[-1]
 
 
 def test_seeds_that_just_do_not_overlap_are_not_enough():
@@ -106,7 +107,7 @@ def test_seeds_that_just_do_not_overlap_are_not_enough():
         [r for r in runs if r["method"] == "bins-5"], (0.061, 0.061, 0.2), strict=True
     ):
         run["test_history"] = [{"ece_em": value}] * 2
-    assert "no value is told apart" in told_of(runs)[1][1]
+    assert "no value is distinguished" in told_of(runs)[1][1]
 
 
 def test_log_losses_beside_cross_entropy_are_counted():

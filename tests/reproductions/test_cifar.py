@@ -248,9 +248,9 @@ def test_a_pickle_that_names_a_function_is_refused_before_it_runs(protocol, caps
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"", "is no pickle that can be read"),
+        (b"", "is not a readable pickle"),
         (b"\x80\x02(K\x01K\x02l.", "holds a list, not a dict"),
-        (_batch(_images(2), [0, 1])[:-40], "is no pickle that can be read"),
+        (_batch(_images(2), [0, 1])[:-40], "is not a readable pickle"),
         (
             _batch(_images(2), [0, 1]).replace(b"U\x02u1", b"U\x02f8"),
             "holds an array that is not of bytes",
@@ -269,7 +269,7 @@ def test_a_damaged_pickle_is_told(data, message):
 @pytest.mark.parametrize(
     ("members", "message"),
     [
-        ({"data_batch_1": b"..."}, "data_batch_1 in .* is no pickle that can be read"),
+        ({"data_batch_1": b"..."}, "data_batch_1 in .* is not a readable pickle"),
         ({"data_batch_2": b"..."}, "holds no cifar-10-batches-py/data_batch_1"),
         ({"data_batch_1": b"\x80\x02}(" + _text("a") + b"K\x01u."}, "holds no"),
     ],
@@ -286,7 +286,7 @@ def test_a_file_that_is_no_tar_is_told(data):
     (data / "cifar10").mkdir()
     (data / "cifar10" / "cifar-10-python.tar.gz").write_bytes(b"<html>not found</html>")
 
-    with pytest.raises(InputError, match="is no archive that can be read"):
+    with pytest.raises(InputError, match="is not a readable archive"):
         cifar10({})
 
 
@@ -303,7 +303,7 @@ def test_a_damaged_archive_of_strips_is_told(tmp_path, spoil):
         del arrays["blob"]
     np.savez(file, **arrays)
 
-    with pytest.raises(InputError, match="put the file there again"):
+    with pytest.raises(InputError, match="replace the file"):
         read_strips(file, side=31 if spoil == "size" else 32)
 
 

@@ -88,7 +88,7 @@ def test_a_lead_that_calibration_takes_away():
     )
     assert words[1] == (
         "After temperature scaling CE has 2.0 % and the focal losses 2.1 to 3.0 % (chance alone: "
-        "1.0 %, up to 1.5 %): the best of them and CE are no further apart than chance allows."
+        "1.0 %, up to 1.5 %): the best of them and CE are not further apart than noise explains."
     )
     assert "FL1 and FL10 are worse by 0.08" in words[2]
     assert words[2].endswith("After calibration focal loss does not help here.")
@@ -157,7 +157,7 @@ def test_thresholds_are_counted_over_runs_and_sets():
     )
     assert recall == (
         "At the thresholds put by hand on these sets CE finds 40.0 % of what it looks for on "
-        "average, the focal losses 40.0 %: spiky scores are no obstacle, for only the order of "
+        "average, the focal losses 40.0 %: spiky scores do not matter, because only the order of "
         "rows counts."
     )
 

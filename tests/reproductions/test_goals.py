@@ -69,10 +69,10 @@ def test_calib_rows_choose_where_the_experiment_says_so():
     told = made_summary(runs, choose_on="calib")
     assert (told.recipe.method, told.recipe.rows) == ("ce", "calib")
     assert told.recipe.why.startswith("On the calib rows CE has the least log loss after the auto")
-    assert not any("That is no goal" in each for each in told.sentences)
+    assert not any("That is not a goal" in each for each in told.sentences)
     by_steer = made_summary(runs)
     assert by_steer.recipe.method == "focal"
-    assert any("That is no goal" in each for each in by_steer.sentences)
+    assert any("That is not a goal" in each for each in by_steer.sentences)
 
 
 def test_the_recipe_tells_the_calibrators_of_each_seed():
@@ -186,7 +186,7 @@ def test_what_calib_rows_would_have_chosen_is_told_beside():
     assert told == (
         "On the calib rows CE has the least log loss after the automatic choice of a calibrator, "
         "0.5000 (mean of 3 seeds); next is FL-3, 0.6000. CE + spline has ECE_EM 2.00 % and error "
-        "20.00 %. That is no goal: the rule of a study is the one above."
+        "20.00 %. That is not a goal: the rule of a study is the one above."
     )
     some = [{**each, "calib": None} if each["method"] == "ce" else each for each in runs]
     assert not any(each.startswith("On the calib rows") for each in made_summary(some).sentences)

@@ -123,7 +123,7 @@ def test_a_run_that_broke_off_leaves_no_array_that_looks_whole(folders, tmp_path
     (folders / "train" / WNIDS[0] / f"{WNIDS[0]}_3.JPEG").write_bytes(b"...")
     reading = {"image_size": 16, "cache": str(tmp_path / "cache")}
 
-    with pytest.raises(InputError, match="is no image that can be read"):
+    with pytest.raises(InputError, match="is not a readable image"):
         imagenet(reading)
 
     assert not list((tmp_path / "cache").glob("*.npy"))

@@ -103,16 +103,16 @@ def test_a_share_cuts_what_is_read(data):
 
 def test_damaged_files_are_told(data):
     (data / "svhn" / "test_32x32.mat").write_bytes(b"<html>not found</html>")
-    with pytest.raises(InputError, match="is no SVHN file that can be read"):
+    with pytest.raises(InputError, match="is not a readable SVHN file"):
         svhn()
     savemat(data / "svhn" / "test_32x32.mat", {"X": np.zeros((3, 3))})
     with pytest.raises(InputError, match="holds no images of 32 x 32"):
         svhn()
     _idx(data / "fashion_mnist", _grey(3), magic=2049)
-    with pytest.raises(InputError, match="is no packed idx file of images"):
+    with pytest.raises(InputError, match="is not a packed idx file of images"):
         fashion_mnist()
     (data / "fashion_mnist" / "t10k-images-idx3-ubyte.gz").write_bytes(b"abc")
-    with pytest.raises(InputError, match="is no packed idx file of images"):
+    with pytest.raises(InputError, match="is not a packed idx file of images"):
         fashion_mnist()
 
 

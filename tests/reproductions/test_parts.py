@@ -93,5 +93,7 @@ def test_runs_with_and_without_choice_rows_are_not_mixed():
         if method.name == run["method"]
     ]
     assert summarise(made_experiment(), old).recipe.rows == "steer"
-    with pytest.raises(InputError, match="own_choice not set instead of True: run it --again"):
+    with pytest.raises(
+        InputError, match="own_choice not set instead of True: rerun it with --again"
+    ):
         summarise(one, old)

@@ -12,7 +12,7 @@ from reproductions.summary import summarise
 
 from calibrant.errors import InputError
 from calibrant.training import predict_logits
-from reproductions import Asked, experiment_named, experiments, reproduce
+from reproductions import RunRequest, experiment_named, experiments, reproduce
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
 
@@ -24,7 +24,7 @@ def test_it_runs_at_toy_size_without_any_data_file(one, tmp_path, monkeypatch):
     monkeypatch.delenv("CALIBRANT_DATA", raising=False)
     toy = one.at("toy")
     method = toy.methods[-1].name
-    asked = Asked(size="toy", methods=[method], seeds=[0])
+    asked = RunRequest(size="toy", methods=[method], seeds=[0])
     [path] = reproduce(one, tmp_path, asked)
     record = json.loads(path.read_text(), parse_constant=_refuse)
     assert (record["experiment"], record["method"], record["seed"]) == (one.name, method, 0)
@@ -54,7 +54,7 @@ def _refuse(constant):
 def done(tmp_path_factory):
     """Two runs of the toy size."""
     out = tmp_path_factory.mktemp("done")
-    reproduce(experiment_named("newsgroups-cnn"), out, Asked(size="toy", seeds=[0]))
+    reproduce(experiment_named("newsgroups-cnn"), out, RunRequest(size="toy", seeds=[0]))
     return out
 
 
@@ -67,18 +67,18 @@ def _copied(done, tmp_path):
 def test_what_is_there_is_not_run_again(done, tmp_path):
     out, one, told = _copied(done, tmp_path), experiment_named("newsgroups-cnn"), []
     before = {path.name: path.stat().st_mtime_ns for path in (out / one.name).iterdir()}
-    reproduce(one, out, Asked(size="toy", seeds=[0]), progress=told.append)
+    reproduce(one, out, RunRequest(size="toy", seeds=[0]), progress=told.append)
     assert told == []
     assert before == {path.name: path.stat().st_mtime_ns for path in (out / one.name).iterdir()}
     (out / one.name / "ce-0.json").unlink()  # as after an interruption: only this one is run
-    reproduce(one, out, Asked(size="toy", seeds=[0]), progress=told.append)
+    reproduce(one, out, RunRequest(size="toy", seeds=[0]), progress=told.append)
     assert told[:2] == ["newsgroups-cnn: reading", "newsgroups-cnn: CE, seed 0 (1 of 1)"]
     assert all("CE, seed 0: epoch" in line for line in told[2:])
 
 
 def test_the_same_run_gives_the_same_figures(done, tmp_path):
     one = experiment_named("newsgroups-cnn")
-    asked = Asked(size="toy", methods=["ce"], seeds=[0])
+    asked = RunRequest(size="toy", methods=["ce"], seeds=[0])
     [path] = reproduce(one, tmp_path, asked)
     again, first = (
         json.loads(path.read_text()),
@@ -91,10 +91,12 @@ def test_the_same_run_gives_the_same_figures(done, tmp_path):
 def test_a_run_that_was_made_otherwise_is_not_mixed_in(done, tmp_path):
     out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn")
     with pytest.raises(InputError, match="is a run with epochs 1 instead of 2"):
-        reproduce(one, out, Asked(size="toy", methods=["ce"], seeds=[0], given={"epochs": 2}))
+        reproduce(
+            one, out, RunRequest(size="toy", methods=["ce"], seeds=[0], overrides={"epochs": 2})
+        )
     with pytest.raises(InputError, match="with size toy instead of small: choose another --out"):
-        reproduce(one, out, Asked(size="small", methods=["ce"], seeds=[0]))
-    asked = Asked(size="toy", seeds=[0], given={"epochs": 2}, again=True)
+        reproduce(one, out, RunRequest(size="small", methods=["ce"], seeds=[0]))
+    asked = RunRequest(size="toy", seeds=[0], overrides={"epochs": 2}, again=True)
     path, _ = reproduce(one, out, asked)
     assert json.loads(path.read_text())["epochs"] == 2
 
@@ -103,7 +105,7 @@ def test_a_config_that_has_changed_is_noticed_in_runs_and_in_summaries(done, tmp
     out, one = _copied(done, tmp_path), experiment_named("newsgroups-cnn")
     changed = replace(one, training={**one.training, "learning_rate": 1.0})
     with pytest.raises(InputError, match=r"learning_rate 0\.001 instead of 1\.0"):
-        reproduce(changed, out, Asked(size="toy", methods=["ce"], seeds=[0]))
+        reproduce(changed, out, RunRequest(size="toy", methods=["ce"], seeds=[0]))
     records = read_records(out, one.at("toy"))
     with pytest.raises(InputError, match=r"was made with learning_rate 0\.001 instead of 1\.0"):
         summarise(changed.at("toy"), records)
@@ -115,12 +117,12 @@ def test_a_config_that_has_changed_is_noticed_in_runs_and_in_summaries(done, tmp
 def test_notes_of_another_size_are_made_anew(tmp_path):
     one = experiment_named("bigmart")
     path = tmp_path / one.name / "notes.json"
-    reproduce(one, tmp_path, Asked(size="toy", methods=["ce"], seeds=[0]))
+    reproduce(one, tmp_path, RunRequest(size="toy", methods=["ce"], seeds=[0]))
     first = json.loads(path.read_text())
     assert first["size"] == "toy"
     assert set(first) == {"size", "rows", "notes", "machine", "date"}
     path.write_text(json.dumps({**first, "size": "full"}))
-    reproduce(one, tmp_path, Asked(size="toy", methods=["ce"], seeds=[1]))
+    reproduce(one, tmp_path, RunRequest(size="toy", methods=["ce"], seeds=[1]))
     assert json.loads(path.read_text())["size"] == "toy"
 
 
@@ -171,7 +173,7 @@ def test_a_run_without_its_losses_is_run_again(done, tmp_path, lost):
         path.write_bytes(b"" if lost == "empty" else b"hi")
     if lost == "gone":
         path.unlink()
-    reproduce(one, out, Asked(size="toy", seeds=[0]), progress=told.append)
+    reproduce(one, out, RunRequest(size="toy", seeds=[0]), progress=told.append)
     assert told[1] == "newsgroups-cnn: CE, seed 0 (1 of 1)"
     with np.load(path) as again, np.load(io.BytesIO(before)) as first:
         assert np.array_equal(again["auto"], first["auto"])
@@ -179,8 +181,8 @@ def test_a_run_without_its_losses_is_run_again(done, tmp_path, lost):
 
 def test_runs_that_cannot_stand_beside_others_are_refused_before_they_are_trained(done, tmp_path):
     out, one, told = _copied(done, tmp_path), experiment_named("newsgroups-cnn"), []
-    asked = Asked(size="toy", seeds=[7], given={"epochs": 2})
-    with pytest.raises(InputError, match="which cannot stand beside these: choose another --out"):
+    asked = RunRequest(size="toy", seeds=[7], overrides={"epochs": 2})
+    with pytest.raises(InputError, match="which cannot be combined with these"):
         reproduce(one, out, asked, progress=told.append)
     assert told == []
 
@@ -199,7 +201,7 @@ def test_a_record_with_a_wrong_value_is_named(done, tmp_path, change):
 def test_missing_data_leave_no_folder_behind(tmp_path, monkeypatch):
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "nothing"))
     with pytest.raises(InputError, match="bigmart"):
-        reproduce(experiment_named("bigmart"), tmp_path / "out", Asked(size="small"))
+        reproduce(experiment_named("bigmart"), tmp_path / "out", RunRequest(size="small"))
     assert list(tmp_path.iterdir()) == []
 
 
@@ -207,13 +209,13 @@ def test_a_folder_below_a_file_is_told_before_anything_is_read(tmp_path, monkeyp
     monkeypatch.setenv("CALIBRANT_DATA", str(tmp_path / "nothing"))
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match=r"cannot be made a folder: .*file is a file"):
-        reproduce(experiment_named("bigmart"), tmp_path / "file/out", Asked(size="small"))
+        reproduce(experiment_named("bigmart"), tmp_path / "file/out", RunRequest(size="small"))
 
 
 def test_a_folder_that_cannot_be_made_is_told_before_anything_is_read(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(InputError, match="cannot be made a folder"):
-        reproduce(experiment_named("newsgroups-cnn"), tmp_path / "file", Asked(size="toy"))
+        reproduce(experiment_named("newsgroups-cnn"), tmp_path / "file", RunRequest(size="toy"))
 
 
 def test_bins_and_gammas_are_those_of_the_first_seed(done):
@@ -231,7 +233,7 @@ def test_a_damaged_record_is_replaced_when_it_is_run_again(done, tmp_path, held)
     one, out = experiment_named("newsgroups-cnn"), _copied(done, tmp_path)
     path = out / one.name / "ce-0.json"
     path.write_text(held)
-    asked = Asked(size="toy", methods=["ce"], seeds=[0])
+    asked = RunRequest(size="toy", methods=["ce"], seeds=[0])
     if held in ("[1]", '{"schema": 2}'):  # whole, but not ours: nothing is replaced unasked
         with pytest.raises(InputError, match=r"ce-0\.json is not the record .* --again"):
             reproduce(one, out, asked)
@@ -245,11 +247,11 @@ def test_a_folder_in_the_place_of_a_record_is_named(done, tmp_path):
     path.unlink()
     path.mkdir()
     with pytest.raises(InputError, match=r"ce-0\.json cannot be read \(Is a directory\): move"):
-        reproduce(one, out, Asked(size="toy", methods=["ce"], seeds=[0]))
+        reproduce(one, out, RunRequest(size="toy", methods=["ce"], seeds=[0]))
 
 
 def test_a_device_that_is_not_here_is_refused_before_anything_is_read(tmp_path):
-    asked = Asked(size="toy", given={"device": "cuda:99"})
+    asked = RunRequest(size="toy", overrides={"device": "cuda:99"})
     with pytest.raises(InputError, match="device 'cuda:99' is not here"):
         reproduce(experiment_named("bigmart"), tmp_path / "out", asked)
     assert not (tmp_path / "out").exists()
@@ -257,7 +259,7 @@ def test_a_device_that_is_not_here_is_refused_before_anything_is_read(tmp_path):
 
 def test_steer_rows_judge_a_method_by_the_logits_that_it_gives_out(tmp_path):
     one = experiment_named("long-tail-mammography")
-    reproduce(one, tmp_path, Asked(size="toy", methods=["over", "over_left"], seeds=[0]))
+    reproduce(one, tmp_path, RunRequest(size="toy", methods=["over", "over_left"], seeds=[0]))
     first, second = read_records(tmp_path, one.at("toy"))
     assert first["history"][-1]["refinement"] == second["history"][-1]["refinement"]
     assert first["steer"]["nll"] != second["steer"]["nll"]  # one of them is not put right

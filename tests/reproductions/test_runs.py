@@ -18,11 +18,11 @@ from reproductions.summary_words import called
 from calibrant.errors import InputError, TrainingError
 from calibrant.models.cores import use_threads
 from calibrant.training.hooks import Hook
-from reproductions import Asked, experiment_named, reproduce
+from reproductions import RunRequest, experiment_named, reproduce
 
 ONE = experiment_named("long-tail-mammography")
 ASKED = {"size": "toy", "seeds": [0, 1], "methods": [ONE.at("toy").methods[-1].name]}
-LONGER = {**ASKED, "seeds": [0], "given": {"epochs": 4}}
+LONGER = {**ASKED, "seeds": [0], "overrides": {"epochs": 4}}
 CHANGING = ("seconds", "seconds_of_an_epoch", "date", "history")
 
 
@@ -42,8 +42,10 @@ def figures_of(paths):
 
 def test_two_at_a_time_have_the_figures_of_one_after_the_other(tmp_path):
     told = []
-    together = reproduce(ONE, tmp_path / "together", Asked(**ASKED, jobs=3), progress=told.append)
-    alone = reproduce(ONE, tmp_path / "alone", Asked(**{**ASKED, "seeds": [1]}))
+    together = reproduce(
+        ONE, tmp_path / "together", RunRequest(**ASKED, jobs=3), progress=told.append
+    )
+    alone = reproduce(ONE, tmp_path / "alone", RunRequest(**{**ASKED, "seeds": [1]}))
     assert figures_of(together[1:]) == figures_of(alone)
     assert [path.name for path in together[1:]] == [path.name for path in alone]
     assert told[1] == "long-tail-mammography: 2 of 2 runs at a time"
@@ -61,7 +63,7 @@ def test_what_training_warned_of_is_told_with_the_method_and_printed_nowhere(
         return fit(*args, **options)
 
     monkeypatch.setattr("reproductions.fitting.fit", warning)
-    [path] = reproduce(ONE, tmp_path, Asked(**{**ASKED, "seeds": [0]}))
+    [path] = reproduce(ONE, tmp_path, RunRequest(**{**ASKED, "seeds": [0]}))
     record = json.loads(path.read_text())
     assert record["warnings"] == ["weights move these probabilities"]
     assert not recwarn.list
@@ -70,7 +72,7 @@ def test_what_training_warned_of_is_told_with_the_method_and_printed_nowhere(
 
 
 def test_the_sentence_of_a_run_that_fails_is_raised(tmp_path):
-    asked = Asked(**ASKED, jobs=2, given={"device": "nowhere"})
+    asked = RunRequest(**ASKED, jobs=2, overrides={"device": "nowhere"})
     with pytest.raises(InputError, match="nowhere"):
         reproduce(ONE, tmp_path, asked)
     assert multiprocessing.active_children() == []
@@ -87,7 +89,7 @@ def test_a_process_that_is_killed_is_told_of(tmp_path):
     killer = threading.Thread(target=kill_one, daemon=True)
     killer.start()
     with pytest.raises(TrainingError, match="--jobs 1; runs that are finished are kept"):
-        reproduce(ONE, tmp_path, Asked(**ASKED, jobs=2))
+        reproduce(ONE, tmp_path, RunRequest(**ASKED, jobs=2))
     killer.join()
     assert multiprocessing.active_children() == []
 
@@ -104,15 +106,15 @@ class Cut(Hook):
 
 
 def test_an_interrupted_run_goes_on_where_it_was(tmp_path, monkeypatch):
-    whole = reproduce(ONE, tmp_path / "whole", Asked(**LONGER))
+    whole = reproduce(ONE, tmp_path / "whole", RunRequest(**LONGER))
     with monkeypatch.context() as cut:
         cut.setattr("calibrant.study.candidates.epoch_messages.EpochMessages", Cut)
         with pytest.raises(KeyboardInterrupt):
-            reproduce(ONE, tmp_path / "cut", Asked(**LONGER), progress=print)
+            reproduce(ONE, tmp_path / "cut", RunRequest(**LONGER), progress=print)
     left = next((tmp_path / "cut" / ONE.name).glob(".*"))
     assert sorted(path.name for path in left.glob("epoch-*"))[-1] == "epoch-0001.safetensors"
     told = []
-    again = reproduce(ONE, tmp_path / "cut", Asked(**LONGER), progress=told.append)
+    again = reproduce(ONE, tmp_path / "cut", RunRequest(**LONGER), progress=told.append)
     assert [line.split("epoch ")[1][:6] for line in told if "epoch" in line] == ["3 of 4", "4 of 4"]
     assert figures_of(again) == figures_of(whole)
     assert len(figures_of(again)[0]["test_history"]) == 4
@@ -123,14 +125,16 @@ def test_what_a_run_of_another_setting_left_is_not_gone_on_with(tmp_path, monkey
     with monkeypatch.context() as cut:
         cut.setattr("calibrant.study.candidates.epoch_messages.EpochMessages", Cut)
         with pytest.raises(KeyboardInterrupt):
-            reproduce(ONE, tmp_path, Asked(**LONGER), progress=print)
+            reproduce(ONE, tmp_path, RunRequest(**LONGER), progress=print)
     told = []
-    reproduce(ONE, tmp_path, Asked(**{**LONGER, "given": {"epochs": 3}}), progress=told.append)
+    reproduce(
+        ONE, tmp_path, RunRequest(**{**LONGER, "overrides": {"epochs": 3}}), progress=told.append
+    )
     assert sum("epoch" in line for line in told) == 3
 
 
 def test_test_rows_are_looked_at_every_few_epochs_and_at_the_end(tmp_path):
     some = replace(ONE, look_every=3)
-    [path] = reproduce(some, tmp_path, Asked(**{**LONGER, "given": {"epochs": 6}}))
+    [path] = reproduce(some, tmp_path, RunRequest(**{**LONGER, "overrides": {"epochs": 6}}))
     found = json.loads(path.read_text())["test_history"]
     assert [each["epoch"] for each in found] == [0, 3, 5]

@@ -91,7 +91,7 @@ def test_fewer_rows_hold_all_classes(official):
 
 def test_damage_is_told(official):
     (official / "train" / "n01" / "images" / "n01_0.JPEG").write_bytes(b"...")
-    with pytest.raises(InputError, match=r"train/n01/images/n01_0.JPEG .* is no image"):
+    with pytest.raises(InputError, match=r"train/n01/images/n01_0.JPEG .* is not a readable image"):
         tiny_imagenet({})
     (official / "val" / "val_annotations.txt").write_text("val_0.JPEG\tn99\n")
     with pytest.raises(InputError, match=r"names no file and class of wnids\.txt"):

@@ -1,8 +1,7 @@
-"""A machine with little on it, for tests: copied as `sitecustomize.py`, Python imports it first.
+"""Simulate a machine with few packages: copied as `sitecustomize.py`, which Python imports first.
 
-Packages that ALLOWED does not list are not there, whatever is installed, and neither is an
-installed Calibrant: what runs is the checkout that CHECKOUT names. Processes that are started
-inherit all of that.
+Packages that ALLOWED does not list cannot be imported, nor can an installed Calibrant: the checkout
+that CHECKOUT names is used. Child processes inherit this.
 """
 
 import os
@@ -13,8 +12,8 @@ from pathlib import Path
 ALLOWED = {"calibrant", *sys.stdlib_module_names, *os.environ.get("ALLOWED", "").split()}
 
 
-class Bare(PathFinder):
-    """Finds what is on the path, as always, but for what is hidden."""
+class RestrictedFinder(PathFinder):
+    """Find modules on the path, except the hidden ones."""
 
     @classmethod
     def find_spec(cls, name, path=None, target=None):
@@ -24,15 +23,17 @@ class Bare(PathFinder):
 
     @classmethod
     def find_distributions(cls, *context):
-        for found in super().find_distributions(*context):
-            if found.name != "calibrant":
-                yield found
+        for distribution in super().find_distributions(*context):
+            if distribution.name != "calibrant":
+                yield distribution
 
 
-def of_another_checkout(place):
-    return place != os.environ["CHECKOUT"] and (Path(place) / "calibrant").is_dir()
+def is_other_checkout(path):
+    return path != os.environ["CHECKOUT"] and (Path(path) / "calibrant").is_dir()
 
 
-if __name__ == "sitecustomize":  # not where tests are collected
-    sys.meta_path[:] = [Bare if finder is PathFinder else finder for finder in sys.meta_path]
-    sys.path[:] = [place for place in sys.path if not of_another_checkout(place)]
+if __name__ == "sitecustomize":  # not during test collection
+    sys.meta_path[:] = [
+        RestrictedFinder if finder is PathFinder else finder for finder in sys.meta_path
+    ]
+    sys.path[:] = [path for path in sys.path if not is_other_checkout(path)]

@@ -1,4 +1,4 @@
-"""Errors that are raised in one process and told in another."""
+"""Errors that cross process boundaries."""
 
 import copy
 import pickle

@@ -1,4 +1,4 @@
-"""From a source checkout on a bare machine: it trains, ends with a bundle, and predicts."""
+"""A source checkout on a bare machine trains, writes a bundle and predicts."""
 
 import json
 import os
@@ -21,37 +21,37 @@ LISTED = (
     "torch", "lightning-fabric", "numpy", "scipy", "scikit-learn", "threadpoolctl", "joblib",
     "pyarrow", "typer", "rich", "matplotlib", "pillow", "safetensors",
 )  # fmt: skip
-"""What the training path may import, beside what these need themselves."""
+"""Packages that training may import, besides their own dependencies."""
 
 NEVER = {"jinja2", "markupsafe", "plotly"}
-"""Not even where one of them asks for it: torch does for jinja2, to compile."""
+"""Hidden even if one of them requires it, as torch requires jinja2."""
 
 
 def allowed():
-    """Return the modules of the listed packages, and of those that they need."""
-    asked, found = list(LISTED), set()
-    while asked:
-        name = asked.pop().lower().replace("_", "-")
-        if name not in found | NEVER:
-            found.add(name)
-            asked += _needed(name)
+    """Return the modules of the listed packages and of their dependencies."""
+    queue, packages = list(LISTED), set()
+    while queue:
+        name = queue.pop().lower().replace("_", "-")
+        if name not in packages | NEVER:
+            packages.add(name)
+            queue += _requirements(name)
     return {
         module
         for module, homes in metadata.packages_distributions().items()
-        if any(home.lower().replace("_", "-") in found for home in homes)
+        if any(home.lower().replace("_", "-") in packages for home in homes)
     }
 
 
-def _needed(name):
+def _requirements(name):
     try:
         lines = metadata.requires(name) or []
-    except metadata.PackageNotFoundError:  # of another system or Python
+    except metadata.PackageNotFoundError:  # only for another platform or Python version
         return []
     return [re.match(r"[\w.-]+", line)[0] for line in lines if "extra ==" not in line]
 
 
 class Machine:
-    """Runs Python where only a checkout and the packages of training are."""
+    """Run Python with only a checkout and the packages that training needs."""
 
     def __init__(self, folder):
         self.folder, self.allowed = folder, allowed()
@@ -62,11 +62,11 @@ class Machine:
 
     def run(self, *words):
         path = os.pathsep.join(map(str, (self.folder, self.source)))
-        told = {"CHECKOUT": str(self.source), "ALLOWED": " ".join(self.allowed)}
+        settings = {"CHECKOUT": str(self.source), "ALLOWED": " ".join(self.allowed)}
         command = [sys.executable, *map(str, words)]
         return subprocess.run(
             command, capture_output=True, text=True, check=False, timeout=300, cwd=self.folder,
-            env={**os.environ, **told, "PYTHONPATH": path},
+            env={**os.environ, **settings, "PYTHONPATH": path},
         )  # fmt: skip
 
     def verb(self, *words):
@@ -95,8 +95,8 @@ except importlib.metadata.PackageNotFoundError: pass
 import calibrant
 print(calibrant.__file__, calibrant.__version__)
 """
-    place, version = machine.run("-c", code).stdout.split()
-    assert place == str(machine.source / "calibrant" / "__init__.py")
+    path, version = machine.run("-c", code).stdout.split()
+    assert path == str(machine.source / "calibrant" / "__init__.py")
     assert version == calibrant.__version__
 
 
@@ -142,12 +142,12 @@ def test_all_three_classifiers_are_fitted_and_images_studied(machine):
 
 def test_a_study_of_a_table_ends_with_a_bundle_and_says_why_it_has_no_report(machine, trained):
     assert trained.returncode == 0, trained.stderr
-    found = json.loads(trained.stdout)
+    result = json.loads(trained.stdout)
     why = "report.html was not written, for plotly and jinja2 are not here: run the same command"
-    assert any(note.startswith(why) for note in found["notes"])
-    assert found["report"] is None
-    there = {path.name for path in (machine.folder / "run").iterdir()}
-    assert there == {"bundle", "candidates", "result.json", "splits.json", "study.toml"}
+    assert any(note.startswith(why) for note in result["notes"])
+    assert result["report"] is None
+    names = {path.name for path in (machine.folder / "run").iterdir()}
+    assert names == {"bundle", "candidates", "result.json", "splits.json", "study.toml"}
     manifest = json.loads((machine.folder / "run" / "bundle" / "manifest.json").read_text())
     assert "report.html" not in manifest["files"]
     assert manifest["provenance"]["packages"]["calibrant"] == calibrant.__version__
@@ -159,18 +159,18 @@ def test_its_bundle_predicts(machine, trained):
     assert len((machine.folder / "scored.csv").read_text().splitlines()) == 601
 
 
-def test_where_plotly_is_the_same_command_writes_the_report_and_trains_nothing(machine, trained):
+def test_with_plotly_the_same_command_writes_the_report_without_training(machine, trained):
     from calibrant.study import StudyConfig, run_study
     from calibrant.study.settings.config_file import read_config
 
-    told = []
+    messages = []
     config = StudyConfig.from_dict(read_config(machine.folder / "run" / "study.toml"))
-    run_study(config, machine.folder / "run", progress=told.append)
-    assert "ce: trained before, taken as it is" in told
+    run_study(config, machine.folder / "run", progress=messages.append)
+    assert "ce: trained before, taken as it is" in messages
     assert (machine.folder / "run" / "report.html").exists()
 
 
-def test_the_doctor_says_what_is_missing(machine):
+def test_the_doctor_reports_missing_packages(machine):
     done = machine.verb("doctor")
     assert done.returncode == 1
     assert done.stdout.startswith("Not fine: plotly, jinja2.")

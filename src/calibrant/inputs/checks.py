@@ -1,4 +1,4 @@
-"""The only input checks: what the user hands over becomes numpy, or one helpful sentence."""
+"""Validation of labels, logits, probabilities and weights."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from calibrant.inputs.arrays import (
     as_array,
     as_float,
     as_objects,
-    first_place,
-    listed,
-    plain,
-    told_gap,
-    told_place,
+    first_position,
+    format_position,
+    join_names,
+    missing_value_error,
+    to_python,
 )
-from calibrant.inputs.class_columns import column_names, in_class_order
+from calibrant.inputs.class_columns import column_names, order_columns
 from calibrant.inputs.value_names import name_of
 
 __all__ = [
     "LARGEST_LOGIT",
     "LARGEST_SEED",
     "SUM_TOLERANCE",
-    "Scored",
+    "ScoredRows",
     "as_groups",
     "as_labels",
     "as_logits",
     "as_probs",
-    "as_scored",
+    "as_scored_rows",
     "as_seed",
     "as_weights",
     "check_two_classes",
-    "one_target",
+    "resolve_single_target",
     "resolve_target",
 ]
 
@@ -47,32 +47,32 @@ IntArray = NDArray[np.int64]
 Target = Literal["positive", "top-label", "classwise"]
 
 SUM_TOLERANCE = 1e-3
-"""How far a row of probabilities may be from summing to 1.
+"""Tolerance for the sum of a row of probabilities.
 
-Wide enough for float16 and for files rounded to four digits, narrow enough to catch logits,
-percentages and a missing column.
+Wide enough for float16 and files rounded to four digits, narrow enough to catch logits, percentages
+and a missing column.
 """
 
 LARGEST_LOGIT = 1e100
-"""Beyond this, squares of logits are no numbers in float64."""
+"""Largest absolute logit; squares of larger ones may overflow float64."""
 
 LARGEST_SEED = 2**32 - 1
-"""The largest that scikit-learn and NumPy's older generators take."""
+"""The largest seed that scikit-learn and NumPy's legacy generators accept."""
 
 LARGEST_WEIGHT = 1e12
-"""Beyond this, sums of squared weights lose their meaning in float64."""
+"""Largest weight; sums of larger squared weights lose precision in float64."""
 
 
 @dataclass(frozen=True)
-class Scored:
-    """Labels and probabilities that passed every check, in one form for all metrics.
+class ScoredRows:
+    """Validated labels, probabilities and weights, the common input of all metrics.
 
     Parameters
     ----------
-    labels : int array (n,), positions into `classes`
+    labels : int array (n,), indices into `classes`
     probs : float array (n,) holding P(positive), or (n, K)
     weights : float array (n,) or None
-    classes : the K class names; in the binary form the second is the positive one
+    classes : the K class names; of two classes the second is the positive one
     """
 
     labels: IntArray
@@ -97,129 +97,129 @@ class Scored:
 
     @property
     def matrix(self) -> NDArray[np.floating[Any]]:
-        """The probabilities as (n, K)."""
+        """Probabilities of shape (n, K)."""
         if self.probs.ndim == 2:
             return self.probs
         positive = self.probs.astype(np.float64, copy=False)
         return np.column_stack([1.0 - positive, positive])
 
-    def rows(self, mask: NDArray[Any] | slice) -> Scored:
-        """Return the rows that `mask` (booleans, positions or a slice) names."""
+    def rows(self, mask: NDArray[Any] | slice) -> ScoredRows:
+        """Return the rows that `mask` (booleans, indices or a slice) selects."""
         weights = None if self.weights is None else self.weights[mask]
-        return Scored(self.labels[mask], self.probs[mask], weights, self.classes)
+        return ScoredRows(self.labels[mask], self.probs[mask], weights, self.classes)
 
 
-def as_scored(
+def as_scored_rows(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
-) -> Scored:
-    """Check labels, probabilities and weights together.
+) -> ScoredRows:
+    """Validate labels, probabilities and weights together.
 
     Examples
     --------
-    >>> as_scored([0, 1, 1], [0.2, 0.9, 0.6]).classes
+    >>> as_scored_rows([0, 1, 1], [0.2, 0.9, 0.6]).classes
     (0, 1)
-    >>> as_scored(["no", "yes"], [0.2, 0.9], classes=["no", "yes"]).labels
+    >>> as_scored_rows(["no", "yes"], [0.2, 0.9], classes=["no", "yes"]).labels
     array([0, 1])
     """
-    checked, found = in_class_order(as_probs(probs), probs, labels=labels, classes=classes)
+    checked, class_names = order_columns(as_probs(probs), probs, labels=labels, classes=classes)
     n_classes = 2 if checked.ndim == 1 else checked.shape[1]
-    codes, names = as_labels(labels, n_classes=n_classes, classes=found)
+    codes, names = as_labels(labels, n_classes=n_classes, classes=class_names)
     if len(codes) != len(checked):
         raise InputError(
             f"labels and probs must have the same length, got {len(codes)} labels and "
-            f"{len(checked)} rows of probabilities: give one label for each row."
+            f"{len(checked)} rows of probabilities: pass one label per row."
         )
-    scored = Scored(codes, checked, as_weights(weights, len(codes)), names)
+    scored = ScoredRows(codes, checked, as_weights(weights, len(codes)), names)
     if scored.weights is not None and not scored.weights.all():
-        return scored.rows(scored.weights > 0)  # a row of weight 0 is a row that is not there
+        return scored.rows(scored.weights > 0)  # rows of weight 0 are dropped
     return scored
 
 
 def as_probs(probs: Any, *, name: str = "probs") -> NDArray[np.floating[Any]]:
-    """Check probabilities: finite, within [0, 1], rows of a matrix summing to 1.
+    """Validate probabilities: finite, within [0, 1], rows of a matrix summing to 1.
 
-    The dtype is kept (float32 stays float32, so that large inputs are not copied); every sum
-    made from them later is taken in float64.
+    The dtype is preserved (float32 input is not copied); later sums are computed in float64.
     """
-    _refuse_named(probs, "logit", name)
+    _refuse_other_kind(probs, "logit", name)
     array = as_float(probs, name)
     if array.ndim not in (1, 2):
         raise InputError(
             f"{name} must have shape (n,) or (n, K), got {array.shape}: "
-            "give P(positive) for each row, or one column for each class."
+            "pass P(positive) for each row, or one column per class."
         )
     if array.ndim == 2 and array.shape[1] < 2:
         raise InputError(
-            f"{name} of shape {array.shape} has one column: for a binary problem give shape (n,) "
-            "with P(positive), otherwise one column for each class."
+            f"{name} of shape {array.shape} has one column: for a binary problem pass P(positive) "
+            "of shape (n,), otherwise one column per class."
         )
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
-    # One pass each, fast even for millions of rows; which row is at fault is looked up only then.
+    # One pass each, fast even for millions of rows; the bad row is located only on error.
     if not (array.min() >= 0.0 and array.max() <= 1.0):
-        _blame_value(array, name)
+        _raise_not_probability(array, name)
     if array.ndim == 2:
-        sums = np.einsum("ij->i", array)  # faster than sum(axis=1), and wakes no other threads
+        sums = np.einsum("ij->i", array)  # faster than sum(axis=1), single-threaded
         if sums.min() < 1.0 - SUM_TOLERANCE or sums.max() > 1.0 + SUM_TOLERANCE:
             row = int(np.argmax(np.abs(sums - 1.0) > SUM_TOLERANCE))
             raise InputError(
                 f"{name} row {row} sums to {float(sums[row]):.6g}, but each row must sum to 1 "
-                f"(within {SUM_TOLERANCE:g}): turn logits into probabilities first, or check for a "
+                f"(within {SUM_TOLERANCE:g}): convert logits to probabilities first, or look for a "
                 "missing class column."
             )
     return array
 
 
 def as_logits(logits: Any, *, name: str = "logits") -> NDArray[np.floating[Any]]:
-    """Check logits: finite numbers of shape (n,) for the positive class, or (n, K).
+    """Validate logits: finite numbers of shape (n,) for the positive class, or (n, K).
 
-    The dtype is kept. Columns called `prob...` are refused by name; values are never guessed from.
+    The dtype is preserved. Columns named `prob...` are refused; the kind is never guessed from the
+    values.
     """
-    _refuse_named(logits, "prob", name)
+    _refuse_other_kind(logits, "prob", name)
     array = as_float(logits, name)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] < 2):
         raise InputError(f"{name} must have shape (n,) or (n, K) with K >= 2, got {array.shape}.")
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
     if not (float(array.min()) > -LARGEST_LOGIT and float(array.max()) < LARGEST_LOGIT):
-        where = first_place(~(np.abs(array.astype(np.float64)) < LARGEST_LOGIT))
+        index = first_position(~(np.abs(array.astype(np.float64)) < LARGEST_LOGIT))
         rule = (
             f"lie between {-LARGEST_LOGIT:g} and {LARGEST_LOGIT:g}"
-            if np.isfinite(array[where])
+            if np.isfinite(array[index])
             else "be finite"
         )
-        found = f"{array[where]} in {told_place(where)}"
-        raise InputError(f"{name} must {rule}, got {found}: drop or repair that row.")
+        value = f"{array[index]} in {format_position(index)}"
+        raise InputError(f"{name} must {rule}, got {value}: drop or fix that row.")
     return array
 
 
 def as_labels(
     labels: Any, *, n_classes: int, classes: Sequence[Any] | None = None, name: str = "labels"
 ) -> tuple[IntArray, tuple[Any, ...]]:
-    """Turn labels into positions 0..K-1 and the class names behind them."""
+    """Convert labels to class indices 0..K-1, and return the class names with them."""
     array = as_array(labels, name)
     if array.ndim != 1:
         raise InputError(
-            f"{name} must have shape (n,), got {array.shape}: give one class for each row, "
+            f"{name} must have shape (n,), got {array.shape}: pass one class per row, "
             "not one-hot rows."
         )
     if array.shape[0] == 0:
         raise InputError(f"{name} is empty: at least one row is needed.")
     if array.dtype.kind == "f" and np.isnan(array).any():
-        raise told_gap(name, np.isnan(array))
+        raise missing_value_error(name, np.isnan(array))
     if classes is not None:
-        return _look_up(array, tuple(plain(c) for c in classes), n_classes, name)
+        return _find_classes(array, tuple(to_python(c) for c in classes), n_classes, name)
     if array.dtype.kind not in "biuf":
         raise InputError(
-            f"{name} are names (first: {plain(array[0])!r}): pass classes=[...] to say which "
-            "column of the probabilities belongs to which name; for binary P(positive) the second "
-            "name is the positive class."
+            f"{name} are names (first: {to_python(array[0])!r}): pass classes=[...] with the name "
+            "of each column of the probabilities; for binary P(positive) the second name is the "
+            "positive class."
         )
-    return _whole_numbers(array, n_classes, name), tuple(range(n_classes))
+    return _check_class_indices(array, n_classes, name), tuple(range(n_classes))
 
 
 def as_seed(seed: Any, *, name: str = "seed") -> int:
-    """Return the seed of a training or a study, which everything that is drawn there can take.
+    """Validate a seed: an integer that every random generator in use accepts.
 
     Examples
     --------
@@ -230,14 +230,14 @@ def as_seed(seed: Any, *, name: str = "seed") -> int:
     """
     if not isinstance(seed, Integral) or isinstance(seed, bool) or seed < 0:
         raise InputError(f"{name} must be a whole number of at least 0, got {seed!r}.")
-    found = int(seed)
-    if found > LARGEST_SEED:
-        raise InputError(f"{name} must be a whole number of at most {LARGEST_SEED}, got {found}.")
-    return found
+    number = int(seed)
+    if number > LARGEST_SEED:
+        raise InputError(f"{name} must be a whole number of at most {LARGEST_SEED}, got {number}.")
+    return number
 
 
 def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | None:
-    """Check weights: n finite numbers, none negative, not all zero."""
+    """Validate weights: n finite non-negative numbers, not all zero."""
     if weights is None:
         return None
     array = as_float(weights, name).astype(np.float64, copy=False)
@@ -248,15 +248,15 @@ def as_weights(weights: Any, n: int, *, name: str = "weights") -> FloatArray | N
         row = int(np.argmax(bad))
         raise InputError(
             f"{name} must lie between 0 and {LARGEST_WEIGHT:g}, got {array[row]} in row {row}: "
-            "a weight is the inverse of the chance that the row was picked."
+            "a weight is the inverse of the probability that the row was sampled."
         )
     if not array.any():
-        raise InputError(f"{name} are all zero: at least one row must count.")
+        raise InputError(f"{name} are all zero: at least one row needs a positive weight.")
     return array
 
 
 def as_groups(groups: Any, n: int, *, name: str = "groups") -> NDArray[np.str_]:
-    """Turn n values of any type into names, as a score file's group column is read.
+    """Convert n values of any type to group names, as for the group column of a score file.
 
     Examples
     --------
@@ -273,20 +273,20 @@ def as_groups(groups: Any, n: int, *, name: str = "groups") -> NDArray[np.str_]:
 
 
 def check_two_classes(rows: IntArray | FloatArray, classes: tuple[Any, ...]) -> None:
-    """Refuse data in which one class alone occurs; `rows` counts the labels of each class."""
+    """Refuse data with a single class; `rows` counts the labels of each class."""
     present = np.flatnonzero(rows)
     if len(present) == 1:
         n = int(rows.sum())
-        found = "the only label is" if n == 1 else f"all {n:,} labels are"
+        labels = "the only label is" if n == 1 else f"all {n:,} labels are"
         raise InputError(
-            f"{found} {classes[present[0]]!r}, but rows of at least two classes are needed to "
-            "judge a classifier: add rows of another class (single metrics, such as "
-            "calibrant.metrics.ece, take what there is)."
+            f"{labels} {classes[present[0]]!r}, but rows of at least two classes are needed to "
+            "evaluate a classifier: add rows of another class (single metrics, such as "
+            "calibrant.metrics.ece, accept one class)."
         )
 
 
 def resolve_target(target: str | None, n_classes: int) -> Target:
-    """Name what is being calibrated: by default `positive` for two classes, else `top-label`."""
+    """Return the calibration target: by default `positive` for two classes, else `top-label`."""
     if target is None:
         return "positive" if n_classes == 2 else "top-label"
     if target not in get_args(Target):
@@ -298,54 +298,54 @@ def resolve_target(target: str | None, n_classes: int) -> Target:
     return cast(Target, target)
 
 
-def one_target(target: str | None, n_classes: int) -> Target:
-    """Name the one problem that is judged: `positive` or `top-label`, never all classes."""
-    what = resolve_target(target, n_classes)
-    if what == "classwise":
+def resolve_single_target(target: str | None, n_classes: int) -> Target:
+    """Return the calibration target, refusing `classwise`."""
+    resolved = resolve_target(target, n_classes)
+    if resolved == "classwise":
         raise InputError(
             "target must be 'positive' or 'top-label' here, got 'classwise': the class-wise "
-            "figures have names of their own (ece_classwise, ace)."
+            "metrics have their own names (ece_classwise, ace)."
         )
-    return what
+    return resolved
 
 
-def _refuse_named(values: Any, kind: str, name: str) -> None:
-    """Refuse a column or table that says by its own names that it holds something else."""
+def _refuse_other_kind(values: Any, kind: str, name: str) -> None:
+    """Refuse a column or table whose names say that it holds the other kind of score."""
     names = column_names(values) or (getattr(values, "name", None),)
-    found = [c for c in names if isinstance(c, str) and re.match(f"{kind}s?(_|$)", c)]
-    if found:
+    other_kind = [c for c in names if isinstance(c, str) and re.match(f"{kind}s?(_|$)", c)]
+    if other_kind:
         remedy = {"prob": "logits_from_probs", "logit": "probs_from_logits"}[kind]
         raise InputError(
-            f"{name} has a column {found[0]!r}, which holds {kind}s by its name: "
-            f"take calibrant.convert.{remedy} of it first."
+            f"{name} has a column {other_kind[0]!r}, whose name says that it holds {kind}s: "
+            f"convert it with calibrant.convert.{remedy} first."
         )
 
 
-def _look_up(
+def _find_classes(
     array: NDArray[Any], classes: tuple[Any, ...], n_classes: int, name: str
 ) -> tuple[IntArray, tuple[Any, ...]]:
-    """Find each label among the class names."""
+    """Return the index of each label among the class names."""
     if len(set(classes)) != len(classes):
-        twice = next(c for i, c in enumerate(classes) if c in classes[:i])
-        raise InputError(f"classes must differ, got {twice!r} twice.")
+        duplicate = next(c for i, c in enumerate(classes) if c in classes[:i])
+        raise InputError(f"classes must differ, got {duplicate!r} twice.")
     if len(classes) != n_classes:
         raise InputError(
             f"classes must have one name for each of the {n_classes} columns, got {len(classes)}."
         )
     position = {c: i for i, c in enumerate(classes)}
     values, inverse = np.unique(array, return_inverse=True)
-    codes = np.array([position.get(plain(v), -1) for v in values], dtype=np.int64)[inverse]
+    codes = np.array([position.get(to_python(v), -1) for v in values], dtype=np.int64)[inverse]
     if (codes < 0).any():
         row = int(np.argmax(codes < 0))
         raise InputError(
-            f"{name} row {row} is {plain(array[row])!r}, which is not among the classes "
-            f"{listed(classes)}: correct the label or add its column."
+            f"{name} row {row} is {to_python(array[row])!r}, which is not among the classes "
+            f"{join_names(classes)}: correct the label or add its column."
         )
     return codes.reshape(-1), classes
 
 
-def _whole_numbers(array: NDArray[Any], n_classes: int, name: str) -> IntArray:
-    """Check that labels are whole numbers 0..K-1."""
+def _check_class_indices(array: NDArray[Any], n_classes: int, name: str) -> IntArray:
+    """Check that labels are integers 0..K-1."""
     if array.dtype.kind == "f":
         bad = ~(np.isfinite(array) & (array == np.floor(array)))
         if bad.any():
@@ -363,13 +363,15 @@ def _whole_numbers(array: NDArray[Any], n_classes: int, name: str) -> IntArray:
     return array.astype(np.int64, copy=False)
 
 
-def _blame_value(array: NDArray[Any], name: str) -> None:
-    """Name the first entry that is not a probability."""
-    where = first_place(~((array >= 0.0) & (array <= 1.0)))
-    value = float(array[where])
+def _raise_not_probability(array: NDArray[Any], name: str) -> None:
+    """Raise an error that names the first entry that is not a probability."""
+    index = first_position(~((array >= 0.0) & (array <= 1.0)))
+    value = float(array[index])
     remedy = (
-        "drop or repair that row"
+        "drop or fix that row"
         if not np.isfinite(value)
-        else "turn logits or percentages into probabilities first"
+        else "convert logits or percentages to probabilities first"
     )
-    raise InputError(f"{name} must lie in [0, 1], got {value:g} in {told_place(where)}: {remedy}.")
+    raise InputError(
+        f"{name} must lie in [0, 1], got {value:g} in {format_position(index)}: {remedy}."
+    )

@@ -1,4 +1,4 @@
-"""A short text that tells arrays from other ones."""
+"""Content hashes of arrays."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ __all__ = ["fingerprint"]
 
 
 def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
-    """Return a text that differs for other arrays, and for the same rows in another order.
+    """Return a hash of the contents of arrays, which depends on the order of the rows.
 
-    It says that nothing changed, not who made it: it is no signature.
+    It detects changes, not their author: it is not a signature.
 
     Examples
     --------

@@ -1,20 +1,20 @@
-"""What a value is called where names are needed: as a class, as a group, as a row's id."""
+"""Names of values that serve as a class, a group or a row id."""
 
 from __future__ import annotations
 
 import re
 from typing import Any
 
-from calibrant.inputs.arrays import is_missing, plain
+from calibrant.inputs.arrays import is_missing, to_python
 
 __all__ = ["MISSING", "is_gap", "name_of", "spellings"]
 
 MISSING = "(missing)"
-"""The group of rows that name none."""
+"""Group of the rows without a group."""
 
 
 def spellings(value: Any) -> tuple[str, ...]:
-    """Return the names that a value may mean, the likeliest first.
+    """Return the class names that a value may stand for, the likeliest first.
 
     Examples
     --------
@@ -26,24 +26,24 @@ def spellings(value: Any) -> tuple[str, ...]:
     if isinstance(value, bytes):
         value = value.decode("utf-8", "replace")
     text = str(value).strip()
-    # A column of whole numbers that once had a gap is often saved as 3.0.
+    # A column of integers with a missing value is often saved as floats.
     return (text.split(".")[0], text) if re.fullmatch(r"-?\d+\.0*", text) else (text,)
 
 
 def is_gap(value: Any) -> bool:
-    """Whether a value, or what a file writes for one, is missing."""
+    """Return whether a value is missing, or is text that a file writes for a missing one."""
     if isinstance(value, str):
         return value.strip().lower() in ("", "nan")
     return is_missing(value)
 
 
 def name_of(value: Any) -> str:
-    """Return what a value is called; a missing one is called '(missing)'.
+    """Return the name of a value; '(missing)' for a missing one.
 
     Examples
     --------
     >>> name_of("shop"), name_of(2.0), name_of(None)
     ('shop', '2', '(missing)')
     """
-    value = plain(value)
+    value = to_python(value)
     return MISSING if is_gap(value) else spellings(value)[0]

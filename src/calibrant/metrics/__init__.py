@@ -1,4 +1,4 @@
-"""Metrics: pure functions of (labels, probs) on numpy, each with its definition."""
+"""Metrics as pure functions of (labels, probs), and evaluation with confidence intervals."""
 
 from calibrant.metrics.classification import (
     accuracy,

@@ -1,7 +1,7 @@
-"""Bins: one shared array of edges, every sample in exactly one bin.
+"""Binning of scores: shared arrays of edges, every score in exactly one bin.
 
-A bin holds its lower edge; the last bin holds both ends. Bins are found by comparing with the
-edges, never by multiplying (0.6 x 10 is not 6 in floating point).
+A bin contains its lower edge; the last bin contains both. Bins are assigned by comparison with the
+edges, never by multiplication (0.6 x 10 is not 6 in floating point).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
 __all__ = [
-    "HAIR",
-    "MOST_BINS",
+    "MASS_TOLERANCE",
+    "MAX_N_BINS",
     "Scheme",
     "bin_index",
     "check_bins",
@@ -26,14 +26,14 @@ __all__ = [
 ]
 
 Scheme = Literal["width", "mass"]
-MOST_BINS = 10_000
-"""Every bin is redrawn two thousand times: many more would fill the memory."""
-HAIR = 1e-9
-"""Of a bin's mass: less than any single row has, more than rounding makes."""
+MAX_N_BINS = 10_000
+"""Largest number of bins: each is resampled two thousand times, which takes memory."""
+MASS_TOLERANCE = 1e-9
+"""Tolerance as a share of a bin's mass: above rounding errors, below any single row."""
 
 
 def width_edges(n_bins: int) -> FloatArray:
-    """Edges i/M of M equally wide bins on [0, 1].
+    """Return the edges i/M of M equal-width bins on [0, 1].
 
     Examples
     --------
@@ -46,11 +46,11 @@ def width_edges(n_bins: int) -> FloatArray:
 def mass_edges(
     scores: NDArray[np.floating[Any]], mass: FloatArray | None, n_bins: int
 ) -> FloatArray:
-    r"""Edges of M bins of equal mass, tied scores kept together.
+    r"""Return the edges of M equal-mass bins, with tied scores in the same bin.
 
     A group of equal scores goes to bin :math:`\lfloor M \cdot B / W \rfloor`, with :math:`B` the
-    mass strictly below it and :math:`W` the total mass. Without ties that is the rank split; with
-    ties a bin may be larger than its share, and a later bin may not exist.
+    mass strictly below it and :math:`W` the total mass. Without ties this splits by rank; with ties
+    a bin may be larger than its share, and later bins may be missing.
 
     Examples
     --------
@@ -74,16 +74,17 @@ def mass_edges(
 
 
 def mass_bins(below: FloatArray, total: float, n_bins: int) -> IntArray:
-    """Return the equal-mass bin of groups that have the mass `below` strictly below them.
+    """Return the equal-mass bin of groups of tied scores with the mass `below` strictly below them.
 
-    A hair is added, so that the scale of the weights cannot push a group below its border.
+    A small tolerance keeps rounding, which depends on the scale of the weights, from moving a group
+    across an edge.
     """
-    bins = np.floor(below * (n_bins / total) + HAIR).astype(np.int64)
+    bins = np.floor(below * (n_bins / total) + MASS_TOLERANCE).astype(np.int64)
     return np.asarray(np.minimum(bins, n_bins - 1))
 
 
 def bin_index(scores: NDArray[np.floating[Any]], edges: FloatArray) -> IntArray:
-    """Return the bin of each score: bin b holds edges[b] <= score < edges[b+1], the last also 1.
+    """Return the bin of each score: edges[b] <= score < edges[b+1], with 1 in the last bin.
 
     Examples
     --------
@@ -93,23 +94,23 @@ def bin_index(scores: NDArray[np.floating[Any]], edges: FloatArray) -> IntArray:
     n_bins = len(edges) - 1
     if not _equal_widths(edges):
         return np.searchsorted(edges[1:-1], scores, side="right")
-    # Multiply, and let the edges decide where rounding could matter: as searchsorted, but faster.
-    place = scores * scores.dtype.type(n_bins)
-    index = place.astype(np.int64)
+    # Multiply, and compare with the edges only where rounding could matter: faster searchsorted.
+    position = scores * scores.dtype.type(n_bins)
+    index = position.astype(np.int64)
     np.minimum(index, n_bins - 1, out=index)
-    near = np.abs(np.rint(place) - place) <= 4 * n_bins * np.finfo(scores.dtype).eps
+    near = np.abs(np.rint(position) - position) <= 4 * n_bins * np.finfo(scores.dtype).eps
     if near.any():
         index[near] = np.searchsorted(edges[1:-1], scores[near], side="right")
     return index
 
 
 def check_bins(n_bins: int, scheme: str, norm: float) -> None:
-    """Refuse a number of bins, a scheme or a norm that does not exist."""
+    """Validate the number of bins, the scheme and the norm."""
     whole = isinstance(n_bins, int | np.integer) and not isinstance(n_bins, bool)
     if not whole or n_bins < 1:
         raise InputError(f"n_bins must be a whole number of at least 1, got {n_bins!r}.")
-    if n_bins > MOST_BINS:
-        raise InputError(f"n_bins must be at most {MOST_BINS:,}, got {n_bins:,}: take fewer bins.")
+    if n_bins > MAX_N_BINS:
+        raise InputError(f"n_bins must be at most {MAX_N_BINS:,}, got {n_bins:,}: use fewer bins.")
     if scheme not in ("width", "mass"):
         raise InputError(f"scheme must be 'width' or 'mass', got {scheme!r}.")
     if norm not in (1, 2, np.inf):

@@ -1,4 +1,4 @@
-"""Calibration errors of one problem, each with its interval and its floor."""
+"""Calibration errors of one binary problem, each with its interval and floor."""
 
 from __future__ import annotations
 
@@ -21,26 +21,26 @@ from calibrant.metrics.resampling import (
 )
 from calibrant.metrics.seminorms import Seminorm, binned_size, running_size, smoothed_size
 from calibrant.metrics.smooth import tallies_smooth, tally_smooth
-from calibrant.metrics.sweep import sweep_edges, sweeps
+from calibrant.metrics.sweep import all_sweep_edges, sweep_edges
 from calibrant.metrics.tally import Tally
 from calibrant.results import Floor, Interval
 
 __all__ = [
+    "BootstrapTally",
     "Estimate",
     "MeanError",
-    "Resampled",
     "binned_estimates",
-    "checked_options",
+    "check_options",
     "ks_estimate",
     "smooth_estimate",
     "sweep_estimates",
 ]
 
-_MOST_EDGES = 1025  # a sweep that ends with a bin per score is resampled on coarser bins
-_REDRAWS = 200  # for errors that choose their own bins, each redraw is a full computation
+_MOST_EDGES = 1025  # a sweep with one bin per score is resampled on coarser bins
+_REDRAWS = 200  # errors with data-dependent bins are recomputed for every redraw
 
-Again = Callable[[list[Tally]], Sequence[float] | FloatArray]
-"""The error of each of several tallies, computed anew."""
+ErrorFunction = Callable[[list[Tally]], Sequence[float] | FloatArray]
+"""Computes the error of each of several tallies."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Options:
-    """How estimates are made."""
+    """Number of bins, resampling sizes and confidence level."""
 
     n_bins: int = 15
     replicates: int = 1000
@@ -62,21 +62,21 @@ class Options:
     confidence: float = 0.95
 
 
-def checked_options(n_bins: int, confidence: float) -> Options:
-    """Return options for these bins and this confidence, or say what is wrong with them."""
+def check_options(n_bins: int, confidence: float) -> Options:
+    """Validate the number of bins and the confidence level, and return the options."""
     check_bins(n_bins, "width", 1)
     if not 0.5 <= confidence <= 0.99:
         raise InputError(
             f"confidence must lie between 0.5 and 0.99, got {confidence!r}: "
-            "resampling cannot tell apart anything closer to certainty."
+            "resampling is not precise enough beyond that."
         )
     # At least 25 replicates beyond either end of the interval.
     replicates = max(1000, math.ceil(100 / (1 - confidence) / 2))
     return Options(n_bins=n_bins, replicates=replicates, confidence=confidence)
 
 
-class Resampled:
-    """A tally with its cells, bootstrap noise and redrawn residuals, drawn once for all errors."""
+class BootstrapTally:
+    """A tally with its cells, bootstrap noise and null residuals, drawn once for all errors."""
 
     def __init__(self, tally: Tally, options: Options, rng: np.random.Generator) -> None:
         self.tally = tally
@@ -86,14 +86,14 @@ class Resampled:
         self.mass = mass_edges(tally.score, tally.mass, options.n_bins)
         schemes: tuple[Scheme, ...] = ("width", "mass")
         self.sweeps = {s: sweep_edges(tally, s) for s in schemes}
-        self.coarse = {s: _at_most(edges, tally) for s, edges in self.sweeps.items()}
-        every = np.concatenate([self.width, self.mass, *self.coarse.values()])
-        self.cells = tally.compress(np.unique(every))
+        self.coarse = {s: _coarsen(edges, tally) for s, edges in self.sweeps.items()}
+        edges = np.concatenate([self.width, self.mass, *self.coarse.values()])
+        self.cells = tally.compress(np.unique(edges))
         self.noise = bootstrap_noise(self.cells, options.replicates, rng)
         self.null = null_residuals(self.cells, options.draws, rng)
 
     def interval(self, size: Seminorm, estimate: float) -> Interval:
-        """Interval of a calibration error around its estimate."""
+        """Return the confidence interval of a calibration error."""
         return interval_from_sizes(
             estimate,
             size(self.noise),
@@ -104,92 +104,94 @@ class Resampled:
 
     @property
     def deviations(self) -> float:
-        """Standard errors on either side of a normal interval."""
+        """Half-width of a normal interval in standard errors."""
         from scipy.special import ndtri
 
         return float(ndtri(0.5 + self.options.confidence / 2))
 
-    def fixed(self, size: Seminorm) -> Estimate:
-        """Estimate an error whose bins depend on the scores alone."""
+    def estimate_fixed(self, size: Seminorm) -> Estimate:
+        """Estimate an error whose bins depend only on the scores."""
         value = float(size(self.cells.residual))
         return Estimate(value, self.interval(size, value), floor_of_sizes(size(self.null)))
 
-    def redrawn(self, size: Seminorm, value: float, again: Again) -> Estimate:
-        """Estimate an error that chooses its bins by the labels, so floors are computed anew."""
+    def estimate_redrawn(self, size: Seminorm, value: float, compute: ErrorFunction) -> Estimate:
+        """Estimate an error whose bins depend on the labels; its floor needs full recomputation."""
         plug_in = float(size(self.cells.residual))
-        floor = floor_by_redrawing(self.cells, again, _REDRAWS, self.rng)
+        floor = floor_by_redrawing(self.cells, compute, _REDRAWS, self.rng)
         return Estimate(value, self.interval(size, plug_in), floor)
 
 
-def binned_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
-    """ECE by width and mass, MCE, debiased, KS."""
+def binned_estimates(sample: BootstrapTally) -> Iterator[tuple[str, Estimate]]:
+    """Yield ECE by width and mass, MCE, debiased ECE and KS."""
     cells = sample.cells
-    yield "ece_ew", sample.fixed(binned_size(cells, sample.width))
-    yield "ece_em", sample.fixed(binned_size(cells, sample.mass))
-    worst = sample.fixed(binned_size(cells, sample.width, np.inf))
-    most = min(worst.interval.high, 1.0)  # no gap is larger
+    yield "ece_ew", sample.estimate_fixed(binned_size(cells, sample.width))
+    yield "ece_em", sample.estimate_fixed(binned_size(cells, sample.mass))
+    worst = sample.estimate_fixed(binned_size(cells, sample.width, np.inf))
+    most = min(worst.interval.high, 1.0)  # no gap exceeds 1
     yield "mce", replace(worst, interval=replace(worst.interval, high=most))
     yield (
         "ece_debiased",
-        sample.redrawn(
+        sample.estimate_redrawn(
             binned_size(cells, sample.mass, 2),
-            _debiased(cells, sample.mass),
-            lambda drawn: [_debiased(one, sample.mass) for one in drawn],
+            _debiased_error(cells, sample.mass),
+            lambda tallies: [_debiased_error(tally, sample.mass) for tally in tallies],
         ),
     )
     yield "ks", ks_estimate(sample)
 
 
-def ks_estimate(sample: Resampled) -> Estimate:
-    """KS error; its linear form is the running sum at one score, whose own noise bounds it.
+def ks_estimate(sample: BootstrapTally) -> Estimate:
+    """Estimate the KS error; the noise of the running sum at one score bounds it from above.
 
-    The replicates' spread is not enough: where the error is no larger than its noise, the largest
-    of many running sums varies less than the one that matters.
+    The spread of the replicates is not enough: when the error is no larger than its noise, the
+    maximum of many running sums varies less than the sum at the relevant score.
     """
-    value = float(running_size(sample.tally.residual))  # between the cells' ends too
+    value = float(running_size(sample.tally.residual))  # within cells too
     margin = sample.deviations * float(np.cumsum(sample.noise, axis=1).std(axis=0).max())
-    found = sample.interval(running_size, value)
-    high = max(found.high, value + margin)
-    return Estimate(value, replace(found, high=high), floor_of_sizes(running_size(sample.null)))
+    interval = sample.interval(running_size, value)
+    high = max(interval.high, value + margin)
+    return Estimate(value, replace(interval, high=high), floor_of_sizes(running_size(sample.null)))
 
 
-def smooth_estimate(sample: Resampled) -> Estimate:
-    """Smooth ECE; its interval holds the bandwidth fixed."""
+def smooth_estimate(sample: BootstrapTally) -> Estimate:
+    """Estimate the smooth ECE; its interval holds the bandwidth fixed."""
     value = tally_smooth(sample.tally)
     size = smoothed_size(sample.cells, max(value, 1e-3))
-    return sample.redrawn(size, value, lambda drawn: tallies_smooth(drawn, points=2048))
+    return sample.estimate_redrawn(
+        size, value, lambda tallies: tallies_smooth(tallies, points=2048)
+    )
 
 
-def sweep_estimates(sample: Resampled) -> Iterator[tuple[str, Estimate]]:
-    """Sweep errors, which choose their bins by looking at every label."""
+def sweep_estimates(sample: BootstrapTally) -> Iterator[tuple[str, Estimate]]:
+    """Yield the sweep errors, whose bins depend on every label."""
     cells = sample.cells
     names: dict[Scheme, str] = {"width": "ece_sweep_ew", "mass": "ece_sweep_em"}
     for scheme, name in names.items():
         value = float(binned_size(sample.tally, sample.sweeps[scheme])(sample.tally.residual))
         size = binned_size(cells, sample.coarse[scheme])
-        yield name, sample.redrawn(size, value, _sweep_again(scheme))
+        yield name, sample.estimate_redrawn(size, value, _sweep_error_function(scheme))
 
 
 class MeanError:
     """ECE of one problem, or its mean over classes, resampled bin by bin.
 
-    Classes are resampled independently, two classes as mirror images of each other.
+    Classes are resampled independently; two classes are treated as mirror images of each other.
     """
 
     def __init__(self, scheme: Scheme, options: Options, rng: np.random.Generator) -> None:
         self.scheme, self.options, self.rng = scheme, options, rng
         self.values: list[float] = []
-        self.sizes: list[list[FloatArray]] = [[], [], []]  # of noise, replicates, calibrated models
+        self.sizes: list[list[FloatArray]] = [[], [], []]  # noise, replicates, null draws
 
     def add(self, tally: Tally) -> None:
-        """Take the next class."""
+        """Add a class."""
         options, rng = self.options, self.rng
         edges = (
             width_edges(options.n_bins)
             if self.scheme == "width"
             else mass_edges(tally.score, tally.mass, options.n_bins)
         )
-        bins = _bins_only(tally, edges)
+        bins = _merge_bins(tally, edges)
         noise = bootstrap_noise(bins, options.replicates, rng)
         self.values.append(float(np.abs(bins.residual).sum()))
         self.sizes[0].append(np.abs(noise).sum(axis=1))
@@ -197,8 +199,8 @@ class MeanError:
         self.sizes[2].append(_null_sizes(tally, edges, options.draws, rng))
 
     def estimate(self) -> Estimate:
-        """Return the mean over the classes taken."""
-        if len(self.values) == 2:  # both classes err together
+        """Return the mean over the classes added."""
+        if len(self.values) == 2:  # both classes have the same errors
             self.sizes = [[np.sort(column) for column in columns] for columns in self.sizes]
         noise, replicate, null = (np.mean(columns, axis=0) for columns in self.sizes)
         value = float(np.mean(self.values))
@@ -206,7 +208,7 @@ class MeanError:
         return Estimate(value, interval, floor_of_sizes(null))
 
 
-def _bins_only(tally: Tally, edges: FloatArray) -> Tally:
+def _merge_bins(tally: Tally, edges: FloatArray) -> Tally:
     starts = np.unique(tally.starts(edges))
     return tally.merge_at(starts[starts < len(tally.score)])
 
@@ -214,35 +216,35 @@ def _bins_only(tally: Tally, edges: FloatArray) -> Tally:
 def _null_sizes(
     tally: Tally, edges: FloatArray, draws: int, rng: np.random.Generator
 ) -> FloatArray:
-    """Sizes under calibration: events of each bin redrawn with the mean and variance they have.
+    """Draw error sizes under calibration, with events of each bin matching its mean and variance.
 
-    A binomial with these two moments is right for rare events, where the normal limit is not.
+    A binomial with these two moments is accurate for rare events, unlike the normal limit.
     """
-    doubt = tally.chance * (1.0 - tally.chance)
+    event_variance = tally.chance * (1.0 - tally.chance)
     expected = tally.per_bin(edges, tally.rows * tally.chance)
-    variance = tally.per_bin(edges, tally.rows * doubt)
-    spread = tally.per_bin(edges, tally.leverage * doubt)
+    variance = tally.per_bin(edges, tally.rows * event_variance)
+    spread = tally.per_bin(edges, tally.leverage * event_variance)
     varies = variance > 1e-12
     mean, spread = expected[varies], spread[varies] / variance[varies]
     trials = np.ceil(mean**2 / np.maximum(mean - variance[varies], 1e-12))
     trials = np.clip(trials, np.ceil(mean), 1e15).astype(np.int64)
-    came = rng.binomial(trials, mean / trials, size=(draws, len(mean)))
-    return np.asarray((np.abs(came - mean) * np.sqrt(spread)).sum(axis=1) / tally.total)
+    events = rng.binomial(trials, mean / trials, size=(draws, len(mean)))
+    return np.asarray((np.abs(events - mean) * np.sqrt(spread)).sum(axis=1) / tally.total)
 
 
-def _debiased(tally: Tally, edges: FloatArray) -> float:
+def _debiased_error(tally: Tally, edges: FloatArray) -> float:
     return float(np.sqrt(max(0.0, debiased_square(tally, edges))))
 
 
-def _sweep_again(scheme: Scheme) -> Again:
-    def values(drawn: list[Tally]) -> list[float]:
-        pairs = zip(drawn, sweeps(drawn, scheme), strict=True)
-        return [float(binned_size(one, edges)(one.residual)) for one, edges in pairs]
+def _sweep_error_function(scheme: Scheme) -> ErrorFunction:
+    def compute(tallies: list[Tally]) -> list[float]:
+        pairs = zip(tallies, all_sweep_edges(tallies, scheme), strict=True)
+        return [float(binned_size(tally, edges)(tally.residual)) for tally, edges in pairs]
 
-    return values
+    return compute
 
 
-def _at_most(edges: FloatArray, tally: Tally) -> FloatArray:
+def _coarsen(edges: FloatArray, tally: Tally) -> FloatArray:
     if len(edges) <= _MOST_EDGES:
         return edges
     return mass_edges(tally.score, tally.mass, _MOST_EDGES - 1)

@@ -1,4 +1,4 @@
-"""The names, meanings and families of the figures that `evaluate` gives."""
+"""Names, titles and definitions of the metrics that `evaluate` reports."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ __all__ = ["CATALOGUE", "NAMES", "Entry", "better_of", "title_of"]
 
 @dataclass(frozen=True)
 class Entry:
-    """One metric: a title for people, its definition, and which way is better."""
+    """Title and definition of a metric, and whether lower or higher is better."""
 
     title: str
     definition: str
@@ -84,7 +84,7 @@ CATALOGUE: dict[str, Entry] = {
                    "higher"),
     "auprc": Entry("AUPRC", f"average precision, no interpolation; {_RANK}", "higher"),
     "aurc": Entry(
-        "AURC", "mean error rate when only the surest rows are kept, over all coverages"
+        "AURC", "mean error rate among the most confident rows, over all coverages"
     ),
     "ece_ew_top_label": Entry(
         "ECE of the top label, equal width",

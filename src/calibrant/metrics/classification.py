@@ -1,4 +1,4 @@
-"""Decisions by the most probable class: accuracy, precision, recall, F1, confusion, Matthews."""
+"""Classification metrics of the most probable class."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs import FloatArray, IntArray, Scored, as_scored
+from calibrant.inputs import FloatArray, IntArray, ScoredRows, as_scored_rows
 from calibrant.metrics.problem import predictions
 
 __all__ = [
@@ -27,38 +27,38 @@ __all__ = [
 def confusion_matrix(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> FloatArray:
-    """Count (or weigh) rows by label (row) and predicted class (column).
+    """Confusion matrix: number (or weight) of rows by label (row) and predicted class (column).
 
-    The prediction is the most probable class, the first one among equals; for P(positive) that
-    means positive where it exceeds 1/2.
+    The prediction is the most probable class, the first one on ties; for P(positive) that means
+    positive if it exceeds 1/2.
 
     Examples
     --------
     >>> confusion_matrix([0, 1, 1], [0.2, 0.9, 0.4])
     array([[1., 0.], [1., 1.]])
     """
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
     return confusion_of(scored, scored.weights)
 
 
 def accuracy(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> float:
-    """Share of rows whose most probable class is the label.
+    """Accuracy: share of rows whose most probable class is the label.
 
     Examples
     --------
     >>> round(accuracy([0, 1, 1], [0.2, 0.9, 0.4]), 4)
     0.6667
     """
-    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
-    return float(np.trace(found) / found.sum())
+    confusion = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return float(np.trace(confusion) / confusion.sum())
 
 
 def precision(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> FloatArray:
-    """Precision of each class: right among those predicted; NaN for a class never predicted.
+    """Precision of each class: correct share of its predictions; NaN if it is never predicted.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def precision(
 def recall(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> FloatArray:
-    """Recall of each class: found among those that are; NaN for a class without rows.
+    """Recall of each class: correctly predicted share of its rows; NaN if it has no rows.
 
     Examples
     --------
@@ -84,7 +84,7 @@ def recall(
 def f1(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> FloatArray:
-    """F1 of each class, 2 hits / (predicted + actual); NaN for a class that occurs in neither.
+    """F1 of each class, 2 hits / (predicted + actual); NaN if it is neither predicted nor actual.
 
     Examples
     --------
@@ -97,35 +97,35 @@ def f1(
 def precision_macro(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> float:
-    """Mean precision over classes that occur as label or prediction; never predicted counts 0.
+    """Mean precision over the classes present in labels or predictions; never predicted counts 0.
 
     Examples
     --------
     >>> precision_macro([0, 1, 1], [0.2, 0.9, 0.4])
     0.75
     """
-    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
-    return macro(precision_of(found), found)
+    confusion = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return macro(precision_of(confusion), confusion)
 
 
 def recall_macro(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> float:
-    """Mean recall over classes that occur as label or prediction; without rows counts 0.
+    """Mean recall over the classes present in labels or predictions; without rows counts 0.
 
     Examples
     --------
     >>> recall_macro([0, 1, 1], [0.2, 0.9, 0.4])
     0.75
     """
-    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
-    return macro(recall_of(found), found)
+    confusion = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return macro(recall_of(confusion), confusion)
 
 
 def f1_macro(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> float:
-    """Mean F1 over classes that occur as label or prediction.
+    """Mean F1 over the classes present in labels or predictions.
 
     It is the mean of the F1s, not the F1 of the mean precision and recall.
 
@@ -134,8 +134,8 @@ def f1_macro(
     >>> round(f1_macro([0, 1, 1], [0.2, 0.9, 0.4]), 4)
     0.6667
     """
-    found = confusion_matrix(labels, probs, weights=weights, classes=classes)
-    return macro(f1_of(found), found)
+    confusion = confusion_matrix(labels, probs, weights=weights, classes=classes)
+    return macro(f1_of(confusion), confusion)
 
 
 def matthews(
@@ -145,8 +145,9 @@ def matthews(
 
     .. math:: \frac{c\,s - \sum_k p_k t_k}{\sqrt{(s^2 - \sum_k p_k^2)(s^2 - \sum_k t_k^2)}}
 
-    with c the rows that are right, s all rows, :math:`p_k` and :math:`t_k` how often class k is
-    predicted and true. 0 where all predictions, or all labels, are one class.
+    with c the number of correct rows, s that of all rows, :math:`p_k` and :math:`t_k` the number of
+    rows predicted as class k and labelled as class k. It is 0 if all predictions, or all labels,
+    are of one class.
 
     Examples
     --------
@@ -161,22 +162,22 @@ def matthews(
 
 
 def precision_of(confusion: FloatArray) -> FloatArray:
-    """Precision of each class from a confusion matrix."""
+    """Return the precision of each class from a confusion matrix."""
     return _ratio(np.diag(confusion), confusion.sum(axis=0))
 
 
 def recall_of(confusion: FloatArray) -> FloatArray:
-    """Recall of each class from a confusion matrix."""
+    """Return the recall of each class from a confusion matrix."""
     return _ratio(np.diag(confusion), confusion.sum(axis=1))
 
 
 def f1_of(confusion: FloatArray) -> FloatArray:
-    """F1 of each class from a confusion matrix."""
+    """Return the F1 of each class from a confusion matrix."""
     return _ratio(2 * np.diag(confusion), confusion.sum(axis=0) + confusion.sum(axis=1))
 
 
 def matthews_of(confusion: FloatArray) -> float:
-    """Matthews correlation of a confusion matrix."""
+    """Return the Matthews correlation of a confusion matrix."""
     total, right = confusion.sum(), np.trace(confusion)
     predicted, actual = confusion.sum(axis=0), confusion.sum(axis=1)
     below = (total**2 - predicted @ predicted) * (total**2 - actual @ actual)
@@ -184,19 +185,19 @@ def matthews_of(confusion: FloatArray) -> float:
 
 
 def macro(values: FloatArray, confusion: FloatArray) -> float:
-    """Mean over classes that occur as label or prediction, an undefined value counting as 0."""
-    return float(np.nan_to_num(values[occurring(confusion)], nan=0.0).mean())
+    """Return the mean over the present classes, with undefined values as 0."""
+    return float(np.nan_to_num(values[present_classes(confusion)], nan=0.0).mean())
 
 
-def occurring(confusion: FloatArray) -> NDArray[np.bool_]:
-    """Whether each class occurs as label or prediction."""
+def present_classes(confusion: FloatArray) -> NDArray[np.bool_]:
+    """Return whether each class is present in the labels or predictions."""
     return np.asarray(confusion.sum(axis=0) + confusion.sum(axis=1) > 0)
 
 
 def confusion_of(
-    scored: Scored, weights: FloatArray | None, predicted: IntArray | None = None
+    scored: ScoredRows, weights: FloatArray | None, predicted: IntArray | None = None
 ) -> FloatArray:
-    """Sum weights (None: 1 each) by label and prediction, which may be known already."""
+    """Return the confusion matrix of rows; `predicted` may be passed if it is known."""
     k = len(scored.classes)
     cell = scored.labels * k + (predictions(scored) if predicted is None else predicted)
     return np.bincount(cell, weights, k * k).reshape(k, k).astype(np.float64)

@@ -1,4 +1,4 @@
-"""The numbers behind the figures: reliability tables, smooth curve, threshold curves."""
+"""Data of the plots: reliability tables, smooth reliability curve, threshold curves."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs import FloatArray
-from calibrant.metrics.calibration_figures import Resampled
-from calibrant.metrics.summary import Summary
+from calibrant.metrics.calibration_figures import BootstrapTally
+from calibrant.metrics.summary import SufficientStatistics
 from calibrant.metrics.tally import Tally, sum_between
 from calibrant.results import Bins
 
 __all__ = [
     "ThresholdCurve",
     "class_curve",
-    "drawn_classes",
+    "plotted_classes",
     "reliability_bins",
     "smooth_curve",
     "threshold_curve",
 ]
 
-_POINTS = 10_000  # of all drawn curves together: more would only make the page heavier
-_HISTOGRAM = 40
-_DRAWN_CLASSES = 50
+_MAX_POINTS = 10_000  # over all plotted curves, to limit the size of the page
+_HISTOGRAM_BINS = 40
+_MAX_PLOTTED_CLASSES = 50
 
 
 @dataclass(frozen=True)
 class ThresholdCurve:
     """Precision, recall and share of flagged rows when scores >= threshold are flagged.
 
-    `bound` is None where every score is known. From a stream it says, for each threshold, how far
-    any of the three can be off: the rows of the threshold's own cell may lie on either side.
+    `bound` is None if every score is known. From a stream it bounds the error of all three at each
+    threshold, because the rows in the threshold's cell may be on either side of it.
     """
 
     threshold: FloatArray
@@ -42,12 +42,12 @@ class ThresholdCurve:
     bound: FloatArray | None = None
 
     def to_dict(self) -> dict[str, list[float]]:
-        """Return plain lists."""
+        """Return the arrays as lists."""
         return {name: values.tolist() for name, values in vars(self).items() if values is not None}
 
 
 def threshold_curve(tally: Tally, points: int | None = None) -> ThresholdCurve:
-    """Compute precision and recall at every distinct score, highest threshold last.
+    """Compute precision and recall at every distinct score, in ascending order of the threshold.
 
     Examples
     --------
@@ -56,53 +56,57 @@ def threshold_curve(tally: Tally, points: int | None = None) -> ThresholdCurve:
     >>> curve.threshold, curve.precision.round(3), curve.recall
     (array([0.2, 0.6, 0.9]), array([0.667, 1.   , 1.   ]), array([1. , 1. , 0.5]))
     """
-    kept = np.cumsum(tally.mass[::-1])[::-1]
+    flagged = np.cumsum(tally.mass[::-1])[::-1]
     right = np.cumsum(tally.hits[::-1])[::-1]
-    at = np.flatnonzero(kept > 0)
+    at = np.flatnonzero(flagged > 0)
     if points is not None and len(at) > points:
-        # Evenly in rank and evenly in score: rare classes live in a thin slice of either.
-        ranks = np.searchsorted(-kept / kept[0], -np.linspace(1.0, 0.0, points // 2), "left")
+        # Evenly in rank and evenly in score: rare classes occupy a small range of either.
+        ranks = np.searchsorted(-flagged / flagged[0], -np.linspace(1.0, 0.0, points // 2), "left")
         values = np.searchsorted(tally.score, np.linspace(0.0, 1.0, points // 2))
         at = np.unique(np.clip(np.concatenate([ranks, values, [0, at[-1]]]), 0, at[-1]))
     events = right[0] if right[0] > 0 else np.nan
     bound = None
     if tally.mixed is not None:
-        # A share of a smaller whole moves most, and precision has the smallest: what is flagged.
-        off = np.maximum(tally.mass[at] / kept[at], tally.hits[at] / events)
+        # Precision has the smallest denominator, the flagged rows, so it changes most.
+        off = np.maximum(tally.mass[at] / flagged[at], tally.hits[at] / events)
         bound = np.where(tally.mixed[at], np.nan_to_num(off), 0.0)
     return ThresholdCurve(
-        tally.score[at], right[at] / kept[at], right[at] / events, kept[at] / kept[0], bound
+        tally.score[at],
+        right[at] / flagged[at],
+        right[at] / events,
+        flagged[at] / flagged[0],
+        bound,
     )
 
 
-def drawn_classes(summary: Summary) -> set[int]:
-    """Return the classes whose curves are kept: the largest, up to fifty."""
+def plotted_classes(summary: SufficientStatistics) -> set[int]:
+    """Return the classes whose curves are plotted: the largest, up to fifty."""
     rows = summary.confusion.count.sum(axis=1)
-    return set(np.argsort(-rows, kind="stable")[:_DRAWN_CLASSES].tolist())
+    return set(np.argsort(-rows, kind="stable")[:_MAX_PLOTTED_CLASSES].tolist())
 
 
-def class_curve(name: Any, tally: Tally, n_drawn: int) -> dict[str, Any]:
-    """Return the threshold curve and the score histogram of one of the `n_drawn` classes."""
-    edges = np.linspace(0.0, 1.0, _HISTOGRAM + 1)
+def class_curve(name: Any, tally: Tally, n_plotted: int) -> dict[str, Any]:
+    """Return the threshold curve and score histogram of one of `n_plotted` classes."""
+    edges = np.linspace(0.0, 1.0, _HISTOGRAM_BINS + 1)
     return {
         "class": name,
-        "curve": threshold_curve(tally, min(2000, _POINTS // n_drawn)).to_dict(),
+        "curve": threshold_curve(tally, min(2000, _MAX_POINTS // n_plotted)).to_dict(),
         "edges": edges.tolist(),
         "with_event": tally.per_bin(edges, tally.weight[:, 1]).tolist(),
         "without_event": tally.per_bin(edges, tally.weight[:, 0]).tolist(),
     }
 
 
-def reliability_bins(sample: Resampled, scheme: str, target: str) -> Bins:
-    """Tabulate bins with the band in which event rates of a calibrated model would fall."""
+def reliability_bins(sample: BootstrapTally, scheme: str, target: str) -> Bins:
+    """Return the reliability table, with a 95 % band for the event rates of a calibrated model."""
     edges = sample.width if scheme == "width" else sample.mass
     cells, starts = sample.cells, sample.cells.starts(edges)
     mass = sum_between(cells.mass, starts)
     filled = mass > 0
     share = mass[filled] / cells.total
     score = sum_between(cells.mass * cells.score, starts)[filled] / mass[filled]
-    drawn = sum_between(sample.null, starts)[:, filled] / share
-    low, high = np.quantile(drawn, [0.025, 0.975], axis=0)
+    deviations = sum_between(sample.null, starts)[:, filled] / share
+    low, high = np.quantile(deviations, [0.025, 0.975], axis=0)
     return Bins(
         target=target,
         scheme=scheme,
@@ -117,11 +121,11 @@ def reliability_bins(sample: Resampled, scheme: str, target: str) -> Bins:
     )
 
 
-def smooth_curve(sample: Resampled, points: int = 101) -> dict[str, list[float]]:
-    """Kernel-smoothed event rate against the score, where there is data to smooth.
+def smooth_curve(sample: BootstrapTally, points: int = 101) -> dict[str, list[float]]:
+    """Return the kernel-smoothed event rate by score, where there is data.
 
-    The bandwidth is that of Silverman's rule, at least 0.02; the kernel is not reflected, for a
-    ratio of two smoothed sums needs no correction at the ends.
+    The bandwidth follows Silverman's rule, at least 0.02. The kernel is not reflected, because a
+    ratio of two smoothed sums needs no boundary correction.
     """
     cells = sample.cells
     centred = cells.score - cells.mean_score
@@ -130,7 +134,7 @@ def smooth_curve(sample: Resampled, points: int = 101) -> dict[str, list[float]]
     grid = np.linspace(cells.score[0], cells.score[-1], points)
     kernel = np.exp(-0.5 * ((grid[:, None] - cells.score[None, :]) / sigma) ** 2)
     mass = kernel @ cells.mass
-    seen = mass > 1e-3 * mass.max()
+    has_data = mass > 1e-3 * mass.max()
     # Smoothing the residual and adding the score back keeps a calibrated curve on the diagonal.
-    rate = grid + kernel @ (cells.residual * cells.total) / np.where(seen, mass, 1.0)
-    return {"score": grid[seen].tolist(), "rate": np.clip(rate[seen], 0.0, 1.0).tolist()}
+    rate = grid + kernel @ (cells.residual * cells.total) / np.where(has_data, mass, 1.0)
+    return {"score": grid[has_data].tolist(), "rate": np.clip(rate[has_data], 0.0, 1.0).tolist()}

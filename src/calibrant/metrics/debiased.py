@@ -1,4 +1,4 @@
-"""Debiased calibration error."""
+"""Debiased expected calibration error."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs import FloatArray, Target, as_scored
+from calibrant.inputs import FloatArray, Target, as_scored_rows
 from calibrant.metrics.binning import Scheme, check_bins, mass_edges, width_edges
-from calibrant.metrics.problem import one_tally
+from calibrant.metrics.problem import tally_target
 from calibrant.metrics.tally import Tally
 
 __all__ = ["ece_debiased"]
@@ -25,14 +25,14 @@ def ece_debiased(
     weights: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> float:
-    r"""Root-mean-square calibration error with the expected share of chance taken off.
+    r"""Debiased root-mean-square calibration error: the expected sampling noise is subtracted.
 
     .. math:: \sqrt{\max\Big(0, \sum_b w_b\Big[(\bar y_b - \bar s_b)^2
               - \frac{\bar y_b(1-\bar y_b)}{n_b - 1}\Big]\Big)}
 
     with :math:`w_b` the share of bin b, :math:`\bar y_b` its share of events, :math:`\bar s_b`
-    its mean score and :math:`n_b` its rows (with weights: Kish's effective number). Bins with
-    fewer than two rows contribute nothing. It is an L2 error: do not hold it against an L1 one.
+    its mean score and :math:`n_b` its number of rows (with weights: Kish's effective number). Bins
+    with fewer than two rows contribute nothing. It is an L2 error, not comparable with an L1 one.
 
     Examples
     --------
@@ -46,8 +46,8 @@ def ece_debiased(
     Kumar, Liang & Ma (2019), NeurIPS, section 5.
     """
     check_bins(n_bins, scheme, 2)
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
-    tally = one_tally(scored, target)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
+    tally = tally_target(scored, target)
     edges = (
         width_edges(n_bins) if scheme == "width" else mass_edges(tally.score, tally.mass, n_bins)
     )
@@ -55,27 +55,27 @@ def ece_debiased(
 
 
 def debiased_square(tally: Tally, edges: FloatArray) -> float:
-    """Return the squared error before the root; below 0 where chance explains more than all."""
+    """Return the debiased squared error; negative if noise exceeds the observed error."""
     mass, hits = tally.per_bin(edges, tally.mass), tally.per_bin(edges, tally.hits)
     gap = tally.per_bin(edges, tally.residual)
     square = tally.per_bin(edges, tally.spread)
     rows = mass**2 / np.where(square > 0, square, 1.0)
     counts = rows > 1.0 + 1e-9
     share, rate = mass[counts] / tally.total, hits[counts] / mass[counts]
-    came = tally.per_bin(edges, tally.square[:, 1])
-    noise = rate_noise(mass[counts], rate, square[counts], came[counts])
+    event_square = tally.per_bin(edges, tally.square[:, 1])
+    noise = rate_noise(mass[counts], rate, square[counts], event_square[counts])
     chance = noise * rows[counts] / (rows[counts] - 1.0)
     return float(((gap[counts] ** 2) / share - share * chance).sum())
 
 
 def rate_noise(
-    mass: FloatArray, rate: FloatArray, square: FloatArray, came: FloatArray
+    mass: FloatArray, rate: FloatArray, square: FloatArray, event_square: FloatArray
 ) -> FloatArray:
-    r"""Return the variance of the event rates of bins, before the correction for few rows.
+    r"""Return the variance of the event rate of each bin, without small-sample correction.
 
     .. math:: \frac{\sum_i w_i^2 (y_i - r)^2}{(\sum_i w_i)^2}
 
-    With equal weights it is r (1 - r) / n; written out, weights may go with the event.
+    With equal weights it is r (1 - r) / n; in general weights may depend on the event.
 
     Examples
     --------
@@ -83,4 +83,6 @@ def rate_noise(
     >>> rate_noise(np.array([4.0]), np.array([0.25]), np.array([4.0]), np.array([1.0]))
     array([0.046875])
     """
-    return np.asarray((came * (1.0 - rate) ** 2 + (square - came) * rate**2) / mass**2)
+    return np.asarray(
+        (event_square * (1.0 - rate) ** 2 + (square - event_square) * rate**2) / mass**2
+    )

@@ -1,4 +1,4 @@
-"""How much of a proper score is calibration and how much is refinement (CORP)."""
+"""Decomposition of proper scores into calibration and refinement (CORP)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Target, as_scored
-from calibrant.metrics.problem import one_tally
+from calibrant.inputs import FloatArray, Target, as_scored_rows
+from calibrant.metrics.problem import tally_target
 from calibrant.metrics.tally import Tally
 
 __all__ = ["Decomposition", "decompose", "tally_decomposition"]
@@ -20,7 +20,7 @@ Score = Literal["brier", "nll"]
 
 @dataclass(frozen=True)
 class Decomposition:
-    """score = calibration + refinement, and refinement = uncertainty - discrimination."""
+    """Parts of a proper score: calibration + refinement, or with uncertainty - discrimination."""
 
     score: float
     calibration: float
@@ -29,7 +29,7 @@ class Decomposition:
     uncertainty: float
 
     def to_dict(self) -> dict[str, float | None]:
-        """Return plain numbers; an infinite one becomes None."""
+        """Return the parts as numbers, with None for infinite ones."""
         return {k: v if np.isfinite(v) else None for k, v in vars(self).items()}
 
 
@@ -42,16 +42,16 @@ def decompose(
     weights: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> Decomposition:
-    r"""Split a proper score of one binary problem with the best monotone recalibration.
+    r"""Decompose a proper score of one binary problem by isotonic recalibration.
 
     With :math:`S` the mean score, :math:`S_c` that of the isotonic fit on the same rows and
-    :math:`S_u` that of the constant event rate: calibration = :math:`S - S_c` (what a monotone
-    map could repair), refinement = :math:`S_c`, discrimination = :math:`S_u - S_c`, uncertainty =
-    :math:`S_u`. The fit sees the rows it is judged on, so calibration is optimistic (too large)
-    at small n.
+    :math:`S_u` that of the constant event rate: calibration = :math:`S - S_c` (which a monotone map
+    could remove), refinement = :math:`S_c`, discrimination = :math:`S_u - S_c`, uncertainty =
+    :math:`S_u`. The fit uses the rows that it is evaluated on, so calibration is overestimated at
+    small n.
 
-    For two classes the score is `brier` or `nll`. For more classes it is not: these judge all
-    probabilities of a row, this one the largest against "its class is the label".
+    For two classes the score equals `brier` or `nll`. For more classes it does not: those score all
+    probabilities of a row, this one only the largest, against "its class is the label".
 
     Parameters
     ----------
@@ -60,12 +60,12 @@ def decompose(
     score : "brier", or "nll" for log loss
     target : "positive" (default for two classes) or "top-label" (default for more)
     weights : inverse inclusion probabilities
-    classes : names behind the columns, when labels are names
+    classes : class names in column order, if labels are names
 
     Examples
     --------
-    >>> found = decompose([0, 0, 1, 1], [0.2, 0.2, 0.6, 0.6])
-    >>> round(found.score, 4), round(found.calibration, 4), found.refinement, found.uncertainty
+    >>> parts = decompose([0, 0, 1, 1], [0.2, 0.2, 0.6, 0.6])
+    >>> round(parts.score, 4), round(parts.calibration, 4), parts.refinement, parts.uncertainty
     (0.1, 0.1, 0.0, 0.25)
 
     References
@@ -74,20 +74,20 @@ def decompose(
     """
     if score not in get_args(Score):
         raise InputError(f"score must be 'brier' or 'nll', got {score!r}.")
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
-    return tally_decomposition(one_tally(scored, target), score)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
+    return tally_decomposition(tally_target(scored, target), score)
 
 
 def tally_decomposition(tally: Tally, score: Score) -> Decomposition:
-    """Split the score of a tally; see `decompose`."""
+    """Decompose the score of a tally; see `decompose`."""
     fitted = isotonic_rate(tally)
     constant = np.full_like(fitted, tally.event_rate)
-    found, best, worst = (_mean_score(tally, p, score) for p in (tally.score, fitted, constant))
-    return Decomposition(found, found - best, best, worst - best, worst)
+    observed, best, worst = (_mean_score(tally, p, score) for p in (tally.score, fitted, constant))
+    return Decomposition(observed, observed - best, best, worst - best, worst)
 
 
 def isotonic_rate(tally: Tally) -> FloatArray:
-    """Return the rising event rate that fits best, at each score."""
+    """Return the isotonic fit of the event rate at each score."""
     from scipy.optimize import isotonic_regression
 
     mass = np.where(tally.mass > 0, tally.mass, np.finfo(float).tiny)

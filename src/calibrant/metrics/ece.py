@@ -1,4 +1,4 @@
-"""Expected and maximum calibration error over bins."""
+"""Binned expected and maximum calibration error."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.inputs import FloatArray, Scored, Target, as_scored, resolve_target
+from calibrant.inputs import FloatArray, ScoredRows, Target, as_scored_rows, resolve_target
 from calibrant.metrics.binning import Scheme, bin_index, check_bins, mass_edges, width_edges
-from calibrant.metrics.problem import class_problem, in_threads, problem
+from calibrant.metrics.problem import class_problem, map_blocks, target_problem
 
 __all__ = ["ace", "ece", "ece_classwise", "mce", "sce"]
 
@@ -27,32 +27,32 @@ def ece(
     weights: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> float:
-    r"""Expected calibration error: how far event rates are from scores, bin by bin.
+    r"""Expected calibration error: mean distance of event rates from scores over bins.
 
     .. math:: \mathrm{ECE} = \sum_b \frac{n_b}{N}\,|\bar y_b - \bar s_b|
 
     with :math:`n_b` the rows (or weight) in bin b of N, :math:`\bar y_b` the share of events and
     :math:`\bar s_b` the mean score there; `norm=2` is the root of the weighted mean of squares,
-    `norm=inf` the largest gap (MCE). A bin holds its lower edge, the last also 1; tied scores
-    share an equal-mass bin.
+    `norm=inf` the largest gap (MCE). A bin contains its lower edge, the last also 1; tied scores
+    are in the same equal-mass bin.
 
-    It is not 0 for a perfectly calibrated model: chance alone gives the floor that
-    `calibrant.evaluate` reports beside it. It is not a proper score.
+    It is not 0 for a perfectly calibrated model: sampling noise alone gives the floor that
+    `calibrant.evaluate` reports with it. It is not a proper score.
 
     Parameters
     ----------
     labels : (n,) labels
     probs : (n,) P(positive) or (n, K)
     n_bins : number of bins M
-    scheme : "width" for equally wide bins, "mass" for equally filled ones
+    scheme : "width" for equal-width bins, "mass" for equal-mass bins
     norm : 1, 2 or inf
     target : "positive" (default for two classes), "top-label" (default for more), "classwise"
     weights : inverse inclusion probabilities
-    classes : names behind the columns, when labels are names
+    classes : class names in column order, if labels are names
 
     Examples
     --------
-    Two bins: |0.5 - 0.35| and |1 - 0.8|, half the rows each.
+    Two bins with half of the rows each: |0.5 - 0.35| and |1 - 0.8|.
 
     >>> round(ece([0, 1, 1, 1], [0.3, 0.4, 0.7, 0.9], n_bins=2), 4)
     0.175
@@ -62,11 +62,11 @@ def ece(
     Naeini, Cooper & Hauskrecht (2015), AAAI; Guo et al. (2017), ICML, section 2.
     """
     check_bins(n_bins, scheme, norm)
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
-    what = resolve_target(target, len(scored.classes))
-    if what == "classwise":
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
+    resolved = resolve_target(target, len(scored.classes))
+    if resolved == "classwise":
         return classwise_error(scored, n_bins, scheme, norm)
-    return _binned_error(scored, lambda rows: problem(rows, what), n_bins, scheme, norm)
+    return _binned_error(scored, lambda rows: target_problem(rows, resolved), n_bins, scheme, norm)
 
 
 def mce(
@@ -81,7 +81,7 @@ def mce(
 ) -> float:
     r"""Maximum calibration error: the largest gap of any non-empty bin, :math:`\max_b |gap_b|`.
 
-    One row alone in a bin decides it; read it with the counts of the bins.
+    A single row in a bin can determine it; read it together with the bin counts.
 
     Examples
     --------
@@ -104,11 +104,11 @@ def ece_classwise(
     weights: Any = None,
     classes: Sequence[Any] | None = None,
 ) -> float:
-    r"""Class-wise ECE: the mean over all classes of the ECE of that class's probability.
+    r"""Class-wise ECE: mean over all classes of the ECE of the class probability.
 
     .. math:: \frac{1}{K}\sum_k \mathrm{ECE}\big(1[y=k],\, p_k\big)
 
-    It shrinks as K grows (most probabilities are near 0); some papers print the sum instead.
+    It shrinks as K grows (most probabilities are near 0); some papers report the sum instead.
 
     Examples
     --------
@@ -122,7 +122,7 @@ def ece_classwise(
 
 
 def sce(labels: Any, probs: Any, *, n_bins: int = 15, **options: Any) -> float:
-    """Static calibration error (Nixon et al. 2019): class-wise ECE with equally wide bins.
+    """Static calibration error (Nixon et al. 2019): class-wise ECE with equal-width bins.
 
     Examples
     --------
@@ -133,7 +133,7 @@ def sce(labels: Any, probs: Any, *, n_bins: int = 15, **options: Any) -> float:
 
 
 def ace(labels: Any, probs: Any, *, n_bins: int = 15, **options: Any) -> float:
-    """Adaptive calibration error (Nixon et al. 2019): class-wise ECE with equally filled bins.
+    """Adaptive calibration error (Nixon et al. 2019): class-wise ECE with equal-mass bins.
 
     Examples
     --------
@@ -143,23 +143,25 @@ def ace(labels: Any, probs: Any, *, n_bins: int = 15, **options: Any) -> float:
     return ece_classwise(labels, probs, n_bins=n_bins, scheme="mass", **options)
 
 
-Problem = Callable[[Scored], tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]]
+Problem = Callable[[ScoredRows], tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]]
 
 
-def _binned_error(scored: Scored, of: Problem, n_bins: int, scheme: Scheme, norm: float) -> float:
-    """Compute the binned error of the problem that `of` makes of rows, block by block.
+def _binned_error(
+    scored: ScoredRows, to_problem: Problem, n_bins: int, scheme: Scheme, norm: float
+) -> float:
+    """Compute the binned error of the binary problem `to_problem(rows)`, block by block.
 
-    Equally wide bins need no sorting and no second look at a row.
+    Equal-width bins need no sorting and a single pass over the rows.
     """
     if scheme == "width":
         edges = width_edges(n_bins)
     else:
-        scores, events = of(scored)
+        scores, events = to_problem(scored)
         edges = _row_mass_edges(scores, scored.weights, n_bins)
     size = len(edges) - 1
 
     def work(rows: slice) -> FloatArray:
-        part = of(scored.rows(rows)) if scheme == "width" else (scores[rows], events[rows])
+        part = to_problem(scored.rows(rows)) if scheme == "width" else (scores[rows], events[rows])
         index = bin_index(part[0], edges)
         gap = part[1].astype(np.float64)
         gap -= part[0]
@@ -168,24 +170,24 @@ def _binned_error(scored: Scored, of: Problem, n_bins: int, scheme: Scheme, norm
             gap *= mass
         return np.stack([np.bincount(index, gap, size), np.bincount(index, mass, size)])
 
-    parts = in_threads(work, scored.n, costly=scored.probs.size > 1 << 18)
+    parts = map_blocks(work, scored.n, costly=scored.probs.size > 1 << 18)
     gap, mass = np.sum(parts, axis=0)
-    return float(_size(gap, mass, norm))
+    return float(_error_size(gap, mass, norm))
 
 
-def classwise_error(scored: Scored, n_bins: int, scheme: Scheme, norm: float) -> float:
-    """Compute the mean over classes of the binned error."""
+def classwise_error(scored: ScoredRows, n_bins: int, scheme: Scheme, norm: float) -> float:
+    """Return the mean over classes of the binned error."""
     if scheme == "width" and scored.probs.ndim == 2:
-        return float(_size(*_classwise_sums(scored, n_bins), norm).mean())
-    each = [
+        return float(_error_size(*_classwise_sums(scored, n_bins), norm).mean())
+    errors = [
         _binned_error(scored, partial(class_problem, k=k), n_bins, scheme, norm)
         for k in range(len(scored.classes))
     ]
-    return float(np.mean(each))
+    return float(np.mean(errors))
 
 
-def _classwise_sums(scored: Scored, n_bins: int) -> tuple[FloatArray, FloatArray]:
-    """Sum residuals and weights by class and equally wide bin, (K, M) each, in one pass."""
+def _classwise_sums(scored: ScoredRows, n_bins: int) -> tuple[FloatArray, FloatArray]:
+    """Sum residuals and weights by class and equal-width bin, (K, M) each, in one pass."""
     k = len(scored.classes)
     edges = width_edges(n_bins)
 
@@ -194,21 +196,24 @@ def _classwise_sums(scored: Scored, n_bins: int) -> tuple[FloatArray, FloatArray
         index = bin_index(probs.ravel(), edges).reshape(probs.shape)
         index += n_bins * np.arange(k)
         mass = None if scored.weights is None else scored.weights[rows]
-        every = None if mass is None else np.repeat(mass, k)
-        scores = probs.ravel() if every is None else probs.ravel() * every
-        came = np.bincount(index[np.arange(len(labels)), labels], mass, k * n_bins)
+        repeated = None if mass is None else np.repeat(mass, k)
+        scores = probs.ravel() if repeated is None else probs.ravel() * repeated
+        events = np.bincount(index[np.arange(len(labels)), labels], mass, k * n_bins)
         flat = index.ravel()
         return np.stack(
-            [came - np.bincount(flat, scores, k * n_bins), np.bincount(flat, every, k * n_bins)]
+            [
+                events - np.bincount(flat, scores, k * n_bins),
+                np.bincount(flat, repeated, k * n_bins),
+            ]
         )
 
-    parts = in_threads(work, scored.n, costly=scored.probs.size > 1 << 20)
+    parts = map_blocks(work, scored.n, costly=scored.probs.size > 1 << 20)
     gap, mass = np.sum(parts, axis=0).reshape(2, k, n_bins)
     return gap, mass
 
 
-def _size(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
-    """Return the error from residuals and weights by bin (the last axis)."""
+def _error_size(gap: FloatArray, mass: FloatArray, norm: float) -> FloatArray:
+    """Return the error from the residuals and weights of bins (last axis)."""
     total = mass.sum(axis=-1, keepdims=True)
     share, gap = mass / total, np.abs(gap) / total
     if norm == 1:

@@ -1,4 +1,4 @@
-"""Figures that are smooth in the data: intervals from the influence of each row."""
+"""Metrics that are smooth in the data, with intervals from the influence of each row."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from calibrant.metrics.classification import (
     f1_of,
     macro,
     matthews_of,
-    occurring,
     precision_of,
+    present_classes,
     recall_of,
 )
 from calibrant.metrics.ranking import auprc_influence, aurc_influence, auroc_influence
@@ -26,26 +26,26 @@ from calibrant.stats import clopper_pearson, wald_interval
 __all__ = [
     "ClassMean",
     "ClassRanks",
+    "add_pseudocounts",
     "aurc_estimate",
     "confusion_estimates",
     "loss_interval",
     "macro_influences",
-    "steadied",
 ]
 
-Estimated = tuple[str, float, Interval]
+NamedEstimate = tuple[str, float, Interval]
 
 _ADDED = 3.0
-"""How often an added row counts in squared errors; see `steadied`."""
+"""Variance factor of an added row; see `add_pseudocounts`."""
 
 _FEW = 10
-"""Rows below which the spread that a class shows is not believed."""
+"""Number of rows below which the variance of a class is not trusted."""
 
 
 def loss_interval(moments: Moments, n: int, confidence: float) -> Interval | None:
-    """Interval of a mean loss, on the log scale (losses are skewed to the right).
+    """Return the interval of a mean loss on the log scale (losses are right-skewed).
 
-    None where the rows show no spread, as one row alone does: there is nothing to go by.
+    None if the rows show no variation, as a single row does.
     """
     if moments.error <= 0:
         return None
@@ -54,12 +54,12 @@ def loss_interval(moments: Moments, n: int, confidence: float) -> Interval | Non
 
 def confusion_estimates(
     confusion: Confusion, *, weighted: bool, confidence: float
-) -> Iterator[Estimated]:
-    """Accuracy (exact where rows have no weights), macro figures and Matthews correlation."""
+) -> Iterator[NamedEstimate]:
+    """Yield accuracy (exact interval if rows have no weights), macro metrics and Matthews."""
     weight, total = confusion.weight, confusion.weight.sum()
     right, n = np.trace(confusion.count), confusion.count.sum()
     rows = confusion.count.sum(axis=1)
-    scarce = float(rows[rows > 0].min())
+    smallest = float(rows[rows > 0].min())
     accuracy = float(np.trace(weight) / total)
     if weighted:
         yield (
@@ -71,35 +71,34 @@ def confusion_estimates(
         )
     else:
         yield "accuracy", accuracy, clopper_pearson(right, n, confidence=confidence)
-    steady = steadied(confusion)
-    noise = {name: influence for name, _, influence in macro_influences(steady.weight)}
+    smoothed = add_pseudocounts(confusion)
+    noise = {name: influence for name, _, influence in macro_influences(smoothed.weight)}
     for name, value, _ in macro_influences(weight):
-        error = _error(steady, noise[name])
-        if name == "matthews":  # a correlation: from -1 to 1 instead of from 0 to 1
-            found = _bounded((1 + value) / 2, error / 2, scarce, confidence)
-            doubled = replace(found, low=2 * found.low - 1, high=2 * found.high - 1)
-            yield name, value, doubled
+        error = _error(smoothed, noise[name])
+        if name == "matthews":  # a correlation in [-1, 1] instead of [0, 1]
+            half = _bounded((1 + value) / 2, error / 2, smallest, confidence)
+            yield name, value, replace(half, low=2 * half.low - 1, high=2 * half.high - 1)
         else:
-            yield name, value, _bounded(value, error, scarce, confidence)
+            yield name, value, _bounded(value, error, smallest, confidence)
 
 
-def steadied(confusion: Confusion) -> Confusion:
-    """Add rows to classes of which too little was seen to take errors from.
+def add_pseudocounts(confusion: Confusion) -> Confusion:
+    """Add pseudocounts to classes with too few rows to estimate standard errors.
 
-    A class that is predicted once, and rightly, shows no spread at all, though nothing is known of
-    its precision. Each class with fewer than ten rows or predictions, or with none that is wrong or
-    none that is right, gains a row that is right, one wrongly predicted as it and one of it that
-    is missed, of mean weight; what is wrong is spread over the other classes. That is Agresti and
-    Coull's remedy for proportions. In squared errors an added row counts three times, for a class
-    that is predicted once has the error of one row, not of three. Values are never taken from it.
+    A class that is predicted once, and correctly, shows no variance, though nothing is known about
+    its precision. Each class with fewer than ten rows or predictions, or with none wrong or none
+    correct, gains one correct row, one false positive and one false negative of mean weight; the
+    wrong ones are spread over the other classes. This is Agresti and Coull's adjustment for
+    proportions. In the variance an added row counts three times, because a class that is predicted
+    once has the error of one row, not of three. Point estimates never use these counts.
     """
-    used = occurring(confusion.weight)
+    used = present_classes(confusion.weight)
     rows, k = confusion.count.sum(), int(used.sum())
-    scarce = used & (_unseen(confusion.count) | _unseen(confusion.count.T))
-    if k < 2 or not scarce.any():
+    sparse = used & (_is_sparse(confusion.count) | _is_sparse(confusion.count.T))
+    if k < 2 or not sparse.any():
         return confusion
-    either = (scarce[:, None] | scarce) & used[:, None] & used
-    more = np.where(np.eye(len(used), dtype=bool), 1.0 * scarce, either / (k - 1))
+    either = (sparse[:, None] | sparse) & used[:, None] & used
+    more = np.where(np.eye(len(used), dtype=bool), 1.0 * sparse, either / (k - 1))
     return replace(
         confusion,
         count=confusion.count + more,
@@ -108,54 +107,54 @@ def steadied(confusion: Confusion) -> Confusion:
     )
 
 
-def _unseen(count: FloatArray) -> NDArray[np.bool_]:
-    """Whether a column has fewer than ten rows, or all of them right, or none."""
-    every, right = count.sum(axis=0), np.diagonal(count)
-    return np.asarray((every < _FEW) | (right == 0) | (right == every))
+def _is_sparse(count: FloatArray) -> NDArray[np.bool_]:
+    """Return whether a column has fewer than ten rows, or all or none of them correct."""
+    total, correct = count.sum(axis=0), np.diagonal(count)
+    return np.asarray((total < _FEW) | (correct == 0) | (correct == total))
 
 
-def aurc_estimate(top: Tally, confidence: float) -> Estimated:
-    """AURC of the top label."""
+def aurc_estimate(top: Tally, confidence: float) -> NamedEstimate:
+    """Return the AURC of the top label with its interval."""
     value, influence = aurc_influence(top)
     error = float(np.sqrt((top.square * influence**2).sum()) / top.total)
     return "aurc", value, _bounded(value, error, top.n, confidence)
 
 
 class ClassRanks:
-    """AUROC and AUPRC, class by class and as means over the classes that can be ranked.
+    """AUROC and AUPRC of each class, and their means over the classes that can be ranked.
 
-    Of two classes only the positive one enters the means; the other is its mirror image.
+    Of two classes only the positive one enters the means, because the other is its mirror image.
     """
 
     def __init__(self, n_classes: int, weights: FloatArray | None) -> None:
         self.binary = n_classes == 2
         self.means = {name: ClassMean(weights) for name in ("auroc", "auprc")}
-        self.scarce = np.inf
-        self.seen = 0
+        self.smallest = np.inf
+        self.n_added = 0
 
     def add(self, view: ClassView) -> tuple[float | None, float | None]:
-        """Take the next class; return its AUROC and AUPRC, None where it cannot be ranked."""
-        self.seen += 1
+        """Add a class; return its AUROC and AUPRC, or None if it cannot be ranked."""
+        self.n_added += 1
         rest, events = view.tally.count.sum(axis=0)
         if min(rest, events) == 0:
             return None, None
-        found = auroc_influence(view.tally), auprc_influence(view.tally)
-        if not self.binary or self.seen == 2:
-            self.scarce = min(self.scarce, events, rest)
-            for mean, (value, influence) in zip(self.means.values(), found, strict=True):
+        results = auroc_influence(view.tally), auprc_influence(view.tally)
+        if not self.binary or self.n_added == 2:
+            self.smallest = min(self.smallest, events, rest)
+            for mean, (value, influence) in zip(self.means.values(), results, strict=True):
                 mean.add(view, value, influence)
-        return found[0][0], found[1][0]
+        return results[0][0], results[1][0]
 
-    def estimates(self, confidence: float) -> Iterator[Estimated]:
+    def estimates(self, confidence: float) -> Iterator[NamedEstimate]:
         """Yield the means with their intervals."""
         for name, mean in self.means.items():
             if mean.values:
                 value, error = mean.result()
-                yield name, value, _bounded(value, error, float(self.scarce), confidence)
+                yield name, value, _bounded(value, error, float(self.smallest), confidence)
 
 
 class ClassMean:
-    """Mean of a figure over classes with its standard error.
+    """Mean of a metric over classes with its standard error.
 
     With rows at hand their influences add up exactly; from a stream only each class's own error
     is known, and their mean is an upper limit.
@@ -172,9 +171,9 @@ class ClassMean:
         tally = view.tally
         self.values.append(value)
         self.errors.append(float(np.sqrt((tally.square * influence**2).sum()) / tally.total))
-        if view.place is not None:
-            mine = influence[view.place, view.event]
-            self.rows = mine if self.rows is None else self.rows + mine
+        if view.index is not None:
+            per_row = influence[view.index, view.event]
+            self.rows = per_row if self.rows is None else self.rows + per_row
 
     def result(self) -> tuple[float, float]:
         """Return the mean and its standard error."""
@@ -186,8 +185,8 @@ class ClassMean:
 
 
 def macro_influences(weight: FloatArray) -> Iterator[tuple[str, float, FloatArray]]:
-    """Yield name, value and the influence of a row by its label and prediction."""
-    total, used = weight.sum(), occurring(weight)
+    """Yield the name, value and influence (by label and prediction) of each macro metric."""
+    total, used = weight.sum(), present_classes(weight)
     share = np.where(used, 1.0 / used.sum(), 0.0)
     actual, predicted = weight.sum(axis=1), weight.sum(axis=0)
     hit = np.eye(len(weight))
@@ -222,7 +221,7 @@ def _error(confusion: Confusion, influence: FloatArray) -> float:
 
 
 def _bounded(value: float, error: float, n: float, confidence: float) -> Interval:
-    """Interval within [0, 1]; at the very ends, where no row varies, that of a proportion."""
+    """Return an interval within [0, 1]; at 0 and 1, without variance, that of a proportion."""
     if error <= 1e-12 * max(value, 1e-300) or value in (0.0, 1.0):
         exact = clopper_pearson(value * n, n, confidence=confidence)
         method = "no variation seen: exact interval of a proportion at the scarcest class's n"

@@ -1,4 +1,4 @@
-"""`measure`: figures as plain numbers, quick enough for every epoch of a training run."""
+"""Metrics as plain numbers, fast enough for every epoch of a training run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, IntArray, Scored, Target, as_scored, one_target
+from calibrant.inputs import (
+    FloatArray,
+    IntArray,
+    ScoredRows,
+    Target,
+    as_scored_rows,
+    resolve_single_target,
+)
 from calibrant.metrics.binning import check_bins, mass_edges, width_edges
 from calibrant.metrics.catalogue import NAMES
 from calibrant.metrics.classification import (
@@ -42,7 +49,7 @@ QUICK = (
     "ece_ew", "ece_em", "mce", "ece_debiased", "ece_classwise", "ece_smooth", "ks", "nll", "brier",
     "accuracy", "precision_macro", "recall_macro", "f1_macro",
 )  # fmt: skip
-"""What `measure` gives by default: everything but sweeps and rankings, which cost more."""
+"""Default metrics of `measure`: all except sweep and ranking metrics, which are slower."""
 
 
 def measure(
@@ -55,17 +62,16 @@ def measure(
     weights: Any = None,
     n_bins: int = 15,
 ) -> dict[str, float]:
-    """Compute several figures at once, as plain numbers.
+    """Compute several metrics at once, as plain numbers.
 
-    The same values as `evaluate`, without intervals, floors and verdict: input is checked once,
-    the predicted class is found once and the scores are sorted once for all of them. For a figure
-    that goes into a decision use `evaluate`.
+    The values are those of `evaluate`, without intervals, floors and verdict. Input validation,
+    prediction and sorting are done once for all metrics. For decisions use `evaluate`.
 
     Parameters
     ----------
     labels : (n,) labels
     probs : (n,) P(positive) or (n, K)
-    names : which figures, among the names in `evaluate(...).figures`
+    names : metric names, from `evaluate(...).figures`
     classes, target, weights, n_bins : as in `evaluate`
 
     Examples
@@ -75,17 +81,17 @@ def measure(
     """
     unknown = [name for name in names if name not in _VALUES]
     if unknown:
-        raise InputError(f"names has {unknown[0]!r}, which is none of {', '.join(NAMES)}.")
+        raise InputError(f"names contains {unknown[0]!r}, but must be among {', '.join(NAMES)}.")
     check_bins(n_bins, "width", 1)
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
-    shared = _Shared(scored, one_target(target, len(scored.classes)), n_bins)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
+    shared = _SharedResults(scored, resolve_single_target(target, len(scored.classes)), n_bins)
     return {name: float(_VALUES[name](shared)) for name in names}
 
 
-class _Shared:
-    """What several figures need, each made once and only if asked for."""
+class _SharedResults:
+    """Intermediate results shared by several metrics, computed on first use."""
 
-    def __init__(self, scored: Scored, target: Target, n_bins: int) -> None:
+    def __init__(self, scored: ScoredRows, target: Target, n_bins: int) -> None:
         self.scored, self.target, self.n_bins = scored, target, n_bins
 
     @cached_property
@@ -116,11 +122,11 @@ class _Shared:
         tally = self.tally if of is None else of
         return float(binned_size(tally, edges, norm)(tally.residual))
 
-    def mean(self, rows: Callable[[Scored], FloatArray]) -> float:
+    def mean(self, rows: Callable[[ScoredRows], FloatArray]) -> float:
         return float(np.average(rows(self.scored), weights=self.scored.weights))
 
 
-_VALUES: dict[str, Callable[[_Shared], float]] = {
+_VALUES: dict[str, Callable[[_SharedResults], float]] = {
     "ece_ew": lambda s: s.size(width_edges(s.n_bins)),
     "ece_em": lambda s: s.size(s.mass),
     "mce": lambda s: s.size(width_edges(s.n_bins), np.inf),

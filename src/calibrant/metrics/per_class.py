@@ -6,17 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.metrics.summary import Confusion, Summary
+from calibrant.metrics.summary import Confusion, SufficientStatistics
 from calibrant.metrics.tally import Tally
 from calibrant.stats import clopper_pearson, wilson
 
 __all__ = ["class_row"]
 
 
-def class_row(summary: Summary, k: int, tally: Tally, confidence: float) -> dict[str, Any]:
-    """Return the row of class k: rows, precision and recall with intervals, F1, mean score."""
+def class_row(
+    summary: SufficientStatistics, k: int, tally: Tally, confidence: float
+) -> dict[str, Any]:
+    """Return the table row of class k: counts, precision and recall with intervals, F1, score."""
     weight = summary.confusion.weight
-    either = float(weight[:, k].sum() + weight[k].sum())  # of one class: a matrix takes K times it
+    either = float(weight[:, k].sum() + weight[k].sum())  # cheaper than F1 of the whole matrix
     return {
         "class": summary.classes[k],
         "rows": round(float(tally.count[:, 1].sum())),
@@ -30,7 +32,7 @@ def class_row(summary: Summary, k: int, tally: Tally, confidence: float) -> dict
 
 
 def _rate(confusion: Confusion, k: int, axis: int, confidence: float) -> dict[str, Any]:
-    """Precision (axis 0) or recall (axis 1) of class k with its interval."""
+    """Return the precision (axis 0) or recall (axis 1) of class k with its interval."""
     rows, weight, square = (
         part[:, k] if axis == 0 else part[k]
         for part in (confusion.count, confusion.weight, confusion.square)
@@ -40,8 +42,8 @@ def _rate(confusion: Confusion, k: int, axis: int, confidence: float) -> dict[st
         return {"value": None, "low": None, "high": None, "n": 0}
     value = float(weight[k] / weight.sum())
     if np.array_equal(rows, weight):
-        found = clopper_pearson(rows[k], n, confidence=confidence)
-    else:  # weighted rows tell less than their number: Kish's effective n
+        interval = clopper_pearson(rows[k], n, confidence=confidence)
+    else:  # Kish's effective number of rows
         effective = float(weight.sum() ** 2 / square.sum())
-        found = wilson(value * effective, effective, confidence=confidence)
-    return {"value": value, "low": found.low, "high": found.high, "n": round(n)}
+        interval = wilson(value * effective, effective, confidence=confidence)
+    return {"value": value, "low": interval.low, "high": interval.high, "n": round(n)}

@@ -1,4 +1,4 @@
-"""From classes and probabilities to what is calibrated: a score and whether the event came."""
+"""Binary calibration problems (score and event) from class probabilities."""
 
 from __future__ import annotations
 
@@ -10,29 +10,31 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.cores import usable_cores
-from calibrant.inputs import IntArray, Scored, Target, one_target
+from calibrant.inputs import IntArray, ScoredRows, Target, resolve_single_target
 from calibrant.metrics.tally import Tally, tally_rows
 
 __all__ = [
     "BLOCK",
     "blocks",
     "class_problem",
-    "in_threads",
-    "one_tally",
+    "map_blocks",
     "predictions",
-    "problem",
+    "tally_target",
+    "target_problem",
     "top_label",
 ]
 
 BLOCK = 1 << 16
-"""Rows handled at a time: a block of a few classes stays in the processor's cache."""
+"""Number of rows per block; a block of a few classes fits into the CPU cache."""
 
 # Rows of up to this many columns are compared column by column, which is faster than argmax.
 _FEW_COLUMNS = 64
 
 
-def problem(scored: Scored, target: Target) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
-    """Return (score, event) of each row for `positive` or `top-label`.
+def target_problem(
+    scored: ScoredRows, target: Target
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
+    """Return the score and event of each row for `positive` or `top-label`.
 
     positive
         the score is P(positive), the event is that the label is positive
@@ -45,20 +47,22 @@ def problem(scored: Scored, target: Target) -> tuple[NDArray[np.floating[Any]], 
     return confidence, predicted == scored.labels
 
 
-def class_problem(scored: Scored, k: int) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
-    """Return (P(class k), label is class k) of each row."""
+def class_problem(
+    scored: ScoredRows, k: int
+) -> tuple[NDArray[np.floating[Any]], NDArray[np.bool_]]:
+    """Return P(class k) and whether the label is class k, for each row."""
     if scored.probs.ndim == 1:
         positive = scored.probs.astype(np.float64, copy=False)
         return (positive if k == 1 else 1.0 - positive), scored.labels == k
     return scored.probs[:, k], scored.labels == k
 
 
-def predictions(scored: Scored) -> IntArray:
-    """Return the predicted class of each row: the most probable, the first one among equals."""
+def predictions(scored: ScoredRows) -> IntArray:
+    """Return the most probable class of each row, the first one on ties."""
     return top_label(scored)[1]
 
 
-def top_label(scored: Scored) -> tuple[NDArray[np.floating[Any]], IntArray]:
+def top_label(scored: ScoredRows) -> tuple[NDArray[np.floating[Any]], IntArray]:
     """Return the largest probability of each row and the first class that has it."""
     if scored.probs.ndim == 1:
         positive = scored.probs.astype(np.float64, copy=False)
@@ -70,18 +74,18 @@ def top_label(scored: Scored) -> tuple[NDArray[np.floating[Any]], IntArray]:
     def work(rows: slice) -> None:
         confidence[rows], predicted[rows] = _top_of_block(scored.probs[rows])
 
-    in_threads(work, n, costly=k * n > 1 << 20)
+    map_blocks(work, n, costly=k * n > 1 << 20)
     return confidence, predicted
 
 
 def blocks(n: int, size: int = BLOCK) -> Iterator[slice]:
-    """Cut n rows into slices of at most `size`."""
+    """Yield slices of at most `size` rows."""
     for start in range(0, n, size):
         yield slice(start, min(start + size, n))
 
 
-def in_threads(work: Any, n: int, *, costly: bool, size: int = BLOCK) -> list[Any]:
-    """Call `work(rows)` for each block of rows, on all cores when it is worth it."""
+def map_blocks(work: Any, n: int, *, costly: bool, size: int = BLOCK) -> list[Any]:
+    """Call `work(rows)` for each block of rows, on all cores if it is costly."""
     if not costly or usable_cores() == 1:
         return [work(rows) for rows in blocks(n, size)]
     with ThreadPoolExecutor(max_workers=usable_cores()) as pool:
@@ -96,14 +100,16 @@ def _top_of_block(probs: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]]:
     np.copyto(columns, probs.T)  # faster than ascontiguousarray
     best = np.maximum.reduce(columns, axis=0)
     reached = np.zeros(len(best), dtype=bool)
-    since = np.zeros(len(best), dtype=np.uint8)  # columns from the first largest one to the end
+    since = np.zeros(
+        len(best), dtype=np.uint8
+    )  # number of columns from the first maximum to the end
     for column in columns:
         reached |= column == best
         since += reached
     return best, len(columns) - since.astype(np.int64)
 
 
-def one_tally(scored: Scored, target: str | None) -> Tally:
-    """Return the tally of `positive` or `top-label`; class-wise there are K of them."""
-    what = one_target(target, len(scored.classes))
-    return tally_rows(*problem(scored, what), scored.weights)
+def tally_target(scored: ScoredRows, target: str | None) -> Tally:
+    """Return the tally of the `positive` or `top-label` problem."""
+    resolved = resolve_single_target(target, len(scored.classes))
+    return tally_rows(*target_problem(scored, resolved), scored.weights)

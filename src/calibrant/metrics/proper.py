@@ -1,4 +1,4 @@
-"""Proper scores: negative log-likelihood and Brier, with their decomposition."""
+"""Proper scores: negative log-likelihood and Brier score."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs import FloatArray, Scored, as_scored
-from calibrant.metrics.problem import in_threads
+from calibrant.inputs import FloatArray, ScoredRows, as_scored_rows
+from calibrant.metrics.problem import map_blocks
 
 __all__ = ["brier", "nll"]
 
@@ -18,16 +18,16 @@ def nll(
 ) -> float:
     r"""Negative log-likelihood, :math:`-\frac{1}{N}\sum_i \log p_{i, y_i}`, in nats.
 
-    A row whose true class got probability 0 makes it infinite; nothing is clipped. It is proper:
-    honest probabilities minimise it. It is not the loss a model was trained with, unless that
-    was plain cross-entropy.
+    A row whose label has probability 0 makes it infinite; nothing is clipped. It is a proper score:
+    the true probabilities minimise it. It is not the training loss, unless that was plain
+    cross-entropy.
 
     Examples
     --------
     >>> round(nll([0, 1], [0.5, 0.8]), 4)
     0.4581
     """
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
     return float(np.average(row_nll(scored), weights=scored.weights))
 
 
@@ -39,8 +39,8 @@ def brier(
     .. math:: \frac{1}{N}\sum_i (p_i - y_i)^2 \;\text{(two classes)}, \qquad
               \frac{1}{N}\sum_i \sum_k (p_{ik} - 1[y_i = k])^2 \;\text{(more)}
 
-    For two classes it is the usual score between 0 and 1 of P(positive), half of what the sum
-    over both classes would give.
+    For two classes it is the usual score of P(positive), between 0 and 1, which is half the sum
+    over both classes.
 
     Examples
     --------
@@ -49,22 +49,22 @@ def brier(
     >>> round(brier([0, 2], [[0.5, 0.5, 0.0], [0.0, 0.0, 1.0]]), 4)
     0.25
     """
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
     return float(np.average(row_brier(scored), weights=scored.weights))
 
 
-def row_nll(scored: Scored) -> FloatArray:
-    """Return -log of the probability each row gave to its label; inf where that was 0."""
+def row_nll(scored: ScoredRows) -> FloatArray:
+    """Return -log of the probability of the label of each row; inf if it is 0."""
     if scored.probs.ndim == 1:
         p = scored.probs.astype(np.float64, copy=False)
-        given = np.where(scored.labels == 1, p, 1.0 - p)
+        label_probs = np.where(scored.labels == 1, p, 1.0 - p)
     else:
-        given = scored.probs[np.arange(scored.n), scored.labels].astype(np.float64)
+        label_probs = scored.probs[np.arange(scored.n), scored.labels].astype(np.float64)
     with np.errstate(divide="ignore"):
-        return np.asarray(-np.log(given))
+        return np.asarray(-np.log(label_probs))
 
 
-def row_brier(scored: Scored) -> FloatArray:
+def row_brier(scored: ScoredRows) -> FloatArray:
     """Return the squared error of each row."""
     if scored.binary:
         positive = scored.positive.astype(np.float64, copy=False)
@@ -73,8 +73,8 @@ def row_brier(scored: Scored) -> FloatArray:
 
     def work(rows: slice) -> None:
         wide = scored.probs[rows].astype(np.float64, copy=False)
-        given = wide[np.arange(len(wide)), scored.labels[rows]]
-        out[rows] = np.einsum("ij,ij->i", wide, wide) + 1.0 - 2.0 * given
+        label_probs = wide[np.arange(len(wide)), scored.labels[rows]]
+        out[rows] = np.einsum("ij,ij->i", wide, wide) + 1.0 - 2.0 * label_probs
 
-    in_threads(work, scored.n, costly=scored.probs.size > 1 << 20)
+    map_blocks(work, scored.n, costly=scored.probs.size > 1 << 20)
     return out

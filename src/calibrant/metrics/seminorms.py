@@ -1,8 +1,8 @@
-r"""Calibration errors as sizes of the residual.
+r"""Calibration errors as seminorms of the residual.
 
-With :math:`R_c` the share by which events exceed the score at each place c, every calibration
-error here is a size (a seminorm) of R once its bins or its bandwidth are held fixed: sums over
-bins, running sums, smoothed sums. That one view gives all of them an interval and a floor.
+With :math:`R_c` the share by which events exceed the score at each score c, every calibration error
+here is a seminorm of R once its bins or bandwidth are held fixed: sums over bins, running sums,
+smoothed sums. Intervals and floors of all of them follow from this common form.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Seminorm = Callable[[FloatArray], FloatArray]
 
 
 def binned_size(tally: Tally, edges: FloatArray, norm: float = 1) -> Seminorm:
-    r"""Size over bins: :math:`\sum_b |R_b|`, :math:`\sqrt{\sum_b R_b^2/w_b}`, max |R_b|/w_b.
+    r"""Seminorm over bins: :math:`\sum_b |R_b|`, :math:`\sqrt{\sum_b R_b^2/w_b}`, max |R_b|/w_b.
 
     :math:`R_b` is the residual summed over bin b and :math:`w_b` the bin's share of the mass.
     """
@@ -41,19 +41,19 @@ def binned_size(tally: Tally, edges: FloatArray, norm: float = 1) -> Seminorm:
 
 
 def running_size(residual: FloatArray) -> FloatArray:
-    """Size of the running sum: its largest absolute value (Kolmogorov-Smirnov)."""
+    """Return the largest absolute running sum of the residual (Kolmogorov-Smirnov)."""
     return np.asarray(np.abs(np.cumsum(residual, axis=-1)).max(axis=-1))
 
 
 def smoothed_size(tally: Tally, sigma: float) -> Seminorm:
-    r"""Size after smoothing: :math:`\int_0^1 |\sum_c R_c K_\sigma(t, s_c)|\,dt`.
+    r"""Seminorm after smoothing: :math:`\int_0^1 |\sum_c R_c K_\sigma(t, s_c)|\,dt`.
 
     :math:`K_\sigma` is the Gaussian kernel of width sigma, reflected at 0 and 1.
     """
     points = int(np.clip(np.ceil(4.0 / sigma), 200, 2000))
     grid = (np.arange(points) + 0.5) / points
     kernel = np.zeros((len(tally.score), points))
-    for shift in range(-1, 2):  # reflections further away only matter for sigma near 1
+    for shift in range(-1, 2):  # further reflections matter only for sigma near 1
         for sign in (1.0, -1.0):
             distance = (grid[None, :] - sign * tally.score[:, None] - 2.0 * shift) / sigma
             kernel += np.exp(-0.5 * distance**2)

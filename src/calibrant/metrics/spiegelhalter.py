@@ -1,4 +1,4 @@
-"""Spiegelhalter's z."""
+"""Spiegelhalter's z test."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs import Scored, as_scored, one_target
-from calibrant.metrics.problem import problem
+from calibrant.inputs import ScoredRows, as_scored_rows, resolve_single_target
+from calibrant.metrics.problem import target_problem
 from calibrant.results import CalibrationTest
 
-__all__ = ["spiegelhalter", "without_spiegelhalter"]
+__all__ = ["spiegelhalter", "unavailable_spiegelhalter"]
 
 _DEFINITION = (
-    "Brier score less its expectation under calibration, in standard errors ({form}); normal "
+    "Brier score minus its expectation under calibration, in standard errors ({form}); normal "
     "p-value; blind to errors that cancel, so never the verdict"
 )
 
@@ -27,50 +27,51 @@ def spiegelhalter(
     target: str | None = None,
     classes: Sequence[Any] | None = None,
 ) -> CalibrationTest:
-    r"""Test whether the Brier score is what calibrated probabilities would give.
+    r"""Spiegelhalter's test: whether the Brier score is as expected under calibration.
 
     .. math:: z = \frac{\sum_i (y_i - s_i)(1 - 2 s_i)}{\sqrt{\sum_i (1-2s_i)^2 s_i (1-s_i)}}, \quad
               z = \frac{\sum_i 2(\sum_k p_{ik}^2 - p_{i y_i})}
               {\sqrt{\sum_i 4(\sum_k p_{ik}^3 - (\sum_k p_{ik}^2)^2)}}
 
-    the first for one binary problem (`positive`, `top-label`), the second for the whole vector
-    (`vector`, the default for more than two classes); `target` names the form. z > 0: worse than
-    the scores promise. Undefined (None) where the variance is 0. It takes no weights.
+    with :math:`y_i` the events and :math:`s_i` the scores of one binary problem (`positive`,
+    `top-label`), and :math:`p_{ik}` the full vector (`vector`, the default for more than two
+    classes); `target` selects the form. z > 0 means worse than expected. It is undefined (None) if
+    the variance is 0, and does not support weights.
 
     Examples
     --------
-    >>> found = spiegelhalter([0, 1, 1, 1], [0.3, 0.4, 0.7, 0.9])
-    >>> round(found.statistic, 4)
+    >>> test = spiegelhalter([0, 1, 1, 1], [0.3, 0.4, 0.7, 0.9])
+    >>> round(test.statistic, 4)
     -0.5455
 
     References
     ----------
     Spiegelhalter (1986), Statistics in Medicine 5.
     """
-    scored = as_scored(labels, probs, classes=classes)
+    scored = as_scored_rows(labels, probs, classes=classes)
     if target is None:
         target = "positive" if scored.binary else "vector"
     if target == "vector":
         return _result(*_vector_parts(scored), form="full vector")
-    what = one_target(target, len(scored.classes))
-    scores, events = problem(scored, what)
+    resolved = resolve_single_target(target, len(scored.classes))
+    scores, events = target_problem(scored, resolved)
     s = scores.astype(np.float64, copy=False)
     total = float(((events - s) * (1 - 2 * s)).sum())
     return _result(total, float(((1 - 2 * s) ** 2 * s * (1 - s)).sum()), form=target)
 
 
-def without_spiegelhalter(why: str) -> CalibrationTest:
-    """Return the test as one that cannot be given, with the reason."""
-    definition = _DEFINITION.format(form="not given")
+def unavailable_spiegelhalter(why: str) -> CalibrationTest:
+    """Return the test without a result, with the reason."""
+    definition = _DEFINITION.format(form="not available")
     return CalibrationTest("spiegelhalter", None, None, definition, why)
 
 
-def _vector_parts(scored: Scored) -> tuple[float, float]:
+def _vector_parts(scored: ScoredRows) -> tuple[float, float]:
     p = scored.matrix.astype(np.float64, copy=False)
     second = np.einsum("ij,ij->i", p, p)
     third = np.einsum("ij,ij,ij->i", p, p, p)
-    given = p[np.arange(len(p)), scored.labels]
-    return float((2 * (second - given)).sum()), float((4 * (third - second**2)).sum())
+    label_probs = p[np.arange(len(p)), scored.labels]
+    return float((2 * (second - label_probs)).sum()), float((4 * (third - second**2)).sum())
 
 
 def _result(total: float, variance: float, form: str) -> CalibrationTest:

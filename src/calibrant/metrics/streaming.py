@@ -12,16 +12,23 @@ import numpy as np
 
 from calibrant.cores import usable_cores
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Scored, Target, as_scored, check_two_classes, one_target
-from calibrant.inputs.arrays import listed
-from calibrant.metrics.bounds import bounded_figures
-from calibrant.metrics.calibration_figures import checked_options
+from calibrant.inputs import (
+    FloatArray,
+    ScoredRows,
+    Target,
+    as_scored_rows,
+    check_two_classes,
+    resolve_single_target,
+)
+from calibrant.inputs.arrays import join_names
+from calibrant.metrics.bounds import add_error_bounds
+from calibrant.metrics.calibration_figures import check_options
 from calibrant.metrics.cells import CELLS, ScoreCells, log_odds
-from calibrant.metrics.evaluation import evaluation_of
+from calibrant.metrics.evaluation import build_evaluation
 from calibrant.metrics.problem import BLOCK, blocks, top_label
 from calibrant.metrics.proper import row_brier, row_nll
-from calibrant.metrics.spiegelhalter import without_spiegelhalter
-from calibrant.metrics.summary import ClassView, Confusion, Moments, Summary
+from calibrant.metrics.spiegelhalter import unavailable_spiegelhalter
+from calibrant.metrics.summary import ClassView, Confusion, Moments, SufficientStatistics
 from calibrant.results import Evaluation
 
 __all__ = ["StreamingEvaluation"]
@@ -30,20 +37,20 @@ _CLASS_CELLS = 1024  # per class of a multiclass stream, where there are K accum
 
 
 class StreamingEvaluation:
-    """Collects rows batch by batch and gives the same evaluation as `evaluate`.
+    """Streaming version of `evaluate`: collects rows batch by batch in constant memory.
 
     Equal-width errors, accuracy, precision, recall, F1 and the confusion matrix are exact for any
-    batching and any order of merging; NLL and Brier to rounding. Equal-mass and ranking figures
-    come from cells and carry an `error_bound`. The sweep errors cannot be had from a stream: their
+    batching and any order of merging; NLL and Brier up to rounding. Equal-mass and ranking metrics
+    come from cells and have an `error_bound`. Sweep errors are not available from a stream: their
     value is None with the reason in `why`.
 
     Parameters
     ----------
-    classes : the K class names (or K itself)
+    classes : the K class names, or K
     target : "positive" or "top-label"; by default as in `evaluate`
-    n_bins : bins of the binned errors
+    n_bins : number of bins of the binned errors
     confidence : nominal coverage of the intervals
-    weighted : whether every batch brings weights
+    weighted : whether every batch has weights
 
     Examples
     --------
@@ -66,76 +73,80 @@ class StreamingEvaluation:
         self.classes = tuple(range(classes)) if isinstance(classes, int) else tuple(classes)
         if len(self.classes) < 2:
             raise InputError(f"a stream needs at least two classes, got {len(self.classes)}.")
-        self.target = one_target(target, len(self.classes))
-        self.options = checked_options(n_bins, confidence)
+        self.target = resolve_single_target(target, len(self.classes))
+        self.options = check_options(n_bins, confidence)
         self.weighted = weighted
         k = len(self.classes)
         self.top = ScoreCells(n_bins, weighted=weighted)
         fineness = CELLS if k == 2 else _CLASS_CELLS
         self.each = [ScoreCells(n_bins, fineness, weighted=weighted) for _ in range(k)]
         self.confusion = np.zeros((3, k, k))
-        self.losses = np.zeros((2, 5))  # nll, brier: sums of w x, w^2 x, w^2 x^2, w; infinite rows
+        self.losses = np.zeros(
+            (2, 5)
+        )  # nll, brier: sums of w x, w^2 x, w^2 x^2, w^2; infinite rows
 
     @property
     def n(self) -> int:
-        """Rows seen."""
+        """Number of rows so far."""
         return int(self.top.count.sum())
 
     def update(self, labels: Any, probs: Any, weights: Any = None) -> StreamingEvaluation:
-        """Add a batch; a bad batch is refused whole and changes nothing."""
+        """Add a batch; an invalid batch is refused as a whole and changes nothing."""
         if (weights is not None) != self.weighted:
             raise InputError(
-                "every batch must bring weights, or none: say weighted=True or leave them out."
+                "all batches must have weights, or none: pass weighted=True or leave them out."
             )
         classes = None if self.classes == tuple(range(len(self.classes))) else self.classes
-        scored = as_scored(labels, probs, weights=weights, classes=classes)
+        scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
         if len(scored.classes) != len(self.classes):
             raise InputError(
                 f"probs have {len(scored.classes)} classes, but this stream has "
                 f"{len(self.classes)}."
             )
-        if scored.classes != self.classes:  # named by the columns of this batch alone
+        if scored.classes != self.classes:  # named only by the columns of this batch
             raise InputError(
-                f"the batch is about the classes {listed(scored.classes)}, but this stream about "
-                f"{listed(self.classes)}: make the stream with the names of the classes."
+                f"the batch has the classes {join_names(scored.classes)}, but this stream has "
+                f"{join_names(self.classes)}: create the stream with the class names."
             )
-        for part in _in_shares(self._add_rows, scored):
+        for part in _map_shares(self._collect_rows, scored):
             self.merge(part)
         return self
 
     def merge(self, other: StreamingEvaluation) -> StreamingEvaluation:
-        """Add everything that another stream of the same shape has seen."""
+        """Add the rows of another stream with the same classes and options."""
         same = (self.classes, self.target, self.options, self.weighted)
         if same != (other.classes, other.target, other.options, other.weighted):
-            raise InputError("only streams with the same classes, target and options merge.")
+            raise InputError(
+                "streams can be merged only if they have the same classes, target and options."
+            )
         self.top.merge(other.top)
-        for mine, theirs in zip(self.each, other.each, strict=True):
-            mine.merge(theirs)
+        for cells, others in zip(self.each, other.each, strict=True):
+            cells.merge(others)
         self.confusion += other.confusion
         self.losses += other.losses
         return self
 
     def compute(self, rng: int | np.random.Generator = 0) -> Evaluation:
-        """Evaluate what was seen so far; more batches may follow."""
+        """Evaluate the rows so far; more batches may follow."""
         if self.n == 0:
             raise InputError("the stream is empty: at least one row is needed.")
         check_two_classes(self.confusion[0].sum(axis=1), self.classes)
         generator = np.random.default_rng(rng)
-        summary = self._summary()
-        found = evaluation_of(
+        summary = self._compute_statistics()
+        evaluation = build_evaluation(
             summary,
             self.target,
             self.options,
             generator,
-            brier_test=without_spiegelhalter("a stream does not keep every single score"),
+            brier_test=unavailable_spiegelhalter("a stream does not store every score"),
             sweeps=False,
         )
-        figures = bounded_figures(found.figures, summary, self.target, self.options.n_bins)
+        figures = add_error_bounds(evaluation.figures, summary, self.target, self.options.n_bins)
         note = (
-            "computed from a stream: equal-mass and ranking figures come from cells in log-odds "
-            "and carry an error bound"
+            "computed from a stream: equal-mass and ranking metrics come from cells in log-odds "
+            "and have an error bound"
         )
-        return replace(found, figures=figures, notes=(*found.notes, note))
+        return replace(evaluation, figures=figures, notes=(*evaluation.notes, note))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the state as JSON-ready values (format 1)."""
@@ -154,7 +165,7 @@ class StreamingEvaluation:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> StreamingEvaluation:
-        """Rebuild what `to_dict` saved."""
+        """Rebuild from `to_dict`."""
         if saved.get("format") != 1:
             raise InputError(
                 f"this state has format {saved.get('format')!r}, but only format 1 is known: "
@@ -173,8 +184,8 @@ class StreamingEvaluation:
         out.losses = np.asarray(saved["losses"], dtype=np.float64)
         return out
 
-    def _add_rows(self, scored: Scored) -> StreamingEvaluation:
-        """Collect rows in a fresh stream of the same shape."""
+    def _collect_rows(self, scored: ScoredRows) -> StreamingEvaluation:
+        """Return a new stream with the same options that holds these rows."""
         fresh = StreamingEvaluation(
             self.classes,
             target=self.target,
@@ -190,23 +201,23 @@ class StreamingEvaluation:
                 fresh._add_columns(part)
         return fresh
 
-    def _add_positive(self, scored: Scored) -> None:
-        """Add rows of P(positive); one pair of logarithms serves all three problems."""
+    def _add_positive(self, scored: ScoredRows) -> None:
+        """Add rows of P(positive), with one pair of logarithms for all three problems."""
         scores = scored.probs.astype(np.float64, copy=False)
         rest, events = 1.0 - scores, scored.labels == 1
         with np.errstate(divide="ignore"):
-            came, missed = np.log(scores), np.log1p(-scores)
-            logit = came - missed
+            log_positive, log_negative = np.log(scores), np.log1p(-scores)
+            logit = log_positive - log_negative
         predicted = scores > 0.5
         right = predicted == events
         self.top.update(np.maximum(scores, rest), right, np.abs(logit), scored.weights)
         self.each[0].update(rest, ~events, -logit, scored.weights)
         self.each[1].update(scores, events, logit, scored.weights)
         self._add_confusion(scored.labels, predicted.astype(np.int64), scored.weights)
-        self._add_loss(0, -np.where(events, came, missed), scored.weights)
+        self._add_loss(0, -np.where(events, log_positive, log_negative), scored.weights)
         self._add_loss(1, np.square(scores - events), scored.weights)
 
-    def _add_columns(self, scored: Scored) -> None:
+    def _add_columns(self, scored: ScoredRows) -> None:
         """Add rows with a column for each class."""
         confidence, predicted = top_label(scored)
         wide = confidence.astype(np.float64, copy=False)
@@ -222,29 +233,29 @@ class StreamingEvaluation:
         k = len(self.classes)
         cell = labels * k + predicted
         powers = (None,) if weights is None else (None, weights, weights**2)
-        for place, power in enumerate(powers):
-            self.confusion[place] += np.bincount(cell, power, k * k).reshape(k, k)
+        for moment, power in enumerate(powers):
+            self.confusion[moment] += np.bincount(cell, power, k * k).reshape(k, k)
 
     def _add_loss(self, which: int, values: FloatArray, weights: FloatArray | None) -> None:
         finite = np.isfinite(values)
         infinite = len(values) - int(finite.sum())
         if infinite:
             values = np.where(finite, values, 0.0)
-        # Plain sums: a dot product would wake the linear-algebra threads for every block.
+        # Sums instead of dot products, which would start BLAS threads for every block.
         if weights is None:
             total, squares, n = values.sum(), np.square(values).sum(), float(len(values))
             self.losses[which] += (total, total, squares, n, infinite)
         else:
-            heavy = weights**2
+            squared = weights**2
             self.losses[which] += (
-                (weights * values).sum(), (heavy * values).sum(), (heavy * values**2).sum(),
-                heavy.sum(), infinite,
+                (weights * values).sum(), (squared * values).sum(), (squared * values**2).sum(),
+                squared.sum(), infinite,
             )  # fmt: skip
 
-    def _summary(self) -> Summary:
+    def _compute_statistics(self) -> SufficientStatistics:
         top = self.top.tally()
         confusion = self.confusion if self.weighted else self.confusion[[0, 0, 0]]
-        return Summary(
+        return SufficientStatistics(
             classes=self.classes,
             n=self.n,
             top=top,
@@ -256,16 +267,16 @@ class StreamingEvaluation:
         )
 
     def _moments(self, which: int, total: float) -> Moments:
-        plain, heavy, squares, weight, infinite = self.losses[which]
+        total_loss, weighted_loss, squares, weight, infinite = self.losses[which]
         if infinite:
             return Moments(np.inf, np.inf, int(infinite))
-        mean = plain / total
-        spread = max(0.0, squares - 2 * mean * heavy + mean**2 * weight)
+        mean = total_loss / total
+        spread = max(0.0, squares - 2 * mean * weighted_loss + mean**2 * weight)
         return Moments(mean, float(np.sqrt(spread * self.n / max(1, self.n - 1)) / total))
 
 
-def _in_shares(work: Callable[[Scored], Any], scored: Scored) -> list[Any]:
-    """Call `work` on one share of the rows per core; small batches are one share."""
+def _map_shares(work: Callable[[ScoredRows], Any], scored: ScoredRows) -> list[Any]:
+    """Call `work` on one share of the rows per core; a small batch is one share."""
     shares = usable_cores() if scored.n >= 4 * BLOCK else 1
     bounds = np.linspace(0, scored.n, shares + 1).astype(int)
     parts = [scored.rows(slice(a, b)) for a, b in pairwise(bounds)]

@@ -1,4 +1,4 @@
-"""What an evaluation needs to know of the data, whether from rows in memory or from a stream."""
+"""Sufficient statistics of an evaluation, from rows in memory or from a stream."""
 
 from __future__ import annotations
 
@@ -8,18 +8,25 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.inputs import FloatArray, IntArray, Scored
+from calibrant.inputs import FloatArray, IntArray, ScoredRows
 from calibrant.metrics.classification import confusion_of
-from calibrant.metrics.problem import class_problem, problem
+from calibrant.metrics.problem import class_problem, target_problem
 from calibrant.metrics.proper import row_brier, row_nll
-from calibrant.metrics.tally import Tally, tally_and_places, tally_rows
+from calibrant.metrics.tally import Tally, tally_rows, tally_with_index
 
-__all__ = ["ClassView", "Confusion", "Moments", "Summary", "moments", "summarise"]
+__all__ = [
+    "ClassView",
+    "Confusion",
+    "Moments",
+    "SufficientStatistics",
+    "compute_statistics",
+    "moments",
+]
 
 
 @dataclass(frozen=True)
 class Moments:
-    """Mean of a row-wise loss, its standard error, and how many rows were infinite."""
+    """Mean of a row-wise loss, its standard error, and the number of infinite rows."""
 
     mean: float
     error: float
@@ -37,19 +44,19 @@ class Confusion:
 
 @dataclass(frozen=True)
 class ClassView:
-    """One class against the rest: its tally and, from memory, where each row stands in it."""
+    """One class against the rest: its tally and, for rows in memory, their index in it."""
 
     tally: Tally
-    place: IntArray | None = None
+    index: IntArray | None = None
     event: IntArray | None = None
 
 
 @dataclass(frozen=True)
-class Summary:
-    """Sufficient statistics of all figures.
+class SufficientStatistics:
+    """Sufficient statistics of all metrics.
 
-    `by_class` walks through the K one-vs-rest problems one at a time, so that a thousand classes
-    need the memory of one.
+    `by_class` yields the K one-vs-rest problems one at a time, so that a thousand classes need the
+    memory of one.
     """
 
     classes: tuple[Any, ...]
@@ -63,8 +70,8 @@ class Summary:
     row_weights: FloatArray | None = None
 
 
-def summarise(scored: Scored) -> Summary:
-    """Summarise rows in memory."""
+def compute_statistics(scored: ScoredRows) -> SufficientStatistics:
+    """Compute the statistics of rows in memory."""
     weights = scored.weights
     count = confusion_of(scored, None)
     confusion = (
@@ -72,11 +79,11 @@ def summarise(scored: Scored) -> Summary:
         if weights is None
         else Confusion(count, confusion_of(scored, weights), confusion_of(scored, weights**2))
     )
-    return Summary(
+    return SufficientStatistics(
         classes=scored.classes,
         n=scored.n,
-        top=tally_rows(*problem(scored, "top-label"), weights),
-        by_class=lambda: _views(scored),
+        top=tally_rows(*target_problem(scored, "top-label"), weights),
+        by_class=lambda: _class_views(scored),
         confusion=confusion,
         nll=moments(row_nll(scored), weights),
         brier=moments(row_brier(scored), weights),
@@ -86,7 +93,7 @@ def summarise(scored: Scored) -> Summary:
 
 
 def moments(values: FloatArray, weights: FloatArray | None) -> Moments:
-    """Return mean and standard error; an infinite row makes the mean infinite."""
+    """Return mean and standard error of row-wise losses, infinite if any row is."""
     infinite = int(np.isinf(values).sum())
     if infinite:
         return Moments(np.inf, np.inf, infinite)
@@ -96,8 +103,8 @@ def moments(values: FloatArray, weights: FloatArray | None) -> Moments:
     return Moments(mean, spread * np.sqrt(len(values) / max(1, len(values) - 1)))
 
 
-def _views(scored: Scored) -> Iterator[ClassView]:
+def _class_views(scored: ScoredRows) -> Iterator[ClassView]:
     for k in range(len(scored.classes)):
         scores, events = class_problem(scored, k)
-        tally, place = tally_and_places(scores, events, scored.weights)
-        yield ClassView(tally, place, events.astype(np.int64))
+        tally, index = tally_with_index(scores, events, scored.weights)
+        yield ClassView(tally, index, events.astype(np.int64))

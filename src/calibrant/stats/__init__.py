@@ -1,4 +1,4 @@
-"""Statistics the product stands on: proportions, influence intervals, resampling, multiplicity."""
+"""Statistics: proportions, influence intervals, betting evidence, multiple testing."""
 
 from calibrant.stats.betting import (
     log_evidence,

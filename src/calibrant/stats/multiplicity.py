@@ -1,4 +1,4 @@
-"""Several tests at once."""
+"""Corrections for multiple tests."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ __all__ = ["holm"]
 
 
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
-    """Adjust p-values so that all of them together raise a false alarm at most 5 % of the time.
+    """Adjust p-values to control the family-wise error rate (Holm's step-down method).
 
-    The smallest is multiplied by m, the next by m - 1 and so on, never falling below an earlier
-    one (Holm 1979). It assumes nothing about how the tests depend on each other.
+    The smallest is multiplied by m, the next by m - 1 and so on, with a running maximum (Holm
+    1979). It makes no assumption about the dependence between the tests.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Intervals and tests for proportions."""
+"""Confidence intervals and tests for proportions."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ __all__ = ["clopper_pearson", "exact_bounds", "mcnemar", "wilson", "wilson_bound
 
 
 def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
-    r"""Exact interval of a proportion: it covers at least as often as it says, at any n.
+    r"""Exact confidence interval for a proportion, with at least the nominal coverage at any n.
 
     .. math:: [B(\alpha/2;\, k,\, n-k+1),\; B(1-\alpha/2;\, k+1,\, n-k)]
 
-    with :math:`k` hits among :math:`n` and :math:`B` the quantile of the beta distribution.
+    with :math:`k` hits among :math:`n` and :math:`B` the quantile of the beta distribution. It is
+    conservative: `wilson` is shorter where approximate coverage is enough.
 
     Examples
     --------
-    >>> found = clopper_pearson(0, 10)
-    >>> round(found.low, 4), round(found.high, 4)
+    >>> interval = clopper_pearson(0, 10)
+    >>> round(interval.low, 4), round(interval.high, 4)
     (0.0, 0.3085)
 
     References
@@ -34,27 +35,30 @@ def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Inter
 def exact_bounds(
     hits: FloatArray, n: FloatArray, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of `clopper_pearson` for many proportions at once."""
+    """Return the bounds of `clopper_pearson` for many proportions at once."""
     from scipy.special import betaincinv
 
     tail = (1.0 - confidence) / 2
-    some, not_all = hits > 0, hits < n  # an open end has parameters that are no numbers
+    some, not_all = hits > 0, hits < n  # the beta distribution is undefined at an open end
     low = betaincinv(np.where(some, hits, 1.0), n - hits + 1.0, tail)
     high = betaincinv(hits + 1.0, np.where(not_all, n - hits, 1.0), 1.0 - tail)
     return np.where(some, low, 0.0), np.where(not_all, high, 1.0)
 
 
 def wilson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
-    r"""Wilson's score interval: close to the nominal coverage, shorter than the exact one.
+    r"""Wilson score interval: close to the nominal coverage, shorter than the exact one.
 
     .. math:: \frac{\hat p + z^2/2n \pm z\sqrt{\hat p(1-\hat p)/n + z^2/4n^2}}{1 + z^2/n}
 
+    with :math:`\hat p` the share of hits among :math:`n` and :math:`z` the normal quantile. Its
+    coverage is approximate: for a guarantee use `clopper_pearson`.
+
     Examples
     --------
-    The deployed classifier that was tuned to 85 % precision and got 384 of 485 right:
+    A deployed classifier tuned to 85 % precision got 384 of 485 right:
 
-    >>> found = wilson(384, 485)
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> interval = wilson(384, 485)
+    >>> round(interval.low, 3), round(interval.high, 3)
     (0.753, 0.826)
     """
     low, high = wilson_bounds(np.array(hits / n), np.array(float(n)), confidence)
@@ -64,7 +68,7 @@ def wilson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
 def wilson_bounds(
     share: FloatArray, n: FloatArray, confidence: float
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the ends of `wilson` for many proportions at once."""
+    """Return the bounds of `wilson` for many proportions at once."""
     from scipy.special import ndtri
 
     z = float(ndtri(0.5 + confidence / 2))
@@ -74,11 +78,11 @@ def wilson_bounds(
 
 
 def mcnemar(only_a: int, only_b: int) -> float:
-    """Exact p-value for "both models are right equally often" (two-sided binomial).
+    """Exact two-sided p-value of McNemar's test that two models are correct equally often.
 
     Parameters
     ----------
-    only_a, only_b : rows that only model A, only model B gets right
+    only_a, only_b : number of rows that only model A, or only model B, predicts correctly
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""An interval of a proportion that holds at any time, however often one looks."""
+"""Confidence sequence for a proportion, valid at all sample sizes at once."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from calibrant.results import Interval
 __all__ = ["PRIOR", "robbins", "share_log_evidence"]
 
 PRIOR = 2.0, 0.5
-"""Parameters a and b of the beta distribution that the evidence is mixed over.
+"""Parameters a and b of the beta mixture.
 
-With a = b = 1/2 every share costs about the same. These make shares above one half cheaper, where
-promises of precision mostly lie, at the cost of small shares. They are fixed: an a or b that was
-picked after a look would void the guarantee."""
+With a = b = 1/2 intervals are about equally tight for all shares. These values favour shares above
+one half, where most precision targets are, at the expense of small shares. They are fixed: choosing
+them after seeing data would void the guarantee."""
 
 _HALVINGS = 60
 
 
 def share_log_evidence(hits: FloatArray, n: FloatArray, share: FloatArray) -> FloatArray:
-    r"""Return the log of the evidence that a proportion is not `share`.
+    r"""Return the log evidence that a proportion is not `share`.
 
     .. math:: \log M(p) = \log \frac{B(a + s,\, b + f)}{B(a, b)} - s \log p - f \log(1 - p)
 
     with :math:`s` hits, :math:`f` misses and :math:`B` the beta function. If each new row is a hit
-    with probability p, whatever came before, M(p) is a martingale that begins at 1. So by Ville's
-    inequality the chance that it *ever* reaches :math:`1/\alpha` is at most :math:`\alpha`.
+    with probability p given the past, M(p) is a martingale that starts at 1. By Ville's inequality
+    the probability that it *ever* reaches :math:`1/\alpha` is at most :math:`\alpha`.
 
     Parameters
     ----------
-    hits, n : so far
+    hits, n : number of hits and rows so far
     share : p, strictly between 0 and 1
 
     Examples
@@ -46,35 +46,35 @@ def share_log_evidence(hits: FloatArray, n: FloatArray, share: FloatArray) -> Fl
 
     a, b = PRIOR
     misses = n - hits
-    mixed = betaln(a + hits, b + misses) - betaln(a, b)
-    return np.asarray(mixed - xlogy(hits, share) - xlog1py(misses, -share))
+    mixture = betaln(a + hits, b + misses) - betaln(a, b)
+    return np.asarray(mixture - xlogy(hits, share) - xlog1py(misses, -share))
 
 
 def robbins(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
-    r"""Interval of a proportion that holds at all n at once: look after every row, if you like.
+    r"""Confidence sequence for a proportion: an interval that is valid at all n at once.
 
     .. math:: \{p : M(p) < 1/\alpha\}
 
     with the evidence :math:`M` of `share_log_evidence`. With probability 1 - alpha the true share
-    lies within every one of the intervals after 1, 2, 3, ... rows. They begin with a row that was
-    fixed beforehand: rows that are dropped again, like those older than a day, are another sample.
-    It is not for a single look at an n that was fixed: there `clopper_pearson` is shorter, and
-    needs about half as many rows to tell a share from a target.
+    lies within all intervals after 1, 2, 3, ... rows, so they may be checked after every row. The
+    first row must be fixed beforehand: a sliding window, such as the last day, is not covered. It
+    is not meant for a single check at a fixed n, where `clopper_pearson` is shorter and needs about
+    half as many rows to distinguish a share from a target.
 
     Parameters
     ----------
-    hits, n : so far
-    confidence : that all intervals hold
+    hits, n : number of hits and rows so far
+    confidence : probability that all intervals contain the share
 
     Examples
     --------
-    One row that is a hit rejects the p with 0.8 / p >= 20:
+    A single hit rejects every p with 0.8 / p >= 20:
 
-    >>> found = robbins(1, 1)
-    >>> round(found.low, 6), found.high
+    >>> interval = robbins(1, 1)
+    >>> round(interval.low, 6), interval.high
     (0.04, 1.0)
-    >>> found = robbins(384, 485)
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> interval = robbins(384, 485)
+    >>> round(interval.low, 3), round(interval.high, 3)
     (0.725, 0.85)
 
     References
@@ -84,13 +84,13 @@ def robbins(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
     sequences.
     """
     limit, centre = -math.log(1 - confidence), hits / n if n else 0.5
-    low = 0.0 if hits == 0 else _end(hits, n, 0.0, centre, limit)
-    high = 1.0 if hits == n else _end(hits, n, 1.0, centre, limit)
+    low = 0.0 if hits == 0 else _find_bound(hits, n, 0.0, centre, limit)
+    high = 1.0 if hits == n else _find_bound(hits, n, 1.0, centre, limit)
     return Interval(low, high, confidence, "at any time (Robbins)")
 
 
-def _end(hits: float, n: float, outside: float, inside: float, limit: float) -> float:
-    """Return where the evidence reaches its limit; it grows from the share seen to both ends."""
+def _find_bound(hits: float, n: float, outside: float, inside: float, limit: float) -> float:
+    """Find by bisection the share at which the evidence reaches its limit."""
     counts = np.array(float(hits)), np.array(float(n))
     for _ in range(_HALVINGS):
         middle = (outside + inside) / 2

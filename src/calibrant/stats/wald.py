@@ -1,4 +1,4 @@
-"""Intervals from a value and its standard error, on the scale where they behave."""
+"""Wald intervals from a value and its standard error, on a transformed scale."""
 
 from __future__ import annotations
 
@@ -21,21 +21,22 @@ def wald_interval(
     r"""Interval :math:`g^{-1}(g(v) \pm t\, s\, g'(v))` from a value and its standard error.
 
     The standard error comes from the influence of each row (the infinitesimal jackknife). The
-    scale :math:`g` keeps the interval inside the metric's range and makes it lopsided where the
-    metric is: `logit` for figures between 0 and 1, `log` for losses, `plain` for differences.
+    scale :math:`g` keeps the interval within the range of the metric and makes it asymmetric where
+    the metric is: `logit` for metrics between 0 and 1, `log` for losses, `plain` for differences.
+    It is approximate: for a proportion with few rows use `clopper_pearson`.
 
     Parameters
     ----------
     value : the estimate :math:`v`
     error : its standard error :math:`s`
-    n : rows (or the effective number of the scarcer class) behind it; gives the t quantile
+    n : number of rows (or the effective number of the rarer class), for the t quantile
     scale : the scale :math:`g`
     confidence : nominal coverage
 
     Examples
     --------
-    >>> found = wald_interval(0.9, 0.02, n=500, scale="logit")
-    >>> round(found.low, 3), round(found.high, 3)
+    >>> interval = wald_interval(0.9, 0.02, n=500, scale="logit")
+    >>> round(interval.low, 3), round(interval.high, 3)
     (0.853, 0.933)
     """
     from scipy.special import stdtrit
@@ -49,9 +50,7 @@ def wald_interval(
         half = t * error / (value * (1 - value))
         return Interval(_expit(centre - half), _expit(centre + half), confidence, method)
     if scale == "log" and value > 0.0:
-        half = min(
-            t * error / value, 700.0
-        )  # beyond that exp overflows and the answer is "no idea"
+        half = min(t * error / value, 700.0)  # exp would overflow
         return Interval(value * math.exp(-half), value * math.exp(half), confidence, method)
     return Interval(value - t * error, value + t * error, confidence, method)
 

@@ -1,4 +1,4 @@
-"""Public checks and synthetic worlds whose truth is known, for tests of metrics and methods."""
+"""Contract checks for metrics, calibrators and losses, and synthetic data with known truth."""
 
 from calibrant.testing.calibrator_checks import check_calibrator
 from calibrant.testing.checks import check_metric
@@ -10,7 +10,7 @@ from calibrant.testing.worlds import (
     Draw,
     World,
     posterior_error,
-    shifted,
+    shifted_world,
     true_ce,
 )
 
@@ -25,6 +25,6 @@ __all__ = [
     "check_loss",
     "check_metric",
     "posterior_error",
-    "shifted",
+    "shifted_world",
     "true_ce",
 ]

@@ -1,4 +1,4 @@
-"""Rows that calibrators are tried on: ordinary ones, and those at which methods break."""
+"""Test data for calibrators: ordinary and degenerate rows."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ from numpy.typing import NDArray
 from calibrant.convert import logits_from_probs
 from calibrant.testing.worlds import WORLDS
 
-__all__ = ["Case", "awkward", "drawn", "labelled_badly"]
+__all__ = ["CalibratorCase", "degenerate_cases", "draw_case", "with_bad_labels"]
 
 FloatArray = NDArray[np.float64]
 
 _GRAIN = 2.0**24
-"""Logits are multiples of 1 / _GRAIN, so that adding a whole number to them rounds nothing."""
+"""Logits are multiples of 1 / _GRAIN, so that adding an integer is exact."""
 
 
 @dataclass(frozen=True)
-class Case:
-    """Rows to fit on, and fresh rows of the same kind to predict.
+class CalibratorCase:
+    """Rows to fit on, and fresh rows of the same distribution to predict.
 
     Parameters
     ----------
-    name : what is special about them
+    name : description of the rows
     logits : (n,) log-odds of the second class, or (n, K)
     labels : (n,)
-    fresh : logits of other rows, in the shape of `logits`
-    fresh_labels : theirs
+    fresh : logits of the fresh rows, in the shape of `logits`
+    fresh_labels : labels of the fresh rows
     """
 
     name: str
@@ -49,24 +49,24 @@ class Case:
         return len(self.labels)
 
 
-def drawn(world: str, n: int, seed: int) -> Case:
+def draw_case(world: str, n: int, seed: int) -> CalibratorCase:
     """Draw n rows to fit on and n fresh ones."""
     draw = WORLDS[world].draw(2 * n, seed)
     logits = logits_from_probs(draw.probs.astype(np.float64), floor=1e-12)
     logits = np.round(logits * _GRAIN) / _GRAIN
-    return Case(world, logits[:n], draw.labels[:n], logits[n:], draw.labels[n:])
+    return CalibratorCase(world, logits[:n], draw.labels[:n], logits[n:], draw.labels[n:])
 
 
-def labelled_badly(case: Case, seed: int) -> Iterator[Case]:
-    """Yield the rows with labels that the scores say nothing about, or the wrong thing."""
+def with_bad_labels(case: CalibratorCase, seed: int) -> Iterator[CalibratorCase]:
+    """Yield the rows with random labels and with anti-correlated logits."""
     shuffled = np.random.default_rng(seed).permutation(case.labels)
     yield replace(case, name=f"{case.name}, random labels", labels=shuffled)
     yield replace(case, name=f"{case.name}, anti-correlated", logits=-case.logits)
 
 
-def awkward(case: Case, seed: int) -> Iterator[Case]:
-    """Yield rows that have no ordinary optimum."""
-    yield from labelled_badly(case, seed)
+def degenerate_cases(case: CalibratorCase, seed: int) -> Iterator[CalibratorCase]:
+    """Yield rows for which many methods have no finite optimum."""
+    yield from with_bad_labels(case, seed)
     constant = np.zeros_like(case.logits)
     yield replace(case, name=f"{case.name}, constant scores", logits=constant)
     if case.k == 2:

@@ -1,4 +1,4 @@
-"""Checks of what a calibrator declares about itself: argmax, ranking, weights, absent classes."""
+"""Checks of a calibrator's declarations: argmax, ranking, weights, absent classes."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ import numpy as np
 
 from calibrant.calibrators import Calibrator
 from calibrant.errors import InputError
-from calibrant.testing.calibrator_cases import Case, labelled_badly
+from calibrant.testing.calibrator_cases import CalibratorCase, with_bad_labels
 from calibrant.testing.expectations import (
+    as_two_columns,
     expect,
     expect_close,
     expect_refusal,
-    expect_sound,
-    fitted,
-    two_columns,
+    expect_valid,
+    fit_copy,
 )
 
 __all__ = ["absent_class", "argmax", "ranking", "weights"]
 
 _NEAR_TIE = 1e-3
-_VISIBLY_APART = np.linspace(-12.0, 12.0, 97)
-"""Log-odds a quarter apart, beyond those of the rows on both sides."""
+_GRID_LOG_ODDS = np.linspace(-12.0, 12.0, 97)
+"""Log-odds in steps of 1/4, over a wider range than those of the rows."""
 
 
-def argmax(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check `keeps_argmax`, also where labels contradict the scores."""
+def argmax(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `keeps_argmax`, also with labels that contradict the scores."""
     if not calibrator.keeps_argmax:
         return
-    given = two_columns(case.fresh)
-    low, high = np.sort(given, axis=1)[:, -2:].T
-    clear = given[high - low > _NEAR_TIE]
-    for learned, name in _fits(calibrator, case, seed):
+    fresh = as_two_columns(case.fresh)
+    low, high = np.sort(fresh, axis=1)[:, -2:].T
+    clear = fresh[high - low > _NEAR_TIE]
+    for learned, name in _fit_variants(calibrator, case, seed):
         out = learned.predict_log_proba(clear)
         rows, top = np.arange(len(clear)), clear.argmax(axis=1)
         rest = out.copy()
@@ -44,60 +44,62 @@ def argmax(calibrator: Calibrator, case: Case, seed: int) -> None:
         )
 
 
-def ranking(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check `keeps_ranking`, also where labels contradict the scores."""
+def ranking(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `keeps_ranking`, also with labels that contradict the scores."""
     if not calibrator.keeps_ranking or case.k > 2:
         return
-    for learned, name in _fits(calibrator, case, seed):
-        both = learned.predict_log_proba(two_columns(_VISIBLY_APART))
+    for learned, name in _fit_variants(calibrator, case, seed):
+        both = learned.predict_log_proba(as_two_columns(_GRID_LOG_ODDS))
         step = np.diff(both[:, 1] - both[:, 0])
         at = int(step.argmin())
         expect(
             bool(step[at] > 0),
-            f"{name}: log-odds {_VISIBLY_APART[at : at + 2]} became "
+            f"{name}: log-odds {_GRID_LOG_ODDS[at : at + 2]} became "
             f"P(positive) {np.exp(both[at : at + 2, 1])}",
         )
 
 
-def weights(calibrator: Calibrator, case: Case, seed: int) -> None:
+def weights(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
     """Check `takes_weights`: a weight equals a repetition, or is refused."""
     if not calibrator.takes_weights:
-        expect_refusal("weights", lambda: fitted(calibrator, case, weights=np.ones(case.n)))
+        expect_refusal("weights", lambda: fit_copy(calibrator, case, weights=np.ones(case.n)))
         return
     times = np.random.default_rng(seed).integers(0, 4, case.n)
-    repeated = fitted(
+    repeated = fit_copy(
         calibrator, case, np.repeat(case.logits, times, axis=0), np.repeat(case.labels, times)
     )
     expect_close(
         repeated.predict_proba(case.fresh),
-        fitted(calibrator, case, weights=times).predict_proba(case.fresh),
+        fit_copy(calibrator, case, weights=times).predict_proba(case.fresh),
     )
 
 
-def absent_class(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check `needs_every_class`: rows without the last class are learned from, or refused.
+def absent_class(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `needs_every_class`: rows without the last class are accepted or refused.
 
-    With two classes one is left, which any method may refuse.
+    With two classes a single one remains, which any method may refuse.
     """
-    there = case.labels < case.k - 1
-    logits, labels = case.logits[there], case.labels[there]
+    present = case.labels < case.k - 1
+    logits, labels = case.logits[present], case.labels[present]
     if calibrator.needs_every_class:
-        expect_refusal("an absent class", lambda: fitted(calibrator, case, logits, labels))
+        expect_refusal("an absent class", lambda: fit_copy(calibrator, case, logits, labels))
         return
     try:
-        learned = fitted(calibrator, case, logits, labels)
+        learned = fit_copy(calibrator, case, logits, labels)
     except InputError:
         if case.k == 2:
             return
         raise
-    expect_sound(learned, case.fresh)
+    expect_valid(learned, case.fresh)
 
 
-def _fits(calibrator: Calibrator, case: Case, seed: int) -> Iterator[tuple[Calibrator, str]]:
-    """Yield fits on good, random and contradicting labels; a refusal keeps every promise."""
-    yield fitted(calibrator, case), case.name
-    for bad in labelled_badly(case, seed):
+def _fit_variants(
+    calibrator: Calibrator, case: CalibratorCase, seed: int
+) -> Iterator[tuple[Calibrator, str]]:
+    """Yield fits on good, random and contradicting labels; refused ones are skipped."""
+    yield fit_copy(calibrator, case), case.name
+    for bad in with_bad_labels(case, seed):
         try:
-            yield fitted(calibrator, bad), bad.name
+            yield fit_copy(calibrator, bad), bad.name
         except InputError:
             continue

@@ -1,4 +1,4 @@
-"""Checks of what every calibrator must do, whatever it declares about itself."""
+"""Rules that every calibrator must follow, whatever it declares."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from sklearn.base import clone
 
 from calibrant.calibrators import Calibrator, Identity
 from calibrant.errors import InputError, NotFitted
-from calibrant.testing.calibrator_cases import Case, awkward, drawn
+from calibrant.testing.calibrator_cases import CalibratorCase, degenerate_cases, draw_case
 from calibrant.testing.calibrator_facts import absent_class, argmax, ranking, weights
 from calibrant.testing.expectations import (
+    as_two_columns,
     expect,
     expect_close,
     expect_equal,
     expect_refusal,
-    expect_sound,
-    fitted,
-    two_columns,
+    expect_valid,
+    fit_copy,
 )
 
-__all__ = ["REPETITION", "RULES", "Rule", "no_harm", "weights_are_taken"]
+__all__ = ["REPETITION", "RULES", "Rule", "accepts_weights", "no_harm"]
 
-Rule = Callable[[Calibrator, Case, int], None]
+Rule = Callable[[Calibrator, CalibratorCase, int], None]
 
 _NAMES = ("north", "east", "south", "west", "middle", "above", "below")
 _HUGE = 1e4
@@ -34,204 +34,213 @@ _LARGE_SAMPLE = 4000
 _HARM = 0.02
 
 
-def parameters(calibrator: Calibrator, case: Case, seed: int) -> None:
+def parameters(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
     """Check get_params, set_params and clone."""
-    given = calibrator.get_params(deep=False)
-    expect(calibrator.set_params(**given) is calibrator, "set_params did not return the object")
-    learned = fitted(calibrator, case)
+    params = calibrator.get_params(deep=False)
+    expect(calibrator.set_params(**params) is calibrator, "set_params did not return the object")
+    learned = fit_copy(calibrator, case)
     copy = clone(learned)
     expect(repr(copy) == repr(calibrator), f"{calibrator!r} became {copy!r}")
     try:
         copy.predict_proba(case.fresh)
     except NotFitted:
         return
-    raise AssertionError("the clone of a fitted calibrator is fitted")
+    raise AssertionError("the clone of a fit_copy calibrator is fit_copy")
 
 
-def returns_itself(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check what fit returns."""
+def returns_itself(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that fit returns the calibrator."""
     copy = clone(calibrator)
     expect(copy.fit(case.logits, case.labels) is copy, "it returned something else")
 
 
-def unfitted(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that nothing can be asked of a calibrator before fit."""
+def unfitted(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that every method raises NotFitted before fit."""
     copy = clone(calibrator)
-    questions: dict[str, Callable[[], object]] = {
+    methods: dict[str, Callable[[], object]] = {
         "predict_proba": lambda: copy.predict_proba(case.fresh),
         "predict_log_proba": lambda: copy.predict_log_proba(case.fresh),
         "predict": lambda: copy.predict(case.fresh),
         "to_dict": copy.to_dict,
     }
-    for name, ask in questions.items():
+    for name, call in methods.items():
         try:
-            ask()
+            call()
         except NotFitted:
             continue
-        raise AssertionError(f"{name} answered")
+        raise AssertionError(f"{name} did not raise NotFitted")
 
 
-def probabilities(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that probabilities are such, and that predict follows them."""
-    learned = fitted(calibrator, case)
-    expect_sound(learned, case.fresh)
+def probabilities(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that probabilities are valid, and that predict follows them."""
+    learned = fit_copy(calibrator, case)
+    expect_valid(learned, case.fresh)
     log_probs = learned.predict_log_proba(case.fresh)
     best = log_probs > np.log(0.5) if case.k == 2 else log_probs.argmax(axis=1)
     expect(
         np.array_equal(learned.predict(case.fresh), best.astype(np.int64)),
-        "predict does not name the most probable class",
+        "predict does not return the most probable class",
     )
 
 
-def arguments(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that arrays come back as they went in."""
-    given = {"logits": case.logits.copy(), "labels": case.labels.copy(), "weights": np.ones(case.n)}
+def arguments(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that arrays are not modified."""
+    arrays = {
+        "logits": case.logits.copy(),
+        "labels": case.labels.copy(),
+        "weights": np.ones(case.n),
+    }
     if not calibrator.takes_weights:
-        del given["weights"]
-    kept = {name: array.copy() for name, array in given.items()}
+        del arrays["weights"]
+    originals = {name: array.copy() for name, array in arrays.items()}
     learned = clone(calibrator)
-    learned.fit(**given)
+    learned.fit(**arrays)
     fresh = case.fresh.copy()
     learned.predict_proba(fresh)
-    for name, array in given.items():
-        expect(np.array_equal(array, kept[name]), f"fit changed {name}")
+    for name, array in arrays.items():
+        expect(np.array_equal(array, originals[name]), f"fit changed {name}")
     expect(np.array_equal(fresh, case.fresh), "predict_proba changed logits")
 
 
-def rows_alone(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that a row's answer has nothing to do with the rows that it comes with."""
-    learned = fitted(calibrator, case)
+def rows_alone(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that the prediction of a row does not depend on other rows."""
+    learned = fit_copy(calibrator, case)
     alone = [learned.predict_proba(case.fresh[i : i + 1]) for i in range(5)]
     expect_close(learned.predict_proba(case.fresh)[:5], np.concatenate(alone))
 
 
-def same_bits(calibrator: Calibrator, case: Case, seed: int) -> None:
+def same_bits(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
     """Check that the same input gives the same result."""
-    first, second = (fitted(calibrator, case).predict_log_proba(case.fresh) for _ in range(2))
+    first, second = (fit_copy(calibrator, case).predict_log_proba(case.fresh) for _ in range(2))
     expect_equal(first, second)
 
 
-def refit(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that a second fit forgets the first, even if that had other classes."""
-    again = fitted(calibrator, drawn("binary", case.n, seed + 1))
+def refit(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that a second fit forgets the first, even one with other classes."""
+    again = fit_copy(calibrator, draw_case("binary", case.n, seed + 1))
     again.fit(case.logits, case.labels)
     expect_equal(
-        fitted(calibrator, case).predict_log_proba(case.fresh), again.predict_log_proba(case.fresh)
+        fit_copy(calibrator, case).predict_log_proba(case.fresh),
+        again.predict_log_proba(case.fresh),
     )
 
 
-def order_of_rows(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that rows may come in any order, also sorted by their labels."""
-    probs = fitted(calibrator, case).predict_proba(case.fresh)
+def order_of_rows(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that rows may be in any order, also sorted by label."""
+    probs = fit_copy(calibrator, case).predict_proba(case.fresh)
     mixed = np.random.default_rng(seed).permutation(case.n)
     for order in (mixed, np.argsort(-case.labels)):
-        other = fitted(calibrator, case, case.logits[order], case.labels[order])
+        other = fit_copy(calibrator, case, case.logits[order], case.labels[order])
         expect_close(probs, other.predict_proba(case.fresh))
 
 
-def order_of_classes(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that more than two classes may stand in any order."""
+def order_of_classes(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that more than two classes may be in any order."""
     if case.k == 2:
         return
     order = np.roll(np.arange(case.k), 2)
-    moved = fitted(calibrator, case, case.logits[:, order], np.argsort(order)[case.labels])
+    moved = fit_copy(calibrator, case, case.logits[:, order], np.argsort(order)[case.labels])
     expect_close(
-        fitted(calibrator, case).predict_proba(case.fresh)[:, order],
+        fit_copy(calibrator, case).predict_proba(case.fresh)[:, order],
         moved.predict_proba(case.fresh[:, order]),
     )
 
 
-def row_constants(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that a number added to all logits of a row means nothing."""
+def row_constants(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that a constant added to all logits of a row has no effect."""
     rng = np.random.default_rng(seed)
     logits, fresh = (
-        two_columns(z) + rng.integers(-60, 60, len(z))[:, None] for z in (case.logits, case.fresh)
+        as_two_columns(z) + rng.integers(-60, 60, len(z))[:, None]
+        for z in (case.logits, case.fresh)
     )
     expect_close(
-        fitted(calibrator, case).predict_proba(two_columns(case.fresh)),
-        fitted(calibrator, case, logits).predict_proba(fresh),
+        fit_copy(calibrator, case).predict_proba(as_two_columns(case.fresh)),
+        fit_copy(calibrator, case, logits).predict_proba(fresh),
     )
 
 
-def one_or_two_columns(calibrator: Calibrator, case: Case, seed: int) -> None:
+def one_or_two_columns(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
     """Check that log-odds (n,) and logits (n, 2) mean the same in fit and in predict."""
     if case.k > 2:
         return
     pair, fresh = (np.column_stack([np.zeros_like(z), z]) for z in (case.logits, case.fresh))
-    narrow, wide = fitted(calibrator, case), fitted(calibrator, case, pair)
+    narrow, wide = fit_copy(calibrator, case), fit_copy(calibrator, case, pair)
     probs = narrow.predict_proba(case.fresh)
     for learned in (narrow, wide):
         expect_close(probs, learned.predict_proba(case.fresh))
         expect_close(np.column_stack([1 - probs, probs]), learned.predict_proba(fresh))
 
 
-def lists(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that plain lists are as good as arrays."""
-    learned = fitted(calibrator, case, case.logits.tolist(), case.labels.tolist())
+def lists(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that lists give the same result as arrays."""
+    learned = fit_copy(calibrator, case, case.logits.tolist(), case.labels.tolist())
     expect_equal(
-        fitted(calibrator, case).predict_proba(case.fresh),
+        fit_copy(calibrator, case).predict_proba(case.fresh),
         learned.predict_proba(case.fresh.tolist()),
     )
 
 
-def single_precision(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that float32 logits are taken, and worked on in float64."""
+def single_precision(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that float32 logits are accepted and computed in float64."""
     logits, fresh = case.logits.astype(np.float32), case.fresh.astype(np.float32)
-    wide = fitted(calibrator, case, logits.astype(np.float64))
+    wide = fit_copy(calibrator, case, logits.astype(np.float64))
     expect_close(
         wide.predict_proba(fresh.astype(np.float64)),
-        fitted(calibrator, case, logits).predict_proba(fresh),
+        fit_copy(calibrator, case, logits).predict_proba(fresh),
     )
 
 
-def names(calibrator: Calibrator, case: Case, seed: int) -> None:
+def names(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
     """Check class names: in the order of `classes`, else in sorted order."""
-    plain = fitted(calibrator, case).predict_log_proba(case.fresh)
-    given = np.array(_NAMES[: case.k])
-    for order, classes in ((given, given.tolist()), (np.sort(given), None)):
-        learned = fitted(calibrator, case, labels=order[case.labels], classes=classes)
+    expected = fit_copy(calibrator, case).predict_log_proba(case.fresh)
+    class_names = np.array(_NAMES[: case.k])
+    for order, classes in (
+        (class_names, class_names.tolist()),
+        (np.sort(class_names), None),
+    ):
+        learned = fit_copy(calibrator, case, labels=order[case.labels], classes=classes)
         expect(
             learned.classes_.tolist() == order.tolist(),
             f"classes {order.tolist()} became {learned.classes_.tolist()}",
         )
-        expect_equal(plain, learned.predict_log_proba(case.fresh))
-        best = plain > np.log(0.5) if case.k == 2 else plain.argmax(axis=1)
+        expect_equal(expected, learned.predict_log_proba(case.fresh))
+        best = expected > np.log(0.5) if case.k == 2 else expected.argmax(axis=1)
         expect(
             np.array_equal(learned.predict(case.fresh), order[best.astype(np.int64)]),
-            "predict does not give names",
+            "predict does not return class names",
         )
 
 
-def huge_logits(calibrator: Calibrator, case: Case, seed: int) -> None:
+def huge_logits(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
     """Check that logits of 10,000 neither overflow nor warn."""
     sharp = case.logits * (_HUGE / np.abs(case.logits).max())
     mixed = case.logits.copy()
     mixed[::10] = sharp[::10]
-    rivals = np.sort(two_columns(sharp), axis=1)
+    rivals = np.sort(as_two_columns(sharp), axis=1)
     rivals[:, -2] = rivals[:, -1] - 0.01  # two classes close together, the others far away
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         for fit_on in (case.logits, sharp, mixed):
-            learned = fitted(calibrator, case, fit_on)
-            for asked in (sharp, mixed, rivals):
-                expect_sound(learned, asked)
+            learned = fit_copy(calibrator, case, fit_on)
+            for logits in (sharp, mixed, rivals):
+                expect_valid(learned, logits)
 
 
-def no_optimum(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that rows without an ordinary optimum are learned from soundly, or refused."""
-    for rows in awkward(case, seed):
+def no_optimum(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that data without a finite optimum give valid probabilities or are refused."""
+    for rows in degenerate_cases(case, seed):
         try:
-            learned = fitted(calibrator, rows)
+            learned = fit_copy(calibrator, rows)
         except InputError:
             continue
         try:
-            expect_sound(learned, case.fresh)
+            expect_valid(learned, case.fresh)
         except AssertionError as broken:
             raise AssertionError(f"{rows.name}: {broken}") from None
 
 
-def bad_input(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that bad input is an InputError, in fit and in predict."""
+def bad_input(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that fit and predict refuse bad input with an InputError."""
     logits, labels = case.logits, case.labels
     broken = {name: logits.copy() for name in ("NaN", "infinity")}
     broken["NaN"].flat[7] = np.nan
@@ -246,30 +255,30 @@ def bad_input(calibrator: Calibrator, case: Case, seed: int) -> None:
         "fewer rows than fewest_rows": (logits[:few], labels[:few]),
     }
     for what, pair in pairs.items():
-        expect_refusal(what, lambda pair=pair: fitted(calibrator, case, *pair))  # type: ignore[misc]
-    learned = fitted(calibrator, case)
+        expect_refusal(what, lambda pair=pair: fit_copy(calibrator, case, *pair))  # type: ignore[misc]
+    learned = fit_copy(calibrator, case)
     wide = np.column_stack([case.fresh, case.fresh])
-    asked = {
+    inputs = {
         **{f"{name} in predict": array for name, array in broken.items()},
         "no rows in predict": logits[:0],
         "another number of classes": np.column_stack([wide, wide]) if case.k == 2 else wide,
     }
-    for what, array in asked.items():
+    for what, array in inputs.items():
         expect_refusal(what, lambda array=array: learned.predict_proba(array))  # type: ignore[misc]
 
 
-def one_row(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that a single row is learned from soundly, or refused."""
+def one_row(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that a single row gives valid probabilities or is refused."""
     try:
-        learned = fitted(calibrator, case, case.logits[:1], case.labels[:1])
+        learned = fit_copy(calibrator, case, case.logits[:1], case.labels[:1])
     except InputError:
         return
-    expect_sound(learned, case.fresh)
+    expect_valid(learned, case.fresh)
 
 
-def saving(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that a calibrator survives strict JSON to the last bit."""
-    learned = fitted(
+def saving(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that a calibrator survives strict JSON bit for bit."""
+    learned = fit_copy(
         calibrator, case, labels=np.array(_NAMES)[case.labels], classes=_NAMES[: case.k]
     )
     text = json.dumps(learned.to_dict(), allow_nan=False)
@@ -277,19 +286,19 @@ def saving(calibrator: Calibrator, case: Case, seed: int) -> None:
         loaded = loader.from_dict(json.loads(text))
         expect(loaded.classes_.tolist() == learned.classes_.tolist(), "classes were lost")
         expect_equal(learned.predict_log_proba(case.fresh), loaded.predict_log_proba(case.fresh))
-        expect(json.dumps(loaded.to_dict()) == text, "it is saved otherwise after loading")
+        expect(json.dumps(loaded.to_dict()) == text, "it is saved differently after loading")
 
 
-def damage(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that a saved calibrator is refused if a number is missing or no number."""
-    saved = fitted(calibrator, case).to_dict()
+def damage(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that a saved calibrator is refused if a parameter is missing or not a number."""
+    saved = fit_copy(calibrator, case).to_dict()
     newer = {**saved, "format": saved["format"] + 1}
     expect_refusal("a newer format", lambda: Calibrator.from_dict(newer))
     for name in saved["params"]:
-        values: tuple[Any, ...] = ("lost", None, {})
+        values: tuple[Any, ...] = ("missing", None, {})
         for what in values:
             params = {**saved["params"], name: what}
-            if what == "lost":
+            if what == "missing":
                 del params[name]
             broken = {**saved, "params": params}
             expect_refusal(
@@ -298,21 +307,21 @@ def damage(calibrator: Calibrator, case: Case, seed: int) -> None:
             )
 
 
-def weights_are_taken(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check that weights are learned from soundly, without asking what they mean."""
+def accepts_weights(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check that weights are accepted and give valid probabilities."""
     times = np.random.default_rng(seed).integers(0, 4, case.n)
-    expect_sound(fitted(calibrator, case, weights=times), case.fresh)
+    expect_valid(fit_copy(calibrator, case, weights=times), case.fresh)
 
 
-def no_harm(calibrator: Calibrator, case: Case, seed: int) -> None:
-    """Check the log loss of fresh rows after learning from many."""
-    many = drawn(case.name, _LARGE_SAMPLE, seed)
-    before, after = (_log_loss(fitted(c, many), many) for c in (Identity(), calibrator))
+def no_harm(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check the log loss of fresh rows after fitting on a large sample."""
+    many = draw_case(case.name, _LARGE_SAMPLE, seed)
+    before, after = (_log_loss(fit_copy(c, many), many) for c in (Identity(), calibrator))
     expect(after <= before + _HARM, f"log loss {before:.4f} became {after:.4f}")
 
 
-def _log_loss(learned: Calibrator, case: Case) -> float:
-    log_probs = learned.predict_log_proba(two_columns(case.fresh))
+def _log_loss(learned: Calibrator, case: CalibratorCase) -> float:
+    log_probs = learned.predict_log_proba(as_two_columns(case.fresh))
     return -float(log_probs[np.arange(len(log_probs)), case.fresh_labels].mean())
 
 
@@ -320,29 +329,29 @@ REPETITION = "a weight must equal a repetition, or be refused"
 
 RULES: dict[str, Rule] = {
     "clone, get_params and set_params must work": parameters,
-    "arguments must be left alone": arguments,
+    "arguments must not be modified": arguments,
     "fit must return the calibrator": returns_itself,
-    "before fit every question must raise NotFitted": unfitted,
+    "every method must raise NotFitted before fit": unfitted,
     "probabilities must be finite, within [0, 1] and sum to 1": probabilities,
     "the same input must give the same result": same_bits,
     "a second fit must forget the first": refit,
-    "lists must be taken": lists,
-    "float32 must be taken and computed with in float64": single_precision,
-    "class names must be taken": names,
-    "a row's answer must not depend on other rows": rows_alone,
+    "lists must be accepted": lists,
+    "float32 must be accepted and computed in float64": single_precision,
+    "class names must be accepted": names,
+    "the prediction of a row must not depend on other rows": rows_alone,
     "the order of rows must not matter": order_of_rows,
     "the order of classes must not matter": order_of_classes,
     "(n,) and (n, 2) must agree": one_or_two_columns,
-    "a constant added to a row's logits must change nothing": row_constants,
-    "logits of 10,000 must be taken without a warning": huge_logits,
-    "rows without an optimum must be learned from soundly or refused": no_optimum,
-    "one row must be learned from soundly or refused": one_row,
+    "a constant added to a row's logits must have no effect": row_constants,
+    "logits of 10,000 must be accepted without a warning": huge_logits,
+    "data without an optimum must give valid probabilities or be refused": no_optimum,
+    "one row must give valid probabilities or be refused": one_row,
     "bad input must be refused": bad_input,
-    "keeps_argmax must be true where declared": argmax,
-    "keeps_ranking must be true where declared": ranking,
+    "keeps_argmax must be true if declared": argmax,
+    "keeps_ranking must be true if declared": ranking,
     REPETITION: weights,
-    "an absent class must be taken, or be refused": absent_class,
-    "what is saved must load": saving,
-    "what is damaged must not load": damage,
+    "an absent class must be accepted or refused": absent_class,
+    "a saved calibrator must load": saving,
+    "a damaged file must be refused": damage,
 }
-"""Every rule in the words that an error names it with; the order is that of checking."""
+"""All rules by the text in their error messages, in the order of checking."""

@@ -1,4 +1,4 @@
-"""The few sentences in which checks of calibrators are written."""
+"""Assertions used by the contract checks."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from sklearn.base import clone
 
 from calibrant.calibrators import Calibrator
 from calibrant.errors import InputError
-from calibrant.testing.calibrator_cases import Case, FloatArray
+from calibrant.testing.calibrator_cases import CalibratorCase, FloatArray
 
 __all__ = [
     "CLOSE",
+    "as_two_columns",
     "expect",
     "expect_close",
     "expect_equal",
     "expect_refusal",
-    "expect_sound",
-    "fitted",
-    "two_columns",
+    "expect_valid",
+    "fit_copy",
 ]
 
 CLOSE = 1e-6
-"""How far probabilities may differ that two runs of an optimiser must agree on."""
+"""Tolerance for probabilities from two runs of an optimiser."""
 
 
-def fitted(
+def fit_copy(
     calibrator: Calibrator,
-    case: Case,
+    case: CalibratorCase,
     logits: Any = None,
     labels: Any = None,
     weights: Any = None,
     *,
     classes: Sequence[Any] | None = None,
 ) -> Calibrator:
-    """Fit a copy of the calibrator on the case's rows, or on other ones in their place."""
+    """Fit a copy of the calibrator on the rows of the case, or on other rows if passed."""
     copy: Calibrator = clone(calibrator)
     logits = case.logits if logits is None else logits
     labels = case.labels if labels is None else labels
@@ -47,14 +47,14 @@ def fitted(
     return copy
 
 
-def expect(kept: bool, otherwise: str) -> None:
-    """Say what went wrong unless the rule is kept."""
-    if not kept:
-        raise AssertionError(otherwise)
+def expect(condition: bool, message: str) -> None:
+    """Raise an AssertionError unless the condition holds."""
+    if not condition:
+        raise AssertionError(message)
 
 
 def expect_close(ours: FloatArray, theirs: FloatArray, tolerance: float = CLOSE) -> None:
-    """Expect equal probabilities but for the end of an optimiser's search."""
+    """Expect equal probabilities up to the tolerance of an optimiser."""
     expect(ours.shape == theirs.shape, f"shape {ours.shape} became {theirs.shape}")
     gap = np.abs(ours - theirs)
     worst = np.unravel_index(int(np.argmax(gap)), gap.shape)
@@ -62,7 +62,7 @@ def expect_close(ours: FloatArray, theirs: FloatArray, tolerance: float = CLOSE)
 
 
 def expect_equal(ours: FloatArray, theirs: FloatArray) -> None:
-    """Expect the same numbers to the last bit."""
+    """Expect bit-identical numbers."""
     expect(ours.shape == theirs.shape, f"shape {ours.shape} became {theirs.shape}")
     differ = ours != theirs
     if differ.any():
@@ -77,13 +77,13 @@ def expect_refusal(what: str, action: Callable[[], Any]) -> None:
         return
     except Exception as error:
         raise AssertionError(f"{what} raised {type(error).__name__}: {error}") from error
-    raise AssertionError(f"{what} was taken")
+    raise AssertionError(f"{what} was accepted")
 
 
-def expect_sound(learned: Calibrator, logits: FloatArray) -> None:
+def expect_valid(learned: Calibrator, logits: FloatArray) -> None:
     """Expect finite probabilities in [0, 1] whose rows sum to 1, with finite logarithms."""
     if logits.ndim == 1:
-        expect_sound(learned, two_columns(logits))
+        expect_valid(learned, as_two_columns(logits))
     probs = learned.predict_proba(logits)
     log_probs = learned.predict_log_proba(logits)
     expect(probs.shape == logits.shape, f"logits {logits.shape} became probs {probs.shape}")
@@ -96,6 +96,6 @@ def expect_sound(learned: Calibrator, logits: FloatArray) -> None:
         expect(bool((np.abs(sums - 1.0) < 1e-9).all()), f"a row sums to {sums.min()}")
 
 
-def two_columns(logits: FloatArray) -> FloatArray:
-    """Write log-odds (n,) as two columns of logits; leave (n, K) alone."""
+def as_two_columns(logits: FloatArray) -> FloatArray:
+    """Convert log-odds (n,) to two columns of logits; leave (n, K) unchanged."""
     return logits if logits.ndim == 2 else np.column_stack([-0.5 * logits, 0.5 * logits])

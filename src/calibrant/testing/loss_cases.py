@@ -1,4 +1,4 @@
-"""Batches that losses are tried on, and the few sentences in which their checks are written."""
+"""Test batches and assertions for the loss checks."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 __all__ = [
     "HUGE",
-    "Case",
+    "LossCase",
     "autocast",
-    "copied",
+    "copy_loss",
     "drawn",
     "expect_alike",
     "expect_finite",
@@ -27,9 +27,9 @@ __all__ = [
     "extremes",
     "gradient",
     "has_option",
+    "numeric_gradient",
     "one_hot",
-    "resaved",
-    "slopes",
+    "save_and_load",
     "with_options",
 ]
 
@@ -39,13 +39,13 @@ _STEP = 1e-5
 
 
 @dataclass(frozen=True)
-class Case:
-    """A loss, a batch to try it on, and what it says of itself.
+class LossCase:
+    """A loss, a batch to test it on, and its declared properties.
 
     Parameters
     ----------
     loss : the Module
-    logits : (n, K) in float64; every class is the true one of some row
+    logits : (n, K) in float64; every class is the label of some row
     labels : (n,)
     soft_labels, refuses, rowwise : see `check_loss`
     """
@@ -63,20 +63,20 @@ class Case:
         return int(self.logits.shape[1])
 
     @property
-    def plain(self) -> nn.Module:
-        """The loss as a mean without class weights, as far as it lets us choose."""
+    def unweighted(self) -> nn.Module:
+        """The loss as a mean without class weights, if these can be set."""
         options = {"reduction": "mean", "weight": None}
         return with_options(
             self.loss, **{key: v for key, v in options.items() if has_option(self.loss, key)}
         )
 
-    def few(self, n: int) -> tuple[Tensor, Tensor]:
+    def first_rows(self, n: int) -> tuple[Tensor, Tensor]:
         """Return the first n rows."""
         return self.logits[:n], self.labels[:n]
 
 
 def drawn(k: int, seed: int, n: int = ROWS) -> tuple[Tensor, Tensor]:
-    """Draw logits in float64 and labels, more often right than wrong, of which none is absent."""
+    """Draw float64 logits that favour the label, and labels that contain every class."""
     import torch
 
     noise = torch.Generator().manual_seed(seed)
@@ -87,7 +87,7 @@ def drawn(k: int, seed: int, n: int = ROWS) -> tuple[Tensor, Tensor]:
 
 
 def extremes(k: int) -> Iterator[tuple[str, Tensor, Tensor]]:
-    """Yield batches at the ends of what a precision holds, in float64."""
+    """Yield batches with extreme logits, in float64."""
     logits, labels = drawn(k, 0, 2 * k)
     true = one_hot(labels, k)
     yield "logits of 60 for the true class", 60.0 * true, labels
@@ -105,8 +105,8 @@ def gradient(loss: nn.Module, logits: Tensor, labels: Tensor) -> tuple[Tensor, T
     """Return the loss of a batch and its gradient."""
     leaf = logits.detach().clone().requires_grad_()
     value = loss(leaf, labels)
-    expect(hasattr(value, "backward"), f"it returned {type(value).__name__} and not a tensor")
-    expect(value.ndim == 0, f"it returned shape {tuple(value.shape)} and not one number")
+    expect(hasattr(value, "backward"), f"it returned {type(value).__name__} instead of a tensor")
+    expect(value.ndim == 0, f"it returned shape {tuple(value.shape)} instead of one number")
     expect(value.requires_grad, "the value does not depend on the logits")
     value.backward()
     if leaf.grad is None:
@@ -114,68 +114,68 @@ def gradient(loss: nn.Module, logits: Tensor, labels: Tensor) -> tuple[Tensor, T
     return value.detach(), leaf.grad
 
 
-def slopes(loss: nn.Module, logits: Tensor, labels: Tensor) -> Tensor:
-    """Return the gradient by central differences."""
+def numeric_gradient(loss: nn.Module, logits: Tensor, labels: Tensor) -> Tensor:
+    """Return the gradient from central differences."""
     import torch
 
-    found = torch.zeros_like(logits)
+    grad = torch.zeros_like(logits)
     with torch.no_grad():
-        for place in range(logits.numel()):
+        for i in range(logits.numel()):
             step = torch.zeros_like(logits).reshape(-1)
-            step[place] = _STEP
+            step[i] = _STEP
             step = step.reshape(logits.shape)
             rise = loss(logits + step, labels) - loss(logits - step, labels)
-            found.view(-1)[place] = rise / (2 * _STEP)
-    return found
+            grad.view(-1)[i] = rise / (2 * _STEP)
+    return grad
 
 
 def one_hot(labels: Tensor, k: int) -> Tensor:
-    """Write classes as shares in float64."""
+    """Return one-hot labels in float64."""
     import torch
 
     return torch.nn.functional.one_hot(labels, k).double()
 
 
 def autocast() -> AbstractContextManager[Any]:
-    """Open mixed precision as a training loop on the CPU does."""
+    """Return the autocast context of a CPU training loop."""
     import torch
 
     return torch.autocast("cpu", dtype=torch.bfloat16)
 
 
-def copied(loss: nn.Module) -> nn.Module:
+def copy_loss(loss: nn.Module) -> nn.Module:
     """Copy a loss with its state."""
     return copy.deepcopy(loss)
 
 
-def resaved(state: dict[str, Any]) -> dict[str, Any]:
-    """Write a state to a file and read it, with no code in it."""
+def save_and_load(state: dict[str, Any]) -> dict[str, Any]:
+    """Save a state dict and load it with weights_only."""
     import torch
 
     file = io.BytesIO()
     torch.save(state, file)
     file.seek(0)
-    found: dict[str, Any] = torch.load(file, weights_only=True)
-    return found
+    loaded: dict[str, Any] = torch.load(file, weights_only=True)
+    return loaded
 
 
 def has_option(loss: nn.Module, name: str) -> bool:
-    """Whether a loss can be told something: an attribute, or a keyword of its function."""
+    """Return whether a loss has an option: an attribute, or a keyword of its function."""
     from calibrant.losses import FunctionLoss
 
     if isinstance(loss, FunctionLoss):
         try:
             return name in inspect.signature(loss.function).parameters
-        except ValueError:  # written in C
+        except ValueError:  # implemented in C
             return False
     return hasattr(loss, name)
 
 
 def with_options(loss: nn.Module, **options: Any) -> nn.Module:
-    """Copy a loss and tell it something else than it was made with."""
+    """Copy a loss with other options."""
     from calibrant.losses import FunctionLoss
 
-    new = copied(loss)
+    new = copy_loss(loss)
     for name, value in options.items():
         expect(has_option(loss, name), f"it has no {name!r}")
         if isinstance(new, FunctionLoss):
@@ -188,26 +188,29 @@ def with_options(loss: nn.Module, **options: Any) -> nn.Module:
 def expect_alike(
     what: str, ours: tuple[Tensor, Tensor], theirs: tuple[Tensor, Tensor], tolerance: float = 1e-9
 ) -> None:
-    """Expect the same value and the same gradient but for rounding."""
-    for name, one, other in zip(("value", "gradient"), ours, theirs, strict=True):
-        expect_near(f"{what}: {name}", one, other, tolerance)
+    """Expect the same value and gradient up to rounding."""
+    for name, expected, actual in zip(("value", "gradient"), ours, theirs, strict=True):
+        expect_near(f"{what}: {name}", expected, actual, tolerance)
 
 
 def expect_near(what: str, ours: Tensor, theirs: Tensor, tolerance: float = 1e-9) -> None:
-    """Expect the same numbers but for rounding, relative to the largest."""
-    one, other = ours.detach().double(), theirs.detach().double()
-    expect(one.shape == other.shape, f"{what} of {tuple(one.shape)} became {tuple(other.shape)}")
-    gap = (one - other).abs()
-    scale = max(float(one.abs().max()), float(other.abs().max()), 1e-3)
+    """Expect the same numbers up to rounding, relative to the largest."""
+    expected, actual = ours.detach().double(), theirs.detach().double()
+    expect(
+        expected.shape == actual.shape,
+        f"{what} of {tuple(expected.shape)} became {tuple(actual.shape)}",
+    )
+    gap = (expected - actual).abs()
+    scale = max(float(expected.abs().max()), float(actual.abs().max()), 1e-3)
     if not bool((gap <= tolerance * scale).all()):
         worst = int(gap.nan_to_num(nan=float("inf")).argmax())
-        pair = float(one.reshape(-1)[worst]), float(other.reshape(-1)[worst])
+        pair = float(expected.reshape(-1)[worst]), float(actual.reshape(-1)[worst])
         raise AssertionError(f"{what} {pair[0]:.9g} became {pair[1]:.9g}")
 
 
-def expect_finite(what: str, logits: Tensor, found: tuple[Tensor, Tensor]) -> None:
-    """Expect a finite value, and a finite gradient of the shape and type of the logits."""
-    value, grad = found
+def expect_finite(what: str, logits: Tensor, result: tuple[Tensor, Tensor]) -> None:
+    """Expect a finite value and a finite gradient with the shape and dtype of the logits."""
+    value, grad = result
     expect(bool(value.isfinite()), f"{what}: the value is {float(value)}")
     expect(
         grad.shape == logits.shape and grad.dtype == logits.dtype,
@@ -216,4 +219,4 @@ def expect_finite(what: str, logits: Tensor, found: tuple[Tensor, Tensor]) -> No
     )
     if not bool(grad.isfinite().all()):
         bad = float(grad[~grad.isfinite()][0])
-        raise AssertionError(f"{what}: the gradient holds {bad} in {grad.dtype}")
+        raise AssertionError(f"{what}: the gradient contains {bad} in {grad.dtype}")

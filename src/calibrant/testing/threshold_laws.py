@@ -1,7 +1,8 @@
-"""Laws of binary scores whose rates at any threshold are known without a sample.
+"""Distributions of binary labels and scores with known rates at every threshold.
 
-A law says how labels fall and how scores fall given the label. It can draw rows, and it can say
-which share of the population reaches a threshold, by label: from that every rate follows.
+A law defines the distribution of labels and of scores given the label. It can draw rows, and it
+can compute the share of the population at or above a threshold, by label, from which every rate
+follows.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ class ThresholdDraw:
     ----------
     labels : int array (n,) of 0 and 1
     probs : the model's P(positive), (n,)
-    logits : the same as log-odds, in worlds where probabilities lose rows; else None
+    logits : the same as log-odds, in worlds whose probabilities lose precision; else None
     weights : inverse inclusion probabilities, in worlds with unequal sampling; else None
     """
 
@@ -42,7 +43,7 @@ class ThresholdDraw:
 
 
 class Law(Protocol):
-    """What a threshold world needs: rows, and the share of the population above a threshold."""
+    """Distribution of a threshold world: draws rows, and knows the shares above a threshold."""
 
     @property
     def prevalence(self) -> float:
@@ -53,12 +54,12 @@ class Law(Protocol):
         """Draw n rows."""
         ...
 
-    def given(self, labels: Labels, rng: Rng) -> ThresholdDraw:
-        """Draw scores for rows whose labels are known."""
+    def draw_scores(self, labels: Labels, rng: Rng) -> ThresholdDraw:
+        """Draw scores for given labels."""
         ...
 
-    def reaching(self, threshold: float, on: On, *, flipped: bool) -> Shares:
-        """P(positive, score >= threshold) and P(negative, score >= threshold).
+    def shares_above(self, threshold: float, on: On, *, flipped: bool) -> Shares:
+        """Return P(positive, score >= threshold) and P(negative, score >= threshold).
 
         `flipped` means that the score is 1 - P(positive), or the negative of the log-odds.
         """
@@ -66,34 +67,34 @@ class Law(Protocol):
 
 
 @dataclass(frozen=True)
-class _Simple:
-    """Draws labels first, then scores given the label."""
+class _LabelFirstLaw:
+    """Base of laws that draw labels first, then scores given the label."""
 
     @property
     def prevalence(self) -> float:
         raise NotImplementedError
 
-    def given(self, labels: Labels, rng: Rng) -> ThresholdDraw:
+    def draw_scores(self, labels: Labels, rng: Rng) -> ThresholdDraw:
         raise NotImplementedError
 
     def draw(self, n: int, rng: Rng) -> ThresholdDraw:
         """Draw n rows."""
-        return self.given((rng.random(n) < self.prevalence).astype(np.int64), rng)
+        return self.draw_scores((rng.random(n) < self.prevalence).astype(np.int64), rng)
 
 
 @dataclass(frozen=True)
-class Clouds(_Simple):
-    r"""Log-odds that are mixtures of clouds around centres, one mixture for each label.
+class Clouds(_LabelFirstLaw):
+    r"""Log-odds from a mixture of normal or Student t distributions for each label.
 
-    Log-odds are :math:`a z + b`, with z from a normal or a Student t cloud.
+    Log-odds are :math:`a z + b`, with z drawn from the mixture.
 
     Parameters
     ----------
     share : P(positive)
-    positive, negative : (share, centre, spread) of each cloud, shares adding to 1
+    positive, negative : (share, centre, spread) of each component, with shares summing to 1
     slope, offset : a and b
-    degrees : of freedom of Student's t; None for normal clouds
-    single : probabilities in float32, as networks hand them over, with logits beside them
+    degrees : degrees of freedom of Student's t; None for normal components
+    single : return probabilities in float32, as networks do, together with logits
     """
 
     share: float
@@ -109,8 +110,8 @@ class Clouds(_Simple):
         """P(positive)."""
         return self.share
 
-    def given(self, labels: Labels, rng: Rng) -> ThresholdDraw:
-        """Draw scores for rows whose labels are known."""
+    def draw_scores(self, labels: Labels, rng: Rng) -> ThresholdDraw:
+        """Draw scores for given labels."""
         n = len(labels)
         z = rng.standard_normal(n) if self.degrees is None else rng.standard_t(self.degrees, n)
         for label, clouds in enumerate((self.negative, self.positive)):
@@ -127,8 +128,8 @@ class Clouds(_Simple):
             return ThresholdDraw(labels, probs)
         return ThresholdDraw(labels, probs.astype(np.float32), logits)
 
-    def reaching(self, threshold: float, on: On, *, flipped: bool) -> Shares:
-        """Shares of the population that reach the threshold."""
+    def shares_above(self, threshold: float, on: On, *, flipped: bool) -> Shares:
+        """Return the shares of the population at or above the threshold."""
         cut = threshold if on == "logits" else self._as_logit(threshold)
         cut = -cut if flipped else cut
         pos, neg = self._tail(self.positive, cut), self._tail(self.negative, cut)
@@ -137,10 +138,10 @@ class Clouds(_Simple):
         return self.share * pos, (1.0 - self.share) * neg
 
     def _as_logit(self, threshold: float) -> float:
-        """Find the log-odds from which on a rounded probability reaches the threshold."""
+        """Return the smallest log-odds whose rounded probability reaches the threshold."""
         point = threshold
         if self.single:
-            # A float32 stands for all numbers nearer to it than to its neighbours.
+            # All numbers nearer to a float32 than to its neighbours round to it.
             nearest = np.float32(threshold)
             if float(nearest) < threshold:
                 nearest = np.nextafter(nearest, np.float32(2.0))
@@ -164,13 +165,13 @@ class Clouds(_Simple):
 
 
 @dataclass(frozen=True)
-class Steps(_Simple):
-    """Scores even on [0, 1), with a label rate that is constant on each stretch of them.
+class Steps(_LabelFirstLaw):
+    """Uniform scores on [0, 1) with a piecewise constant label rate.
 
     Parameters
     ----------
-    widths : shares of the rows in each stretch, from the highest scores down, adding to 1
-    rates : P(positive) within each stretch
+    widths : shares of the rows in each piece, from the highest scores down, summing to 1
+    rates : P(positive) in each piece
     """
 
     widths: tuple[float, ...]
@@ -181,8 +182,8 @@ class Steps(_Simple):
         """P(positive)."""
         return float(np.dot(self.widths, self.rates))
 
-    def given(self, labels: Labels, rng: Rng) -> ThresholdDraw:
-        """Draw scores for rows whose labels are known."""
+    def draw_scores(self, labels: Labels, rng: Rng) -> ThresholdDraw:
+        """Draw scores for given labels."""
         depth, rows = rng.random(len(labels)), labels == 1
         edges = self._edges
         for mask, share in ((rows, np.array(self.rates)), (~rows, 1.0 - np.array(self.rates))):
@@ -194,8 +195,8 @@ class Steps(_Simple):
     def _edges(self) -> Floats:
         return np.concatenate([[0.0], np.cumsum(self.widths)])
 
-    def reaching(self, threshold: float, on: On, *, flipped: bool) -> Shares:
-        """Shares of the population that reach the threshold."""
+    def shares_above(self, threshold: float, on: On, *, flipped: bool) -> Shares:
+        """Return the shares of the population at or above the threshold."""
         if on == "logits":
             threshold = float(_sigmoid(np.array(threshold)))
         depth = min(max(1.0 - threshold, 0.0), 1.0)
@@ -209,14 +210,14 @@ class Steps(_Simple):
 
 
 @dataclass(frozen=True)
-class Atoms(_Simple):
-    """A few score values, each with its share of the rows and its label rate.
+class Atoms(_LabelFirstLaw):
+    """Discrete scores, each with its share of the rows and its label rate.
 
     Parameters
     ----------
     values : scores, from the highest down
-    shares : share of the rows at each, adding to 1
-    rates : P(positive) at each
+    shares : share of the rows at each score, summing to 1
+    rates : P(positive) at each score
     """
 
     values: tuple[float, ...]
@@ -228,20 +229,20 @@ class Atoms(_Simple):
         """P(positive)."""
         return float(np.dot(self.shares, self.rates))
 
-    def given(self, labels: Labels, rng: Rng) -> ThresholdDraw:
-        """Draw scores for rows whose labels are known."""
-        place, rows = rng.random(len(labels)), labels == 1
+    def draw_scores(self, labels: Labels, rng: Rng) -> ThresholdDraw:
+        """Draw scores for given labels."""
+        uniform, rows = rng.random(len(labels)), labels == 1
         which = np.empty(len(labels), np.intp)
         shares, rates = np.array(self.shares), np.array(self.rates)
         for mask, share in ((rows, shares * rates), (~rows, shares * (1.0 - rates))):
             mass = np.cumsum(share)
-            # The last value with any share, not the last of all: rounding may pass the end.
+            # The last value with a positive share: rounding may go past the end.
             last = int(np.flatnonzero(share)[-1]) if share.any() else 0
-            which[mask] = np.minimum(np.searchsorted(mass, place[mask] * mass[-1], "right"), last)
+            which[mask] = np.minimum(np.searchsorted(mass, uniform[mask] * mass[-1], "right"), last)
         return ThresholdDraw(labels, np.array(self.values)[which])
 
-    def reaching(self, threshold: float, on: On, *, flipped: bool) -> Shares:
-        """Shares of the population that reach the threshold."""
+    def shares_above(self, threshold: float, on: On, *, flipped: bool) -> Shares:
+        """Return the shares of the population at or above the threshold."""
         values = np.array(self.values)
         if on == "logits":
             with np.errstate(divide="ignore"):
@@ -256,16 +257,16 @@ class Atoms(_Simple):
 
 @dataclass(frozen=True)
 class Strata:
-    """Parts of a population that enter the sample at different rates.
+    """Strata of a population that are sampled at different rates.
 
-    Rows are drawn with replacement, each with a chance in proportion to the inclusion rate of its
+    Rows are drawn with replacement, with probabilities proportional to the inclusion rate of their
     stratum; the weights are the inverse of those rates. The truth is that of the population.
 
     Parameters
     ----------
-    shares : of each stratum in the population, adding to 1
-    inclusion : the rate at which its rows enter the sample
-    laws : how its rows fall
+    shares : share of each stratum in the population, summing to 1
+    inclusion : inclusion rate of each stratum
+    laws : distribution of each stratum
     """
 
     shares: tuple[float, ...]
@@ -288,23 +289,23 @@ class Strata:
             labels[rows], probs[rows] = part.labels, part.probs
         return ThresholdDraw(labels, probs, weights=1.0 / np.array(self.inclusion)[which])
 
-    def given(self, labels: Labels, rng: Rng) -> ThresholdDraw:
-        """Refuse: labels of a weighted sample do not say which stratum they came from."""
+    def draw_scores(self, labels: Labels, rng: Rng) -> ThresholdDraw:
+        """Raise: the stratum of a row cannot be inferred from its label."""
         raise NotImplementedError("a stratified world draws labels and scores together")
 
-    def reaching(self, threshold: float, on: On, *, flipped: bool) -> Shares:
-        """Shares of the population that reach the threshold."""
-        parts = [law.reaching(threshold, on, flipped=flipped) for law in self.laws]
+    def shares_above(self, threshold: float, on: On, *, flipped: bool) -> Shares:
+        """Return the shares of the population at or above the threshold."""
+        parts = [law.shares_above(threshold, on, flipped=flipped) for law in self.laws]
         pos = sum(s * part[0] for s, part in zip(self.shares, parts, strict=True))
         return pos, sum(s * part[1] for s, part in zip(self.shares, parts, strict=True))
 
 
 def stepped_atoms(steps: Steps, cells: int) -> Atoms:
-    """Round a stepped law's scores to the middles of equal cells, keeping its exact shares."""
+    """Round the scores of a stepped law to the centres of equal cells, with exact shares."""
     values, shares, rates = [], [], []
     above: Shares = (0.0, 0.0)
     for k in range(cells - 1, -1, -1):
-        now = steps.reaching(k / cells, "probs", flipped=False)
+        now = steps.shares_above(k / cells, "probs", flipped=False)
         pos, neg = now[0] - above[0], now[1] - above[1]
         values.append((k + 0.5) / cells)
         shares.append(pos + neg)
@@ -313,18 +314,18 @@ def stepped_atoms(steps: Steps, cells: int) -> Atoms:
     return Atoms(tuple(values), tuple(shares), tuple(rates))
 
 
-def _inverse(mass: Floats, cumulated: Floats, edges: Floats) -> Floats:
-    """Find where a rising piecewise linear function reaches a value; flat pieces are skipped."""
-    piece = np.searchsorted(cumulated, mass, "right") - 1
-    rising = np.flatnonzero(np.diff(cumulated) > 0)
+def _inverse(mass: Floats, cumulative: Floats, edges: Floats) -> Floats:
+    """Invert an increasing piecewise linear function, skipping flat pieces."""
+    piece = np.searchsorted(cumulative, mass, "right") - 1
+    rising = np.flatnonzero(np.diff(cumulative) > 0)
     last = int(rising[-1]) if len(rising) else 0
     piece = np.minimum(piece, last)
-    slope = np.diff(edges) / np.where(np.diff(cumulated) > 0, np.diff(cumulated), 1.0)
-    out = edges[piece] + (mass - cumulated[piece]) * slope[piece]
+    slope = np.diff(edges) / np.where(np.diff(cumulative) > 0, np.diff(cumulative), 1.0)
+    out = edges[piece] + (mass - cumulative[piece]) * slope[piece]
     return np.asarray(np.minimum(out, edges[piece + 1]))
 
 
 def _sigmoid(z: Floats) -> Floats:
-    # exp of a number that is never positive cannot overflow.
+    # The exponent is never positive, so exp cannot overflow.
     e = np.exp(-np.abs(z))
     return np.asarray(np.where(z >= 0, 1.0, e) / (1.0 + e))

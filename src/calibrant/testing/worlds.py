@@ -1,8 +1,8 @@
-"""Synthetic worlds whose truth is known: labels are drawn from a posterior that is handed over.
+"""Synthetic data with a known posterior.
 
-A world is a way to draw rows (x, y) together with a model's probabilities. The posterior
-eta = P(y | x) comes with every draw, so that a claim about a metric, a calibrator or a threshold
-can be held against the truth instead of against another estimate.
+A world draws rows (x, y) together with the probabilities of a model. Every draw contains the
+posterior eta = P(y | x), so that a metric, a calibrator or a threshold can be compared with the
+truth instead of another estimate.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import resolve_target
 
-__all__ = ["WORLDS", "Draw", "World", "posterior_error", "shifted", "true_ce"]
+__all__ = ["WORLDS", "Draw", "World", "posterior_error", "shifted_world", "true_ce"]
 
 FloatArray = NDArray[np.float64]
 Probs = NDArray[np.floating[Any]]
 Rng = np.random.Generator
 
-LEAST_ROWS = 200_000
+MIN_ROWS = 200_000
 ROWS_PER_BIN = 1_000
-MOST_BINS = 1_000
+MAX_N_BINS = 1_000
 
 
 @dataclass(frozen=True)
@@ -46,14 +46,14 @@ class Draw:
 
 @dataclass(frozen=True)
 class World:
-    """A named way to draw rows whose posterior is known.
+    """A named distribution of rows with a known posterior.
 
     Parameters
     ----------
-    name : the key under which `WORLDS` lists it
+    name : its key in `WORLDS`
     n_classes : K
     description : one sentence
-    sampler : makes n rows from a generator
+    sampler : draws n rows with a generator
     """
 
     name: str
@@ -76,62 +76,62 @@ class World:
         ((50,), (50, 5), (50, 5))
         """
         if n < 1:
-            raise InputError(f"n must be at least 1, got {n}: ask for one row or more.")
+            raise InputError(f"n must be at least 1, got {n}: draw one row or more.")
         return self.sampler(n, np.random.default_rng(rng))
 
 
 def true_ce(
-    of: World | Draw,
+    source: World | Draw,
     *,
     target: Literal["positive", "top-label"] | None = None,
     n: int = 400_000,
     rng: int | Rng = 0,
 ) -> float:
-    r"""Give the calibration error that an unlimited sample would show.
+    r"""Return the true calibration error, as from an unlimited sample.
 
     .. math:: E\,|c - E[\eta_{\hat y} \mid c]|
 
     c is the model's confidence (P(positive), or the largest probability), :math:`\hat y` the class
-    it speaks of, :math:`\eta_{\hat y}` that class's true posterior. The inner mean is taken over
-    fine equal-mass bins with equal confidences kept together. Labels play no part, so there is no
-    sampling floor from label noise.
+    it refers to, :math:`\eta_{\hat y}` the true posterior of that class. The inner mean is over
+    fine equal-mass bins, with tied confidences in the same bin. Labels are not used, so there is no
+    floor from label noise.
 
-    It is not `posterior_error`: a model that gives every row the base rate is perfectly
-    calibrated, although it misses each row's own posterior.
+    It is not `posterior_error`: a model that predicts the base rate for every row is perfectly
+    calibrated, although it misses the posterior of each row.
 
     Parameters
     ----------
-    of : a world, or rows already drawn (few rows mean few bins: 1 for each thousand rows)
+    source : a world, or rows drawn from one (with one bin for each thousand rows)
     target : 'positive' (default for two classes) or 'top-label' (default for more)
-    n : rows to draw from a world, at least 200,000
+    n : number of rows to draw from a world, at least 200,000
     rng : a seed, or a generator that is advanced; not used for a draw
 
     Examples
     --------
-    >>> round(true_ce(shifted(0.03)), 3)
+    >>> round(true_ce(shifted_world(0.03)), 3)
     0.03
     """
-    if isinstance(of, World):
-        if n < LEAST_ROWS:
+    if isinstance(source, World):
+        if n < MIN_ROWS:
             raise InputError(
-                f"n must be at least {LEAST_ROWS}, got {n}: with fewer rows the bins are coarse."
+                f"n must be at least {MIN_ROWS}, got {n}: with fewer rows the bins are coarse."
             )
-        of = of.draw(n, rng)
-    conf, eta = _spoken_of(of, target)
+        source = source.draw(n, rng)
+    conf, eta = _target_confidence(source, target)
     bins = _fine_bins(conf)
-    # Sums, not means: |bin|/n times the gap of means is the gap of sums over n.
+    # The share of a bin times the gap of its means equals the gap of its sums over n.
     gap = np.bincount(bins, weights=conf - eta)
     return float(np.abs(gap).sum()) / len(conf)
 
 
 def posterior_error(draw: Draw) -> float:
-    r"""Give the mean distance between the model's probabilities and the true posterior.
+    r"""Return the mean distance between the model's probabilities and the true posterior.
 
     .. math:: \frac{1}{n K} \sum_{i,k} |p_{ik} - \eta_{ik}|
 
-    n is the number of rows, K of columns (1 in a binary world, where only P(positive) is kept),
-    p the model's probabilities, :math:`\eta` the posterior. All entries count alike, so the value
-    shrinks with K. It is not a calibration error: see `true_ce`.
+    n is the number of rows, K that of columns (1 in a binary world, which has only P(positive)), p
+    the model's probabilities, :math:`\eta` the posterior. All entries have equal weight, so the
+    value shrinks with K. It is not a calibration error: see `true_ce`.
 
     Parameters
     ----------
@@ -146,13 +146,13 @@ def posterior_error(draw: Draw) -> float:
     return float(np.abs(draw.probs - draw.posterior).mean())
 
 
-def shifted(gap: float) -> World:
-    """Give a binary world whose true calibration error is exactly `gap`.
+def shifted_world(gap: float) -> World:
+    """Return a binary world whose true calibration error is exactly `gap`.
 
     The score s is uniform on [0.1, 0.9]; the posterior is s - gap for s >= 0.5 and s + gap below.
-    The model is over-confident everywhere and the error keeps its sign within each half, so bins
-    that do not straddle 0.5 lose nothing by averaging. It is not monotone: at 0.5 the posterior
-    drops by twice the gap.
+    The model is over-confident everywhere and the error has one sign in each half, so averaging
+    over bins that do not cross 0.5 loses nothing. It is not monotone: at 0.5 the posterior drops by
+    twice the gap.
 
     Parameters
     ----------
@@ -160,12 +160,12 @@ def shifted(gap: float) -> World:
 
     Examples
     --------
-    >>> draw = shifted(0.03).draw(50, 0)
+    >>> draw = shifted_world(0.03).draw(50, 0)
     >>> round(posterior_error(draw), 6)
     0.03
     """
     if not 0.0 <= gap <= 0.5:
-        raise InputError(f"gap must lie in [0, 0.5], got {gap}: beyond it no posterior exists.")
+        raise InputError(f"gap must lie in [0, 0.5], got {gap}: the posterior would leave [0, 1].")
 
     def sampler(n: int, rng: Rng) -> Draw:
         s = rng.uniform(0.1, 0.9, n)
@@ -175,24 +175,24 @@ def shifted(gap: float) -> World:
     return World(f"shifted({gap:g})", 2, text, sampler)
 
 
-def _spoken_of(draw: Draw, target: str | None) -> tuple[FloatArray, FloatArray]:
-    """Give the confidence and the true posterior of the class that it speaks of."""
+def _target_confidence(draw: Draw, target: str | None) -> tuple[FloatArray, FloatArray]:
+    """Return the confidence and the true posterior of the class it refers to."""
     p = draw.probs.astype(np.float64)
-    goal = resolve_target(target, 2 if p.ndim == 1 else p.shape[1])
-    if goal == "classwise":
+    resolved = resolve_target(target, 2 if p.ndim == 1 else p.shape[1])
+    if resolved == "classwise":
         raise InputError("target must be 'positive' or 'top-label', got 'classwise'.")
     if p.ndim == 2:
         rows, top = np.arange(len(p)), p.argmax(axis=1)
         return p[rows, top], draw.posterior[rows, top]
-    if goal == "positive":
+    if resolved == "positive":
         return p, draw.posterior
     up = p >= 0.5
     return np.where(up, p, 1.0 - p), np.where(up, draw.posterior, 1.0 - draw.posterior)
 
 
 def _fine_bins(conf: FloatArray) -> NDArray[np.intp]:
-    # Cutting at values instead of ranks keeps ties in one bin: a constant model is one bin.
-    count = int(np.clip(len(conf) // ROWS_PER_BIN, 1, MOST_BINS))
+    # Edges at values instead of ranks keep ties in one bin: a constant model has one bin.
+    count = int(np.clip(len(conf) // ROWS_PER_BIN, 1, MAX_N_BINS))
     cuts = np.sort(conf)[np.arange(1, count) * len(conf) // count]
     return np.searchsorted(cuts, conf, side="right")
 
@@ -210,7 +210,7 @@ def _sharpen(p: FloatArray, factor: float) -> FloatArray:
 
 
 def _sigmoid(z: FloatArray) -> FloatArray:
-    # exp of a number that is never positive cannot overflow.
+    # The exponent is never positive, so exp cannot overflow.
     e = np.exp(-np.abs(z))
     return np.where(z >= 0, 1.0, e) / (1.0 + e)
 
@@ -221,7 +221,7 @@ def _softmax(z: FloatArray) -> FloatArray:
 
 
 def _beta(a: float, b: float, factor: float = 1.0, *, grid: int = 0) -> Callable[..., Draw]:
-    """Make a sampler: eta ~ Beta(a, b), log-odds times factor, scores rounded to 1 / grid."""
+    """Return a sampler: eta ~ Beta(a, b), log-odds times factor, scores rounded to 1 / grid."""
 
     def sampler(n: int, rng: Rng) -> Draw:
         eta = rng.beta(a, b, n)
@@ -232,7 +232,7 @@ def _beta(a: float, b: float, factor: float = 1.0, *, grid: int = 0) -> Callable
 
 
 def _classes(prior: FloatArray, distance: float, factor: float = 1.0) -> Callable[..., Draw]:
-    r"""Make a sampler of unit Gaussian clouds, one for each class, with their exact posterior.
+    """Return a sampler of unit Gaussian classes with their exact posterior.
 
     y ~ prior and x ~ N(distance e_y, I) give log P(y = k | x) = log prior_k + distance x_k + const,
     so the class frequencies are the prior and Bayes' rule needs no approximation.
@@ -253,14 +253,14 @@ def _classes(prior: FloatArray, distance: float, factor: float = 1.0) -> Callabl
 
 def _saturated(n: int, rng: Rng) -> Draw:
     z = 1.5 * rng.standard_normal(n)
-    # The rounded larger probability and its complement: how a float32 softmax meets both ends.
+    # The rounded larger probability and its complement, as from a float32 softmax.
     top = _sigmoid(17.0 * np.abs(z)).astype(np.float32)
     return _binary(np.where(z >= 0, top, np.float32(1.0) - top), _sigmoid(z), rng)
 
 
 def _rare(n: int, rng: Rng) -> Draw:
-    # A few rows that look positive (and are, three times in four) in a sea that hardly ever is:
-    # 0.012 * 0.75 + 0.988 * 0.001 = 0.01, and high precision is still within reach.
+    # A few rows with high scores (positive three times in four) among many negatives:
+    # 0.012 * 0.75 + 0.988 * 0.001 = 0.01, and high precision is still reachable.
     hot = rng.random(n) < 0.012
     eta = np.where(hot, rng.beta(6.0, 2.0, n), rng.beta(0.1, 98.7, n))
     return _binary(_sharpen(eta, 1.5), eta, rng)
@@ -286,4 +286,4 @@ WORLDS: dict[str, World] = {
         World("rare", 2, "One row in a hundred is positive, over-confident.", _rare),
     )
 }
-"""Every world that has no parameter, by name."""
+"""All worlds without parameters, by name."""

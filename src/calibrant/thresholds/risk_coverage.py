@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.ranking import aurc_influence
-from calibrant.metrics.tally import tally_and_places
+from calibrant.metrics.tally import tally_with_index
 from calibrant.thresholds.curve import POINTS, curve_of
 from calibrant.thresholds.proof.question import put_question
 from calibrant.thresholds.rates import accuracy
@@ -98,7 +98,7 @@ def risk_coverage(
         threshold=curve.threshold[back],
         accepted=curve.acted[back],
         errors=(curve.acted - curve.hits)[back],
-        aurc=aurc_influence(tally_and_places(rows.score, rows.event, rows.weight)[0])[0],
+        aurc=aurc_influence(tally_with_index(rows.score, rows.event, rows.weight)[0])[0],
         n=curve.n,
         confidence=confidence,
         weighted=curve.weighted,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray, as_labels, as_logits, as_probs
-from calibrant.inputs.class_columns import Kind, in_class_order
+from calibrant.inputs.class_columns import Kind, order_columns
 
 __all__ = ["On", "as_scores", "labelled_scores", "predicted", "row_scores"]
 
@@ -32,7 +32,7 @@ def as_scores(
     on: On = "probs" if logits is None else "logits"
     kind: Kind = "prob" if logits is None else "logit"
     array = as_probs(probs) if on == "probs" else as_logits(logits)
-    found, named = in_class_order(
+    found, named = order_columns(
         array,
         probs if logits is None else logits,
         labels=labels,

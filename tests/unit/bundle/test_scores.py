@@ -35,6 +35,6 @@ def test_probabilities_stay_what_they_are():
 
 def test_columns_that_say_they_hold_something_else_are_refused():
     table = {"prob_a": [0.5], "prob_b": [0.5]}
-    with pytest.raises(InputError, match="holds probs by its name"):
+    with pytest.raises(InputError, match="says that it holds probs"):
         GivenScores.of(["a", "b"], logits=pa.table(table))
     assert GivenScores.of(["b", "a"], probs=pa.table(table)).array.shape == (1, 2)

@@ -10,15 +10,22 @@ import torch
 
 from calibrant import metrics
 from calibrant.errors import InputError
-from calibrant.inputs import as_labels, as_logits, as_probs, as_scored, as_weights, resolve_target
+from calibrant.inputs import (
+    as_labels,
+    as_logits,
+    as_probs,
+    as_scored_rows,
+    as_weights,
+    resolve_target,
+)
 
 
 @pytest.mark.parametrize(
     ("probs", "message"),
     [
-        ([0.5, np.nan], r"probs must lie in \[0, 1\], got nan in row 1: drop or repair that row"),
-        ([0.5, np.inf], "got inf in row 1: drop or repair"),
-        ([0.5, -0.1], "got -0.1 in row 1: turn logits or percentages into probabilities first"),
+        ([0.5, np.nan], r"probs must lie in \[0, 1\], got nan in row 1: drop or fix that row"),
+        ([0.5, np.inf], "got inf in row 1: drop or fix"),
+        ([0.5, -0.1], "got -0.1 in row 1: convert logits or percentages to probabilities first"),
         ([50.0, 20.0], "got 50 in row 0"),
         ([[0.5, 0.6]], r"row 0 sums to 1.1, but each row must sum to 1 \(within 0.001\)"),
         ([[0.2, np.nan], [0.5, 0.5]], "got nan in row 0, column 1"),
@@ -81,7 +88,7 @@ def test_a_missing_label_is_called_missing(labels, classes):
         as_labels(labels, n_classes=2, classes=classes)
 
 
-def test_masked_numbers_are_missing_and_a_mask_that_hides_nothing_is_none():
+def test_masked_numbers_are_missing_and_an_empty_mask_is_ignored():
     rows = np.ma.masked_array([[0.5, 0.5], [0.2, 0.8]], mask=[[0, 0], [0, 1]])
     with pytest.raises(InputError, match="probs has a missing value in row 1, column 1"):
         as_probs(rows)
@@ -90,7 +97,7 @@ def test_masked_numbers_are_missing_and_a_mask_that_hides_nothing_is_none():
     assert as_probs(np.ma.masked_array([0.5, 0.2])).tolist() == [0.5, 0.2]
 
 
-def test_a_cell_that_holds_an_array_is_no_label():
+def test_a_cell_that_holds_an_array_is_not_a_label():
     cells = np.empty(2, dtype=object)
     cells[:] = [np.array([0, 1]), np.array([1, 0])]
     with pytest.raises(InputError, match="labels mixes ndarray"):
@@ -99,7 +106,7 @@ def test_a_cell_that_holds_an_array_is_no_label():
 
 @pytest.mark.parametrize("make", [scipy.sparse.csr_matrix, scipy.sparse.coo_array])
 def test_a_sparse_matrix_is_refused_with_the_remedy(make):
-    with pytest.raises(InputError, match=r"probs is a sparse matrix: give probs.toarray\(\)"):
+    with pytest.raises(InputError, match=r"probs is a sparse matrix: pass probs.toarray\(\)"):
         as_probs(make(np.eye(3)))
 
 
@@ -146,17 +153,17 @@ def test_bad_logits_get_one_sentence(logits, message):
         lambda v: __import__("polars").Series(v),
     ],
 )
-def test_every_kind_of_column_is_taken(make):
+def test_every_kind_of_column_is_accepted(make):
     assert as_probs(make([0.25, 0.75])).tolist() == [0.25, 0.75]
 
 
-def test_tables_are_taken_column_by_column():
+def test_tables_of_all_libraries_are_accepted():
     import pandas as pd
     import polars as pl
 
     table = {"a": [0.25, 0.5], "b": [0.75, 0.5]}
-    for made in (pd.DataFrame(table), pl.DataFrame(table), pa.table(table)):
-        assert as_probs(made).tolist() == [[0.25, 0.75], [0.5, 0.5]]
+    for frame in (pd.DataFrame(table), pl.DataFrame(table), pa.table(table)):
+        assert as_probs(frame).tolist() == [[0.25, 0.75], [0.5, 0.5]]
 
 
 def test_bfloat16_tensors_are_widened():
@@ -169,7 +176,7 @@ def test_float32_is_not_copied():
 
 
 @pytest.mark.parametrize("dtype", [">f8", ">f4", np.longdouble, np.float16])
-def test_numbers_of_any_machine_are_taken(dtype):
+def test_any_float_dtype_and_byte_order_is_accepted(dtype):
     from calibrant.metrics import measure
 
     probs = np.array([[0.25, 0.75], [0.5, 0.5], [0.875, 0.125]])
@@ -196,7 +203,7 @@ def test_rounded_files_and_half_precision_rows_pass_the_sum_check():
 
 def test_lengths_must_agree():
     with pytest.raises(InputError, match="got 3 labels and 2 rows"):
-        as_scored([0, 1, 1], [0.5, 0.6])
+        as_scored_rows([0, 1, 1], [0.5, 0.6])
 
 
 def test_the_default_target_follows_the_number_of_classes():
@@ -211,6 +218,6 @@ def test_the_default_target_follows_the_number_of_classes():
     lambda y, p: metrics.evaluate(y, None),
     lambda y, p: metrics.compare(y, p, None),
 ])  # fmt: skip
-def test_nothing_in_the_place_of_an_array_is_told(call):
-    with pytest.raises(InputError, match="is missing: give an array, got None"):
+def test_none_instead_of_an_array_is_refused(call):
+    with pytest.raises(InputError, match="is missing: pass an array, got None"):
         call([0, 1, 1], [0.2, 0.7, 0.9])

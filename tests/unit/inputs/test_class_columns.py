@@ -1,4 +1,4 @@
-"""Tables of probabilities: which column is of which class, by its name or by its place."""
+"""Tables of probabilities: columns are matched to classes by name or by position."""
 
 import numpy as np
 import pandas as pd
@@ -8,13 +8,13 @@ import pytest
 
 import calibrant
 from calibrant.errors import InputError
-from calibrant.inputs import as_scored
-from calibrant.inputs.class_columns import in_class_order
+from calibrant.inputs import as_scored_rows
+from calibrant.inputs.class_columns import order_columns
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.2, 0.5], [0.5, 0.1, 0.4]])
 CODES = np.array([0, 1, 2, 2])
 NAMES = np.array(["a", "b", "c"])[CODES]
-TURNED = [2, 0, 1]
+REORDERED = [2, 0, 1]
 
 
 def pandas_of(names, probs):
@@ -32,16 +32,16 @@ def arrow_of(names, probs):
 KINDS = pytest.mark.parametrize("table_of", [pandas_of, polars_of, arrow_of])
 
 
-def turned(names, table_of=pandas_of):
+def reordered(names, table_of=pandas_of):
     """Return the table with its columns in another order."""
-    return table_of([names[k] for k in TURNED], PROBS[:, TURNED])
+    return table_of([names[k] for k in REORDERED], PROBS[:, REORDERED])
 
 
 @KINDS
 @pytest.mark.parametrize("prefix", ["", "prob_"])
-def test_classes_give_the_order(table_of, prefix):
-    table = turned([prefix + name for name in "abc"], table_of)
-    scored = as_scored(NAMES, table, classes=["a", "b", "c"])
+def test_columns_are_put_into_class_order(table_of, prefix):
+    table = reordered([prefix + name for name in "abc"], table_of)
+    scored = as_scored_rows(NAMES, table, classes=["a", "b", "c"])
     assert scored.classes == ("a", "b", "c")
     assert scored.labels.tolist() == CODES.tolist()
     assert scored.probs.tolist() == PROBS.tolist()
@@ -49,30 +49,30 @@ def test_classes_give_the_order(table_of, prefix):
 
 @KINDS
 @pytest.mark.parametrize("prefix", ["", "prob_"])
-def test_names_as_labels_need_no_classes_where_columns_name_them(table_of, prefix):
-    table = turned([prefix + name for name in "abc"], table_of)
-    scored = as_scored(NAMES, table)
+def test_string_labels_need_no_classes_if_the_columns_name_them(table_of, prefix):
+    table = reordered([prefix + name for name in "abc"], table_of)
+    scored = as_scored_rows(NAMES, table)
     assert scored.classes == ("c", "a", "b")
-    assert scored.probs.tolist() == PROBS[:, TURNED].tolist()
+    assert scored.probs.tolist() == PROBS[:, REORDERED].tolist()
     assert [scored.classes[code] for code in scored.labels] == NAMES.tolist()
 
 
 @KINDS
 @pytest.mark.parametrize("names", [["0", "1", "2"], ["prob_0", "prob_1", "prob_2"]])
 def test_numbers_out_of_order_are_names(table_of, names):
-    scored = as_scored(CODES, turned(names, table_of))
+    scored = as_scored_rows(CODES, reordered(names, table_of))
     assert scored.classes == (0, 1, 2)
     assert scored.probs.tolist() == PROBS.tolist()
 
 
 @pytest.mark.parametrize("names", [[0, 1, 2], [0.0, 1.0, 2.0]])
 def test_numbers_of_a_data_frame_out_of_order_are_names(names):
-    assert as_scored(CODES, turned(names)).probs.tolist() == PROBS.tolist()
+    assert as_scored_rows(CODES, reordered(names)).probs.tolist() == PROBS.tolist()
 
 
 @pytest.mark.parametrize("names", [[1, 2, 3], ["1", "2", "3"]])
 def test_other_numbers_are_the_classes_if_labels_are_among_them(names):
-    scored = as_scored(CODES + 1, turned(names))
+    scored = as_scored_rows(CODES + 1, reordered(names))
     assert scored.classes == (3, 1, 2)
     assert [scored.classes[code] for code in scored.labels] == (CODES + 1).tolist()
 
@@ -83,8 +83,8 @@ def test_other_numbers_are_the_classes_if_labels_are_among_them(names):
 @pytest.mark.parametrize("labels", [[True, False], [1, 0], [1.0, 0.0]])
 def test_true_and_false_are_one_and_zero(columns, labels):
     table = pd.DataFrame([[0.9, 0.1], [0.2, 0.8]], columns=columns)
-    assert as_scored(labels, table).positive.tolist() == [0.9, 0.2]
-    assert as_scored(labels, table, classes=[False, True]).positive.tolist() == [0.9, 0.2]
+    assert as_scored_rows(labels, table).positive.tolist() == [0.9, 0.2]
+    assert as_scored_rows(labels, table, classes=[False, True]).positive.tolist() == [0.9, 0.2]
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_true_and_false_are_one_and_zero(columns, labels):
         (CODES + 1, [0, 1, 2], [1, 2, 3]),
     ],
 )
-def test_names_that_say_nothing_leave_columns_where_they_are(labels, columns, classes):
-    scored = as_scored(labels, pd.DataFrame(PROBS, columns=columns), classes=classes)
+def test_unrelated_column_names_leave_the_column_order_unchanged(labels, columns, classes):
+    scored = as_scored_rows(labels, pd.DataFrame(PROBS, columns=columns), classes=classes)
     assert scored.probs.tolist() == PROBS.tolist()
     assert scored.labels.tolist() == CODES.tolist()
 
@@ -122,9 +122,9 @@ def test_names_that_say_nothing_leave_columns_where_they_are(labels, columns, cl
             ["a", "b", "c"],
             "'prob_x', 'prob_y', 'prob_z', but",
         ),
-        (CODES, [1, 2, 3], None, "columns 1, 2, 3, but the classes are 0, 1, 2: name every column"),
+        (CODES, [1, 2, 3], None, "columns 1, 2, 3, but the classes are 0, 1, 2: name each column"),
         (CODES, [0, 1, "rest"], None, "columns 0, 1, 'rest', but the classes are 0, 1, 2"),
-        # What a table without names has may not pass for names, nor for the opposite.
+        # The default names 0..K-1 of a table are ambiguous here.
         (CODES, [0, 1, 2], [2, 1, 0], "columns 0, 1, 2, but the classes are 2, 1, 0"),
         (NAMES, ["a", "b", "x"], None, "labels row 2 is 'c', which is not among the classes 'a'"),
         (NAMES, ["x", "y", "z"], None, "labels are names .*: pass classes"),
@@ -137,34 +137,37 @@ def test_names_that_say_nothing_leave_columns_where_they_are(labels, columns, cl
         (NAMES, ["a", "b", "c"], ["a", "b"], "each of the 3 columns, got 2"),
     ],
 )
-def test_names_that_contradict_are_refused(labels, columns, classes, message):
+def test_contradicting_column_names_are_refused(labels, columns, classes, message):
     with pytest.raises(InputError, match=message) as caught:
-        as_scored(labels, pd.DataFrame(PROBS, columns=columns), classes=classes)
+        as_scored_rows(labels, pd.DataFrame(PROBS, columns=columns), classes=classes)
     assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["no", "prob_no"])
-def test_a_lone_column_of_the_first_class_is_refused(name):
+def test_a_single_column_of_the_first_class_is_refused(name):
     labels, classes = ["no", "yes"], ["no", "yes"]
     for column in (pd.Series([0.8, 0.1], name=name), pl.Series(name, [0.8, 0.1])):
-        with pytest.raises(InputError, match=f"probs is called '{name}', but a lone column is of"):
-            as_scored(labels, column, classes=classes)
-        assert as_scored(labels, column, classes=classes[::-1]).labels.tolist() == [1, 0]
+        with pytest.raises(InputError, match=f"probs is named '{name}', but a single column"):
+            as_scored_rows(labels, column, classes=classes)
+        assert as_scored_rows(labels, column, classes=classes[::-1]).labels.tolist() == [1, 0]
 
 
-def test_a_lone_column_is_taken_where_its_name_does_not_contradict():
+def test_a_single_column_is_accepted_unless_its_name_contradicts():
     labels = [0, 1]
-    with pytest.raises(InputError, match="'prob_0', but a lone column is of the second class, 1"):
-        as_scored(labels, pd.Series([0.1, 0.8], name="prob_0"))
-    for name in ("prob_1", "prob", "p", None, 0):  # 0 is what a table without names calls it
-        assert as_scored(labels, pd.Series([0.1, 0.8], name=name)).positive.tolist() == [0.1, 0.8]
+    with pytest.raises(InputError, match=r"'prob_0', but a single column .* second class, 1"):
+        as_scored_rows(labels, pd.Series([0.1, 0.8], name="prob_0"))
+    for name in ("prob_1", "prob", "p", None, 0):  # 0 is the default name of a column
+        assert as_scored_rows(labels, pd.Series([0.1, 0.8], name=name)).positive.tolist() == [
+            0.1,
+            0.8,
+        ]
 
 
-def test_logits_have_a_prefix_of_their_own():
+def test_logit_columns_are_recognised_by_their_prefix():
     logits = np.log(PROBS)
-    table = pd.DataFrame(logits[:, TURNED], columns=["logit_c", "logit_a", "logit_b"])
-    ordered, classes = in_class_order(
-        logits[:, TURNED], table, classes=["a", "b", "c"], kind="logit", name="logits"
+    table = pd.DataFrame(logits[:, REORDERED], columns=["logit_c", "logit_a", "logit_b"])
+    ordered, classes = order_columns(
+        logits[:, REORDERED], table, classes=["a", "b", "c"], kind="logit", name="logits"
     )
     assert ordered.tolist() == logits.tolist()
     assert classes == ["a", "b", "c"]
@@ -177,9 +180,9 @@ def test_the_order_of_columns_does_not_change_an_evaluation():
     table = pd.DataFrame(probs, columns=list("abc"))
     names = np.array(list("abc"))[labels]
     plain = calibrant.evaluate(labels, probs)
-    for found in (
+    for result in (
         calibrant.evaluate(names, table[["c", "a", "b"]], classes=["a", "b", "c"]),
         calibrant.evaluate(labels, pd.DataFrame(probs)[[2, 0, 1]]),
     ):
-        assert found["ece_ew"].value == plain["ece_ew"].value
-        assert found["auroc"].value == plain["auroc"].value
+        assert result["ece_ew"].value == plain["ece_ew"].value
+        assert result["auroc"].value == plain["auroc"].value

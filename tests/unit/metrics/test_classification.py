@@ -13,7 +13,7 @@ from calibrant.metrics import (
     recall,
     recall_macro,
 )
-from calibrant.metrics.influence_figures import macro_influences, steadied
+from calibrant.metrics.influence_figures import add_pseudocounts, macro_influences
 from calibrant.metrics.summary import Confusion
 from calibrant.testing import WORLDS
 
@@ -67,22 +67,22 @@ def test_the_influence_is_the_derivative_with_respect_to_a_rows_weight():
             assert slope == pytest.approx(influence[cell], rel=1e-3, abs=1e-6), name
 
 
-def test_little_seen_classes_gain_rows_by_hand():
-    # The last class was predicted once, and rightly; of the others enough was seen.
+def test_pseudocounts_of_sparse_classes_by_hand():
+    # The last class was predicted once, and correctly; the others have enough rows.
     count = np.array([[50.0, 40.0, 0.0], [30.0, 60.0, 0.0], [9.0, 10.0, 1.0]])
-    found = steadied(Confusion(count, 2 * count, 4 * count))
+    result = add_pseudocounts(Confusion(count, 2 * count, 4 * count))
     more = np.array([[0.0, 0.0, 0.5], [0.0, 0.0, 0.5], [0.5, 0.5, 1.0]])
-    np.testing.assert_allclose(found.count, count + more)
-    np.testing.assert_allclose(found.weight, 2 * (count + more))
-    np.testing.assert_allclose(found.square, 4 * (count + 3 * more))
+    np.testing.assert_allclose(result.count, count + more)
+    np.testing.assert_allclose(result.weight, 2 * (count + more))
+    np.testing.assert_allclose(result.square, 4 * (count + 3 * more))
 
 
-def test_classes_that_were_seen_enough_are_left_alone():
+def test_classes_with_enough_rows_get_no_pseudocounts():
     count = np.array([[90.0, 10.0], [20.0, 30.0]])
     confusion = Confusion(count, count, count)
-    assert steadied(confusion) is confusion
+    assert add_pseudocounts(confusion) is confusion
     alone = Confusion(np.array([[5.0]]), np.array([[5.0]]), np.array([[5.0]]))
-    assert steadied(alone) is alone
+    assert add_pseudocounts(alone) is alone
 
 
 def test_the_largest_calibration_error_is_at_most_1():

@@ -20,8 +20,8 @@ def pair():
 
 def test_differences_are_those_of_the_public_functions(pair):
     draw, other = pair
-    found = compare(draw.labels, draw.probs, other)
-    for name, difference in found.differences.items():
+    result = compare(draw.labels, draw.probs, other)
+    for name, difference in result.differences.items():
         function = getattr(metrics, name)
         a, b = function(draw.labels, draw.probs), function(draw.labels, other)
         assert (difference.a, difference.b) == pytest.approx((a, b)), name
@@ -35,17 +35,17 @@ def test_accuracy_carries_mcnemars_test(pair):
     assert compare(draw.labels, draw.probs, other)["accuracy"].p_value == expected
 
 
-def test_a_model_compared_with_itself_differs_in_nothing(pair):
+def test_a_model_compared_with_itself_has_no_differences(pair):
     draw, _ = pair
-    found = compare(draw.labels, draw.probs, draw.probs)
-    for difference in found.differences.values():
+    result = compare(draw.labels, draw.probs, draw.probs)
+    for difference in result.differences.values():
         assert difference.value == 0
         assert difference.interval.low == pytest.approx(0, abs=1e-12)
         assert difference.interval.high == pytest.approx(0, abs=1e-12)
-    assert found.verdict.startswith("no difference in log loss detectable between A and B")
+    assert result.verdict.startswith("no difference in log loss detectable between A and B")
 
 
-def test_swapping_the_models_turns_the_signs(pair):
+def test_swapping_the_models_flips_the_signs(pair):
     draw, other = pair
     one, two = compare(draw.labels, draw.probs, other), compare(draw.labels, other, draw.probs)
     for name in one.differences:
@@ -63,18 +63,18 @@ def test_pairing_makes_intervals_sharper_than_two_separate_ones(pair):
 
 def test_the_better_model_is_named():
     draw = WORLDS["binary"].draw(3000, 0)
-    found = compare(draw.labels, draw.probs, draw.posterior, names=("raw", "repaired"))
-    assert found.verdict.startswith("the log loss of repaired is lower than that of raw")
-    assert found["ece_debiased"].interval.high < 0
+    result = compare(draw.labels, draw.probs, draw.posterior, names=("raw", "repaired"))
+    assert result.verdict.startswith("the log loss of repaired is lower than that of raw")
+    assert result["ece_debiased"].interval.high < 0
 
 
-def test_an_infinite_log_loss_hands_the_verdict_to_brier():
+def test_with_an_infinite_log_loss_the_verdict_uses_brier():
     labels, a, b = [0, 1, 1, 0] * 20, [0.0, 0.0, 1.0, 0.2] * 20, [0.1, 0.9, 0.9, 0.2] * 20
-    found = compare(labels, a, b)
-    assert found["nll"].value is None
-    assert "infinite" in found["nll"].why
-    assert "Brier" in found.verdict
-    json.dumps(found.to_dict(), allow_nan=False)
+    result = compare(labels, a, b)
+    assert result["nll"].value is None
+    assert "infinite" in result["nll"].why
+    assert "Brier" in result.verdict
+    json.dumps(result.to_dict(), allow_nan=False)
 
 
 def test_two_tables_may_name_their_columns_in_different_orders():
@@ -82,9 +82,9 @@ def test_two_tables_may_name_their_columns_in_different_orders():
     labels, names = np.array(list("abcde"))[draw.labels], list("abcde")
     a, b = (pa.table(dict(zip(names, p.T, strict=True))) for p in (draw.probs, draw.posterior))
     plain = compare(draw.labels, draw.probs, draw.posterior)
-    found = compare(labels, a, b.select(list("dbeac")))
-    assert found["nll"].value == pytest.approx(plain["nll"].value, rel=1e-12)
-    assert found["ece_debiased"].value == plain["ece_debiased"].value
+    result = compare(labels, a, b.select(list("dbeac")))
+    assert result["nll"].value == pytest.approx(plain["nll"].value, rel=1e-12)
+    assert result["ece_debiased"].value == plain["ece_debiased"].value
     with pytest.raises(InputError, match="'e', which is not among the classes"):
         compare(labels, a, b.rename_columns(["a", "b", "c", "d", "x"]))
 
@@ -96,8 +96,8 @@ def test_one_class_alone_cannot_be_compared():
 
 def test_many_bins_need_little_memory():
     draw = WORLDS["binary"].draw(3000, 0)
-    found = compare(draw.labels, draw.probs, draw.posterior, n_bins=2000)
-    assert found["ece_debiased"].interval is not None
+    result = compare(draw.labels, draw.probs, draw.posterior, n_bins=2000)
+    assert result["ece_debiased"].interval is not None
 
 
 def test_weights_act_as_repetitions_on_values():
@@ -109,11 +109,11 @@ def test_weights_act_as_repetitions_on_values():
         assert weighted[name].value == pytest.approx(repeated[name].value, abs=1e-12)
 
 
-def test_results_print_themselves_and_become_json(pair):
+def test_results_have_a_text_and_a_json_form(pair):
     draw, other = pair
-    found = compare(draw.labels, draw.probs, other)
-    assert found.verdict in str(found)
-    shape = json.loads(json.dumps(found.to_dict(), allow_nan=False))
+    result = compare(draw.labels, draw.probs, other)
+    assert result.verdict in str(result)
+    shape = json.loads(json.dumps(result.to_dict(), allow_nan=False))
     assert {"schema", "n", "models", "differences", "verdict"} <= set(shape)
 
 
@@ -125,6 +125,6 @@ def test_results_print_themselves_and_become_json(pair):
         (([0, 1], [0.5, 0.5], [0.5, 0.4]), {"target": "classwise"}, "'positive' or 'top-label'"),
     ],
 )
-def test_misuse_gets_one_sentence(arguments, options, message):
+def test_misuse_is_refused(arguments, options, message):
     with pytest.raises(InputError, match=message):
         compare(*arguments, **options)

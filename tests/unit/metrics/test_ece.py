@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from calibrant.errors import InputError
 from calibrant.metrics import ace, ece, ece_classwise, mce, sce
 from calibrant.metrics.binning import bin_index, mass_edges, width_edges
-from calibrant.testing import WORLDS, shifted
+from calibrant.testing import WORLDS, shifted_world
 
 
 def slow_ece(scores, events, edges, norm=1):
@@ -82,8 +82,8 @@ def test_the_fast_path_equals_the_definition(world, scheme, norm):
     draw = WORLDS[world].draw(400, 3)
     scores = np.sort(draw.probs).astype(np.float64)
     edges = width_edges(7) if scheme == "width" else mass_edges(scores, None, 7)
-    found = ece(draw.labels, draw.probs, n_bins=7, scheme=scheme, norm=norm)
-    assert found == pytest.approx(slow_ece(draw.probs, draw.labels, edges, norm), rel=1e-10)
+    result = ece(draw.labels, draw.probs, n_bins=7, scheme=scheme, norm=norm)
+    assert result == pytest.approx(slow_ece(draw.probs, draw.labels, edges, norm), rel=1e-10)
 
 
 def test_blocks_and_threads_do_not_change_the_figure():
@@ -130,7 +130,7 @@ def test_an_absent_class_still_counts_in_the_classwise_mean():
 
 
 def test_a_large_sample_finds_the_known_error():
-    draw = shifted(0.05).draw(400_000, 1)
+    draw = shifted_world(0.05).draw(400_000, 1)
     # The bin around 1/2 holds errors of both signs; the rest of the mass errs by 0.05.
     expected = 0.05 * (1 - (1 / 15) / 0.8)
     assert ece(draw.labels, draw.probs) == pytest.approx(expected, abs=0.002)
@@ -156,7 +156,7 @@ def test_float16_scores_are_summed_in_float64():
         ({"n_bins": 0}, "n_bins must be a whole number of at least 1, got 0"),
         ({"n_bins": 2.5}, "n_bins must be a whole number"),
         ({"n_bins": True}, "n_bins must be a whole number of at least 1, got True"),
-        ({"n_bins": 10_001}, "n_bins must be at most 10,000, got 10,001: take fewer bins"),
+        ({"n_bins": 10_001}, "n_bins must be at most 10,000, got 10,001: use fewer bins"),
         ({"scheme": "equal"}, "scheme must be 'width' or 'mass', got 'equal'"),
         ({"norm": 3}, "norm must be 1, 2 or inf, got 3"),
         ({"target": "all"}, "target must be 'positive', 'top-label' or 'classwise', got 'all'"),

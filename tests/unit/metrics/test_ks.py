@@ -18,9 +18,9 @@ def test_ties_enter_together_so_the_order_of_rows_cannot_matter():
 
 def test_it_is_at_least_the_mean_gap_and_at_most_one():
     draw = WORLDS["saturated"].draw(500, 0)
-    found = ks(draw.labels, draw.probs)
-    assert abs(draw.labels.mean() - draw.probs.mean()) <= found + 1e-12
-    assert found <= 1
+    result = ks(draw.labels, draw.probs)
+    assert abs(draw.labels.mean() - draw.probs.mean()) <= result + 1e-12
+    assert result <= 1
 
 
 def test_p_value_is_the_share_of_redraws_at_least_as_large():
@@ -28,8 +28,8 @@ def test_p_value_is_the_share_of_redraws_at_least_as_large():
     # the two-sided binomial one.
     from scipy.stats import binomtest
 
-    found = calibration_test([1] * 9 + [0], [0.5] * 10, draws=20_000)
-    assert found.p_value == pytest.approx(binomtest(9, 10, 0.5).pvalue, abs=0.003)
+    result = calibration_test([1] * 9 + [0], [0.5] * 10, draws=20_000)
+    assert result.p_value == pytest.approx(binomtest(9, 10, 0.5).pvalue, abs=0.003)
 
 
 def test_same_seed_same_p_value():
@@ -47,8 +47,8 @@ def test_it_finds_a_wrong_temperature_and_spares_a_calibrated_model():
 
 
 def test_scores_of_exactly_zero_and_one_that_err_are_impossible_under_calibration():
-    found = calibration_test([1, 0, 1], [0.0, 1.0, 1.0], draws=999)
-    assert found.p_value == pytest.approx(1 / 1000)
+    result = calibration_test([1, 0, 1], [0.0, 1.0, 1.0], draws=999)
+    assert result.p_value == pytest.approx(1 / 1000)
 
 
 def test_classwise_is_refused_with_a_remedy():

@@ -5,7 +5,7 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.metrics import brier, decompose, ece_debiased, nll, spiegelhalter
-from calibrant.testing import WORLDS, shifted
+from calibrant.testing import WORLDS, shifted_world
 
 
 def test_log_loss_by_hand():
@@ -31,18 +31,18 @@ def test_the_true_posterior_is_the_best_forecast(score):
 @pytest.mark.parametrize("name", ["brier", "nll"])
 def test_the_parts_of_a_decomposition_add_up_and_none_is_negative(name):
     draw = WORLDS["binary"].draw(2000, 0)
-    found = decompose(draw.labels, draw.probs, score=name)
-    assert found.score == pytest.approx(found.calibration + found.refinement)
-    assert found.refinement == pytest.approx(found.uncertainty - found.discrimination)
-    assert min(found.calibration, found.discrimination, found.refinement) >= 0
+    result = decompose(draw.labels, draw.probs, score=name)
+    assert result.score == pytest.approx(result.calibration + result.refinement)
+    assert result.refinement == pytest.approx(result.uncertainty - result.discrimination)
+    assert min(result.calibration, result.discrimination, result.refinement) >= 0
     expected = brier(draw.labels, draw.probs) if name == "brier" else nll(draw.labels, draw.probs)
-    assert found.score == pytest.approx(expected)
+    assert result.score == pytest.approx(expected)
 
 
 def test_a_constant_forecast_at_the_base_rate_is_calibrated_and_does_not_discriminate():
-    found = decompose([1, 0, 0, 0], np.full(4, 0.25))
-    assert found.calibration == pytest.approx(0)
-    assert found.discrimination == pytest.approx(0)
+    result = decompose([1, 0, 0, 0], np.full(4, 0.25))
+    assert result.calibration == pytest.approx(0)
+    assert result.discrimination == pytest.approx(0)
 
 
 def test_recalibrating_removes_calibration_and_keeps_refinement():
@@ -72,15 +72,15 @@ def test_a_decomposition_refuses_what_it_cannot_split():
 def test_debiasing_takes_off_what_chance_adds():
     draws = [WORLDS["calibrated"].draw(2000, s) for s in range(40)]
     assert np.mean([ece_debiased(d.labels, d.probs) for d in draws]) < 0.02
-    known = [shifted(0.08).draw(5000, s) for s in range(20)]
-    found = np.mean([ece_debiased(d.labels, d.probs) ** 2 for d in known])
+    known = [shifted_world(0.08).draw(5000, s) for s in range(20)]
+    result = np.mean([ece_debiased(d.labels, d.probs) ** 2 for d in known])
     # Of 15 equal-mass bins the middle one straddles 1/2 and errs by nothing.
-    assert math.sqrt(found) == pytest.approx(0.08 * math.sqrt(14 / 15), abs=0.004)
+    assert math.sqrt(result) == pytest.approx(0.08 * math.sqrt(14 / 15), abs=0.004)
 
 
 def test_spiegelhalter_by_hand():
-    found = spiegelhalter([0, 1, 1, 1], [0.3, 0.4, 0.7, 0.9])
-    assert found.statistic == pytest.approx(-0.2 / math.sqrt(0.1344))
+    result = spiegelhalter([0, 1, 1, 1], [0.3, 0.4, 0.7, 0.9])
+    assert result.statistic == pytest.approx(-0.2 / math.sqrt(0.1344))
     vector = spiegelhalter([0, 1], [[0.6, 0.4], [0.3, 0.7]], target="vector")
     binary = spiegelhalter([0, 1], [0.4, 0.7])
     assert vector.statistic == pytest.approx(binary.statistic)
@@ -92,9 +92,9 @@ def test_spiegelhalter_has_no_class_wise_form():
 
 
 def test_spiegelhalter_is_undefined_where_nothing_can_vary():
-    found = spiegelhalter([0, 1], [0.0, 1.0])
-    assert found.statistic is None
-    assert "undefined" in found.why
+    result = spiegelhalter([0, 1], [0.0, 1.0])
+    assert result.statistic is None
+    assert "undefined" in result.why
 
 
 def test_spiegelhalter_has_the_stated_size_and_is_blind_to_errors_that_cancel():

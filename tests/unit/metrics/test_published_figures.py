@@ -1,6 +1,6 @@
-"""Figures printed for real models, reproduced from their logits and probabilities.
+"""Published metrics of real models, reproduced from their logits and probabilities.
 
-Each table gives accuracy in percent, negative log-likelihood, Brier score summed over classes,
+Each table lists accuracy in percent, negative log-likelihood, Brier score summed over classes,
 ECE with 15 equally wide bins in percent, class-wise ECE summed over classes and KS in percent.
 """
 
@@ -9,7 +9,7 @@ import pytest
 from tests.data_sets import data_file
 
 from calibrant.convert import log_probs_from_logits, logits_from_probs, probs_from_logits
-from calibrant.inputs import as_scored
+from calibrant.inputs import as_scored_rows
 from calibrant.metrics import (
     accuracy,
     brier,
@@ -20,8 +20,8 @@ from calibrant.metrics import (
     nll,
 )
 from calibrant.metrics.binning import bin_index, mass_edges
-from calibrant.metrics.calibration_figures import Options, Resampled, binned_estimates
-from calibrant.metrics.problem import one_tally
+from calibrant.metrics.calibration_figures import BootstrapTally, Options, binned_estimates
+from calibrant.metrics.problem import tally_target
 
 pytestmark = pytest.mark.data
 
@@ -91,20 +91,20 @@ CONFIDENCES = [
 
 
 def scored_rows(folder, name):
-    """Return labels and logits of the rows that the figures speak of."""
+    """Return labels and logits of the rows behind the published metrics."""
     with np.load(data_file(folder, f"{name}.npz")) as arrays:
         if "test_logits" in arrays:
             return arrays["test_labels"], arrays["test_logits"].astype(np.float64)
         half, labels = arrays["test_idx"], arrays["labels"]
         if "logits" in arrays:
             return labels[half], arrays["logits"][half].astype(np.float64)
-        # Zeros are lifted to 1e-12, as was done for the printed figures.
+        # Zeros are clipped to 1e-12, as for the published metrics.
         probs = np.maximum(arrays["probs"][half].astype(np.float64), 1e-12)
         return labels[half], logits_from_probs(probs)
 
 
-def printed(labels, logits, temperature):
-    """Format the six figures as the tables do."""
+def format_metrics(labels, logits, temperature):
+    """Format the six metrics as in the tables."""
     probs = probs_from_logits(logits / temperature)
     k = probs.shape[1]
     return (
@@ -114,8 +114,8 @@ def printed(labels, logits, temperature):
     )
 
 
-def rounding_to(temperature):
-    """Return temperatures that are printed like this one, itself first."""
+def temperatures_rounding_to(temperature):
+    """Return temperatures that round to this one, itself first."""
     if temperature == "1":  # not fitted: exact
         return [1.0]
     steps = np.linspace(-0.5, 0.5, 21) * 10.0 ** -len(temperature.split(".")[1])
@@ -125,7 +125,7 @@ def rounding_to(temperature):
 @pytest.mark.parametrize(("folder", "name", "temperature", "figures"), WHOLE)
 def test_every_digit_is_reproduced_at_the_printed_temperature(folder, name, temperature, figures):
     labels, logits = scored_rows(folder, name)
-    assert printed(labels, logits, float(temperature)) == figures
+    assert format_metrics(labels, logits, float(temperature)) == figures
 
 
 @pytest.mark.parametrize(("folder", "name", "temperature", "figures"), HALVES)
@@ -133,12 +133,12 @@ def test_every_digit_is_reproduced_at_a_temperature_that_rounds_to_the_printed_o
     folder, name, temperature, figures
 ):
     labels, logits = scored_rows(folder, name)
-    found = {}
-    for t in rounding_to(temperature):
-        found[t] = printed(labels, logits, t)
-        if found[t] == figures:
+    result = {}
+    for t in temperatures_rounding_to(temperature):
+        result[t] = format_metrics(labels, logits, t)
+        if result[t] == figures:
             return
-    pytest.fail(f"expected {figures}, got {found}")
+    pytest.fail(f"expected {figures}, got {result}")
 
 
 @pytest.mark.parametrize(("model", "figures"), CONFIDENCES)
@@ -146,8 +146,8 @@ def test_confidences_alone_reproduce_accuracy_ece_and_ks(model, figures):
     with np.load(data_file("top1_confidences", "top1_confidences.npz")) as arrays:
         confidence = arrays[f"{model}__conf"]
         right = arrays[f"{model}__true"] == arrays[f"{model}__pred"]
-    found = f"{100 * right.mean():.2f} {100 * ece(right, confidence):.3f} "
-    assert found + f"{100 * ks(right, confidence):.3f}" == figures
+    result = f"{100 * right.mean():.2f} {100 * ece(right, confidence):.3f} "
+    assert result + f"{100 * ks(right, confidence):.3f}" == figures
 
 
 def test_the_dirichlet_papers_figures_for_resnet_110_are_reproduced():
@@ -199,13 +199,13 @@ def test_log_loss_from_log_probabilities_is_the_same_as_from_probabilities():
 def test_newsgroups_log_loss_is_printed_with_probabilities_lifted_to_1e_12(temperature, figures):
     # Lifted once more after scaling for the log-loss; without that 0.759 at T = 0.4044.
     labels, logits = scored_rows(CLEANLAB, "20news")
-    for t in rounding_to(temperature):
-        found = printed(labels, logits, t).split()
-        found[1] = f"{nll(labels, np.maximum(probs_from_logits(logits / t), 1e-12)):.5f}"
-        if " ".join(found) == figures:
+    for t in temperatures_rounding_to(temperature):
+        result = format_metrics(labels, logits, t).split()
+        result[1] = f"{nll(labels, np.maximum(probs_from_logits(logits / t), 1e-12)):.5f}"
+        if " ".join(result) == figures:
             break
     else:
-        pytest.fail(f"expected {figures}, got {found}")
+        pytest.fail(f"expected {figures}, got {result}")
 
 
 def test_newsgroups_log_loss_is_infinite_where_a_true_class_got_zero():
@@ -226,8 +226,8 @@ def test_a_perfect_model_with_the_confidences_of_flsd_53_has_the_stated_floor(
     focal_after_temperature,
 ):
     labels, probs = focal_after_temperature
-    tally = one_tally(as_scored(labels, probs), "top-label")
-    sample = Resampled(tally, Options(replicates=2, draws=10_000), np.random.default_rng(0))
+    tally = tally_target(as_scored_rows(labels, probs), "top-label")
+    sample = BootstrapTally(tally, Options(replicates=2, draws=10_000), np.random.default_rng(0))
     floor = dict(binned_estimates(sample))["ece_em"].floor
     assert 100 * floor.mean == pytest.approx(0.44, abs=0.005)
     assert 100 * floor.q95 == pytest.approx(0.62, abs=0.01)

@@ -61,7 +61,7 @@ def test_classes_without_rows_are_left_out_of_the_mean():
 
 
 def test_one_class_alone_cannot_be_ranked():
-    with pytest.raises(InputError, match="only the class 1"):
+    with pytest.raises(InputError, match="only class 1"):
         auroc([1, 1], [0.2, 0.7])
 
 

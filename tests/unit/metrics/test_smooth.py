@@ -6,7 +6,7 @@ from calibrant.metrics.resampling import null_tallies
 from calibrant.metrics.seminorms import smoothed_size
 from calibrant.metrics.smooth import tallies_smooth, tally_smooth
 from calibrant.metrics.tally import tally_rows
-from calibrant.testing import WORLDS, shifted
+from calibrant.testing import WORLDS, shifted_world
 
 
 def slow_smooth(scores, events, sigma, points=4000):
@@ -22,24 +22,24 @@ def slow_smooth(scores, events, sigma, points=4000):
 
 def test_the_figure_is_its_own_bandwidth():
     draw = WORLDS["binary"].draw(300, 0)
-    found = ece_smooth(draw.labels, draw.probs)
-    assert slow_smooth(draw.probs, draw.labels, found) == pytest.approx(found, abs=2e-4)
+    result = ece_smooth(draw.labels, draw.probs)
+    assert slow_smooth(draw.probs, draw.labels, result) == pytest.approx(result, abs=2e-4)
 
 
 def test_many_smoothed_together_are_what_each_is_alone():
     draw = WORLDS["binary"].draw(500, 0)
     tally = tally_rows(draw.probs, draw.labels == 1)
     some = [tally, *null_tallies(tally, 40, np.random.default_rng(1))]
-    found = tallies_smooth(some, points=512)
-    assert found.shape == (41,)
-    assert found == pytest.approx([tally_smooth(one, points=512) for one in some], abs=1e-12)
+    result = tallies_smooth(some, points=512)
+    assert result.shape == (41,)
+    assert result == pytest.approx([tally_smooth(one, points=512) for one in some], abs=1e-12)
 
 
 def test_smoothing_a_tally_equals_the_definition():
     draw = WORLDS["tied"].draw(200, 1)
     tally = tally_rows(draw.probs, draw.labels == 1)
-    found = float(smoothed_size(tally, 0.05)(tally.residual))
-    assert found == pytest.approx(slow_smooth(draw.probs, draw.labels, 0.05), rel=1e-3)
+    result = float(smoothed_size(tally, 0.05)(tally.residual))
+    assert result == pytest.approx(slow_smooth(draw.probs, draw.labels, 0.05), rel=1e-3)
 
 
 def test_one_score_gives_the_plain_gap():
@@ -47,7 +47,7 @@ def test_one_score_gives_the_plain_gap():
 
 
 def test_a_large_sample_finds_the_known_error():
-    draw = shifted(0.1).draw(200_000, 0)
+    draw = shifted_world(0.1).draw(200_000, 0)
     # Smoothing blurs the change of sign at 1/2, so a little less than 0.1 remains.
     assert 0.08 < ece_smooth(draw.labels, draw.probs) < 0.1
 

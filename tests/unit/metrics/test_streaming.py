@@ -68,8 +68,8 @@ def test_top_label_figures_of_a_binary_stream(both):
         assert stream["ece_ew_top_label"].value == pytest.approx(
             whole["ece_ew_top_label"].value, rel=1e-12
         )
-        found, exact = stream["ece_em_top_label"], whole["ece_em_top_label"].value
-        assert abs(found.value - exact) <= found.error_bound + 1e-12
+        result, exact = stream["ece_em_top_label"], whole["ece_em_top_label"].value
+        assert abs(result.value - exact) <= result.error_bound + 1e-12
 
 
 def test_sweep_errors_are_null_with_a_reason(both):
@@ -124,8 +124,8 @@ def assert_within_bounds(labels, probs, n_bins=15, weights=None):
     with few_draws():  # values and their bounds are compared, and nothing that is resampled
         whole = evaluate(labels, probs, n_bins=n_bins, weights=weights)
         stream = StreamingEvaluation(classes, n_bins=n_bins, weighted=weights is not None)
-        found = stream.update(labels, probs, weights).compute()
-    for name, figure in found.figures.items():
+        result = stream.update(labels, probs, weights).compute()
+    for name, figure in result.figures.items():
         exact = whole[name].value
         if figure.value is None or exact is None:
             continue
@@ -285,5 +285,5 @@ def test_batches_of_tables_are_read_by_the_names_of_their_columns():
 
 def test_a_batch_cannot_name_the_classes_of_a_stream():
     table = pa.table({"a": [0.2, 0.7], "b": [0.8, 0.3]})
-    with pytest.raises(InputError, match="about the classes 'a', 'b', but this stream about 0, 1"):
+    with pytest.raises(InputError, match="classes 'a', 'b', but this stream has 0, 1"):
         StreamingEvaluation(2).update(["a", "b"], table)

@@ -3,7 +3,7 @@ import pytest
 
 from calibrant.metrics import ece, ece_sweep
 from calibrant.metrics.resampling import null_tallies
-from calibrant.metrics.sweep import MAX_BINS, sweep_edges, sweeps
+from calibrant.metrics.sweep import MAX_BINS, all_sweep_edges, sweep_edges
 from calibrant.metrics.tally import tally_rows
 from calibrant.testing import WORLDS
 
@@ -49,8 +49,8 @@ def test_many_swept_together_end_where_each_ends_alone(world, scheme):
         drawn = null_tallies(tally, 30, np.random.default_rng(1))
         ordered = tally.redraw(tally.rows * (np.arange(len(tally.score)) > 5))
         some = [tally, *drawn, ordered]
-        for one, found in zip(some, sweeps(some, scheme), strict=True):
-            np.testing.assert_array_equal(found, sweep_edges(one, scheme))
+        for one, result in zip(some, all_sweep_edges(some, scheme), strict=True):
+            np.testing.assert_array_equal(result, sweep_edges(one, scheme))
 
 
 def test_norm_two_is_at_least_norm_one():

@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from calibrant.metrics.binning import mass_edges, width_edges
-from calibrant.metrics.tally import tally_and_places, tally_rows
+from calibrant.metrics.tally import tally_rows, tally_with_index
 from calibrant.testing import WORLDS
 
 ROWS = st.lists(
@@ -28,7 +28,7 @@ def test_the_quick_sort_of_pairs_equals_the_plain_one(dtype):
     draw = WORLDS["saturated"].draw(3000, 0)
     scores = np.r_[draw.probs, -0.0].astype(dtype)
     events = np.r_[draw.labels == 1, True]
-    quick, (plain, place) = tally_rows(scores, events), tally_and_places(scores, events)
+    quick, (plain, place) = tally_rows(scores, events), tally_with_index(scores, events)
     assert quick.score.tolist() == plain.score.tolist()
     assert quick.count.tolist() == plain.count.tolist()
     assert plain.score[place].tolist() == scores.tolist()

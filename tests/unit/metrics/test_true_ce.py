@@ -1,4 +1,4 @@
-"""True calibration error: by hand, of constant models, and against worlds whose truth is known."""
+"""True calibration error: by hand, of constant models, and in worlds with known truth."""
 
 import numpy as np
 import pyarrow as pa
@@ -20,8 +20,8 @@ def test_by_hand_with_two_bins():
 def test_tables_with_the_same_columns_may_have_them_in_any_order():
     rng = np.random.default_rng(0)
     posterior, probs = rng.dirichlet(np.ones(3), 300), rng.dirichlet(np.ones(3), 300)
-    truth, given = (pa.table(dict(zip("abc", p.T, strict=True))) for p in (posterior, probs))
-    assert true_ce(truth, given.select(["c", "a", "b"])) == true_ce(posterior, probs)
+    truth, predicted = (pa.table(dict(zip("abc", p.T, strict=True))) for p in (posterior, probs))
+    assert true_ce(truth, predicted.select(["c", "a", "b"])) == true_ce(posterior, probs)
 
 
 def test_a_calibrated_constant_model_has_no_error():
@@ -39,7 +39,7 @@ def test_a_constant_model_that_is_off_has_that_error():
 
 @pytest.mark.parametrize("gap", [0.01, 0.05])
 def test_a_world_with_a_stated_gap(gap):
-    draw = testing.shifted(gap).draw(200_000, 1)
+    draw = testing.shifted_world(gap).draw(200_000, 1)
     assert true_ce(draw.posterior, draw.probs) == pytest.approx(gap, rel=0.02)
 
 

@@ -1,4 +1,4 @@
-"""The verdict's words where scores leave no room for chance: all 0 or 1, or all alike."""
+"""Verdicts of degenerate scores: all 0 or 1, or all equal."""
 
 import numpy as np
 import pytest
@@ -38,7 +38,7 @@ def test_certain_scores_that_are_often_wrong_are_over_confident(target, weighted
     assert points(text) == pytest.approx(100 * ece(labels, scores, weights=weights), abs=0.06)
 
 
-def test_scores_of_a_hair_from_certain_get_the_same_words():
+def test_almost_certain_scores_get_the_same_verdict():
     labels, predicted = rows(0.7)
     scores = predicted.astype(float)
     certain, near = (
@@ -66,10 +66,10 @@ def test_certain_scores_that_err_on_one_side_are_too_low_on_average():
 def test_certain_scores_that_are_all_right_could_still_err_in_few_rows(k):
     labels, _ = rows(0.7, k)
     scores = labels.astype(float) if k == 2 else np.eye(3)[labels]
-    found = evaluate(labels, scores).verdict
-    assert found.miscalibrated is False
+    result = evaluate(labels, scores).verdict
+    assert result.miscalibrated is False
     # Of an error in 3 rows among n, n rows would show none once in e^3 = 20 times.
-    assert "a constant error of about 0.15 percentage points would probably" in found.text
+    assert "a constant error of about 0.15 percentage points would probably" in result.text
 
 
 def test_few_certain_rows_are_too_few():
@@ -85,7 +85,7 @@ def test_a_single_wrong_row_refutes_certain_scores():
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("score", [0.0, 0.1, 0.3, 0.7, 0.9, 1.0])
-def test_a_constant_score_errs_on_average_and_never_by_tilt(score, dtype):
+def test_a_constant_score_errs_on_average_and_never_in_slope(score, dtype):
     labels, _ = rows(0.7)
     text = evaluate(labels, np.full(N, score, dtype)).verdict.text
     assert text.startswith(f"probabilities too {'low' if score < 0.5 else 'high'} by about ")
@@ -93,12 +93,12 @@ def test_a_constant_score_errs_on_average_and_never_by_tilt(score, dtype):
 
 
 @pytest.mark.parametrize("score", [0.181, 0.362, 0.651])  # 1999 * score / 1999 is another number
-def test_the_rounding_of_a_mean_is_no_tilt(score):
+def test_rounding_of_the_mean_is_not_a_slope(score):
     labels, scores = rows(0.7)[0][1:], np.full(N - 1, score)
     assert evaluate(labels, scores).verdict.text.startswith("probabilities too")
 
 
-def test_scores_that_differ_by_less_than_a_square_can_hold_have_no_tilt():
+def test_scores_whose_squared_differences_underflow_have_no_slope():
     labels, _ = rows(0.7)
     text = evaluate(labels, np.where(labels == 1, 2e-300, 1e-300)).verdict.text
     assert text.startswith("probabilities too low by about ")

@@ -1,4 +1,4 @@
-"""Evidence by bets, and the bounds made from it."""
+"""Betting evidence, and the bounds derived from it."""
 
 import math
 
@@ -16,7 +16,7 @@ def test_evidence_by_hand():
     assert log_evidence(np.array([1.0, -1.0]), -1.0) == pytest.approx(expected)
 
 
-def test_running_evidence_ends_where_the_plain_one_does():
+def test_running_evidence_matches_the_evidence_of_each_prefix():
     gains = np.random.default_rng(0).uniform(-1, 1.2, 500)
     running = running_log_evidence(gains, -1.0)
     for k in (1, 10, 500):
@@ -24,18 +24,18 @@ def test_running_evidence_ends_where_the_plain_one_does():
 
 
 def test_a_fair_game_rarely_looks_unfair():
-    # A gain of 4 comes one time in five, else -1 is lost: every outcome of 40 rounds is weighed.
+    # A gain of 4 with probability 1/5, else -1; all outcomes of 40 rounds are enumerated.
     wins = np.arange(41)
     chance = binom.pmf(wins, 40, 0.2)
-    found = np.array(
+    result = np.array(
         [log_evidence(np.r_[np.full(w, 4.0), np.full(40 - w, -1.0)], -1) for w in wins]
     )
-    assert chance @ np.exp(found) == pytest.approx(1)
+    assert chance @ np.exp(result) == pytest.approx(1)
     for level in (0.2, 0.05, 0.01):
-        assert 0 < chance[found >= -math.log(level)].sum() <= level
+        assert 0 < chance[result >= -math.log(level)].sum() <= level
 
 
-def test_order_and_scale_play_no_part():
+def test_order_and_scale_do_not_matter():
     rng = np.random.default_rng(2)
     gains = rng.uniform(-1, 1, 100)
     base = log_evidence(gains, -1.0)

@@ -1,4 +1,4 @@
-"""An interval of a share that holds at any time: by hand, inverted otherwise, and its limits."""
+"""Robbins confidence sequence: by hand, against numerical inversion, and its limits."""
 
 import math
 from itertools import pairwise
@@ -26,8 +26,8 @@ def test_one_and_two_rows_by_hand():
 
 @pytest.mark.parametrize(("hits", "n"), [(1, 3), (8, 10), (10, 10), (0, 6), (384, 485)])
 @pytest.mark.parametrize("confidence", [0.8, 0.95, 0.999])
-def test_it_is_what_a_numerical_inversion_gives(hits, n, confidence):
-    """The mixture is integrated and its roots are searched, without any formula for either."""
+def test_it_matches_a_numerical_inversion(hits, n, confidence):
+    """The mixture is integrated and its roots are found numerically."""
 
     def log_of(q, p):
         return hits * math.log(q / p) + (n - hits) * math.log((1 - q) / (1 - p))
@@ -43,31 +43,31 @@ def test_it_is_what_a_numerical_inversion_gives(hits, n, confidence):
         parts = [quad(part, a, b, limit=500)[0] for a, b in pairwise(edges)]
         return math.log(sum(parts)) + most + math.log(1 - confidence)
 
-    found, centre = robbins(hits, n, confidence=confidence), hits / n
+    result, centre = robbins(hits, n, confidence=confidence), hits / n
     if hits:
         low = brentq(evidence, 1e-12, min(centre, 1 - 1e-9))
-        assert found.low == pytest.approx(low, abs=1e-5)
+        assert result.low == pytest.approx(low, abs=1e-5)
     if hits < n:
         high = brentq(evidence, max(centre, 1e-9), 1 - 1e-12)
-        assert found.high == pytest.approx(high, abs=1e-5)
+        assert result.high == pytest.approx(high, abs=1e-5)
 
 
-def test_it_is_wider_than_an_interval_of_one_look():
+def test_it_is_wider_than_the_exact_interval_at_a_fixed_n():
     for hits, n in ((9, 10), (86, 100), (900, 1000), (5, 50)):
         once, always = clopper_pearson(hits, n), robbins(hits, n)
         assert always.low < once.low < hits / n < once.high < always.high
 
 
-def test_its_ends_are_where_the_evidence_is_enough():
+def test_at_its_bounds_the_evidence_reaches_the_limit():
     for hits, n in ((3, 7), (86, 100), (4_000, 5_000)):
         span = robbins(hits, n, confidence=0.9)
         ends = np.array([span.low, span.high])
-        found = share_log_evidence(np.array(float(hits)), np.array(float(n)), ends)
-        assert found == pytest.approx([math.log(10)] * 2, abs=1e-6)
+        result = share_log_evidence(np.array(float(hits)), np.array(float(n)), ends)
+        assert result == pytest.approx([math.log(10)] * 2, abs=1e-6)
 
 
-def test_evidence_is_a_fair_game():
-    """Whatever came before, its mean after one more row is what it is now."""
+def test_the_evidence_is_a_martingale():
+    """Its mean after one more row equals its current value."""
     n, share = np.arange(30.0), 0.85
     for hits in (0.0, 5.0, 20.0):
         at = n[n >= hits]

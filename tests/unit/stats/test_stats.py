@@ -15,9 +15,9 @@ def test_exact_and_wilson_intervals_agree_with_scipy(hits, n):
 
 def test_the_broken_promise_of_the_deployed_classifier():
     # 384 of 485 right: 79.2 %, and neither 83.8 % nor the 85 % that was promised is inside.
-    found = wilson(384, 485)
-    assert round(100 * found.low, 1) == 75.3
-    assert round(100 * found.high, 1) == 82.6
+    result = wilson(384, 485)
+    assert round(100 * result.low, 1) == 75.3
+    assert round(100 * result.high, 1) == 82.6
 
 
 def test_exact_interval_covers_at_least_as_often_as_it_says():

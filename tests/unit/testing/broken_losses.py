@@ -251,30 +251,30 @@ class TakesAnyWeight(Changed):
 
 
 CAUGHT = {
-    "one finite number with a gradient like the logits must come back": [
+    "the value must be one finite number with a gradient like the logits": [
         ReturnsRows,
         ReturnsAPlainNumber,
         ForgetsTheGradient,
         IsFlat,
     ],
-    "arguments must be left alone": [WritesToItsLogits, WritesToItsLabels],
+    "arguments must not be modified": [WritesToItsLogits, WritesToItsLabels],
     "the same input must give the same value": [IsRandom, CountsItsCalls],
     "the order of rows must not matter": [LikesTheFirstRow],
-    "a constant added to a row's logits must change nothing": [PenalisesLogits],
+    "a constant added to a row's logits must have no effect": [PenalisesLogits],
     "gradients must be finite for logits up to 10,000": [naive_focal],
-    "half precision must be as good as single precision": [OverflowsInHalf, RoundsInHalf],
+    "half precision must match single precision": [OverflowsInHalf, RoundsInHalf],
     "autocast must not lower the precision": [MultipliesMatrices],
-    "one row, and rows of one class, must be taken": [NeedsTwoRows, NeedsEveryClass],
+    "one row, and rows of one class, must be accepted": [NeedsTwoRows, NeedsEveryClass],
     "the gradient must be the derivative of the value": [HoldsAFactorConstant],
     "a step against the gradient must lower the loss": [GoesUphill],
     "a copy must give the same value": [CannotBeCopied],
-    "what is saved must load": [SavesNothing],
+    "a saved state must load": [SavesNothing],
     "a batch must be the mean of its rows": [DividesByTheClasses],
     "'none', 'sum' and 'mean' must agree": [SumsToAnotherSum, ForgetsTheShapeOfRows],
     "ignored rows must have no effect": [CountsIgnoredRows, SeesHugeIgnoredRows],
     "a batch of ignored rows must give 0": [GivesNaNForNothing],
     "a class weight must equal a repetition": [WeighsByTheRoot, WeighsTheMeanByRows, HasNoWeight],
     "(n, K, ...) must equal rows": [TakesTheLastDimension],
-    "a whole share must equal a class": [HardensShares, SmoothesClasses],
+    "a one-hot label must equal a class": [HardensShares, SmoothesClasses],
     "bad input must be refused": [TakesNaN, TakesLabelsModuloK, TakesAnyWeight],
 }

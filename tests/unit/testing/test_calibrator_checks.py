@@ -1,4 +1,4 @@
-"""The check of calibrators: what it tries them on, and how it says what is broken."""
+"""check_calibrator: its test data and its error messages."""
 
 import warnings
 
@@ -8,45 +8,45 @@ import pytest
 from calibrant.calibrators import Identity, TemperatureScaling
 from calibrant.errors import InputError
 from calibrant.testing import check_calibrator
-from calibrant.testing.calibrator_cases import awkward, drawn, labelled_badly
+from calibrant.testing.calibrator_cases import degenerate_cases, draw_case, with_bad_labels
 from calibrant.testing.calibrator_rules import RULES
 from calibrant.testing.expectations import (
+    as_two_columns,
     expect_close,
     expect_equal,
     expect_refusal,
-    expect_sound,
-    fitted,
-    two_columns,
+    expect_valid,
+    fit_copy,
 )
 
 
 @pytest.mark.parametrize("world", ["binary", "multiclass"])
-def test_whole_numbers_are_added_to_logits_without_rounding(world):
-    case = drawn(world, 50, 0)
+def test_adding_integers_to_logits_is_exact(world):
+    case = draw_case(world, 50, 0)
     assert case.n == len(case.fresh) == len(case.fresh_labels) == 50
     assert case.k == (2 if world == "binary" else 5)
     assert np.array_equal((case.logits + 59) - 59, case.logits)
 
 
-def test_awkward_rows_are_what_they_are_called():
-    case = drawn("multiclass", 200, 0)
-    found = {rows.name.split(", ")[1]: rows for rows in awkward(case, 0)}
-    assert set(found) == {
+def test_degenerate_cases_match_their_names():
+    case = draw_case("multiclass", 200, 0)
+    result = {rows.name.split(", ")[1]: rows for rows in degenerate_cases(case, 0)}
+    assert set(result) == {
         "random labels",
         "anti-correlated",
         "constant scores",
         "perfect separation",
     }
-    assert not found["constant scores"].logits.any()
-    separated = found["perfect separation"]
+    assert not result["constant scores"].logits.any()
+    separated = result["perfect separation"]
     assert np.array_equal(separated.logits.argmax(axis=1), separated.labels)
-    two = drawn("binary", 200, 0)
-    separated = next(rows for rows in awkward(two, 0) if "separation" in rows.name)
+    two = draw_case("binary", 200, 0)
+    separated = next(rows for rows in degenerate_cases(two, 0) if "separation" in rows.name)
     assert np.array_equal(separated.logits > 0, two.labels == 1)
-    assert [rows.k for rows in labelled_badly(two, 0)] == [2, 2]
+    assert [rows.k for rows in with_bad_labels(two, 0)] == [2, 2]
 
 
-def test_expectations_say_what_became_of_what():
+def test_failed_expectations_name_both_values():
     expect_close(np.array([0.5]), np.array([0.5 + 1e-9]))
     with pytest.raises(AssertionError, match=r"0.5 became 0.6"):
         expect_close(np.array([0.1, 0.5]), np.array([0.1, 0.6]))
@@ -71,16 +71,16 @@ def test_a_refusal_is_an_input_error_and_nothing_else():
     expect_refusal("a thing", refuse)
     with pytest.raises(AssertionError, match="a thing raised KeyError"):
         expect_refusal("a thing", stumble)
-    with pytest.raises(AssertionError, match="a thing was taken"):
+    with pytest.raises(AssertionError, match="a thing was accepted"):
         expect_refusal("a thing", lambda: None)
 
 
-def test_sound_probabilities():
-    case = drawn("multiclass", 20, 0)
-    identity = fitted(Identity(), case)
-    expect_sound(identity, case.fresh)
-    expect_sound(fitted(Identity(), drawn("binary", 20, 0)), np.array([-800.0, 0.0, 800.0]))
-    assert two_columns(np.array([2.0])).tolist() == [[-1.0, 1.0]]
+def test_invalid_probabilities_are_detected():
+    case = draw_case("multiclass", 20, 0)
+    identity = fit_copy(Identity(), case)
+    expect_valid(identity, case.fresh)
+    expect_valid(fit_copy(Identity(), draw_case("binary", 20, 0)), np.array([-800.0, 0.0, 800.0]))
+    assert as_two_columns(np.array([2.0])).tolist() == [[-1.0, 1.0]]
 
     class Off(Identity):
         shift = 0.0
@@ -89,13 +89,13 @@ def test_sound_probabilities():
             return super().predict_log_proba(logits) + self.shift
 
     for shift, message in ((0.5, "outside"), (-0.5, "sums to"), (np.nan, "not finite")):
-        broken = fitted(Off(), case)
+        broken = fit_copy(Off(), case)
         broken.shift = shift
         with pytest.raises(AssertionError, match=message):
-            expect_sound(broken, case.fresh)
+            expect_valid(broken, case.fresh)
 
 
-def test_the_given_calibrator_is_not_fitted_and_warnings_stay_as_they_were():
+def test_the_calibrator_is_not_fitted_and_warning_filters_are_restored():
     calibrator = TemperatureScaling()
     before = list(warnings.filters)
     check_calibrator(calibrator, seed=3)
@@ -103,7 +103,7 @@ def test_the_given_calibrator_is_not_fitted_and_warnings_stay_as_they_were():
     assert warnings.filters == before
 
 
-def test_what_goes_wrong_is_named_with_its_rule_its_rows_and_its_cause():
+def test_a_failure_names_the_rule_the_rows_and_the_cause():
     class Fails(TemperatureScaling):
         def _learn(self, rows):
             if rows.k > 2:
@@ -118,7 +118,7 @@ def test_what_goes_wrong_is_named_with_its_rule_its_rows_and_its_cause():
     first = next(iter(RULES))
     with pytest.raises(AssertionError) as caught:
         check_calibrator(Fails(), multiclass=False)  # refused only because it is not registered
-    assert "what is saved must load (binary): InputError" in str(caught.value)
+    assert "a saved calibrator must load (binary): InputError" in str(caught.value)
     with pytest.raises(AssertionError, match="RuntimeWarning: nearly singular") as caught:
         check_calibrator(Warns())
     assert str(caught.value).startswith(f"{first} (binary): ")

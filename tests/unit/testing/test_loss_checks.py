@@ -1,4 +1,4 @@
-"""The check of losses: each rule catches a loss that breaks it, and says what is broken."""
+"""check_loss: each rule catches a loss that violates it, with a clear message."""
 
 import math
 import subprocess
@@ -31,11 +31,11 @@ from calibrant.testing.loss_cases import (
     extremes,
     gradient,
     has_option,
+    numeric_gradient,
     one_hot,
-    slopes,
     with_options,
 )
-from calibrant.testing.loss_checks import _SWITCHED_OFF_BY
+from calibrant.testing.loss_checks import _RULES_OF_OPTION
 from calibrant.testing.loss_rules import RULES
 
 
@@ -60,8 +60,8 @@ def test_broken_loss_is_caught(rule, broken):
     assert str(caught.value).startswith(f"{rule} (2 classes): ")
 
 
-def test_a_rule_that_can_be_switched_off_names_how():
-    assert {text for texts in _SWITCHED_OFF_BY.values() for text in texts} < set(RULES)
+def test_the_message_of_an_optional_rule_names_its_option():
+    assert {text for texts in _RULES_OF_OPTION.values() for text in texts} < set(RULES)
     for name, broken in {
         "shift": PenalisesLogits,
         "half": OverflowsInHalf,
@@ -70,7 +70,7 @@ def test_a_rule_that_can_be_switched_off_names_how():
         "more_dimensions": TakesTheLastDimension,
         "rowwise": SumsToAnotherSum,
     }.items():
-        with pytest.raises(AssertionError, match=f"is checked with {name}=False$"):
+        with pytest.raises(AssertionError, match=f"pass {name}=False$"):
             check_loss(broken())
     only = {"weight": False, "soft_labels": False, "more_dimensions": False}
     check_loss(one_vs_rest, shift=False, **only)
@@ -81,13 +81,13 @@ def test_a_rule_that_can_be_switched_off_names_how():
 
 
 def test_what_is_switched_off_must_be_refused():
-    with pytest.raises(AssertionError, match=r"bad input .*: shares was taken"):
+    with pytest.raises(AssertionError, match=r"bad input .*: soft labels was accepted"):
         check_loss(CrossEntropyLoss(), soft_labels=False)
-    with pytest.raises(AssertionError, match=r"bad input .*: 'none' of a whole batch was taken"):
+    with pytest.raises(AssertionError, match=r"bad input .*: 'none' of a whole batch was accepted"):
         check_loss(CrossEntropyLoss(), rowwise=False)
 
 
-def test_bad_input_is_asked_of_our_own_losses_unless_told_otherwise():
+def test_refusing_bad_input_is_required_of_calibrant_losses_only():
     with pytest.raises(AssertionError, match="bad input must be refused"):
         check_loss(TakesNaN())
     check_loss(TakesNaN(), refuses=False)
@@ -111,7 +111,7 @@ def test_an_error_inside_a_loss_is_named_with_its_rule_and_kept_as_the_cause():
         check_loss("fokal")
 
 
-def test_the_loss_is_left_as_it_was():
+def test_the_loss_is_not_modified():
     loss = AdaFocalLoss(n_bins=4)
     loss.update(*drawn(3, 0, 300))
     before = {key: torch.as_tensor(v).clone() for key, v in loss.state_dict().items()}
@@ -122,7 +122,7 @@ def test_the_loss_is_left_as_it_was():
     assert (loss.weight, loss.ignore_index, loss.reduction) == (None, -100, "mean")
 
 
-def test_other_numbers_of_classes_and_seeds_can_be_asked_for():
+def test_the_number_of_classes_and_the_seed_can_be_set():
     tried = []
 
     def spy(logits, labels):
@@ -149,11 +149,11 @@ def test_rows_hold_every_class_and_extremes_fit_into_half_precision(k):
     assert len(names) == 7
 
 
-def test_slopes_are_the_derivative():
+def test_the_numeric_gradient_is_the_derivative():
     logits, labels = torch.tensor([[1.0, 0.0]]).double(), torch.tensor([0])
     p = 1 / (1 + math.exp(-1.0))
-    found = slopes(CrossEntropyLoss(), logits, labels)
-    assert found.tolist()[0] == pytest.approx([p - 1, 1 - p], abs=1e-9)
+    result = numeric_gradient(CrossEntropyLoss(), logits, labels)
+    assert result.tolist()[0] == pytest.approx([p - 1, 1 - p], abs=1e-9)
     value, grad = gradient(CrossEntropyLoss(), logits, labels)
     assert float(value) == pytest.approx(0.313261687518)  # log(1 + 1 / e)
     assert grad.tolist()[0] == pytest.approx([p - 1, 1 - p])
@@ -164,17 +164,17 @@ def test_options_are_attributes_of_modules_and_keywords_of_functions():
     other = with_options(loss, reduction="sum")
     assert (loss.reduction, other.reduction) == ("mean", "sum")
     function = as_loss(F.cross_entropy)
-    told = with_options(function, label_smoothing=0.1)
+    smoothed = with_options(function, label_smoothing=0.1)
     assert function.options == {}
-    assert told.options == {"label_smoothing": 0.1}
+    assert smoothed.options == {"label_smoothing": 0.1}
     assert not has_option(function, "gamma")
     assert not has_option(loss, "gamma")
-    assert not has_option(as_loss(max), "weight")  # which does not say what it takes
+    assert not has_option(as_loss(max), "weight")  # has no signature
     with pytest.raises(AssertionError, match="it has no 'gamma'"):
         with_options(function, gamma=1)
 
 
-def test_expectations_say_what_became_of_what():
+def test_failed_expectations_name_both_values():
     one, two = torch.tensor(1.0), torch.tensor([1.0, 2.0])
     expect_near("a thing", two, two + 1e-9)
     with pytest.raises(AssertionError, match=r"a thing 2 became 2\.5"):
@@ -192,7 +192,7 @@ def test_expectations_say_what_became_of_what():
         AssertionError, match=r"gradient of \(2,\) torch.float32 logits is \(2,\) tor"
     ):
         expect_finite("here", two, (one, two.double()))
-    with pytest.raises(AssertionError, match=r"the gradient holds nan in torch\.float32"):
+    with pytest.raises(AssertionError, match=r"the gradient contains nan in torch\.float32"):
         expect_finite("here", two, (one, two * torch.nan))
     assert one_hot(torch.tensor([1]), 3).tolist() == [[0.0, 1.0, 0.0]]
 

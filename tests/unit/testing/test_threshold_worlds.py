@@ -1,4 +1,4 @@
-"""Worlds for thresholds: what they claim to be true is what a large draw shows."""
+"""Threshold worlds: their exact rates match large draws."""
 
 import numpy as np
 import pytest
@@ -23,32 +23,33 @@ each_world = pytest.mark.parametrize("world", WORLDS, ids=[world.name for world 
 FACTORIES = [constant_rate, hugging, sawtooth, crossing, straddling]
 
 
-def shown(draw, on):
-    """Scores and equal weights where the draw has none."""
+def scores_and_weights(draw, on):
+    """Return the scores, and the weights or ones."""
     scores = draw.probs if on == "probs" else draw.logits
     weights = np.ones(len(scores)) if draw.weights is None else draw.weights
     return scores, weights
 
 
-def measured(rate, event, act, weights):
-    """A rate of weighted rows and its standard error; None where too few meet the condition.
+def measure_rate(rate, event, act, weights):
+    """Return a rate of weighted rows and its standard error; None if too few meet the condition.
 
-    One row more of either kind is thought of, so that the error of a rate of 0 or 1 is not 0.
+    One more row of either kind is assumed, so that the error of a rate of 0 or 1 is not 0.
     """
-    is_ = {"positive": event, "negative": ~event, "act": act, "pass": ~act}
-    given = is_.get(rate.given, np.ones(len(act), bool))
-    if given.sum() < 200:
+    masks = {"positive": event, "negative": ~event, "act": act, "pass": ~act}
+    condition = masks.get(rate.given, np.ones(len(act), bool))
+    if condition.sum() < 200:
         return None
-    value = np.average(is_[rate.event][given], weights=weights[given])
-    gap = np.append(weights[given] * (is_[rate.event][given] - value), weights.max())
-    return value, np.sqrt((gap**2).sum()) / weights[given].sum()
+    event_rows, kept_weights = masks[rate.event][condition], weights[condition]
+    value = np.average(event_rows, weights=kept_weights)
+    gap = np.append(kept_weights * (event_rows - value), weights.max())
+    return value, np.sqrt((gap**2).sum()) / kept_weights.sum()
 
 
 @each_world
-def test_every_rate_is_what_a_large_draw_shows(world):
+def test_every_rate_matches_a_large_draw(world):
     draw = world.draw(N, 5)
     for on in ("probs",) if draw.logits is None else ("probs", "logits"):
-        scores, weights = shown(draw, on)
+        scores, weights = scores_and_weights(draw, on)
         for top in (False, True):
             middle = 0.5 if on == "probs" else 0.0
             confidence = np.maximum(scores, 1 - scores) if on == "probs" else np.abs(scores)
@@ -58,16 +59,16 @@ def test_every_rate_is_what_a_large_draw_shows(world):
                 for rate in RATES.values():
                     if rate.of == ("class" if top else "top-label"):
                         continue
-                    found = measured(rate, event, one >= t, weights)
-                    if found is not None:
+                    result = measure_rate(rate, event, one >= t, weights)
+                    if result is not None:
                         true = world.truth(rate, float(t), on=on, top=top)
-                        assert abs(found[0] - true) <= 4.5 * found[1], (rate.name, t, top)
+                        assert abs(result[0] - true) <= 4.5 * result[1], (rate.name, t, top)
 
 
 @each_world
-def test_costs_are_what_a_large_draw_shows(world):
+def test_costs_match_a_large_draw(world):
     draw, cost = world.draw(N, 6), Cost(1.0, 5.0, 0.5, 0.25)
-    weights = shown(draw, "probs")[1]
+    weights = scores_and_weights(draw, "probs")[1]
     for t in (0.2, 0.6, 0.9):
         act, event = draw.probs >= t, draw.labels == 1
         spent = np.where(act, np.where(event, 0.5, 1.0), np.where(event, 5.0, 0.25))
@@ -107,7 +108,7 @@ def test_other_scores_for_the_same_labels_are_worth_the_same(name):
 
 @pytest.mark.parametrize("target", [0.05, 0.5, 0.85, 0.99])
 @pytest.mark.parametrize("make", FACTORIES)
-def test_hard_worlds_lie_just_below_any_target(make, target):
+def test_least_favourable_worlds_are_just_below_any_target(make, target):
     world = make(target, gap=1e-5) if make is not straddling else make(target)
     thresholds = np.linspace(0.001, 0.999, 999)
     true = np.array([world.truth("precision", t) for t in thresholds])
@@ -126,23 +127,23 @@ def test_precision_just_below_the_target_where_it_matters():
     assert (np.diff(signs) != 0).sum() > 8
 
 
-@pytest.mark.parametrize("kept", [False, True])
-def test_a_tie_decides_whether_the_promise_is_kept(kept):
-    world = straddling(kept=kept)
-    assert (world.truth("precision", 0.6) >= 0.85) is kept
-    assert (world.truth("precision", np.nextafter(0.6, 1)) >= 0.85) is not kept
+@pytest.mark.parametrize("with_tie", [False, True])
+def test_a_tie_decides_whether_the_promise_is_kept(with_tie):
+    world = straddling(kept_with_tie=with_tie)
+    assert (world.truth("precision", 0.6) >= 0.85) is with_tie
+    assert (world.truth("precision", np.nextafter(0.6, 1)) >= 0.85) is not with_tie
 
 
 def test_no_threshold_keeps_both_targets_of_the_torn_world():
     world = torn()
-    kept = [
+    met = [
         (world.truth("precision", t) >= 0.85, world.truth("recall", t) >= 0.9)
         for t in (0.9, 0.6, 0.2)
     ]
-    assert kept == [(True, False), (False, True), (False, True)]
+    assert met == [(True, False), (False, True), (False, True)]
 
 
-def test_unweighted_rows_flatter_the_weighted_worlds():
+def test_ignoring_weights_overestimates_precision_in_weighted_worlds():
     for name in ("weighted", "weighted_hugging"):
         world = THRESHOLD_WORLDS[name]
         draw = world.draw(N, 0)
@@ -186,11 +187,11 @@ def test_truths_of_a_world_worked_by_hand():
     ],
 )
 @pytest.mark.parametrize("flipped", [False, True])
-def test_all_rows_reach_the_lowest_threshold_and_none_a_higher_one_than_all(law, flipped):
-    assert sum(law.reaching(0.0, "probs", flipped=flipped)) == pytest.approx(1)
-    assert sum(law.reaching(-np.inf, "logits", flipped=flipped)) == pytest.approx(1)
-    assert law.reaching(0.0, "probs", flipped=flipped)[0] == pytest.approx(law.prevalence)
-    assert law.reaching(1.5, "probs", flipped=flipped) == pytest.approx((0, 0))
+def test_all_rows_reach_the_lowest_threshold_and_none_one_above_all_scores(law, flipped):
+    assert sum(law.shares_above(0.0, "probs", flipped=flipped)) == pytest.approx(1)
+    assert sum(law.shares_above(-np.inf, "logits", flipped=flipped)) == pytest.approx(1)
+    assert law.shares_above(0.0, "probs", flipped=flipped)[0] == pytest.approx(law.prevalence)
+    assert law.shares_above(1.5, "probs", flipped=flipped) == pytest.approx((0, 0))
 
 
 def test_labels_alone_cannot_be_scored_in_a_stratified_world():

@@ -1,4 +1,4 @@
-"""Worlds of known truth: what they promise about labels, scores and the true error."""
+"""Synthetic worlds: labels, scores and the true calibration error."""
 
 import time
 
@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.testing.worlds import WORLDS, Draw, World, posterior_error, shifted, true_ce
+from calibrant.testing.worlds import WORLDS, Draw, World, posterior_error, shifted_world, true_ce
 
-ALL = [*WORLDS.values(), shifted(0.03)]
+ALL = [*WORLDS.values(), shifted_world(0.03)]
 NAMES = [world.name for world in ALL]
 BINARY = [world for world in WORLDS.values() if world.n_classes == 2]
 
@@ -20,13 +20,13 @@ def matrix(array):
 
 
 def two_sided(n, rng):
-    """A model that says 0.5 to every row, while the posterior is 0.181 or 0.819."""
+    """A model that predicts 0.5 for every row, while the posterior is 0.181 or 0.819."""
     posterior = np.where(rng.random(n) < 0.5, 0.181, 0.819)
     labels = (rng.random(n) < posterior).astype(np.int64)
     return Draw(labels, np.full(n, 0.5), posterior)
 
 
-CONSTANT = World("constant", 2, "Perfectly calibrated, and knows nothing.", two_sided)
+CONSTANT = World("constant", 2, "Perfectly calibrated and uninformative.", two_sided)
 
 
 def test_registry():
@@ -120,8 +120,8 @@ def test_calibrated_worlds_have_no_error(name):
 @pytest.mark.parametrize("target", ["positive", "top-label"])
 def test_shifted_has_its_gap(gap, target):
     # Only the bin that straddles 0.5 loses: at most 1 / 400 of the gap twice over.
-    assert true_ce(shifted(gap), target=target) == pytest.approx(gap, rel=0.005)
-    assert posterior_error(shifted(gap).draw(50, 0)) == pytest.approx(gap)
+    assert true_ce(shifted_world(gap), target=target) == pytest.approx(gap, rel=0.005)
+    assert posterior_error(shifted_world(gap).draw(50, 0)) == pytest.approx(gap)
 
 
 @pytest.mark.parametrize(
@@ -182,11 +182,11 @@ def test_rare_world_can_reach_high_precision():
     assert draw.posterior[draw.probs > 0.9].mean() > 0.85
 
 
-def test_bad_requests_are_named():
+def test_bad_arguments_are_refused():
     with pytest.raises(InputError, match="n must be at least 1"):
         WORLDS["binary"].draw(0, 0)
     with pytest.raises(InputError, match=r"\[0, 0.5\]"):
-        shifted(0.6)
+        shifted_world(0.6)
     with pytest.raises(InputError, match="200000"):
         true_ce(WORLDS["binary"], n=1000)
     with pytest.raises(InputError, match="needs two classes"):

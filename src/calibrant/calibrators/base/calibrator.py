@@ -17,7 +17,7 @@ from calibrant.calibrators.base.registry import find_method
 from calibrant.calibrators.base.rows import Array, CalibrationRows, as_calibration_rows
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray, as_logits
-from calibrant.inputs.class_columns import in_class_order
+from calibrant.inputs.class_columns import order_columns
 from calibrant.inputs.row_sketch import RowSketch
 
 if TYPE_CHECKING:
@@ -216,7 +216,7 @@ class Calibrator(BaseEstimator, ABC):
 
     def _remember(self, rows: CalibrationRows) -> None:
         """Store a sketch of the rows for `has_seen`."""
-        self.fitted_on_ = RowSketch.of(rows)
+        self.fitted_on_ = RowSketch.from_rows(rows)
 
     def _params(self) -> dict[str, Any]:
         return {name: to_json_values(getattr(self, f"{name}_")) for name in self.learned}
@@ -288,7 +288,7 @@ class Calibrator(BaseEstimator, ABC):
                 f"logits of shape {array.shape} have {k}: pass logits of the same classes."
             )
         names = self.classes_.tolist()
-        return in_class_order(array, logits, classes=names, kind="logit", name="logits")[0]
+        return order_columns(array, logits, classes=names, kind="logit", name="logits")[0]
 
     def _block_log_probs(self, logits: FloatArray) -> FloatArray:
         """Return log-probabilities in the shape of `logits`."""

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weights
-from calibrant.inputs.class_columns import in_class_order
+from calibrant.inputs.class_columns import order_columns
 
 __all__ = ["Array", "CalibrationRows", "as_calibration_rows", "class_names", "two_columns"]
 
@@ -93,7 +93,7 @@ def as_calibration_rows(
     logits: Any, labels: Any, weights: Any = None, classes: Sequence[Any] | None = None
 ) -> CalibrationRows:
     """Validate logits, labels and weights together; rows of weight 0 are dropped."""
-    array, named = in_class_order(
+    array, named = order_columns(
         as_logits(logits), logits, labels=labels, classes=classes, kind="logit", name="logits"
     )
     _warn_if_probs(array)

@@ -10,7 +10,7 @@ from scipy.special import expit
 from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.metrics.problem import in_threads
+from calibrant.metrics.problem import map_blocks
 
 __all__ = ["best_inverse_temperature", "check_bounds"]
 
@@ -109,7 +109,7 @@ def _derivatives(rows: CalibrationRows, beta: float, smoothing: float) -> tuple[
 
     # A task covers many blocks, because dispatching a block costs as much as computing it.
     costly = rows.logits.size > 1 << 19
-    sums = in_threads(sum_moments, rows.n, costly=costly, size=_BLOCKS_PER_TASK * size)
+    sums = map_blocks(sum_moments, rows.n, costly=costly, size=_BLOCKS_PER_TASK * size)
     slope, curvature = np.sum(sums, axis=0) / rows.total
     return float(slope), float(curvature)
 

@@ -13,7 +13,7 @@ from calibrant.calibrators.base.one_vs_rest import ScoreMap
 from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.methods.histogram import StepCalibrator, equal_mass_starts, step_map
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.metrics.tally import Tally, tally_and_places
+from calibrant.metrics.tally import Tally, tally_with_index
 
 __all__ = ["BayesianBinning", "candidate_bin_counts"]
 
@@ -87,7 +87,7 @@ class BayesianBinning(StepCalibrator):
     def _learn_map(
         self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
-        tally, _ = tally_and_places(scores, events, weights)
+        tally, _ = tally_with_index(scores, events, weights)
         models = list(_models(tally))
         logs = np.array([model.score for model in models])
         shares = np.exp(logs - logs.max())

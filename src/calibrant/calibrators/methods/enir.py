@@ -15,7 +15,7 @@ from calibrant.calibrators.fits.near_isotonic import NearIsotonicPath, near_isot
 from calibrant.calibrators.methods.histogram import check_pseudo_count
 from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray
-from calibrant.metrics.tally import tally_and_places
+from calibrant.metrics.tally import tally_with_index
 
 __all__ = ["NearIsotonicEnsemble"]
 
@@ -77,7 +77,7 @@ class NearIsotonicEnsemble(OneVsRestCalibrator):
         self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
         c = check_pseudo_count(self.pseudo_count)
-        tally, _ = tally_and_places(scores, events, weights)
+        tally, _ = tally_with_index(scores, events, weights)
         mass, hits = tally.mass.copy(), tally.hits.copy()
         hits[0] += c
         mass[0] += c

@@ -12,7 +12,7 @@ from calibrant.calibrators.fits.scalar_search import find_minimum, subsample_row
 from calibrant.calibrators.methods.focal_recovery import check_gamma, recover_logits
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
-from calibrant.metrics.problem import in_threads
+from calibrant.metrics.problem import map_blocks
 
 __all__ = ["GAMMAS", "FocalTemperatureScaling"]
 
@@ -122,5 +122,5 @@ def _nll(rows: CalibrationRows, temperature: float, gamma: float) -> float:
         return float(losses.sum() if part.weights is None else part.weights @ losses)
 
     size = max(1, _ENTRIES // rows.k)
-    losses = in_threads(block_nll, rows.n, costly=rows.logits.size > 1 << 18, size=size)
+    losses = map_blocks(block_nll, rows.n, costly=rows.logits.size > 1 << 18, size=size)
     return float(np.sum(losses)) / rows.total

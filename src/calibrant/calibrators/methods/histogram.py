@@ -11,8 +11,8 @@ from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.base.registry import register
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.metrics.binning import HAIR, Scheme, check_bins, mass_bins
-from calibrant.metrics.tally import Tally, sum_between, tally_and_places
+from calibrant.metrics.binning import MASS_TOLERANCE, Scheme, check_bins, mass_bins
+from calibrant.metrics.tally import Tally, sum_between, tally_with_index
 
 __all__ = [
     "HistogramBinning",
@@ -112,7 +112,7 @@ class HistogramBinning(StepCalibrator):
     ) -> ScoreMap:
         check_bins(self.n_bins, self.scheme, 1)
         c = check_pseudo_count(self.pseudo_count)
-        tally, _ = tally_and_places(scores, events, weights)
+        tally, _ = tally_with_index(scores, events, weights)
         edges = self._edges(tally)
         bounds = np.searchsorted(tally.score, edges, side="left")
         sums = sum_between(tally.weight.T, np.concatenate([[0], bounds, [len(tally.score)]]))
@@ -155,7 +155,7 @@ def equal_mass_starts(cumulative_mass: FloatArray, n_bins: int) -> IntArray:
     if n_bins > len(cumulative_mass):
         bins = mass_bins(np.append(0.0, cumulative_mass[:-1]), float(cumulative_mass[-1]), n_bins)
         return np.flatnonzero(np.append(True, bins[1:] != bins[:-1]))
-    borders = (np.arange(1, n_bins) - HAIR) * (cumulative_mass[-1] / n_bins)
+    borders = (np.arange(1, n_bins) - MASS_TOLERANCE) * (cumulative_mass[-1] / n_bins)
     starts = np.searchsorted(cumulative_mass[:-1], borders, side="left") + 1
     return np.unique(np.concatenate([[0], starts[starts < len(cumulative_mass)]]))
 

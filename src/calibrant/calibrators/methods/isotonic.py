@@ -10,7 +10,7 @@ from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.methods.histogram import check_pseudo_count
 from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray
-from calibrant.metrics.tally import tally_and_places
+from calibrant.metrics.tally import tally_with_index
 
 __all__ = ["IsotonicCalibration", "Steps", "check_points", "fit_isotonic_steps", "step_ends"]
 
@@ -83,7 +83,7 @@ def fit_isotonic_steps(
     from scipy.optimize import isotonic_regression
 
     c = check_pseudo_count(pseudo_count)
-    tally, _ = tally_and_places(scores, events, weights)
+    tally, _ = tally_with_index(scores, events, weights)
     total, hits = tally.mass.copy(), tally.hits.copy()
     hits[0] += c
     total[0] += c

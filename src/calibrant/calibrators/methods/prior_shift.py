@@ -151,9 +151,9 @@ def confusion_matrix(
     >>> confusion_matrix([0, 0, 1, 1], [0.2, 0.6, 0.6, 1.0], hard=True)
     array([[0.25, 0.  ], [0.25, 0.5 ]])
     """
-    from calibrant.inputs import as_scored
+    from calibrant.inputs import as_scored_rows
 
-    scored = as_scored(labels, probs, weights=weights)
+    scored = as_scored_rows(labels, probs, weights=weights)
     matrix = _columns(scored.matrix)
     mass = np.ones(scored.n) if scored.weights is None else scored.weights
     label = np.eye(matrix.shape[1])[scored.labels]

@@ -17,7 +17,7 @@ from calibrant.calibrators.methods.histogram import StepCalibrator, equal_mass_s
 from calibrant.calibrators.methods.platt import MIN_SLOPE
 from calibrant.inputs import FloatArray
 from calibrant.metrics.binning import check_bins
-from calibrant.metrics.tally import sum_between, tally_and_places
+from calibrant.metrics.tally import sum_between, tally_with_index
 
 __all__ = ["ScalingBinning"]
 
@@ -85,7 +85,7 @@ class ScalingBinning(StepCalibrator):
             lowest=np.array([MIN_SLOPE, -np.inf]),
             strength=penalty_strength(self.shrink),
         )
-        tally, _ = tally_and_places(scores, events, weights)
+        tally, _ = tally_with_index(scores, events, weights)
         starts = equal_mass_starts(np.cumsum(tally.mass), self.n_bins)
         line = intercept + slope * tally.score
         bounds = np.append(starts, len(line))

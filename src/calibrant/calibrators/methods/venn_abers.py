@@ -11,7 +11,7 @@ from calibrant.calibrators.base.one_vs_rest import OneVsRestCalibrator, ScoreMap
 from calibrant.calibrators.base.registry import register
 from calibrant.convert import log_odds_from_logits
 from calibrant.inputs import FloatArray
-from calibrant.metrics.tally import tally_and_places
+from calibrant.metrics.tally import tally_with_index
 
 __all__ = ["VennAbers"]
 
@@ -75,7 +75,7 @@ class VennAbers(OneVsRestCalibrator):
     def _learn_map(
         self, scores: FloatArray, events: np.typing.NDArray[np.bool_], weights: FloatArray | None
     ) -> ScoreMap:
-        tally, _ = tally_and_places(scores, events, weights)
+        tally, _ = tally_with_index(scores, events, weights)
         negatives, positives = tally.weight.T
         p1 = _fit_with_positive(tally.mass, positives)
         # Label 0 is label 1 of the other class, with the order of scores turned round.

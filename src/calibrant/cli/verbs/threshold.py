@@ -169,7 +169,7 @@ def _show(found: Found, *, source: str, out: Path, html: Path | None, json: bool
         from calibrant.inputs.row_sketch import RowSketch
         from calibrant.workflows.point_file import write_point
 
-        sketch = RowSketch.of(found.rows.sketched).to_dict()
+        sketch = RowSketch.from_rows(found.rows.sketched).to_dict()
         rows = {"source": source, "fingerprint": found.rows.fingerprint, "sketch": sketch}
         write_point(found.result.to_dict(), out, calibrator=found.calibrator, chosen_on=rows)
     if html is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, Target, as_scored
+from calibrant.inputs import FloatArray, Target, as_scored_rows
 from calibrant.metrics.binning import check_bins, width_edges
 from calibrant.reports.displays.problems import PREDICTED, class_title, target_tally
 from calibrant.reports.displays.style import EVENT, OTHER, label_of, new_axes, tidy
@@ -86,7 +86,7 @@ class ConfidenceHistogramDisplay:
         **options : see `plot`
         """
         check_bins(n_bins, "width", 1)
-        scored = as_scored(labels, probs, weights=weights, classes=classes)
+        scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
         title, tally = target_tally(scored, target, of)
         edges = width_edges(n_bins)
         without, having = tally.per_bin(edges, tally.weight.T)

@@ -9,9 +9,9 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.formatting import printable
-from calibrant.inputs import Scored, as_scored, resolve_target
+from calibrant.inputs import ScoredRows, as_scored_rows, resolve_target
 from calibrant.metrics.curves import ThresholdCurve, threshold_curve
-from calibrant.metrics.problem import class_problem, one_tally
+from calibrant.metrics.problem import class_problem, tally_target
 from calibrant.metrics.tally import Tally, tally_rows
 from calibrant.results import Evaluation
 
@@ -32,16 +32,16 @@ def class_title(name: Any) -> str:
     return f"class {printable(name)}"
 
 
-def target_tally(scored: Scored, target: str | None, of: Any) -> tuple[str, Tally]:
+def target_tally(scored: ScoredRows, target: str | None, of: Any) -> tuple[str, Tally]:
     """Return the title and tally of class `of`, or of what is judged when `of` is None."""
     if of is not None:
         return next(iter(class_tallies(scored, of).items()))
     what = resolve_target(target, len(scored.classes))
     title = class_title(scored.classes[1]) if what == "positive" else PREDICTED
-    return title, one_tally(scored, what)
+    return title, tally_target(scored, what)
 
 
-def class_tallies(scored: Scored, of: Any = None, most: int = 1) -> dict[str, Tally]:
+def class_tallies(scored: ScoredRows, of: Any = None, most: int = 1) -> dict[str, Tally]:
     """Return the tallies of class `of`, or by default of the positive or the `most` largest."""
     rows = np.bincount(scored.labels, minlength=len(scored.classes))
     chosen = _choose(scored.classes, rows.tolist(), of, most)
@@ -62,9 +62,9 @@ def prediction_curves(
     most: int = 1,
 ) -> dict[str, ThresholdCurve]:
     """Check the input and compute a curve for each class to draw, or for the predicted class."""
-    scored = as_scored(labels, probs, weights=weights, classes=classes)
+    scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
     if of is None and resolve_target(target or "classwise", len(scored.classes)) == "top-label":
-        tallies = {PREDICTED: one_tally(scored, "top-label")}
+        tallies = {PREDICTED: tally_target(scored, "top-label")}
     else:
         tallies = class_tallies(scored, of, most)
     return {title: threshold_curve(tally) for title, tally in tallies.items()}

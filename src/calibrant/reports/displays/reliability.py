@@ -10,11 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.inputs import Target, as_scored, resolve_target
+from calibrant.inputs import Target, as_scored_rows, resolve_target
 from calibrant.metrics.binning import Scheme, check_bins
-from calibrant.metrics.calibration_figures import Options, Resampled
+from calibrant.metrics.calibration_figures import BootstrapTally, Options
 from calibrant.metrics.curves import reliability_bins, smooth_curve
-from calibrant.metrics.problem import one_tally
+from calibrant.metrics.problem import tally_target
 from calibrant.reports.displays.problems import with_gaps
 from calibrant.reports.displays.style import BAND, EVENT, GREY, label_of, new_axes, tidy
 from calibrant.results import Bins, Evaluation
@@ -103,9 +103,9 @@ class ReliabilityDisplay:
         **options : see `plot`
         """
         check_bins(n_bins, scheme, 1)
-        scored = as_scored(labels, probs, weights=weights, classes=classes)
-        tally = one_tally(scored, target)
-        sample = Resampled(tally, Options(n_bins=n_bins), np.random.default_rng(0))
+        scored = as_scored_rows(labels, probs, weights=weights, classes=classes)
+        tally = tally_target(scored, target)
+        sample = BootstrapTally(tally, Options(n_bins=n_bins), np.random.default_rng(0))
         what = resolve_target(target, len(scored.classes))
         bins = reliability_bins(sample, scheme, what)
         return cls(bins, smooth_curve(sample), name).plot(ax, **options)

@@ -97,7 +97,7 @@ def test_costs_and_accuracy_fail_in_words():
     assert failure(labels, probs, hold=Cost(1, 5) <= 0.1).best > 0.1
     error = failure(labels, probs, hold=accuracy >= 0.999)
     assert error.of is None
-    assert "predicted rightly" in str(error)
+    assert "predicted correctly" in str(error)
 
 
 def test_the_error_survives_copies_and_pickles():

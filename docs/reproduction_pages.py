@@ -188,14 +188,16 @@ def _overview(experiments: Sequence[Experiment], found: Mapping[str, Found]) -> 
 
 def _log_losses(found: Mapping[str, Found]) -> str:
     """Count how often the recipe's log loss is lower than that of cross-entropy."""
-    from calibrant.formatting import counted
+    from calibrant.formatting import format_count
 
     told = [_nll_words(one).strip("*") for one in found.values()]
     known = [words for words in told if words != "unknown"]
     counts = [f"{words} in {n}" for words, n in Counter(known).most_common()]
     if not known:
         return ""
-    return f"Of {counted(len(known), 'log loss')}, with few seeds or many: {', '.join(counts)}."
+    return (
+        f"Of {format_count(len(known), 'log loss')}, with few seeds or many: {', '.join(counts)}."
+    )
 
 
 def _smaller(found: Found) -> str:

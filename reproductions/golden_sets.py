@@ -14,11 +14,11 @@ import numpy as np
 
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.study.promises import Asked
-from calibrant.thresholds.objective import objective_of
+from calibrant.thresholds.objective import resolve_objective
 from calibrant.thresholds.proof.candidates import candidates_at_ends
-from calibrant.thresholds.proof.keeping import kept_candidates
-from calibrant.thresholds.proof.question import Question, put_question
-from calibrant.thresholds.scores import predicted, row_scores
+from calibrant.thresholds.proof.keeping import screen_candidates
+from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
+from calibrant.thresholds.scores import predict_classes, row_scores
 from reproductions.parts import Part
 
 __all__ = ["Population", "golden_sets", "question_of"]
@@ -45,7 +45,7 @@ class Population:
         truth = rows.posterior
         if truth is None:
             truth = np.eye(len(classes))[rows.labels]
-        column = predicted(logits, "logits") if asked.of is None else classes.index(asked.of)
+        column = predict_classes(logits, "logits") if asked.of is None else classes.index(asked.of)
         scores = row_scores(logits, on="logits", of=asked.of, classes=classes)
         order = np.argsort(-scores, kind="stable")
         right = truth[np.arange(len(truth)), column][order]
@@ -68,10 +68,10 @@ class Population:
 
 def question_of(
     labels: IntArray, logits: FloatArray, asked: Asked, classes: Sequence[str], *, promised: bool
-) -> Question:
+) -> ThresholdProblem:
     """Put a promise to golden rows; the ranking is that of the model's own logits."""
-    objective, _ = objective_of(asked.targets, None, None, one_class=asked.of is not None)
-    return put_question(
+    objective, _ = resolve_objective(asked.targets, None, None, one_class=asked.of is not None)
+    return build_problem(
         np.asarray(classes)[labels],
         None,
         logits,
@@ -129,10 +129,10 @@ def golden_sets(
     return {"sets": n_sets, "rows": size, **told}
 
 
-def _logit(question: Question, asked: Asked, delta: float | None) -> float | None:
+def _logit(question: ThresholdProblem, asked: Asked, delta: float | None) -> float | None:
     """Return the smallest threshold that keeps the targets, as log-odds; None where none does."""
     found = candidates_at_ends(question)
-    kept = np.flatnonzero(kept_candidates(question.rows, found, asked.targets, delta))
+    kept = np.flatnonzero(screen_candidates(question.rows, found, asked.targets, delta))
     if not len(kept):
         return None
     return question.threshold_at(int(found.positions[kept].max())).logit

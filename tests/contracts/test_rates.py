@@ -34,7 +34,7 @@ def measured(rate, labels, probs, act):
         "pass": ~act,
         "all": np.ones(len(act), bool),
     }
-    return rows[rate.event][rows[rate.given]].mean()
+    return rows[rate.event][rows[rate.condition]].mean()
 
 
 def easy(rate, sense):

@@ -39,7 +39,7 @@ def first_reached(rows, asked, *, shared):
     places = places_of(each.to_dict() for each in asked)
     for each, place in zip(asked, places, strict=True):
         share = share_of(place, 1) if shared else 1.0
-        found = rows.certified(each.of, each.targets, confidence=1 - ERROR, share=share)
+        found = rows.select_point(each.of, each.targets, confidence=1 - ERROR, share=share)
         if isinstance(found, OperatingPoint):
             return found
     return None

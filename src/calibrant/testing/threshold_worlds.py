@@ -134,7 +134,7 @@ class ThresholdWorld:
         if isinstance(rate, Cost):
             fp, fn, tp, tn = rate.matrix
             return tp * pos + fp * neg + fn * (all_pos - pos) + tn * (all_neg - neg)
-        given = {k: v for k, v in joint.items() if rate.given in k or rate.given == "all"}
+        given = {k: v for k, v in joint.items() if rate.condition in k or rate.condition == "all"}
         whole = sum(given.values())
         return sum(v for k, v in given.items() if rate.event in k) / whole if whole else math.nan
 

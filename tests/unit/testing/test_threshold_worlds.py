@@ -36,7 +36,7 @@ def measured(rate, event, act, weights):
     One row more of either kind is thought of, so that the error of a rate of 0 or 1 is not 0.
     """
     is_ = {"positive": event, "negative": ~event, "act": act, "pass": ~act}
-    given = is_.get(rate.given, np.ones(len(act), bool))
+    given = is_.get(rate.condition, np.ones(len(act), bool))
     if given.sum() < 200:
         return None
     value = np.average(is_[rate.event][given], weights=weights[given])

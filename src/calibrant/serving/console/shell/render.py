@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from calibrant.formatting import percent
-from calibrant.reports.evaluation.page import soft
+from calibrant.reports.evaluation.page import add_break_hints
 from calibrant.reports.evaluation.page_data import script_json
 from calibrant.serving.console.pages.predictions.wording import isolated, turns, visible
 from calibrant.serving.console.shell.access import Visitor, keep_session, login_address
@@ -118,7 +118,7 @@ def _environment() -> Environment:
         loader=FunctionLoader(_template),
     )
     filters: dict[str, Callable[..., Any]] = {
-        "soft": soft,
+        "soft": add_break_hints,
         "isolated": lambda text: isolated(visible(text)),
         "moment": moment,
         "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),

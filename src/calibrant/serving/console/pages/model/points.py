@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import Rule
-from calibrant.formatting import counted, printable, sentence
+from calibrant.formatting import format_count, printable, sentence
 from calibrant.reports.threshold.text import acting_rule
 from calibrant.reports.threshold.wording import (
     aim_words,
@@ -21,7 +21,7 @@ from calibrant.reports.threshold.wording import (
 )
 from calibrant.serving.console.pages.model.figures import entries_of, judged_rows, table_of
 from calibrant.study.report.headline import VERDICTS, cost_words
-from calibrant.study.report.wording import joined, shown_name
+from calibrant.study.report.wording import join_words, shown_name
 from calibrant.thresholds import Band, OperatingPoint
 
 __all__ = ["point_data", "rule_words", "unreached_data"]
@@ -89,7 +89,7 @@ def _entry(bundle: Bundle, place: int, said: str, rules: Sequence[Rule]) -> dict
 def _title(points: Sequence[OperatingPoint]) -> str:
     of = class_words(points[0].of)
     aims = [aim_words(aim) for point in points for aim in aims_of(point)]
-    told = joined(aims) if aims else "a threshold that was set by hand"
+    told = join_words(aims) if aims else "a threshold that was set by hand"
     return f"{of[:1].upper()}{of[1:]}: {told}"
 
 
@@ -111,7 +111,7 @@ def _rates(point: OperatingPoint) -> Iterator[dict[str, str]]:
 
 def _rows(point: OperatingPoint) -> str:
     weighted = ", weighted" if point.weighted else ""
-    return f"{counted(point.n, 'labelled row')}{weighted}"
+    return f"{format_count(point.n, 'labelled row')}{weighted}"
 
 
 def _check(metrics: Mapping[str, Any], point: OperatingPoint) -> dict[str, str] | None:

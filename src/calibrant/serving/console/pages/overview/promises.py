@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.bundle import Bundle
 from calibrant.bundle.points import Rule
 from calibrant.bundle.versions.rule_marks import Place
-from calibrant.formatting import counted, percent
+from calibrant.formatting import format_count, percent
 from calibrant.results import Interval
 from calibrant.serving.console.pages.overview.audit import CALIBRATED, Acted, added, believed
 from calibrant.serving.console.pages.overview.limits import (
@@ -23,8 +23,8 @@ from calibrant.serving.console.pages.overview.limits import (
 )
 from calibrant.serving.console.pages.overview.point_audit import PointAudit
 from calibrant.stats import robbins, share_log_evidence, wilson
-from calibrant.thresholds.after.target_check import more_than
-from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.after.target_check import find_further_rows
+from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Rate, Target
 
 __all__ = ["Check", "Promise", "may_overlap", "promises_of"]
@@ -65,7 +65,7 @@ class Check:
         """`kept`, `broken`, or `undecidable`; None where it is withheld or nothing is labelled."""
         if self.interval is None or self.audit.lacking:
             return None
-        least = claim_of(self.target).least
+        least = as_share_claim(self.target).least
         if self.interval.low >= least:
             return "kept"
         return "broken" if self.interval.high <= least or self.audit.broken else "undecidable"
@@ -75,7 +75,7 @@ class Check:
         """Further labels that would decide it if the share stayed; None where none would."""
         if self.verdict != "undecidable" or self.interval is None:
             return None
-        return _further(self.audit, claim_of(self.target).least, 1 - self.interval.confidence)
+        return _further(self.audit, as_share_claim(self.target).least, 1 - self.interval.confidence)
 
     @property
     def state(self) -> str:
@@ -110,7 +110,7 @@ class Check:
         """Say what the labels say."""
         audit, span = self.audit, self.interval
         if audit.lacking:
-            many = counted(audit.lacking, "labelled prediction")
+            many = format_count(audit.lacking, "labelled prediction")
             return [
                 f"{many} of this point {'is' if audit.lacking == 1 else 'are'} on record without "
                 "the logits of all classes, so it is not known what it would do with them."
@@ -119,15 +119,17 @@ class Check:
             return []
         since = "" if audit.since is None else f", since {audit.since:%Y-%m-%d}"
         sure = f"{span.confidence * 100:.4g} % interval {percent(span.low)} to {percent(span.high)}"
-        many = counted(audit.rows, "labelled row")
+        many = format_count(audit.rows, "labelled row")
         found = [
             f"Right on {audit.right:,} of {many} that it would act on{since}: "
             f"{percent(audit.share)} ({sure})."
         ]
-        if self.verdict == "broken" and span.high > claim_of(self.target).least:
+        if self.verdict == "broken" and span.high > as_share_claim(self.target).least:
             found.append("Earlier labels had shown that it is not kept.")
         if self.more is not None:
-            found.append(f"About {counted(self.more, 'more label')} would decide if that stayed.")
+            found.append(
+                f"About {format_count(self.more, 'more label')} would decide if that stayed."
+            )
         return found
 
     def _expected(self) -> tuple[float | None, int]:
@@ -159,7 +161,7 @@ def _further(audit: PointAudit, least: float, error: float) -> int | None:
         at = np.array(share * rows), np.array(float(rows)), np.array(least)
         return float(share_log_evidence(*at)) >= -math.log(error)
 
-    return more_than(audit.rows, decides, _MOST)
+    return find_further_rows(audit.rows, decides, _MOST)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.bundle import Bundle
 from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
-from calibrant.formatting import counted, percent
+from calibrant.formatting import format_count, percent
 from calibrant.inputs import FloatArray
 from calibrant.results import Floor, Interval
 from calibrant.stats import clopper_pearson
@@ -186,7 +186,7 @@ class Scores:
         if self.difference is None or self.then is None:
             return ""
         return (
-            f"To look like the {counted(self.then.rows, 'calibrate row')}, "
+            f"To look like the {format_count(self.then.rows, 'calibrate row')}, "
             f"{percent(self.difference.value)} of the predictions would have to lie in another "
             f"bar. {self.difference.chance_words}"
         )

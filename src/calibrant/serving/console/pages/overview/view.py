@@ -10,7 +10,7 @@ from typing import Any
 from calibrant.bundle import Bundle
 from calibrant.bundle.versions.rule_marks import Place
 from calibrant.errors import BundleError
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from calibrant.serving.console.pages.overview.audit import Acted, acted_of, added, believed
 from calibrant.serving.console.pages.overview.point_audit import PointAudit, point_audits
 from calibrant.serving.console.pages.overview.promises import Promise, may_overlap, promises_of
@@ -161,7 +161,7 @@ class Overview:
             return "This bundle promises nothing about its decisions."
         if len(promised) == 1:
             return promised[0].sentence
-        return f"{counted(len(promised), 'promise')}{_tallied(promised)}."
+        return f"{format_count(len(promised), 'promise')}{_tallied(promised)}."
 
     def charts(self) -> dict[str, Any]:
         """Return what the page's script draws."""

@@ -182,7 +182,7 @@ def _compared(found: Prediction, each: BundlePoint, rule: Rule, order: Sequence[
         odds = float(row_scores(logits, on="logits", **told)[0])
     by_odds = point.on == "logits" and each.decides_on == "raw"
     reached = odds >= point.logit if by_odds else prob >= point.threshold
-    if point.told_by_probs:
+    if point.works_on_probs:
         return _Compared(prob, point.threshold, reached, False)
     return _Compared(odds, point.logit, odds >= point.logit, True)
 

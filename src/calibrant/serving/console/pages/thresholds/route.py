@@ -274,7 +274,7 @@ def _try_target(service: Service, form: Form, key: str | None) -> str:
         raise Problem(HTTPStatus.CONFLICT, _STALE)
     choice = choice_named(served, form.text("rule"))
     asked = _asked(form, choice)
-    rows.labelled("raw").question(choice.of, promised=True)  # refuses weights before all else
+    rows.labelled("raw").build_problem(choice.of, promised=True)  # refuses weights before all else
     id = _recorded(service, rows, asked, key)
     tried_by_id(service, served, rows, id)  # the page that shows it is quick then
     costs = read_costs(form)
@@ -333,7 +333,7 @@ def _by_hand(served: Served, rows: AskedRows, form: Form) -> Change:
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "on: the bundle has no calibrator.")
     labelled = rows.labelled("calibrated" if on == "calibrated" else "raw")
     set_as = {"prob": value} if unit == "probability" else {"logit": value}
-    point = labelled.set_by_hand(choice.of, **set_as)
+    point = labelled.measure_threshold(choice.of, **set_as)
     return Change(choice, point, "calibrated" if on == "calibrated" else "raw")
 
 

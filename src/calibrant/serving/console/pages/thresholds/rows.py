@@ -15,12 +15,12 @@ from calibrant.errors import TargetUnreachable
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.thresholds.rules import Choice, candidates_of
 from calibrant.serving.console.pages.thresholds.targets import AskedTarget
-from calibrant.thresholds.curve import OperatingCurve, curve_of
+from calibrant.thresholds.curve import OperatingCurve, compute_curve
 from calibrant.thresholds.labelled_rows import LabelledRows
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.largest_weight import naming
-from calibrant.thresholds.proof.question import Question
-from calibrant.thresholds.proof.seen_labels import Seen
+from calibrant.thresholds.proof.largest_weight import name_weight_setting
+from calibrant.thresholds.proof.question import ThresholdProblem
+from calibrant.thresholds.proof.seen_labels import LabelUse
 
 __all__ = ["AskedRows", "Remembered"]
 
@@ -96,11 +96,11 @@ class AskedRows:
 
         return _REMEMBERED.get("rows", (self._served.hash, decides_on), made)
 
-    def question(self, choice: Choice, decides_on: DecidesOn) -> Question:
+    def question(self, choice: Choice, decides_on: DecidesOn) -> ThresholdProblem:
         """Return the rows in the order of the scores of a class."""
         key = (self._served.hash, choice.place, decides_on)
         return _REMEMBERED.get(
-            "question", key, lambda: self.labelled(decides_on).question(choice.of)
+            "question", key, lambda: self.labelled(decides_on).build_problem(choice.of)
         )
 
     def curve(
@@ -113,7 +113,7 @@ class AskedRows:
         return _REMEMBERED.get(
             "curve",
             key,
-            lambda: curve_of(
+            lambda: compute_curve(
                 self.question(choice, decides_on), confidence=confidence, points=STEPS, keep=keep
             ),
         )
@@ -128,15 +128,15 @@ class AskedRows:
         key = (self._served.hash, choice.code, asked.text, confidence, share)
 
         def made() -> OperatingPoint | TargetUnreachable:
-            found = self.labelled("raw").certified(
+            found = self.labelled("raw").select_point(
                 choice.of,
                 asked.targets,
                 confidence=confidence,
                 share=share,
                 clears=choice.clears,
-                seen=Seen(candidates=candidates_of(self._served.bundle)),
+                label_use=LabelUse(candidates=candidates_of(self._served.bundle)),
             )
             # The page has no setting of the largest weight: the rows know it, or nobody does.
-            return naming(found, None) if isinstance(found, OperatingPoint) else found
+            return name_weight_setting(found, None) if isinstance(found, OperatingPoint) else found
 
         return _REMEMBERED.get("result", key, made)

@@ -34,7 +34,7 @@ from calibrant.serving.console.pages.thresholds.rules import (
 from calibrant.serving.console.pages.thresholds.tried import Tried, why_not_saved
 from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.http.problems import Problem
-from calibrant.thresholds.chosen import USUAL, rates_at
+from calibrant.thresholds.chosen import DEFAULT_CONFIDENCE, measure_rates
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import LARGEST_COST, Cost
 
@@ -235,7 +235,9 @@ def _compared(look: Look, tried: Tried, rows: AskedRows) -> list[dict[str, str]]
         return []
     old = current.rule.point
     measured = [
-        rates_at(question, min(question.reaching(logit), question.rows.last), USUAL)
+        measure_rates(
+            question, min(question.count_reaching(logit), question.rows.last), DEFAULT_CONFIDENCE
+        )
         for question, logit in (
             (rows.question(look.choice, current.decides_on), old.logit),
             (rows.question(look.choice, "raw"), new.logit),

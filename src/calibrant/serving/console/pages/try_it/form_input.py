@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from calibrant.client.messages import Input
-from calibrant.formatting import quoted, sentence
+from calibrant.formatting import quote_name, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.predictions.wording import visible
 from calibrant.serving.console.pages.try_it.fields import MOST_FIELDS, Field, fields_of
@@ -127,7 +127,7 @@ def _unknown(each: Field, text: str) -> str | None:
         return None
     if key in {column.rules.fold(known) for known in column.categories}:
         return None
-    some = ", ".join(quoted(known) for known in column.categories[:8])
+    some = ", ".join(quote_name(known) for known in column.categories[:8])
     more = f" and {len(column.categories) - 8} more" if len(column.categories) > 8 else ""
     return (
         f"{_quoted(text)} is not among the categories that the model knows: {some}{more}. Choose "
@@ -145,8 +145,8 @@ def _notes(values: Mapping[str, str], fields: Sequence[Field]) -> list[str]:
         rules = each.column.rules
         if rules.key(text) not in {None, *map(rules.fold, each.column.categories)}:
             found.append(
-                f"{_quoted(text)} of {quoted(each.label)} is read as one of the rare categories, "
-                "which the model takes together."
+                f"{_quoted(text)} of {quote_name(each.label)} is read as one of the rare "
+                "categories, which the model takes together."
             )
     return found
 
@@ -164,4 +164,4 @@ def _beside(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[str, str
 
 
 def _quoted(text: str) -> str:
-    return quoted(visible(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"))
+    return quote_name(visible(text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"))

@@ -61,9 +61,9 @@ class Reading:
     above: Outcome
 
     @property
-    def told_by_probs(self) -> bool:
+    def works_on_probs(self) -> bool:
         """Whether probabilities can tell the score from the threshold; else log-odds do."""
-        return self.rule.point.told_by_probs
+        return self.rule.point.works_on_probs
 
     @property
     def turns(self) -> bool:

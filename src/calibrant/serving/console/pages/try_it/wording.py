@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from calibrant.data.redaction.redactor import redact
-from calibrant.formatting import number, quoted, sentence
+from calibrant.formatting import number, quote_name, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.predictions.reasons import UNJUDGED, apart
 from calibrant.serving.console.pages.predictions.wording import visible
@@ -44,7 +44,7 @@ def outcome_words(outcome: Outcome) -> str:
     """
     if outcome.decision == "act":
         action = f" ({visible(outcome.action)})" if outcome.action else ""
-        return f"act on {quoted(visible(str(outcome.acted_as)))}{action}"
+        return f"act on {quote_name(visible(str(outcome.acted_as)))}{action}"
     return {"clear": "clear it"}.get(outcome.decision, "leave it to a person")
 
 
@@ -56,18 +56,18 @@ def headline_words(row: ScoredRow, found: Sequence[Reading]) -> str:
         return "Left to a person: it is out of scope."
     if row.decision == "act":
         action = f": {visible(row.action)}" if row.action else ""
-        return sentence(f"act on {quoted(visible(str(row.acted_as)))}{action}")
+        return sentence(f"act on {quote_name(visible(str(row.acted_as)))}{action}")
     if row.decision == "clear":
         of = next(each.rule.point.of for each in found if each.decided)
-        return f"Cleared of {quoted(visible(str(of)))}."
+        return f"Cleared of {quote_name(visible(str(of)))}."
     return "Left to a person."
 
 
 def compared_words(reading: Reading, *, calibrator: bool) -> str:
     """Say which score a rule looks at."""
     of = reading.rule.point.of
-    what = "probability" if reading.told_by_probs else "log-odds"
-    about = "of the predicted class" if of is None else f"of {quoted(visible(str(of)))}"
+    what = "probability" if reading.works_on_probs else "log-odds"
+    about = "of the predicted class" if of is None else f"of {quote_name(visible(str(of)))}"
     if reading.calibrated:
         return f"calibrated {what} {about}"
     before = " (before calibration)" if calibrator else ""
@@ -77,7 +77,7 @@ def compared_words(reading: Reading, *, calibrator: bool) -> str:
 def score_pair(reading: Reading) -> tuple[str, str]:
     """Write the row's score and the threshold so that they can be told apart."""
     point = reading.rule.point
-    if reading.told_by_probs:
+    if reading.works_on_probs:
         return apart(reading.prob, point.threshold, above=reading.reached)
     return apart(reading.odds, point.logit, above=reading.reached)
 
@@ -85,7 +85,7 @@ def score_pair(reading: Reading) -> tuple[str, str]:
 def distance_words(reading: Reading) -> str:
     """Say how far the row's score is from the threshold."""
     point = reading.rule.point
-    if reading.told_by_probs:
+    if reading.works_on_probs:
         far, unit = reading.prob - point.threshold, ""
     else:
         far, unit = reading.odds - point.logit, " log-odds"
@@ -153,7 +153,7 @@ def read_words(served: Served, text: str) -> str | None:
 def _rounded(reading: Reading, to: Callable[[float], int]) -> str:
     """Write the row's score so that what is said of thresholds beyond it is true: `to` rounds."""
     edge = min(reading.prob, 1.0 - reading.prob)
-    if not reading.told_by_probs or edge < _LEAST_EDGE:
+    if not reading.works_on_probs or edge < _LEAST_EDGE:
         whole = max(-_MOST_ODDS, min(_MOST_ODDS, reading.odds))
         return f"{to(whole * 100) / 100:.2f} log-odds"
     digits = max(4, 2 - math.floor(math.log10(edge)))

@@ -175,6 +175,6 @@ def test_where_probabilities_cannot_tell_log_odds_do(tmp_path):
     bundle = pack(tmp_path / "b", points=[sure])
     (row,) = scored(load_bundle(bundle.path), np.array([[41.0, 0.0, 0.0]]))
     (found,) = readings(bundle, row)
-    assert not found.told_by_probs
+    assert not found.works_on_probs
     assert distance_words(found).endswith("log-odds above")
     assert "log-odds, the bundle would leave it to a person instead" in turning_words(found)

@@ -113,11 +113,11 @@ def _ours(labels: NDArray[Any], probs: NDArray[Any], target: float) -> float | N
     that out by simulation, which would take most of the time here.
     """
     from calibrant.thresholds import precision, recall, select
-    from calibrant.thresholds.proof.certify import certified
+    from calibrant.thresholds.proof.certify import certify_positions
     from calibrant.thresholds.proof.ranked import rank_rows
 
     held = precision >= target
-    if not certified(rank_rows(probs, labels == 1), held, 1 - CONFIDENCE).any():
+    if not certify_positions(rank_rows(probs, labels == 1), held, 1 - CONFIDENCE).any():
         return None
     return select(labels, probs, hold=held, maximise=recall, confidence=CONFIDENCE).threshold
 

@@ -363,9 +363,9 @@ def _lines(runs: Sequence[Run], key: str) -> tuple[FloatArray, FloatArray]:
 
 
 def _three(history: BinHistory) -> tuple[int, ...]:
-    from calibrant.reports.displays.epoch_panels import chosen_bins, filled_bins
+    from calibrant.reports.displays.epoch_panels import choose_bins, filled_bins
 
-    return chosen_bins(history.n_bins, None, filled_bins(history.error))
+    return choose_bins(history.n_bins, None, filled_bins(history.error))
 
 
 def _last_known(values: FloatArray) -> str:

@@ -189,14 +189,16 @@ def _overview(experiments: Sequence[Experiment], outcomes: Mapping[str, Experime
 
 def _log_losses(outcomes: Mapping[str, ExperimentRuns]) -> str:
     """Count how often the recipe's log loss is lower than that of cross-entropy."""
-    from calibrant.formatting import counted
+    from calibrant.formatting import format_count
 
     sentences = [_nll_words(one).strip("*") for one in outcomes.values()]
     known = [words for words in sentences if words != "unknown"]
     counts = [f"{words} in {n}" for words, n in Counter(known).most_common()]
     if not known:
         return ""
-    return f"Of {counted(len(known), 'log loss')}, with few seeds or many: {', '.join(counts)}."
+    return (
+        f"Of {format_count(len(known), 'log loss')}, with few seeds or many: {', '.join(counts)}."
+    )
 
 
 def _smaller(outcome: ExperimentRuns) -> str:

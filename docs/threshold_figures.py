@@ -125,14 +125,14 @@ def _difference(cell: Cell) -> str:
 
 
 def _nobody(cells: Sequence[Cell]) -> str:
-    places: dict[str, list[str]] = {}
+    by_world: dict[str, list[str]] = {}
     for cell in cells:
         if cell["nobody"]:
-            where = places.setdefault(cell["world"], [])
+            where = by_world.setdefault(cell["world"], [])
             where.append(f"{cell['target']:.0%} from {cell['n']:,} rows")
-    if not places:
+    if not by_world:
         return ""
-    rows = [(_breakable(world), ", ".join(where)) for world, where in places.items()]
+    rows = [(_breakable(world), ", ".join(where)) for world, where in by_world.items()]
     return (
         "## Where nobody can promise anything\n\nCells that are left out above: no method gives a "
         "threshold in more than 1 % of draws, because the rows are too few or the scores do not "

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.study.report.wording import joined
+from calibrant.study.report.wording import join_words
 from reproductions.experiment import Experiment
 from reproductions.paired_loss import SURE
 from reproductions.seed_figures import MethodSummary, Spread, spread_of
@@ -128,11 +128,11 @@ def setting_headline(experiment: Experiment, summary: Summary, runs: Runs) -> st
     ]
     after = [name for name, values in settings.items() if _apart_after(values)]
     words = (
-        f"only {joined(effects)} {'changes' if len(effects) == 1 else 'change'}"
+        f"only {join_words(effects)} {'changes' if len(effects) == 1 else 'change'}"
         if effects
         else ("none changes")
     )
-    end = f"{joined([_short(name) for name in after])} still tell" if after else "none does"
+    end = f"{join_words([_short(name) for name in after])} still tell" if after else "none does"
     return (
         f"Of {len(settings)} settings {words} ECE_EM as trained (mean of the later half of the "
         f"epochs) by more than seeds do; after calibration {end}."
@@ -171,12 +171,12 @@ def _answer(name: str, values: Sequence[Value], runs: Runs) -> str:
     title = _capital(SETTINGS[name])
     title += f" ({'; '.join(beside)})" if beside else ""
     if len(set(known)) == 1:
-        texts = joined([one.text for one in values])
+        texts = join_words([one.text for one in values])
         return f"{title}: {texts} gave the very same runs, so it never came into play."
     effects = [
         f"{one.text} is {'worse' if worse else 'better'}" for one, worse in _changed(values, runs)
     ]
-    words = joined(effects) if effects else "no value is distinguished from the usual one"
+    words = join_words(effects) if effects else "no value is distinguished from the usual one"
     limits = _reached(values, runs) if name == "gamma_max" else ""
     return f"{title}: {words}. ECE_EM by value: {_by_value(values, runs)}.{limits}"
 
@@ -192,7 +192,7 @@ def _reached(values: Sequence[Value], runs: Runs) -> str:
             if run.get("gammas")
         )
     ]
-    return f" Some gamma came to its limit at {joined(reached)}." if reached else ""
+    return f" Some gamma came to its limit at {join_words(reached)}." if reached else ""
 
 
 def _by_value(values: Sequence[Value], runs: Runs) -> str:
@@ -212,7 +212,9 @@ def _after(settings: Mapping[str, Sequence[Value]], summary: Summary) -> Iterato
         for one in _apart_after(values)
     ]
     words = (
-        f"distinguished from the usual value: {joined(apart)}" if apart else "none is distinguished"
+        f"distinguished from the usual value: {join_words(apart)}"
+        if apart
+        else "none is distinguished"
     )
     plain = None if summary.baseline is None else summary[summary.baseline].mean("auto", "ece_em")
     beside = "" if plain is None else f", plain cross-entropy {100 * plain:.1f} %"

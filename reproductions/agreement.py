@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from calibrant.formatting import counted
-from calibrant.study.report.wording import joined
+from calibrant.formatting import format_count
+from calibrant.study.report.wording import join_words
 from reproductions.seed_figures import PRINTED, MethodSummary
 from reproductions.summary_words import called, figure_words, points
 
@@ -41,9 +41,9 @@ def agreement_sentence(methods: Sequence[MethodSummary]) -> str | None:
     if not held:
         return None
     outside = [each for each in held if not each.within]
-    kinds = joined(list(dict.fromkeys(each.figure for each in held)))
+    kinds = join_words(list(dict.fromkeys(each.figure for each in held)))
     of = called(methods[0].label) if len(methods) == 1 else "these methods"
-    opening = f"Of the {counted(len(held), 'figure')} that were printed of {of} ({kinds}), "
+    opening = f"Of the {format_count(len(held), 'figure')} that were printed of {of} ({kinds}), "
     if not outside:
         return f"{opening}{'all lie' if len(held) > 1 else 'it lies'} within the intervals of ours."
     near = len(held) - len(outside)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
-from calibrant.study.report.wording import joined
+from calibrant.study.report.wording import join_words
 from reproductions.experiment import Experiment
 from reproductions.seed_figures import MethodSummary, paper_error
 from reproductions.summary import Summary
@@ -82,7 +82,7 @@ def focal_headline(experiment: Experiment, summary: Summary, runs: Runs) -> str:
     better = [each.label for each in focal_runs.focal if _verdict(each) == "better"]
     tail = "no focal loss has"
     if better:
-        tail = f"{joined(better)} {'has' if len(better) == 1 else 'have'}"
+        tail = f"{join_words(better)} {'has' if len(better) == 1 else 'have'}"
     return (
         f"As trained {figure_name(focal_runs.metric)} is {ends[0][0]} % with {plain} and "
         f"{ends[0][1]} % with {best.label}, the best focal loss; after temperature scaling "
@@ -169,7 +169,7 @@ def _log_losses(focal_runs: _FocalRuns) -> str:
         some = [each for each in focal if _verdict(each) == verdict]
         if not some:
             continue
-        names = joined([called(each.label) for each in some])
+        names = join_words([called(each.label) for each in some])
         gaps = [abs(each.nll_scaled.difference) for each in some if each.nll_scaled is not None]
         ends = dict.fromkeys(f"{end:.3f}" for end in (min(gaps), max(gaps)))
         by = "" if verdict == "level" else f" by {' to '.join(ends)}"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Literal
 
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from reproductions.experiment import ChooseOn, Experiment
 from reproductions.paired_loss import SURE, PairedLoss
 from reproductions.seed_figures import MethodSummary, SeedFigure, Spread, paper_error
@@ -305,6 +305,6 @@ def _ended(goal: Goal, seeds: int, size: str, *, whole: bool) -> Goal:
     if size != "full":
         return replace(goal, state="open", sentence=f"{goal.sentence}: no verdict at size {size}.")
     if seeds < FEWEST_SEEDS:
-        few = f"with {counted(seeds, 'seed')} of the {FEWEST_SEEDS} that the goal asks for"
+        few = f"with {format_count(seeds, 'seed')} of the {FEWEST_SEEDS} that the goal asks for"
         return replace(goal, state="open", sentence=f"{goal.sentence}: {goal.state} so far, {few}.")
     return replace(goal, sentence=f"{goal.sentence}: {goal.state}.")

@@ -14,11 +14,11 @@ import numpy as np
 
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.study.promises import Asked
-from calibrant.thresholds.objective import objective_of
+from calibrant.thresholds.objective import resolve_objective
 from calibrant.thresholds.proof.candidates import candidates_at_ends
-from calibrant.thresholds.proof.keeping import kept_candidates
-from calibrant.thresholds.proof.question import Question, put_question
-from calibrant.thresholds.scores import predicted, row_scores
+from calibrant.thresholds.proof.keeping import screen_candidates
+from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
+from calibrant.thresholds.scores import predict_classes, row_scores
 from reproductions.parts import Part
 
 __all__ = ["Population", "golden_sets", "question_of"]
@@ -47,7 +47,9 @@ class Population:
         truth = rows.posterior
         if truth is None:
             truth = np.eye(len(classes))[rows.labels]
-        column = predicted(logits, "logits") if promise.of is None else classes.index(promise.of)
+        column = (
+            predict_classes(logits, "logits") if promise.of is None else classes.index(promise.of)
+        )
         scores = row_scores(logits, on="logits", of=promise.of, classes=classes)
         order = np.argsort(-scores, kind="stable")
         right = truth[np.arange(len(truth)), column][order]
@@ -70,10 +72,10 @@ class Population:
 
 def question_of(
     labels: IntArray, logits: FloatArray, promise: Asked, classes: Sequence[str], *, promised: bool
-) -> Question:
+) -> ThresholdProblem:
     """Put a promise to golden rows; the ranking is that of the model's own logits."""
-    objective, _ = objective_of(promise.targets, None, None, one_class=promise.of is not None)
-    return put_question(
+    objective, _ = resolve_objective(promise.targets, None, None, one_class=promise.of is not None)
+    return build_problem(
         np.asarray(classes)[labels],
         None,
         logits,
@@ -131,13 +133,13 @@ def golden_sets(
     return {"sets": n_sets, "rows": size, **outcomes}
 
 
-def _logit(question: Question, promise: Asked, delta: float | None) -> float | None:
+def _logit(problem: ThresholdProblem, promise: Asked, delta: float | None) -> float | None:
     """Return the smallest threshold that keeps the targets, as log-odds; None where none does."""
-    candidates = candidates_at_ends(question)
-    passing = np.flatnonzero(kept_candidates(question.rows, candidates, promise.targets, delta))
+    candidates = candidates_at_ends(problem)
+    passing = np.flatnonzero(screen_candidates(problem.rows, candidates, promise.targets, delta))
     if not len(passing):
         return None
-    return question.threshold_at(int(candidates.positions[passing].max())).logit
+    return problem.threshold_at(int(candidates.positions[passing].max())).logit
 
 
 def _count_kept(

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibrant.study.report.wording import joined
+from calibrant.study.report.wording import join_words
 from reproductions.experiment import Experiment
 from reproductions.goals import Recipe
 from reproductions.paired_loss import PairedLoss, paired_loss
@@ -52,7 +52,7 @@ def like_for_like(
     label = called(known[baseline].label)
     if own["loss"] == plain.get("loss"):
         unlike = sorted(n for n in {*own, *plain} if own.get(n) != plain.get(n))
-        words = joined([_WORDS.get(name, name) for name in unlike])
+        words = join_words([_WORDS.get(name, name) for name in unlike])
         return _same_loss(label, words, _paired(recipe.method, baseline, losses))
     for name, twin in known.items():
         if options[name].get("loss") == plain.get("loss") and (

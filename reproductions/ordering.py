@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from itertools import combinations
 from typing import Any, Literal
 
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from reproductions.seed_figures import PRINTED, MethodSummary, SeedFigure
 from reproductions.summary_words import figure_words
 
@@ -103,7 +103,7 @@ class Ordering:
         if len(self.pairs) == 1:
             sentence = _of_one(self.pairs[0], self.rows)
             return f"{title}: {sentence}{_ends(self.way, claim=self.claim)}."
-        total = counted(len(self.pairs), "pair")
+        total = format_count(len(self.pairs), "pair")
         if not self.outside:
             return f"{title}: of {total} of methods the paper tells none apart beyond noise."
         same = self.counted()["same order"]

@@ -14,8 +14,8 @@ from calibrant.metrics import accuracy, ece, f1_macro, mce, nll, precision_macro
 from calibrant.metrics import true_ce as true_calibration_error
 from calibrant.study.promises import Asked, asked_of
 from calibrant.thresholds import OperatingPoint, check_transfer
-from calibrant.thresholds.objective import objective_of
-from calibrant.thresholds.selection import answer
+from calibrant.thresholds.objective import resolve_objective
+from calibrant.thresholds.selection import solve_problem
 from reproductions.corpus import fresh_messages
 from reproductions.figures import WAYS
 from reproductions.fitting import Fitted
@@ -219,7 +219,7 @@ def _way(
 ) -> dict[str, Any]:
     """Choose one threshold, and check it on fresh rows."""
     classes = fitted.parts.classes
-    objective, sign = objective_of(
+    objective, sign = resolve_objective(
         requested.targets, None, None, one_class=requested.of is not None
     )
     question = question_of(
@@ -230,7 +230,7 @@ def _way(
         promised=confidence is not None,
     )
     try:
-        point = answer(
+        point = solve_problem(
             question, requested.targets, objective, sign, confidence=confidence, share=share
         )
     except TargetUnreachable as error:

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from calibrant.formatting import counted, sentence
-from calibrant.study.report.wording import joined
+from calibrant.formatting import format_count, sentence
+from calibrant.study.report.wording import join_words
 from reproductions.agreement import agreement_sentence
 from reproductions.experiment import Experiment, Method
 from reproductions.goals import (
@@ -291,18 +291,20 @@ def _missing_words(summary: Summary) -> list[str]:
         seeds.setdefault(name, []).append(str(seed))
     named = []
     for name, own in seeds.items():
-        some = f" with seed{'' if len(own) == 1 else 's'} {joined(own)}" if name in there else ""
+        some = (
+            f" with seed{'' if len(own) == 1 else 's'} {join_words(own)}" if name in there else ""
+        )
         named.append(f"{called(summary.labels.get(name, name))}{some}")
     if len(named) > _MOST:
-        named = [*named[:_MOST], counted(len(named) - _MOST, "more method")]
+        named = [*named[:_MOST], format_count(len(named) - _MOST, "more method")]
     n = sum(there.values())
     are = "is" if n == 1 else "are"
-    return [f"{counted(n, 'run')} {are} here; missing: {'; '.join(named)}."]
+    return [f"{format_count(n, 'run')} {are} here; missing: {'; '.join(named)}."]
 
 
 def _hardware_words(summary: Summary) -> list[str]:
     machines = summary.hardware or {}
     if len(machines) < 2:
         return []
-    named = ", ".join(f"{name} ({counted(n, 'run')})" for name, n in machines.items())
+    named = ", ".join(f"{name} ({format_count(n, 'run')})" for name, n in machines.items())
     return [f"Made on different hardware, so seconds cannot be compared: {named}."]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from calibrant.formatting import counted, number, printable, sentence
+from calibrant.formatting import format_count, number, printable, sentence
 from calibrant.reports.text_tables import add_row, table_of, to_text
-from calibrant.study.report.wording import joined
+from calibrant.study.report.wording import join_words
 from reproductions.experiment import Experiment
 from reproductions.paired_loss import PairedLoss
 from reproductions.seed_figures import MethodSummary, SeedFigure, paper_error
@@ -76,7 +76,7 @@ def _parts(summary: Summary, width: int) -> Iterator[RenderableType]:
 
 def _rows_words(summary: Summary) -> str:
     parts = ", ".join(f"{name} {n:,}" for name, n in summary.rows.items())
-    words = f"{summary.paper}. Rows: {parts}; {counted(summary.classes, 'class')}."
+    words = f"{summary.paper}. Rows: {parts}; {format_count(summary.classes, 'class')}."
     if summary.size != "full":
         words += f" Size {summary.size}, not the paper's."
     if summary.dates is not None:
@@ -192,7 +192,7 @@ def _list_parts(
             why = sentence(each.why or "its data cannot be had here")
             unrun.setdefault(why, []).append(each.name)
     for why, names in unrun.items():
-        yield Text(printable(f"Not run: {joined(names)}. {why}"))
+        yield Text(printable(f"Not run: {join_words(names)}. {why}"))
     needed = dict.fromkeys(
         name for each in experiments for name in each.needs if not have.get(name)
     )
@@ -204,7 +204,7 @@ def _list_parts(
 def _sizes(experiments: list[Experiment]) -> str:
     """Say what runs without a GPU."""
     large = [each.name for each in experiments if "small" not in each.sizes]
-    but = f" (not {joined(large)})" if large else ""
+    but = f" (not {join_words(large)})" if large else ""
     return (
         f"--size small takes minutes on two processor cores{but}; --size toy takes seconds, on "
         "made-up rows without any file."

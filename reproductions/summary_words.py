@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from calibrant.formatting import counted
-from calibrant.study.report.wording import joined, method_name
+from calibrant.formatting import format_count
+from calibrant.study.report.wording import join_words, method_name
 
 __all__ = [
     "MISSING",
@@ -72,7 +72,7 @@ def seeds_words(n: int) -> str:
     >>> seeds_words(1), seeds_words(3)
     ('one seed', 'mean of 3 seeds')
     """
-    return "one seed" if n == 1 else f"mean of {counted(n, 'seed')}"
+    return "one seed" if n == 1 else f"mean of {format_count(n, 'seed')}"
 
 
 def calibrators_words(chosen: Mapping[int, str]) -> str:
@@ -91,8 +91,10 @@ def calibrators_words(chosen: Mapping[int, str]) -> str:
         return "automatic choice"
     if len(kinds) == 1:
         return method_name(kinds[0])
-    parts = [f"{method_name(each)} with {counted(taken.count(each), 'seed')}" for each in kinds]
-    return f"automatic choice ({joined(parts) if len(parts) > 2 else ', '.join(parts)})"
+    parts = [
+        f"{method_name(each)} with {format_count(taken.count(each), 'seed')}" for each in kinds
+    ]
+    return f"automatic choice ({join_words(parts) if len(parts) > 2 else ', '.join(parts)})"
 
 
 def figure_name(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Words and number formats that the terminal text, the page and the displays share."""
+"""Text and number formats shared by the terminal text, the pages and the displays."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ if TYPE_CHECKING:
     from calibrant.results import Evaluation, Figure, Floor, Interval
 
 __all__ = [
-    "counted",
+    "describe_target",
     "floor_words",
+    "format_count",
+    "format_signed",
     "headline",
     "interval_words",
-    "judged",
     "note_of",
     "number",
     "percent",
     "printable",
-    "quoted",
+    "quote_name",
     "rate_ends",
     "rows_and_classes",
     "sentence",
-    "signed",
     "signed_interval",
 ]
 
@@ -31,7 +31,7 @@ MISSING = "–"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Write a number with four decimals; one too small for them with its power of ten.
+    """Format a number with four decimals; a very small one in scientific notation.
 
     Examples
     --------
@@ -46,7 +46,7 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def rate_ends(rate: Mapping[str, Any]) -> tuple[str, str]:
-    """Write the ends of a rate's interval; with three decimals where two would not hold its value.
+    """Format the ends of a rate's interval; with three decimals if two would exclude its value.
 
     Examples
     --------
@@ -60,19 +60,19 @@ def rate_ends(rate: Mapping[str, Any]) -> tuple[str, str]:
     return number(rate["low"], digits), number(rate["high"], digits)
 
 
-def signed(value: float | None) -> str:
-    """Write a difference with its sign.
+def format_signed(value: float | None) -> str:
+    """Format a difference with its sign.
 
     Examples
     --------
-    >>> signed(0.0321), signed(None)
+    >>> format_signed(0.0321), format_signed(None)
     ('+0.0321', '–')
     """
     return number(value) if value is None else f"{value + 0.0:+.4f}"  # no -0.0000
 
 
 def percent(value: float | None) -> str:
-    """Write a share in percent, so that only all is 100 % and only nothing is 0 %.
+    """Format a share in percent; only 1 is shown as 100 % and only 0 as 0 %.
 
     Examples
     --------
@@ -91,22 +91,26 @@ def percent(value: float | None) -> str:
 
 
 def interval_words(interval: Interval | None) -> str:
-    """Write an interval as `low to high`."""
+    """Format an interval as `low to high`."""
     return "" if interval is None else f"{number(interval.low)} to {number(interval.high)}"
 
 
 def signed_interval(interval: Interval | None) -> str:
-    """Write the interval of a difference as `low to high`, with signs."""
-    return "" if interval is None else f"{signed(interval.low)} to {signed(interval.high)}"
+    """Format the interval of a difference as `low to high`, with signs."""
+    return (
+        ""
+        if interval is None
+        else f"{format_signed(interval.low)} to {format_signed(interval.high)}"
+    )
 
 
 def floor_words(floor: Floor | None) -> str:
-    """Write what a calibrated model would get by chance."""
+    """Format the floor: what a calibrated model gets by chance."""
     return "" if floor is None else f"{number(floor.mean)} (up to {number(floor.q95)})"
 
 
 def note_of(figure: Figure) -> str:
-    """Return the remark that a figure needs, or nothing."""
+    """Return a remark on a metric, or an empty text."""
     if figure.value is None:
         return f"not given: {figure.why}" if figure.why else "not given"
     parts = []
@@ -124,7 +128,7 @@ def note_of(figure: Figure) -> str:
 
 
 def sentence(text: str) -> str:
-    """Begin with a capital and end with a full stop.
+    """Capitalise a text and end it with a full stop.
 
     Examples
     --------
@@ -140,45 +144,48 @@ def headline(evaluation: Evaluation) -> str:
     return sentence(evaluation.verdict.text)
 
 
-def judged(evaluation: Evaluation) -> str:
-    """Say which probability is judged."""
+def describe_target(evaluation: Evaluation) -> str:
+    """Describe the probability that was evaluated."""
     if evaluation.target == "positive":
-        return f"the probability of class {quoted(evaluation.classes[-1])}"
+        return f"the probability of class {quote_name(evaluation.classes[-1])}"
     return "the probability of the predicted class"
 
 
 def rows_and_classes(evaluation: Evaluation) -> str:
-    """Say how much data was judged."""
+    """Return the numbers of rows and classes."""
     weighted = ", weighted" if evaluation.weighted else ""
-    rows, classes = counted(evaluation.n, "row"), counted(len(evaluation.classes), "class")
+    rows, classes = (
+        format_count(evaluation.n, "row"),
+        format_count(len(evaluation.classes), "class"),
+    )
     return f"{rows}{weighted}, {classes}"
 
 
-def counted(n: int, what: str) -> str:
-    """Write a number with the thing it counts.
+def format_count(n: int, what: str) -> str:
+    """Format a count with its noun.
 
     Examples
     --------
-    >>> counted(1, "row"), counted(2000, "row"), counted(2, "class")
+    >>> format_count(1, "row"), format_count(2000, "row"), format_count(2, "class")
     ('1 row', '2,000 rows', '2 classes')
     """
     plural = f"{what}es" if what.endswith("s") else f"{what}s"
     return f"{n:,} {what if n == 1 else plural}"
 
 
-def quoted(name: Any) -> str:
+def quote_name(name: Any) -> str:
     """Put a name in quotation marks.
 
     Examples
     --------
-    >>> quoted("cat")
+    >>> quote_name("cat")
     '“cat”'
     """
     return f"“{printable(name)}”"
 
 
 def printable(name: Any) -> str:
-    r"""Return a name without characters that could steer a terminal.
+    r"""Replace the control characters of a name.
 
     Examples
     --------

@@ -34,7 +34,7 @@ def measure_rate(rate, labels, probs, act):
         "pass": ~act,
         "all": np.ones(len(act), bool),
     }
-    return rows[rate.event][rows[rate.given]].mean()
+    return rows[rate.event][rows[rate.condition]].mean()
 
 
 def provable_target(rate, sense):

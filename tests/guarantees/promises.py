@@ -22,9 +22,9 @@ from calibrant.testing.threshold_laws import ThresholdDraw
 from calibrant.testing.threshold_worlds import ThresholdWorld
 from calibrant.thresholds import (
     Cost,
+    LabelUse,
     OperatingPoint,
     Rate,
-    Seen,
     Target,
     accuracy,
     precision,
@@ -32,7 +32,7 @@ from calibrant.thresholds import (
     select_band,
     select_each,
 )
-from calibrant.thresholds.proof.certify import certified
+from calibrant.thresholds.proof.certify import certify_positions
 from calibrant.thresholds.proof.ranked import rank_rows
 
 SLACK = 1e-12  # sums of floats stand behind every truth
@@ -153,7 +153,7 @@ def count_all(cell: Cell, repetitions: int, seed: int) -> Count:
     for _ in range(repetitions):
         draw = cell.world.draw(cell.n, rng)
         rows = rank_rows(draw.probs, draw.labels == 1, draw.weights)
-        passed = _few(rows.ends[certified(rows, target, cell.delta)])
+        passed = _few(rows.ends[certify_positions(rows, target, cell.delta)])
         issued += len(passed) > 0
         left_out = np.append(rows.score, -np.inf)[passed]
         tried = np.append(np.nextafter(left_out, np.inf), rows.score[passed - 1])
@@ -221,7 +221,7 @@ def _point(cell: Cell, draw: ThresholdDraw, rng: np.random.Generator) -> Operati
             weights=draw.weights if cell.weighted else None,
             largest_weight=cell.largest_weight if cell.weighted else None,
             confidence=None if cell.delta is None else 1 - cell.delta,
-            seen=Seen(candidates=cell.candidates if cell.told else 1),
+            label_use=LabelUse(candidates=cell.candidates if cell.told else 1),
         )
     except (TargetUnreachable, InputError) as error:
         _refused(error)

@@ -8,7 +8,7 @@ from tests.guarantees.promises import Count, short_refusals
 
 from calibrant.calibrators import HistogramBinning, IsotonicCalibration, VectorScaling
 from calibrant.errors import TargetUnreachable
-from calibrant.thresholds import Seen, precision, select
+from calibrant.thresholds import LabelUse, precision, select
 
 CLASSES = 5
 RATE = 0.849  # of class 0, whatever the scores are
@@ -25,7 +25,7 @@ def draw(rng, n=N):
     return rng.normal(size=(n, CLASSES)), rng.choice(CLASSES, n, p=share)
 
 
-def is_promised(calibrator, logits, labels, seen):
+def is_promised(calibrator, logits, labels, label_use):
     with short_refusals(), suppress(TargetUnreachable):
         point = select(
             labels,
@@ -33,7 +33,7 @@ def is_promised(calibrator, logits, labels, seen):
             hold=precision >= TARGET,
             positive=0,
             classes=range(CLASSES),
-            seen=seen,
+            label_use=label_use,
         )
         return point.guarantee is not None
     return False
@@ -54,11 +54,13 @@ def promised(method, *, others):
         elif i % 2:
             order = rng.permutation(N)
             logits, labels = logits[order], labels[order]
-        seen = Seen.told_by(calibrator, logits, labels)
-        known += seen.calibrator is not None
-        blind = is_promised(calibrator, logits, labels, Seen())
+        label_use = LabelUse.from_calibrator(calibrator, logits, labels)
+        known += label_use.calibrator is not None
+        blind = is_promised(calibrator, logits, labels, LabelUse())
         untold += blind
-        told += blind if seen == Seen() else is_promised(calibrator, logits, labels, seen)
+        told += (
+            blind if label_use == LabelUse() else is_promised(calibrator, logits, labels, label_use)
+        )
     return untold, told, known
 
 

@@ -43,7 +43,7 @@ def first_reached(rows, asked, *, shared):
     places = number_targets(each.to_dict() for each in asked)
     for each, place in zip(asked, places, strict=True):
         share = error_share(place, 1) if shared else 1.0
-        found = rows.certified(each.of, each.targets, confidence=1 - ERROR, share=share)
+        found = rows.select_point(each.of, each.targets, confidence=1 - ERROR, share=share)
         if isinstance(found, OperatingPoint):
             return found
     return None

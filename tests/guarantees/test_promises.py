@@ -16,7 +16,7 @@ from tests.guarantees.promises import Cell, Count, count, count_all, count_each,
 
 from calibrant.calibrators import HistogramBinning
 from calibrant.testing.threshold_worlds import THRESHOLD_WORLDS, constant_rate, hugging
-from calibrant.thresholds import Seen, TargetUnreachable, precision, select
+from calibrant.thresholds import LabelUse, TargetUnreachable, precision, select
 from calibrant.thresholds.proof.walk import binomial_passes
 
 REPETITIONS = 200
@@ -109,9 +109,9 @@ def test_a_calibrator_that_reorders_the_same_rows_voids_the_promise():
         logits = np.log(draw.probs) - np.log1p(-draw.probs)
         binned = HistogramBinning().fit(logits, draw.labels)
         probs = binned.predict_proba(logits)
-        for name, seen in (("not told", Seen()), ("told", Seen(calibrator=binned))):
+        for name, label_use in (("not told", LabelUse()), ("told", LabelUse(calibrator=binned))):
             with short_refusals(), suppress(TargetUnreachable):
-                point = select(draw.labels, probs, hold=precision >= 0.85, seen=seen)
+                point = select(draw.labels, probs, hold=precision >= 0.85, label_use=label_use)
                 given[name] += point.guarantee is not None
     assert not Count(given["not told"], given["not told"], REPETITIONS).keeps(0.05)
     assert given["told"] == 0

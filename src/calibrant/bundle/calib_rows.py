@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from calibrant.calibrators.base.rows import two_columns
 from calibrant.errors import BundleError, InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits, as_weights
-from calibrant.thresholds.proof.largest_weight import check_largest
+from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
 __all__ = ["FILE", "CalibRows"]
 
@@ -71,7 +71,9 @@ class CalibRows:
         object.__setattr__(self, "logits", _fixed(logits))
         object.__setattr__(self, "codes", _fixed(codes))
         object.__setattr__(self, "weights", None if weights is None else _fixed(weights))
-        check_largest(self.largest_weight, weights, name="the calibrate rows' largest_weight")
+        check_largest_weight(
+            self.largest_weight, weights, name="the calibrate rows' largest_weight"
+        )
 
     def __len__(self) -> int:
         return len(self.codes)

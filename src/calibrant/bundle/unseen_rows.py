@@ -13,7 +13,7 @@ from calibrant.bundle.scores import places_of
 from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import SplitMisuse
 from calibrant.inputs import FloatArray
-from calibrant.thresholds import OperatingPoint, Seen
+from calibrant.thresholds import LabelUse, OperatingPoint
 
 __all__ = ["check_unseen"]
 
@@ -30,7 +30,7 @@ def check_unseen(
     """
     if calibration is None or calib is None or not _has_seen(calibration, calib):
         return
-    seen = Seen(calibrator=calibration.calibrator)
+    seen = LabelUse(calibrator=calibration.calibrator)
     log_probs = calibration.log_probs(calib.logits)
     for place, each in enumerate(points):
         for rule in each.rules if each.decides_on == "calibrated" else ():
@@ -41,8 +41,8 @@ def check_unseen(
             if _chosen_on(point, calib, log_probs, calibration.classes):
                 raise SplitMisuse(
                     f"point {place} holds a promise that does not hold: it was certified on the "
-                    f"calibrate rows, but {harm}; or choose it with seen=Seen(calibrator=...), "
-                    "which promises nothing."
+                    f"calibrate rows, but {harm}; or choose it with "
+                    "label_use=LabelUse(calibrator=...), which promises nothing."
                 )
 
 

@@ -1,7 +1,6 @@
-"""Reports: what was measured, as figures, as text for the terminal and as one HTML page.
+"""Reports: figures, terminal text and self-contained HTML pages of results.
 
-The names are loaded when they are first used; matplotlib, plotly and jinja2 only when something
-is drawn.
+Names are imported lazily; matplotlib, plotly and jinja2 only when something is drawn.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ __all__ = [
     "write_threshold_html",
 ]
 
-_HOME = {
+_MODULES = {
     "BinErrorDisplay": "displays.bin_errors",
     "BinHistory": "displays.bin_history",
     "ConfidenceHistogramDisplay": "displays.confidence_histogram",
@@ -64,8 +63,8 @@ _HOME = {
 
 
 def __getattr__(name: str) -> Any:
-    if name in _HOME:
-        return getattr(import_module(f"calibrant.reports.{_HOME[name]}"), name)
+    if name in _MODULES:
+        return getattr(import_module(f"calibrant.reports.{_MODULES[name]}"), name)
     raise AttributeError(f"module 'calibrant.reports' has no attribute {name!r}")
 
 

@@ -1,4 +1,4 @@
-"""Cells of the terminal's tables: long names break after their own separators, not anywhere."""
+"""Cells of terminal tables, in which long names break after their separators."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.measure import Measurement
     from rich.text import Text
 
-__all__ = ["Words", "broken", "shortened"]
+__all__ = ["Words", "break_text", "shorten"]
 
 # A part ends after a space or a mark, but not inside a number such as 7.2, -0.5 or 1e-05.
 _DOT = r"\.(?!\d)|(?<=[^\W\d_])\."
@@ -31,27 +31,29 @@ class Words:
         from rich.cells import cell_len
         from rich.measure import Measurement
 
-        widest = max((cell_len(line) for line in broken(self.text, options.max_width)), default=0)
+        widest = max(
+            (cell_len(line) for line in break_text(self.text, options.max_width)), default=0
+        )
         return Measurement(min(widest, 1), widest)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         from rich.text import Text
 
-        yield Text("\n".join(broken(self.text, options.max_width)))
+        yield Text("\n".join(break_text(self.text, options.max_width)))
 
 
-def broken(text: str, width: int) -> list[str]:
+def break_text(text: str, width: int) -> list[str]:
     """Break text into lines of at most `width` columns, after spaces and the marks in names.
 
-    A part that is too long for a line loses its middle.
+    The middle of a part that is too long for a line is elided.
 
     Examples
     --------
-    >>> broken("quality_not_adequate", 14)
+    >>> break_text("quality_not_adequate", 14)
     ['quality_not_', 'adequate']
-    >>> broken("an error of about 7.2 points", 21)
+    >>> break_text("an error of about 7.2 points", 21)
     ['an error of about 7.2', 'points']
-    >>> broken("antidisestablishment", 14)
+    >>> break_text("antidisestablishment", 14)
     ['antidis…shment']
     """
     from rich.cells import cell_len
@@ -61,15 +63,15 @@ def broken(text: str, width: int) -> list[str]:
         if lines[-1] and cell_len((lines[-1] + part).rstrip()) > width:
             lines.append("")
         lines[-1] += part
-    return [shortened(line.rstrip(), width) for line in lines]
+    return [shorten(line.rstrip(), width) for line in lines]
 
 
-def shortened(text: Any, width: int) -> str:
-    """Leave out the middle of a text that is wider than `width` columns.
+def shorten(text: Any, width: int) -> str:
+    """Elide the middle of a text that is wider than `width` columns.
 
     Examples
     --------
-    >>> shortened("one_two_three", 9), shortened("one", 9)
+    >>> shorten("one_two_three", 9), shorten("one", 9)
     ('one_…hree', 'one')
     """
     from rich.cells import cell_len, set_cell_size

@@ -1,4 +1,4 @@
-"""Tables of the terminal, and how they become text."""
+"""Terminal tables and their layout."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def to_text(parts: Iterable[RenderableType], width: int, color: bool) -> str:
 
 
 def table_of(*names: str, words: tuple[int, ...] = (0,)) -> Table:
-    """Make an empty table; the columns `words` hold words, the others numbers."""
+    """Return an empty table; the columns `words` hold text, the others numbers."""
     from rich import box
     from rich.table import Table
     from rich.text import Text
@@ -52,8 +52,8 @@ def table_of(*names: str, words: tuple[int, ...] = (0,)) -> Table:
 
 
 def add_row(table: Table, *cells: Any) -> None:
-    """Add a row; what could steer the terminal is replaced."""
+    """Add a row, with control characters replaced."""
     from rich.text import Text
 
-    made = zip(table.columns, (printable(cell) for cell in cells), strict=True)
-    table.add_row(*(Text(cell) if column.no_wrap else Words(cell) for column, cell in made))
+    pairs = zip(table.columns, (printable(cell) for cell in cells), strict=True)
+    table.add_row(*(Text(cell) if column.no_wrap else Words(cell) for column, cell in pairs))

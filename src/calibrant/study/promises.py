@@ -15,8 +15,8 @@ from calibrant.study.result import PointResult
 from calibrant.study.rows.rows import StudyRows
 from calibrant.thresholds import OperatingPoint, Transfer, check_transfer
 from calibrant.thresholds.hold_text import parse_hold
-from calibrant.thresholds.labelled_rows import LabelledRows, filled
-from calibrant.thresholds.proof.largest_weight import naming
+from calibrant.thresholds.labelled_rows import LabelledRows, fill_missing_codes
+from calibrant.thresholds.proof.largest_weight import name_weight_setting
 from calibrant.thresholds.rates import Rate, Target
 
 __all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point", "decided_by_later"]
@@ -101,14 +101,14 @@ def certify(
     labelled = _labelled(rows, part.codes, logits["calibrate"], rule, part.weights)
     labelled = replace(labelled, largest_weight=largest_weight)
     for each in asked:
-        result = labelled.certified(
+        result = labelled.select_point(
             each.of, each.targets, confidence=confidence, share=1 / len(asked)
         )
         if isinstance(result, OperatingPoint):
-            result = naming(result, "--largest-weight")
+            result = name_weight_setting(result, "--largest-weight")
         view = point_view(
             result,
-            labels=filled(labelled.codes),
+            labels=fill_missing_codes(labelled.codes),
             scores=labelled.logits,
             on="logits",
             classes=labelled.classes,
@@ -144,7 +144,7 @@ def check_point(
     """Judge a point by rows that chose nothing."""
     return check_transfer(
         point,
-        rows.labels(filled(codes)),
+        rows.labels(fill_missing_codes(codes)),
         logits=logits,
         weights=weights,
         largest_weight=largest_weight,

@@ -1,4 +1,4 @@
-"""What a study found, as frozen results: the page, the table and the JSON are drawn from these."""
+"""Results of a study, from which the page, the terminal text and the JSON are built."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from calibrant.calibrators.choice.comparison import Choice
 from calibrant.errors import TargetUnreachable
 from calibrant.reports.threshold.view import PointView
 from calibrant.results import Evaluation
-from calibrant.study.scoring_ways import called
+from calibrant.study.scoring_ways import name_candidate
 from calibrant.thresholds import OperatingPoint, Transfer
 
 __all__ = [
@@ -24,14 +24,14 @@ __all__ = [
 
 @dataclass(frozen=True)
 class CandidateResult:
-    """One candidate, judged on rows that it was neither trained nor steered by.
+    """One candidate, evaluated on rows that it was neither trained nor steered by.
 
     Parameters
     ----------
-    loss : as it was asked for, like "focal:gamma=3"
+    loss : as requested, like "focal:gamma=3"
     seed : of its training; of an ensemble the first member's
-    failed : why it could not be trained, one sentence; None where it could, and the rest is there
-    reference : whether it only stands beside the candidates and cannot be chosen
+    failed : why it could not be trained, one sentence; None if it was trained
+    reference : whether it is only a reference and cannot be chosen
     refinement : log loss of the choice rows after temperature scaling on them; the smallest is
         chosen. Of a single candidate that of the steer rows, and None of a reference beside it
     test : its own probabilities on the test rows (of the golden set, where there is one)
@@ -42,7 +42,7 @@ class CandidateResult:
     records : one `EpochRecord.to_dict()` for each epoch
     gammas : `GammaHistory.to_dict()` of an AdaFocal loss, else None
     way : "one" network, or an average: "ensemble" or "mc_dropout", which are judged as one model
-        and have no epochs and records of their own
+        and have no epochs and records
     members : seeds of the networks of an ensemble
     passes : thinned copies that MC dropout averages
     """
@@ -68,12 +68,12 @@ class CandidateResult:
 
     @property
     def name(self) -> str:
-        """The loss, the seed where it is not 0, and what is averaged."""
+        """The loss, the seed if it is not 0, and the kind of average."""
         return self.named(self.loss)
 
     def named(self, loss: str) -> str:
         """Return the name with another word for the loss."""
-        return called(loss, self.seed, self.way, len(self.members), self.passes)
+        return name_candidate(loss, self.seed, self.way, len(self.members), self.passes)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
@@ -89,16 +89,16 @@ class CandidateResult:
 
 @dataclass(frozen=True)
 class PointResult:
-    """One promise that was asked for.
+    """One requested promise.
 
     Parameters
     ----------
-    hold : as it was asked for, like "item_defective: precision>=0.85"
-    view : the operating point, or why there is none, beside what every threshold would do on the
-        calibrate rows
-    check : what the test rows say about it, which chose nothing; None where there is no point
-    fresh : the same by fresh rows of a world whose truth is known; None for real data
-    decides : whether it is the first of its class, by which the bundle decides; else it is an
+    hold : as requested, like "item_defective: precision>=0.85"
+    view : the operating point, or why there is none, with the operating curve of the calibrate
+        rows
+    check : check on the test rows, which chose nothing; None without a point
+    fresh : check on fresh rows of a world whose truth is known; None for real data
+    decides : whether the bundle decides by it, as the first of its class; else it is an
         alternative
     """
 
@@ -116,8 +116,8 @@ class PointResult:
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: that of `threshold`, with the checks."""
         out = {"hold_text": self.hold, **self.result.to_dict(), "decides": self.decides}
-        for key, found in (("check", self.check), ("fresh", self.fresh)):
-            out[key] = None if found is None else found.to_dict()
+        for key, transfer in (("check", self.check), ("fresh", self.fresh)):
+            out[key] = None if transfer is None else transfer.to_dict()
         return out
 
 
@@ -160,12 +160,12 @@ class OutOfScope:
 
 @dataclass(frozen=True)
 class KnownTruth:
-    """What a world whose posterior is known says: true figures instead of estimates.
+    """True figures instead of estimates, from a world whose posterior is known.
 
     Parameters
     ----------
-    rows : fresh rows that were drawn
-    bayes_accuracy : what the best possible classifier gets on them
+    rows : number of fresh rows
+    bayes_accuracy : accuracy of the best possible classifier on them
     true_ce : for each candidate's name {"own", "scaled"}: its true calibration error
     calibrated : true calibration error of the bundle's probabilities
     accuracy : of the bundle's most probable class, against the posterior
@@ -197,27 +197,27 @@ class StudyResult:
 
     Parameters
     ----------
-    title : what the page is called
+    title : title of the page
     kind : "text", "table" or "image"
     classes : in the order of the columns
-    focus : the class that histograms and curves are drawn of: that of the first promise
+    focus : the class of the histograms and curves: that of the first promise
     splits : for each split its source ("logs" or "golden") and its rows per class (class names as
         text): {"train": {"source": "logs", "rows": 800, "classes": {"a": 700, "b": 100}}, ...};
         splits are train, steer, choice (with several candidates only), log_test (with a golden set
         only), calibrate, test, out_of_scope (where there are such rows)
-    candidates : in the order in which they were asked for; references last
+    candidates : in the requested order; references last
     chosen : position among `candidates`
     why : why that one, one sentence
     method : name of the chosen calibrator
-    choice : how it was chosen; None where the user named it
+    choice : how it was chosen; None if the user named it
     calibrated : the bundle's probabilities on the test rows
-    points : one for each promise that was asked for
-    out_of_scope : the rule; None where none was asked for
+    points : one for each requested promise
+    out_of_scope : the rule; None if none was requested
     truth : None for real data
-    actions : for class names what is done
-    notes : sentences that a reader should know
+    actions : the action of each class
+    notes : sentences for the reader
     config : the study's settings, as `study.toml` has them; of files and folders only the names
-    seconds : how long it took
+    seconds : duration
     """
 
     title: str
@@ -256,7 +256,7 @@ class StudyResult:
             "kind": self.kind,
             "classes": list(self.classes),
             "splits": {name: dict(part) for name, part in self.splits.items()},
-            "candidates": [each.to_dict() for each in self.candidates],
+            "candidates": [candidate.to_dict() for candidate in self.candidates],
             "chosen": {
                 "loss": self.best.loss,
                 "seed": self.best.seed,
@@ -269,7 +269,7 @@ class StudyResult:
                 "metrics": self.calibrated.to_dict()["metrics"],
                 "verdict": self.calibrated.verdict.text,
             },
-            "operating_points": [each.to_dict() for each in self.points],
+            "operating_points": [point.to_dict() for point in self.points],
             "out_of_scope": None if self.out_of_scope is None else self.out_of_scope.to_dict(),
             "truth": None if self.truth is None else self.truth.to_dict(),
             "actions": dict(self.actions),

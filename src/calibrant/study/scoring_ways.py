@@ -1,8 +1,8 @@
-"""How a candidate comes to its scores: by one network, or by the average of several."""
+"""Kinds of candidates: one network, an ensemble, or MC dropout."""
 
 from __future__ import annotations
 
-__all__ = ["WAYS", "called", "way_sentence"]
+__all__ = ["WAYS", "name_candidate", "way_sentence"]
 
 WAYS = ("one", "ensemble", "mc_dropout")
 """One trained network; the networks of all seeds averaged; thinned copies of a network averaged."""
@@ -20,24 +20,26 @@ _SENTENCES = {
 }
 
 
-def called(loss: str, seed: int = 0, way: str = "one", members: int = 0, passes: int = 0) -> str:
-    """Name a candidate: the loss, the seed where it is not 0, and what its scores average.
+def name_candidate(
+    loss: str, seed: int = 0, way: str = "one", members: int = 0, passes: int = 0
+) -> str:
+    """Name a candidate: the loss, the seed if it is not 0, and the kind of average.
 
     Examples
     --------
-    >>> called("ce"), called("ce", 1), called("ce", way="ensemble", members=5)
-    ('ce', 'ce (seed 1)', 'ce, ensemble of 5')
-    >>> called("ce", 1, "mc_dropout", passes=20)
+    >>> name_candidate("ce"), name_candidate("ce", way="ensemble", members=5)
+    ('ce', 'ce, ensemble of 5')
+    >>> name_candidate("ce", 1, "mc_dropout", passes=20)
     'ce (seed 1), MC dropout (20 passes)'
     """
     if way == "ensemble":
         return f"{loss}, ensemble of {members}"
-    own = f"{loss} (seed {seed})" if seed else loss
-    return f"{own}, MC dropout ({passes} passes)" if way == "mc_dropout" else own
+    name = f"{loss} (seed {seed})" if seed else loss
+    return f"{name}, MC dropout ({passes} passes)" if way == "mc_dropout" else name
 
 
 def way_sentence(way: str) -> str:
-    """Say what a candidate of this way is; nothing of one network.
+    """Return a sentence that explains this kind of candidate; empty for one network.
 
     Examples
     --------

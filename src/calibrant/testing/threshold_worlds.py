@@ -134,7 +134,9 @@ class ThresholdWorld:
         if isinstance(rate, Cost):
             fp, fn, tp, tn = rate.matrix
             return tp * pos + fp * neg + fn * (all_pos - pos) + tn * (all_neg - neg)
-        condition = {k: v for k, v in joint.items() if rate.given in k or rate.given == "all"}
+        condition = {
+            k: v for k, v in joint.items() if rate.condition in k or rate.condition == "all"
+        }
         total = sum(condition.values())
         events = sum(v for k, v in condition.items() if rate.event in k)
         return events / total if total else math.nan

@@ -1,4 +1,4 @@
-"""Operating points: thresholds that keep a promise."""
+"""Operating points: decision thresholds with statistical guarantees."""
 
 from calibrant.errors import TargetUnreachable
 from calibrant.thresholds.after.forecast import Forecast, forecast
@@ -8,7 +8,7 @@ from calibrant.thresholds.band import Band, select_band
 from calibrant.thresholds.classes import OperatingPoints, select_each
 from calibrant.thresholds.curve import OperatingCurve, RateCurve, operating_curve
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.seen_labels import Seen
+from calibrant.thresholds.proof.seen_labels import LabelUse
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import (
     RATES,
@@ -35,6 +35,7 @@ __all__ = [
     "Band",
     "Cost",
     "Forecast",
+    "LabelUse",
     "OperatingCurve",
     "OperatingPoint",
     "OperatingPoints",
@@ -42,7 +43,6 @@ __all__ = [
     "RateCurve",
     "RateValue",
     "RiskCoverage",
-    "Seen",
     "Target",
     "TargetCheck",
     "TargetUnreachable",

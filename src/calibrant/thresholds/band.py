@@ -1,4 +1,4 @@
-"""Two thresholds for two classes: act above, clear below, hand the rows between to a person."""
+"""Two-sided operating points: act above, clear below, refer the rows between to a person."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
-from calibrant.thresholds.chosen import Chosen
-from calibrant.thresholds.labels_needed.unreachable import unreachable
+from calibrant.thresholds.chosen import ChosenCandidate
+from calibrant.thresholds.labels_needed.unreachable import build_unreachable_error
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.candidates import Candidates, candidates_at_ends
-from calibrant.thresholds.proof.certify import claim_of
-from calibrant.thresholds.proof.keeping import kept_candidates
-from calibrant.thresholds.proof.largest_weight import provided
-from calibrant.thresholds.proof.question import Question, put_question
-from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
+from calibrant.thresholds.proof.certify import as_share_claim
+from calibrant.thresholds.proof.keeping import screen_candidates
+from calibrant.thresholds.proof.largest_weight import condition_clause
+from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
+from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT
 
@@ -37,7 +37,7 @@ class Band:
     upper : the point whose rows are acted on, with the promise about them
     lower : the point below which rows are cleared, with the promise about those
     confidence : of both promises together; None where nothing is promised
-    automated : share of the labelled rows that no person has to see
+    automated : share of the labelled rows that need no person
     """
 
     upper: OperatingPoint
@@ -56,16 +56,16 @@ class Band:
         return (
             f"Above the band {above}, and below it {below}, both together with "
             f"{(self.confidence or 0) * 100:.6g} % confidence{among}, on new rows drawn like these "
-            f"{self.upper.n:,}{provided(self.upper.condition)}."
+            f"{self.upper.n:,}{condition_clause(self.upper.condition)}."
         )
 
     @property
     def why(self) -> str | None:
-        """Why there is no promise, where there is none."""
+        """Why there is no promise, or None."""
         return self.upper.why or self.lower.why
 
     def decide(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.str_]:
-        """Say for each row `act`, `person` or `clear`."""
+        """Return `act`, `person` or `clear` for each row."""
         act = self.upper.act(probs, logits=logits)
         keep = self.lower.act(probs, logits=logits)
         return np.where(act, "act", np.where(keep, "person", "clear"))
@@ -119,20 +119,20 @@ def select_band(
     logits: Any = None,
     classes: Sequence[Any] | None = None,
     positive: Any = None,
-    seen: Seen = NOTHING_SEEN,
+    label_use: LabelUse = NO_LABEL_USE,
     rng: int | np.random.Generator = 0,
 ) -> Band:
-    """Choose two thresholds so that both automatic decisions keep a promise.
+    """Choose two thresholds that each keep a promise.
 
-    Each side gets half of the allowed error. Among the pairs that are certified, the one is taken
-    that leaves the fewest rows to a person; where the sides meet, the one with most right.
+    Each side gets half of the allowed error. Among the certified pairs, the one that leaves the
+    fewest rows to a person is chosen; ties go to the pair with the most correct decisions.
 
     Parameters
     ----------
-    act : the target of rows acted on, like `precision >= 0.9`
-    clear : the target of rows cleared, like `npv >= 0.99`
+    act : target for the rows acted on, like `precision >= 0.9`
+    clear : target for the rows cleared, like `npv >= 0.99`
     labels, probs, confidence, weights, largest_weight : as in `select`
-    logits, classes, positive, seen, rng : as in `select`
+    logits, classes, positive, label_use, rng : as in `select`
 
     Examples
     --------
@@ -149,58 +149,63 @@ def select_band(
         check_confidence(confidence, hint=EMPIRICAL)
     for target, side, like in ((act, "act", "precision >= 0.9"), (clear, "pass", "npv >= 0.99")):
         known = isinstance(target, Target) and not isinstance(target.rate, Cost)
-        if not known or claim_of(target).among != side:
-            raise InputError(f"{target} is not about the rows on that side: give {like}.")
-    question = put_question(
+        if not known or as_share_claim(target).among != side:
+            raise InputError(f"{target} does not apply to the rows on that side: give {like}.")
+    problem = build_problem(
         labels, probs, logits, [act.rate, clear.rate], weights=weights,
         largest_weight=largest_weight, classes=classes,
         positive=positive, rng=rng, promised=confidence is not None,
     )  # fmt: skip
-    delta = None if confidence is None else (1 - confidence) / 2 / seen.candidates
-    found = candidates_at_ends(question)
-    upper, lower = _widest(question, *(
-        _sides(question, found, target, confidence, delta) for target in (act, clear)
+    delta = None if confidence is None else (1 - confidence) / 2 / label_use.candidates
+    candidates = candidates_at_ends(problem)
+    upper, lower = _find_widest(problem, *(
+        _find_positions(problem, candidates, target, confidence, delta) for target in (act, clear)
     ))  # fmt: skip
-    made = [
-        Chosen(question, found, place, (target,), objective, None).point(
-            confidence=confidence, delta=delta, seen=seen
+    points = [
+        ChosenCandidate(problem, candidates, index, (target,), objective, None).to_point(
+            confidence=confidence, delta=delta, label_use=label_use
         )
-        for place, target, objective in (
+        for index, target, objective in (
             (upper, act, "maximise coverage"),
             (lower, clear, "minimise coverage"),
         )
     ]
-    between = made[1].rates["coverage"].value or 0.0, made[0].rates["coverage"].value or 0.0
-    return Band(made[0], made[1], made[0].confidence, 1 - (between[0] - between[1]))
+    above, below = points
+    between = (below["coverage"].value or 0.0) - (above["coverage"].value or 0.0)
+    return Band(above, below, above.confidence, 1 - between)
 
 
-def _sides(
-    question: Question,
-    found: Candidates,
+def _find_positions(
+    problem: ThresholdProblem,
+    candidates: Candidates,
     target: Target,
     confidence: float | None,
     delta: float | None,
 ) -> IntArray:
-    """Return the places at which one side keeps its target."""
-    kept = kept_candidates(question.rows, found, (target,), delta)
-    if not kept.any():
-        raise unreachable(question, found, (target,), confidence=confidence, delta=delta)
-    return np.flatnonzero(kept)
+    """Return the indices of the candidates at which one side keeps its target."""
+    holds = screen_candidates(problem.rows, candidates, (target,), delta)
+    if not holds.any():
+        raise build_unreachable_error(
+            problem, candidates, (target,), confidence=confidence, delta=delta
+        )
+    return np.flatnonzero(holds)
 
 
-def _widest(question: Question, acting: IntArray, clearing: IntArray) -> tuple[int, int]:
-    """Return the pair of places, the first not after the second, that decides most rows."""
-    ends, hits, n = question.rows.ends, question.rows.hits, question.rows.n
+def _find_widest(
+    problem: ThresholdProblem, acting: IntArray, clearing: IntArray
+) -> tuple[int, int]:
+    """Return the pair of indices, the first not after the second, that decides the most rows."""
+    ends, hits, n = problem.rows.ends, problem.rows.hits, problem.rows.n
     before = np.searchsorted(acting, clearing, side="right") - 1
     possible = before >= 0
-    if not possible.any():  # every certified act lies below every certified clear: they cannot meet
+    if not possible.any():  # every certified `act` lies below every certified `clear`
         raise InputError(
-            "rows to act on and rows to clear would overlap at every certified pair: ask for a "
-            "stricter target on one side."
+            "rows to act on and rows to clear overlap for every certified pair: use a stricter "
+            "target on one side."
         )
     uppers, lowers = acting[before[possible]], clearing[possible]
     decided = ends[uppers] + (n - ends[lowers])
     cleared = n - ends[lowers]
-    right = hits[ends[uppers] - 1] + cleared - (question.rows.positives - hits[ends[lowers] - 1])
+    right = hits[ends[uppers] - 1] + cleared - (problem.rows.positives - hits[ends[lowers] - 1])
     best = np.lexsort((right, decided))[-1]
     return int(uppers[best]), int(lowers[best])

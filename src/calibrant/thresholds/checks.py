@@ -1,4 +1,4 @@
-"""Checks of arguments that several functions of this folder share."""
+"""Argument checks shared by the modules of this folder."""
 
 from __future__ import annotations
 
@@ -11,16 +11,16 @@ __all__ = ["EMPIRICAL", "check_between_0_and_1", "check_confidence"]
 
 
 EMPIRICAL = "0.95 is usual, and None gives the plain empirical choice"
-"""What to do instead, where no confidence at all is possible too."""
+"""Hint for functions that also accept `confidence=None`."""
 
 
 def check_confidence(confidence: Any, *, hint: str = "0.95 is usual") -> None:
-    """Refuse a confidence that is no number strictly between 0 and 1."""
+    """Raise `InputError` unless the confidence is a number strictly between 0 and 1."""
     check_between_0_and_1(confidence, "confidence", hint)
 
 
 def check_between_0_and_1(value: Any, name: str, hint: str) -> None:
-    """Refuse what is no number strictly between 0 and 1.
+    """Raise `InputError` unless the value is a number strictly between 0 and 1.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""From a chosen position to an operating point: the promise in words, and every rate there."""
+"""Operating point of a chosen candidate: the promise in words, and all rates at its position."""
 
 from __future__ import annotations
 
@@ -11,125 +11,128 @@ from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.candidates import Candidates
 from calibrant.thresholds.proof.expected_cost import cost_bound, cost_value
-from calibrant.thresholds.proof.largest_weight import provided
-from calibrant.thresholds.proof.question import Question
-from calibrant.thresholds.proof.seen_labels import Seen
+from calibrant.thresholds.proof.largest_weight import condition_clause
+from calibrant.thresholds.proof.question import ThresholdProblem
+from calibrant.thresholds.proof.seen_labels import LabelUse
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Target
 
-__all__ = ["USUAL", "Chosen", "rates_at"]
+__all__ = ["DEFAULT_CONFIDENCE", "ChosenCandidate", "measure_rates"]
 
-USUAL = 0.95
-"""Confidence of intervals where there is no promise that has one."""
+DEFAULT_CONFIDENCE = 0.95
+"""Confidence of intervals when no promise is made."""
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """A position that was chosen, and what for.
+class ChosenCandidate:
+    """A chosen candidate, with its targets and objective.
 
     Parameters
     ----------
-    question : the rows and what they were asked
-    found : the candidates
-    place : which of them was chosen
-    targets, objective, cost : what was to be held and made best
+    problem : the ranked rows and the class that is acted on
+    candidates : all candidates
+    index : index of the chosen one
+    targets, objective, cost : the targets held and the objective optimised
     """
 
-    question: Question
-    found: Candidates
-    place: int
+    problem: ThresholdProblem
+    candidates: Candidates
+    index: int
     targets: tuple[Target, ...]
     objective: str
     cost: Cost | None
 
     @property
     def position(self) -> int:
-        """Rows acted on."""
-        return int(self.found.positions[self.place])
+        """Number of rows acted on."""
+        return int(self.candidates.positions[self.index])
 
-    def point(self, *, confidence: float | None, delta: float | None, seen: Seen) -> OperatingPoint:
-        """Put everything together."""
-        question = self.question
-        why = self._why_no_promise(confidence, seen)
-        hold = self.targets or self._limit_of_cost(delta)
+    def to_point(
+        self, *, confidence: float | None, delta: float | None, label_use: LabelUse
+    ) -> OperatingPoint:
+        """Build the operating point."""
+        problem = self.problem
+        why = self._why_no_promise(confidence, label_use)
+        hold = self.targets or self._provable_cost_limit(delta)
         if why is None and not hold:
-            why = "so few rows prove no limit below the largest cost"
-        threshold = self.found.threshold(question, self.place)
+            why = "there are too few rows to prove a limit below the largest cost"
+        threshold = self.candidates.threshold_at(problem, self.index)
         promise = None
         if why is None and confidence is not None:
-            promise = self._promise(hold, confidence, seen)
+            promise = self._promise(hold, confidence, label_use)
         return OperatingPoint(
             threshold=threshold.prob,
             logit=threshold.logit,
-            on=question.on,
-            of=question.of,
-            classes=question.classes,
+            on=problem.on,
+            of=problem.of,
+            classes=problem.classes,
             hold=hold,
             objective=self.objective,
             confidence=confidence if why is None else None,
             guarantee=promise,
             why=why,
-            rates=self._rates(confidence or USUAL),
-            n=question.rows.n,
-            positives=question.rows.positives,
+            rates=self._rates(confidence or DEFAULT_CONFIDENCE),
+            n=problem.rows.n,
+            positives=problem.rows.positives,
             method=self._method(confidence),
-            weighted=question.rows.weight is not None,
-            candidates=seen.candidates,
+            weighted=problem.rows.weight is not None,
+            candidates=label_use.candidates,
             cost=self.cost,
             baseline=self._baseline(),
             both_kinds=threshold.both_kinds,
             condition=None if promise is None else self._condition,
-            notes=() if promise is None else question.notes,
+            notes=() if promise is None else problem.notes,
         )
 
     def _rates(self, confidence: float) -> dict[str, RateValue]:
-        rates = rates_at(self.question, self.position, confidence)
+        rates = measure_rates(self.problem, self.position, confidence)
         if self.cost is not None:
-            rates["cost"] = cost_value(self.question.rows, self.cost, self.position, confidence)
+            rates["cost"] = cost_value(self.problem.rows, self.cost, self.position, confidence)
         return rates
 
-    def _limit_of_cost(self, delta: float | None) -> tuple[Target, ...]:
-        """Return the limit that the cost is certain to stay under, where only that was asked."""
+    def _provable_cost_limit(self, delta: float | None) -> tuple[Target, ...]:
+        """Return the cost limit that these rows prove, when no target was given."""
         assert self.cost is not None
         if delta is None:
             return ()
-        level = delta / len(self.found.positions)
-        bound = cost_bound(self.question.rows, self.cost, self.position, level)
-        bound = _rounded_up(bound)  # a limit to be quoted, and no less safe
+        level = delta / len(self.candidates.positions)
+        bound = cost_bound(self.problem.rows, self.cost, self.position, level)
+        bound = _round_up(bound)  # easier to quote, and still safe
         return (self.cost <= bound,) if bound < max(self.cost.matrix) else ()
 
-    def _promise(self, hold: tuple[Target, ...], confidence: float, seen: Seen) -> str:
+    def _promise(self, hold: tuple[Target, ...], confidence: float, label_use: LabelUse) -> str:
         held = " and ".join(target.words for target in hold)
-        about = "" if self.question.top_label else f" for class {str(self.question.of)!r}"
-        among = f", chosen among {seen.candidates} models" if seen.candidates > 1 else ""
+        about = "" if self.problem.top_label else f" for class {str(self.problem.of)!r}"
+        among = f", chosen among {label_use.candidates} models" if label_use.candidates > 1 else ""
         sentence = f"{held}{about}, with {confidence * 100:.6g} % confidence{among}"
-        drawn = f"on new rows drawn like these {self.question.rows.n:,}{provided(self._condition)}"
+        condition = condition_clause(self._condition)
+        drawn = f"on new rows drawn like these {self.problem.rows.n:,}{condition}"
         return f"{sentence[0].upper()}{sentence[1:]}, {drawn}."
 
     @property
     def _condition(self) -> str | None:
-        largest = self.question.largest
+        largest = self.problem.largest
         return None if largest is None else largest.condition
 
-    def _why_no_promise(self, confidence: float | None, seen: Seen) -> str | None:
+    def _why_no_promise(self, confidence: float | None, label_use: LabelUse) -> str | None:
         if confidence is None:
             return (
                 "this is the plain empirical choice: it met the target on these rows and promises "
                 "nothing about others"
             )
-        question = self.question
-        why = seen.why_no_promise(top_label=question.top_label, n_classes=len(question.classes))
-        if why is None and seen.changed_scores and self.found.thresholds is not None:
+        problem = self.problem
+        why = label_use.why_no_promise(top_label=problem.top_label, n_classes=len(problem.classes))
+        if why is None and label_use.changed_scores and self.candidates.thresholds is not None:
             return (
-                "the calibrator was fitted on these very rows, and a cost is certified at "
-                "probabilities that must be known beforehand: fit it on other rows"
+                "the calibrator was fitted on these rows, and a cost can only be certified at "
+                "probabilities fixed beforehand: fit it on other rows"
             )
         return why
 
     def _method(self, confidence: float | None) -> str:
         if confidence is None:
             return "estimates alone"
-        if self.question.rows.weight is not None:
+        if self.problem.rows.weight is not None:
             return "bets on weighted rows"
         if any(isinstance(target.rate, Cost) for target in self.targets) or not self.targets:
             return "bets at thresholds fixed beforehand"
@@ -138,23 +141,25 @@ class Chosen:
     def _baseline(self) -> dict[str, float] | None:
         if self.cost is None:
             return None
-        place = self.question.position_of(self.cost.baseline)
-        value = Measures(self.question.rows, np.array([place])).estimate(self.cost)[0]
+        position = self.problem.position_of(self.cost.baseline)
+        value = Measures(self.problem.rows, np.array([position])).estimate(self.cost)[0]
         return {"threshold": self.cost.baseline, "cost": float(value)}
 
 
-def rates_at(question: Question, position: int, confidence: float) -> dict[str, RateValue]:
-    """Measure every rate that a question can be about when the first rows are acted on."""
-    here = Measures(question.rows, np.array([position]))
-    kind = "top-label" if question.top_label else "class"
+def measure_rates(
+    problem: ThresholdProblem, position: int, confidence: float
+) -> dict[str, RateValue]:
+    """Measure every applicable rate when the first `position` rows are acted on."""
+    measures = Measures(problem.rows, np.array([position]))
+    kind = "top-label" if problem.top_label else "class"
     return {
-        name: here.value(rate, confidence)
+        name: measures.value(rate, confidence)
         for name, rate in RATES.items()
         if rate.of in (kind, "any")
     }
 
 
-def _rounded_up(value: float) -> float:
-    """Return the value with three digits, never smaller."""
+def _round_up(value: float) -> float:
+    """Round up to three significant digits."""
     digits = 2 - math.floor(math.log10(value))
     return float(round(math.ceil(value * 10.0**digits) / 10.0**digits, max(0, digits)))

@@ -1,4 +1,4 @@
-"""One threshold for each of several classes, under one confidence for all of them."""
+"""Operating points of several classes, with one confidence for all of them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
-from calibrant.thresholds.objective import as_targets, objective_of
+from calibrant.thresholds.objective import as_targets, resolve_objective
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.question import put_question
-from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
+from calibrant.thresholds.proof.question import build_problem
+from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
 from calibrant.thresholds.rates import Cost, Rate, Target
 from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import labelled_scores
-from calibrant.thresholds.selection import answer
+from calibrant.thresholds.selection import solve_problem
 
 __all__ = ["OperatingPoints", "select_each"]
 
@@ -28,15 +28,15 @@ __all__ = ["OperatingPoints", "select_each"]
 class OperatingPoints:
     """Thresholds of several classes, each against the rest.
 
-    All promises together hold with the stated confidence. A class for which none can be made is
-    reported in `unreachable`, never guessed. A promise is about every row that a class flags; a
-    row can be flagged by several classes where their thresholds sum to less than 1.
+    All promises hold together with the stated confidence. A class without a certified threshold
+    is listed in `unreachable`. A promise covers every row that a class flags; several classes can
+    flag the same row when their thresholds sum to less than 1.
 
     Parameters
     ----------
     points : the operating point of each class that has one
     unreachable : the error of each class that has none
-    confidence : of all promises together; None where nothing is promised
+    confidence : of all promises together; None if nothing is promised
     flagged_twice : labelled rows that more than one class flags
     """
 
@@ -51,7 +51,7 @@ class OperatingPoints:
         return self.points[name]
 
     def act(self, probs: Any = None, *, logits: Any = None) -> dict[Any, NDArray[np.bool_]]:
-        """Say for each class which rows it flags."""
+        """Return a mask of flagged rows for each class."""
         return {name: point.act(probs, logits=logits) for name, point in self.points.items()}
 
     def to_dict(self) -> dict[str, Any]:
@@ -99,7 +99,7 @@ def select_each(
     largest_weight: float | None = None,
     logits: Any = None,
     classes: Sequence[Any] | None = None,
-    seen: Seen = NOTHING_SEEN,
+    label_use: LabelUse = NO_LABEL_USE,
     rng: int | np.random.Generator = 0,
 ) -> OperatingPoints:
     """Choose a threshold for each class against the rest; all promises hold together.
@@ -110,8 +110,8 @@ def select_each(
 
     Parameters
     ----------
-    labels, probs, logits, weights, largest_weight, classes, seen, rng : as in `select`
-    hold : targets for every class, or for the classes named: {"defective": precision >= 0.85}
+    labels, probs, logits, weights, largest_weight, classes, label_use, rng : as in `select`
+    hold : targets for every class, or by class name: {"defective": precision >= 0.85}
     maximise, minimise : as in `select`, for every class
     confidence : of all promises together
 
@@ -121,25 +121,25 @@ def select_each(
     >>> from calibrant.thresholds import precision
     >>> draw = WORLDS["multiclass"].draw(5000, 0)
     >>> hold = {0: precision >= 0.7, 4: precision >= 0.9}
-    >>> found = select_each(draw.labels, draw.probs, hold=hold)
-    >>> sorted(found.points), sorted(found.unreachable)
+    >>> result = select_each(draw.labels, draw.probs, hold=hold)
+    >>> sorted(result.points), sorted(result.unreachable)
     ([0], [4])
     """
     if confidence is not None:
         check_confidence(confidence, hint=EMPIRICAL)
     array, on, _, names = labelled_scores(labels, probs, logits, classes)
-    wanted = _for_each(hold, names)
+    targets_by_class = _targets_by_class(hold, names)
     points: dict[Any, OperatingPoint] = {}
     failed: dict[Any, TargetUnreachable] = {}
     flags = np.zeros(len(array), dtype=np.int64)
-    for name, targets in wanted.items():
-        objective, sign = objective_of(targets, maximise, minimise)
-        asked = [*(target.rate for target in targets), objective]
-        question = put_question(
+    for name, targets in targets_by_class.items():
+        objective, sign = resolve_objective(targets, maximise, minimise)
+        rates = [*(target.rate for target in targets), objective]
+        problem = build_problem(
             labels,
             probs,
             logits,
-            asked,
+            rates,
             weights=weights,
             largest_weight=largest_weight,
             classes=classes,
@@ -149,14 +149,14 @@ def select_each(
             needs_both=False,
         )
         try:
-            points[name] = answer(
-                question,
+            points[name] = solve_problem(
+                problem,
                 targets,
                 objective,
                 sign,
                 confidence=confidence,
-                seen=seen,
-                share=1 / len(wanted),
+                label_use=label_use,
+                share=1 / len(targets_by_class),
             )
         except TargetUnreachable as error:
             failed[name] = error
@@ -166,8 +166,8 @@ def select_each(
     return OperatingPoints(points, failed, confidence if promised else None, int((flags > 1).sum()))
 
 
-def _for_each(hold: Any, names: tuple[Any, ...]) -> dict[Any, tuple[Target, ...]]:
-    """Return the targets of each class that has some."""
+def _targets_by_class(hold: Any, names: tuple[Any, ...]) -> dict[Any, tuple[Target, ...]]:
+    """Return the targets of each class."""
     if not isinstance(hold, Mapping):
         hold = dict.fromkeys(names, as_targets(hold))
     unknown = [name for name in hold if name not in names]
@@ -175,11 +175,11 @@ def _for_each(hold: Any, names: tuple[Any, ...]) -> dict[Any, tuple[Target, ...]
         raise InputError(f"hold names {unknown[0]!r}, which is not among the classes {names}.")
     if not hold:
         raise InputError("hold is empty: name at least one class and its target.")
-    found = {name: as_targets(targets) for name, targets in hold.items()}
-    for name, targets in found.items():
+    targets_by_class = {name: as_targets(targets) for name, targets in hold.items()}
+    for name, targets in targets_by_class.items():
         if any(isinstance(t.rate, Rate) and t.rate.of == "top-label" for t in targets):
             raise InputError(
-                f"accuracy is about predictions of any class, not about {name!r}: hold it with "
+                f"accuracy applies to predictions of any class, not to {name!r}: hold it with "
                 "select, or hold precision here."
             )
-    return found
+    return targets_by_class

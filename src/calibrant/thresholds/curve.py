@@ -1,4 +1,4 @@
-"""What every threshold would do: each rate with its band."""
+"""Operating curves: every rate, with its confidence band, at every threshold."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.results import Interval
 from calibrant.stats.proportions import exact_bounds, wilson_bounds
 from calibrant.thresholds.measures import Measures
-from calibrant.thresholds.proof.question import Question, put_question
-from calibrant.thresholds.proof.ranked import Ranked
+from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
+from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Rate, coverage, precision
 from calibrant.thresholds.scores import On
 
-__all__ = ["POINTS", "OperatingCurve", "RateCurve", "curve_of", "operating_curve"]
+__all__ = ["POINTS", "OperatingCurve", "RateCurve", "compute_curve", "operating_curve"]
 
 POINTS = 2000
-"""Thresholds that a curve keeps unless it is told otherwise: a page needs no more."""
+"""Default number of thresholds in a curve: enough for a report page."""
 
 EXACT = "exact (Clopper-Pearson)"
 ROUGH = "Wilson at the effective number of rows, approximate"
@@ -34,7 +34,7 @@ class RateCurve:
     """One rate at every threshold of a curve.
 
     The band holds at each threshold alone, as if that one had been fixed beforehand. A threshold
-    picked because the band looks good there is not covered by it: that is what `select` is for.
+    picked because the band looks good there is not covered by it: use `select` for that.
 
     Parameters
     ----------
@@ -57,12 +57,12 @@ class OperatingCurve:
     Parameters
     ----------
     threshold : (C,) rising probabilities; each acts on the rows that reach it
-    logit : (C,) the same as log-odds, which stay apart where probabilities round to 1
+    logit : (C,) the same as log-odds, which stay distinct where probabilities round to 1
     rates : a curve for each rate, by name
-    acted : (C,) rows that are acted on
-    hits : (C,) how many of those are positive (or predicted rightly)
-    n, positives : all rows, and how many of them are positive (or predicted rightly)
-    on : what was compared, `probs` or `logits`
+    acted : (C,) number of rows acted on
+    hits : (C,) how many of those are positive (or predicted correctly)
+    n, positives : all rows, and how many of them are positive (or predicted correctly)
+    on : the scores compared, `probs` or `logits`
     of : the class that is acted on; None where predictions of any class are accepted
     classes : names of all classes
     confidence : of each band, at each threshold
@@ -85,31 +85,31 @@ class OperatingCurve:
     def __getitem__(self, name: str) -> RateCurve:
         return self.rates[name]
 
-    def place(self, threshold: float) -> int:
-        """Return where the curve tells what `threshold` does; C where it acts on no row.
+    def index_of(self, threshold: float) -> int:
+        """Return the index on the curve that decides as `threshold` does; C if it acts on no row.
 
-        `threshold` is a probability; where the curve was made from logits, it is log-odds.
+        `threshold` is a probability; for a curve made from logits, it is log-odds.
         """
         scale = self.logit if self.on == "logits" else self.threshold
         return int(np.searchsorted(scale, threshold, side="left"))
 
     def at(self, threshold: float) -> dict[str, RateValue]:
-        """Read every rate at the first threshold of the curve that is at least `threshold`.
+        """Return every rate at the first threshold of the curve that is at least `threshold`.
 
         Examples
         --------
         >>> curve = operating_curve([0, 0, 1, 1], [0.2, 0.6, 0.6, 0.9])
-        >>> found = curve.at(0.5)["precision"]
-        >>> round(found.value, 3), round(found.interval.low, 3), found.n
+        >>> rate = curve.at(0.5)["precision"]
+        >>> round(rate.value, 3), round(rate.interval.low, 3), rate.n
         (0.667, 0.094, 3.0)
         """
-        return self.values_at(self.place(threshold))
+        return self.values_at(self.index_of(threshold))
 
-    def values_at(self, place: int) -> dict[str, RateValue]:
-        """Return every rate at one place of the curve; C stands for acting on no row."""
-        if place == len(self.threshold):
+    def values_at(self, index: int) -> dict[str, RateValue]:
+        """Return every rate at one index of the curve; C means acting on no row."""
+        if index == len(self.threshold):
             return dict.fromkeys(self.rates, RateValue(None, None, 0.0))
-        return {name: self._value(rate, place) for name, rate in self.rates.items()}
+        return {name: self._value(rate, index) for name, rate in self.rates.items()}
 
     def cost(self, cost: Cost) -> FloatArray:
         """Return the expected cost of a row at every threshold.
@@ -134,10 +134,10 @@ class OperatingCurve:
         return np.asarray(sum(c * share for c, share in zip(cost.matrix, shares, strict=True)))
 
     def _positive_share(self, true_positive: FloatArray) -> float:
-        """Return the share of positive rows, by their weights; of withheld rows too."""
-        found = self["recall"].value[:1]
-        if len(found) and found[0] > 0:
-            return float(true_positive[0] / found[0])
+        """Return the share of positive rows, by weight, including withheld rows."""
+        recall = self["recall"].value[:1]
+        if len(recall) and recall[0] > 0:
+            return float(true_positive[0] / recall[0])
         return self.positives / self.n
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,11 +149,11 @@ class OperatingCurve:
             "confidence": self.confidence,
             "weighted": self.weighted,
             "threshold": self.threshold.tolist(),
-            "logit": _plain(self.logit),
+            "logit": _to_json_list(self.logit),
             "acted": self.acted.tolist(),
             "hits": self.hits.tolist(),
             "rates": {
-                name: {part: _plain(values) for part, values in vars(rate).items()}
+                name: {part: _to_json_list(values) for part, values in vars(rate).items()}
                 for name, rate in self.rates.items()
             },
         }
@@ -184,22 +184,22 @@ def operating_curve(
     is the band of a rate with :math:`h` events among the :math:`m` rows of its condition, with
     :math:`B` the quantile of the beta distribution and :math:`1-\alpha` the confidence. With
     weights it is Wilson's, from the effective number of rows :math:`(\sum w)^2 / \sum w^2`:
-    approximate, no longer exact.
+    an approximation.
 
-    The band holds at each threshold alone, not at all of them at once, and promises nothing about
-    a threshold that was chosen by looking at it.
+    The band is pointwise, not simultaneous, and promises nothing about a threshold that was
+    chosen by looking at it.
 
     Parameters
     ----------
     labels : n labels
     probs : (n,) P(second class) or (n, K); or give `logits`
-    logits : (n,) or (n, K); rows stay apart whose probabilities round to 1
-    classes : names behind the columns, when labels are names
-    positive : the class that is acted on; of two classes by default the second, and of more any
-        predicted class that is sure enough (accuracy and coverage)
+    logits : (n,) or (n, K); rows stay distinct whose probabilities round to 1
+    classes : names of the columns, when labels are names
+    positive : the class that is acted on; by default the second of two classes, and with more
+        any predicted class that is confident enough (accuracy and coverage)
     weights : inverse inclusion probabilities
     confidence : of each band
-    points : thresholds to keep at most, evenly in rank, in positives and in score; None keeps all
+    points : largest number of thresholds, even in rank, positives and score; None keeps all
 
     Examples
     --------
@@ -213,37 +213,37 @@ def operating_curve(
     ----------
     Clopper & Pearson (1934), Biometrika 26.
     """
-    asked = coverage if positive is None else precision  # of more than two classes: of any
-    question = put_question(
-        labels, probs, logits, [asked], weights=weights, classes=classes, positive=positive
+    rate = coverage if positive is None else precision  # coverage: any of several classes
+    problem = build_problem(
+        labels, probs, logits, [rate], weights=weights, classes=classes, positive=positive
     )
-    return curve_of(question, confidence=confidence, points=points)
+    return compute_curve(problem, confidence=confidence, points=points)
 
 
-def curve_of(
-    question: Question,
+def compute_curve(
+    problem: ThresholdProblem,
     *,
     confidence: float = 0.95,
     points: int | None = POINTS,
     keep: Iterable[float] = (),
 ) -> OperatingCurve:
-    """Compute the curve of rows that are already in order.
+    """Compute the curve of ranked rows.
 
     Examples
     --------
-    >>> question = put_question([0, 1, 1], None, [-3.0, 40.0, 60.0], [RATES["accuracy"]])
-    >>> curve = curve_of(question)
+    >>> problem = build_problem([0, 1, 1], None, [-3.0, 40.0, 60.0], [RATES["accuracy"]])
+    >>> curve = compute_curve(problem)
     >>> curve.threshold, curve.logit, curve["accuracy"].value
     (array([0.9525..., 1. , 1. ]), array([ 3., 40., 60.]), array([1., 1., 1.]))
     """
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, got {confidence}: 0.95 is usual.")
-    rows = question.rows
-    positions = _kept(rows, points, keep)[::-1]
+    rows = problem.rows
+    positions = _thin_positions(rows, points, keep)[::-1]
     score = rows.score[positions - 1].astype(np.float64)
-    logits = question.on == "logits"
+    logits = problem.on == "logits"
     measures = Measures(rows, positions)
-    kind = "top-label" if question.top_label else "class"
+    kind = "top-label" if problem.top_label else "class"
     return OperatingCurve(
         threshold=probs_from_logits(score) if logits else score,
         logit=score if logits else log_odds_of(score),
@@ -256,56 +256,58 @@ def curve_of(
         hits=rows.hits[positions - 1],
         n=rows.n,
         positives=rows.positives,
-        on=question.on,
-        of=question.of,
-        classes=question.classes,
+        on=problem.on,
+        of=problem.of,
+        classes=problem.classes,
         confidence=confidence,
         weighted=rows.weight is not None,
     )
 
 
-def _kept(rows: Ranked, points: int | None, keep: Iterable[float]) -> IntArray:
-    """Return the positions to keep: evenly in rank, down from the top, in positives, in score."""
+def _thin_positions(rows: RankedRows, points: int | None, keep: Iterable[float]) -> IntArray:
+    """Return the positions to keep: even in rank, in log rank, in positives and in score."""
     ends = rows.ends[rows.ends <= rows.last]
     if points is None or len(ends) <= points:
         return ends
-    each = max(2, points // 4)
+    per_grid = max(2, points // 4)
     score = rows.score[ends - 1].astype(np.float64)
-    told = np.array([_acted_on(rows, threshold) for threshold in keep], dtype=np.int64)
+    required = np.array([_count_reaching(rows, threshold) for threshold in keep], dtype=np.int64)
     wanted = np.concatenate(
         [
-            np.searchsorted(ends, np.linspace(1, rows.n, each)),
-            np.searchsorted(ends, np.geomspace(1, rows.n, each)),
-            np.searchsorted(rows.hits[ends - 1], np.linspace(0, rows.positives, each)),
-            np.searchsorted(-score, -np.linspace(score[-1], score[0], each), side="right") - 1,
-            np.searchsorted(ends, told[told > 0]),
+            np.searchsorted(ends, np.linspace(1, rows.n, per_grid)),
+            np.searchsorted(ends, np.geomspace(1, rows.n, per_grid)),
+            np.searchsorted(rows.hits[ends - 1], np.linspace(0, rows.positives, per_grid)),
+            np.searchsorted(-score, -np.linspace(score[-1], score[0], per_grid), side="right") - 1,
+            np.searchsorted(ends, required[required > 0]),
             [0, len(ends) - 1],
         ]
     )
-    # Rows that are withheld count among the rows and the positives, but no threshold reaches them.
+    # Withheld rows count as rows and positives, but no threshold reaches them.
     return np.asarray(ends[np.unique(np.minimum(wanted, len(ends) - 1))])
 
 
-def _acted_on(rows: Ranked, threshold: float) -> int:
+def _count_reaching(rows: RankedRows, threshold: float) -> int:
     """Return how many rows reach a score."""
     return int(np.searchsorted(-rows.score, -threshold, side="right"))
 
 
 def _rate_curve(rate: Rate, measures: Measures, confidence: float) -> RateCurve:
     part, whole = measures.parts(rate, power=1)
-    there = whole > 0
-    safe = np.where(there, whole, 1.0)
-    value = np.where(there, np.clip(part / safe, 0.0, 1.0), np.nan)
+    nonempty = whole > 0
+    safe = np.where(nonempty, whole, 1.0)
+    value = np.where(nonempty, np.clip(part / safe, 0.0, 1.0), np.nan)
     if measures.rows.weight is None:
         n = whole
         low, high = exact_bounds(part, n, confidence)
     else:
         square = measures.parts(rate, power=2)[1]
-        n = np.where(there, whole**2 / np.where(there, square, 1.0), 0.0)
-        low, high = wilson_bounds(np.where(there, value, 0.5), np.where(there, n, 1.0), confidence)
-    low, high = (np.where(there, end, np.nan) for end in (low, high))
+        n = np.where(nonempty, whole**2 / np.where(nonempty, square, 1.0), 0.0)
+        low, high = wilson_bounds(
+            np.where(nonempty, value, 0.5), np.where(nonempty, n, 1.0), confidence
+        )
+    low, high = (np.where(nonempty, end, np.nan) for end in (low, high))
     return RateCurve(value, low, high, np.asarray(n))
 
 
-def _plain(values: FloatArray) -> list[float | None]:
+def _to_json_list(values: FloatArray) -> list[float | None]:
     return [value if np.isfinite(value) else None for value in values.tolist()]

@@ -1,4 +1,4 @@
-"""Promises as text: a class, and the targets that one threshold must keep for it."""
+"""Parsing of promises: a class and the targets that its threshold must keep."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["parse_hold"]
 
 
 def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple[Target, ...]]:
-    """Read `class: rate>=value and rate>=value`; without a class the caller settles it.
+    """Parse `class: rate>=value and rate>=value`; the class is None if it is not named.
 
     Examples
     --------
@@ -21,19 +21,21 @@ def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple
     (of, first), *rest = (parse_target(part) for part in _parts(text))
     for other, target in rest:
         if other not in (None, of):
-            own = f"{other}: {target}"
+            separate = f"{other}: {target}"
             remedy = (
-                f"ask for {own!r} alone" if flag is None else f"give {own!r} to a {flag} of its own"
+                f"give {separate!r} separately"
+                if flag is None
+                else f"give {separate!r} to a separate {flag}"
             )
             raise InputError(
-                f"hold {text!r} is about {of!r} and {other!r}, but one threshold acts on one "
+                f"hold {text!r} names {of!r} and {other!r}, but one threshold acts on one "
                 f"class: {remedy}."
             )
     return of, (first, *(target for _, target in rest))
 
 
 def _parts(text: str) -> list[str]:
-    """Split at " and "; one within the name of a class is none, for no target stands before it."""
+    """Split at " and ", except inside the name of a class, where no target precedes it."""
     parts, joint = [""], ""
     for i, piece in enumerate(re.split(r"(\s+and\s+)", text, flags=re.IGNORECASE)):
         if i % 2:

@@ -1,4 +1,4 @@
-"""What the rates are at a position, as measured."""
+"""Estimates of rates at given positions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, wilson
-from calibrant.thresholds.proof.ranked import Ranked
+from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Rate
 
@@ -24,11 +24,11 @@ class Measures:
 
     Parameters
     ----------
-    rows : the rows by falling score
-    positions : (M,) each k to be measured
+    rows : the ranked rows
+    positions : (M,) values of k
     """
 
-    rows: Ranked
+    rows: RankedRows
     positions: IntArray
 
     def estimate(self, rate: Rate | Cost) -> FloatArray:
@@ -49,9 +49,9 @@ class Measures:
             span = clopper_pearson(part, whole, confidence=confidence)
             return RateValue(estimate, span, int(whole))
         n = whole**2 / float(self.parts(rate, power=2)[1][0])
-        found = wilson(estimate * n, n, confidence=confidence)
+        span = wilson(estimate * n, n, confidence=confidence)
         method = "Wilson at the effective number of rows, approximate"
-        return RateValue(estimate, Interval(found.low, found.high, confidence, method), n)
+        return RateValue(estimate, Interval(span.low, span.high, confidence, method), n)
 
     def parts(self, rate: Rate, power: int) -> tuple[FloatArray, FloatArray]:
         """Return the weight of the event within the condition, and of the condition."""
@@ -63,10 +63,10 @@ class Measures:
             ("pass", "negative"): (total - acted) - (positive - acted_positive),
         }
         sides, labels = ("act", "pass"), ("positive", "negative")
-        if rate.given in sides:
-            part = cell[rate.given, rate.event]
-            return part, cell[rate.given, "positive"] + cell[rate.given, "negative"]
-        inside = labels if rate.given == "all" else (rate.given,)
+        if rate.condition in sides:
+            part = cell[rate.condition, rate.event]
+            return part, cell[rate.condition, "positive"] + cell[rate.condition, "negative"]
+        inside = labels if rate.condition == "all" else (rate.condition,)
         part = sum((cell[rate.event, label] for label in inside), np.zeros(len(self.positions)))
         whole = sum((cell[s, label] for s in sides for label in inside), np.zeros(1))
         return part, np.broadcast_to(whole, part.shape)
@@ -84,7 +84,7 @@ class Measures:
         return np.asarray(sums / total)
 
     def _sums(self, power: int) -> tuple[float, FloatArray, FloatArray, float]:
-        """Return all positives, the acted on, the positives among them, and all rows."""
+        """Return the sums over positives, rows acted on, positives among those, and all rows."""
         if self.rows.weight is None:
             acted_positive = np.append(0, self.rows.hits)[self.positions].astype(np.float64)
             acted = self.positions.astype(np.float64)
@@ -97,12 +97,12 @@ class Measures:
     def _running(self) -> list[tuple[FloatArray, FloatArray]]:
         """Running sums of weights and squared weights, of all rows and of positives."""
         assert self.rows.weight is not None
-        found: list[tuple[FloatArray, FloatArray]] = []
+        sums_by_power: list[tuple[FloatArray, FloatArray]] = []
         for power in (1, 2):
             heavy: NDArray[np.float64] = self.rows.weight**power
             sums = (heavy, heavy * self.rows.event)
-            found.append((_running_sum(sums[0]), _running_sum(sums[1])))
-        return found
+            sums_by_power.append((_running_sum(sums[0]), _running_sum(sums[1])))
+        return sums_by_power
 
 
 def _running_sum(values: FloatArray) -> FloatArray:

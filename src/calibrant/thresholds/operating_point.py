@@ -1,4 +1,4 @@
-"""An operating point: a threshold, what it promises, and what was measured there."""
+"""Operating points: a threshold, its promise, and the rates measured there."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Target
-from calibrant.thresholds.saved_point import FORMAT, saved_fields
+from calibrant.thresholds.saved_point import FORMAT, parse_saved_point
 from calibrant.thresholds.scores import On, as_scores, row_scores
 
 __all__ = ["OperatingPoint"]
 
-_SETTLED = ("recall", "fpr", "specificity", "coverage", "abstention")
-"""Rates that are 0 or 1 wherever every row is acted on."""
+_TRIVIAL_RATES = ("recall", "fpr", "specificity", "coverage", "abstention")
+"""Rates that are 0 or 1 whenever every row is acted on."""
 
 
 @dataclass(frozen=True)
 class OperatingPoint:
-    """A threshold that was chosen to keep a promise.
+    """A threshold chosen to keep a promise.
 
     A row is acted on when its probability is at least `threshold`, or its log-odds are at least
     `logit`: the same rule, unless probabilities have rounded to 1 (see `both_kinds`).
 
-    `guarantee` is the promise as a sentence, or None; `why` then says why there is none.
+    `guarantee` is the promise as a sentence, or None; `why` then gives the reason.
 
     Parameters
     ----------
     threshold : a probability
     logit : the same threshold as log-odds
-    on : what was compared when it was chosen, `probs` or `logits`
-    of : the class that is acted on; None where predictions of any class are accepted
+    on : the scores it was chosen on, `probs` or `logits`
+    of : the class that is acted on; None if predictions of any class are accepted
     classes : names of all classes, in the order of the columns
-    hold : what was to be held
-    objective : what was made as large or small as possible, like "maximise recall"
-    confidence : of the promise; None where the choice promises nothing
+    hold : the targets held
+    objective : what was optimised, like "maximise recall"
+    confidence : of the promise; None if nothing is promised
     guarantee, why : the promise in words, or why there is none
     rates : every rate at this threshold, by name
-    n, positives : labelled rows used, and how many of them were positive (or predicted rightly)
+    n, positives : labelled rows used, and how many of them were positive (or predicted correctly)
     method : how the promise was proved
     weighted : whether rows had weights
-    candidates : among how many models the scores were chosen on the same rows
-    cost : what decisions cost, where that was held or made small
-    baseline : of a cost: the threshold of the calibrated rule, and the cost there
-    both_kinds : whether probabilities and logits decide alike; they do unless the scores on both
-        sides of the threshold differ in their last digits only
-    condition : what the promise needs beside rows drawn alike, like "no row could weigh more than
-        20, the largest seen"; None where it needs nothing, or where there is no promise
-    notes : what else should be known
+    candidates : number of models among which the scores were chosen on the same rows
+    cost : costs of decisions, if a cost was held or minimised
+    baseline : for a cost: the threshold of the calibrated rule, and the cost there
+    both_kinds : whether probabilities and logits give the same decisions; they do unless the
+        scores on both sides of the threshold differ in their last digits only
+    condition : what the promise assumes besides exchangeable rows, like "no row could weigh more
+        than 20, the largest seen"; None if it assumes nothing else, or if there is no promise
+    notes : further notes
     """
 
     threshold: float
@@ -84,15 +84,15 @@ class OperatingPoint:
         return self.rates[name]
 
     @property
-    def told_by_probs(self) -> bool:
-        """Whether probabilities can tell the threshold from its neighbours."""
+    def works_on_probs(self) -> bool:
+        """Whether probabilities are precise enough to apply the threshold."""
         return self.on == "probs" or self.both_kinds
 
     def settles(self, name: str) -> bool:
-        """Whether the rule alone settles a rate, so that there is nothing to estimate.
+        """Whether a rate is fixed by the rule itself, so that there is nothing to estimate.
 
-        A point that acts on every row misses none, whatever rows come. It does not settle rates
-        among the rows acted on, such as precision, nor any where rows are kept from it.
+        A point that acts on every row misses none. This does not fix rates among the rows acted
+        on, such as precision, nor any rate when rows are withheld.
 
         Parameters
         ----------
@@ -108,15 +108,15 @@ class OperatingPoint:
         """
         share = self.rates.get("coverage")
         acts_on_all = share is not None and share.value is not None and share.value >= 1.0 - 1e-12
-        return acts_on_all and self.logit == -math.inf and name in _SETTLED
+        return acts_on_all and self.logit == -math.inf and name in _TRIVIAL_RATES
 
     def act(self, probs: Any = None, *, logits: Any = None) -> NDArray[np.bool_]:
-        """Say for each row whether it is acted on (or its predicted class accepted).
+        """Return for each row whether it is acted on (or its predicted class accepted).
 
         Parameters
         ----------
         probs : (n,) P(second class) or (n, K), of the model the point was chosen for
-        logits : the same as logits; either kind decides alike unless `both_kinds` is False
+        logits : the same as logits; both give the same decisions unless `both_kinds` is False
 
         Examples
         --------
@@ -126,17 +126,17 @@ class OperatingPoint:
         >>> point.act([0.2, 0.9])
         array([False,  True])
         """
-        array, given, _ = as_scores(probs, logits, self.classes)
-        if given != self.on and not self.both_kinds:
+        array, on, _ = as_scores(probs, logits, self.classes)
+        if on != self.on and not self.both_kinds:
             raise InputError(
-                f"the threshold was chosen on {self.on} and lies between scores that are almost "
-                f"alike, which {given} may round to the other side: give {self.on}."
+                f"the threshold was chosen on {self.on} and lies between almost equal scores, "
+                f"which {on} may round to the other side: give {self.on}."
             )
-        if given == "logits" and self.on == "probs":
-            array, given = probs_from_logits(array.astype(np.float64)), "probs"
-        scores = row_scores(array, on=given, of=self.of, classes=self.classes)
-        # As float64, or float32 scores would be compared with a threshold rounded to float32.
-        return np.asarray(scores >= np.float64(self.logit if given == "logits" else self.threshold))
+        if on == "logits" and self.on == "probs":
+            array, on = probs_from_logits(array.astype(np.float64)), "probs"
+        scores = row_scores(array, on=on, of=self.of, classes=self.classes)
+        # float64, so that the threshold is not rounded to float32 for float32 scores.
+        return np.asarray(scores >= np.float64(self.logit if on == "logits" else self.threshold))
 
     def to_dict(self) -> dict[str, Any]:
         """Return the stable JSON shape: keys may be added, never renamed."""
@@ -174,7 +174,7 @@ class OperatingPoint:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> OperatingPoint:
-        """Rebuild a point from `to_dict`; what is damaged or newer is refused in one sentence.
+        """Rebuild a point from `to_dict`, or raise `InputError` if it is damaged or too new.
 
         Examples
         --------
@@ -183,7 +183,7 @@ class OperatingPoint:
         >>> OperatingPoint.from_dict(point.to_dict()) == point
         True
         """
-        return cls(**saved_fields(saved))
+        return cls(**parse_saved_point(saved))
 
     def __str__(self) -> str:
         promise = self.guarantee or f"No promise: {self.why}."

@@ -1,4 +1,4 @@
-"""One rate at a threshold, with its interval."""
+"""Value of a rate at a threshold, with its interval."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ __all__ = ["RateValue"]
 
 @dataclass(frozen=True)
 class RateValue:
-    """One rate at the threshold, as measured on the rows that chose it.
+    """A rate at the threshold, measured on the rows that chose it.
 
     Parameters
     ----------
-    value : the estimate; None where no row meets the condition
-    interval : as if the threshold had been fixed beforehand
+    value : the estimate; None if no row meets the condition
+    interval : valid for a threshold fixed beforehand
     n : rows that meet the condition; with weights their effective number
     """
 

@@ -1,4 +1,4 @@
-"""Rates: what a threshold is held to, each an event given a condition."""
+"""Rates and targets: conditional probabilities that a threshold is held to."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ __all__ = [
 ]
 
 Event = Literal["positive", "negative", "act", "pass"]
-Given = Literal["positive", "negative", "act", "pass", "all"]
+Condition = Literal["positive", "negative", "act", "pass", "all"]
 Sense = Literal[">=", "<="]
 
 LARGEST_COST = 1e12
@@ -40,19 +40,19 @@ LARGEST_COST = 1e12
 
 @dataclass(frozen=True)
 class Rate:
-    """A share of rows: how often the event happens among the rows that meet the condition.
+    """A share of rows: the frequency of an event among the rows that meet a condition.
 
     A row is acted on when its score reaches the threshold, and passed over otherwise. Where the
-    score is the confidence in the predicted class, `positive` means that the prediction is right.
+    score is the confidence in the predicted class, `positive` means a correct prediction.
 
     `precision >= 0.85` makes a `Target`.
 
     Parameters
     ----------
     name : as in files and on the command line
-    event, given : the share is P(event | given)
+    event, condition : the share is P(event | condition)
     words : the share in words
-    of : the scores it is about: those of one `class`, the `top-label` ones, or `any`
+    of : the scores it applies to: those of one `class`, the `top-label` ones, or `any`
 
     Examples
     --------
@@ -64,7 +64,7 @@ class Rate:
 
     name: str
     event: Event
-    given: Given
+    condition: Condition
     words: str
     of: Literal["class", "top-label", "any"] = "class"
 
@@ -85,11 +85,11 @@ class Rate:
 
     @property
     def title(self) -> str:
-        """The name as people say it."""
+        """The name in words."""
         return _TITLES.get(self.name, self.name)
 
     def check(self, sense: Sense, value: float) -> None:
-        """Refuse a value that no sample can prove."""
+        """Raise `InputError` for a value that no sample can prove."""
         if not 0 < value < 1:
             raise InputError(
                 f"the target {self.name}{sense}{value:g} must lie strictly between 0 and 1: "
@@ -98,17 +98,17 @@ class Rate:
 
     @property
     def good_when_high(self) -> bool:
-        """Whether people want more of it: of errors and of handed-over rows they want less."""
+        """Whether higher values are better."""
         return self.name not in ("false_discovery", "fpr", "abstention")
 
 
 @dataclass(frozen=True)
 class Cost:
-    r"""What each kind of decision costs; its expectation is a bounded mean, not a share.
+    r"""Cost of each kind of decision; its expectation is a bounded mean, not a share.
 
     .. math:: E[c] = c_{fp} P(A, N) + c_{fn} P(\bar A, P) + c_{tp} P(A, P) + c_{tn} P(\bar A, N)
 
-    with A acted on, P positive and N not.
+    with A acted on, P positive and N negative.
 
     With calibrated probabilities, acting pays where
     :math:`p \ge (c_{fp} - c_{tn}) / (c_{fp} - c_{tn} + c_{fn} - c_{tp})`: the `baseline`.
@@ -150,7 +150,7 @@ class Cost:
         return Target(self, "<=", value)
 
     def __ge__(self, value: float) -> Target:
-        return Target(self, ">=", value)  # refused there, in a sentence
+        return Target(self, ">=", value)  # raises InputError
 
     def __str__(self) -> str:
         return self.name
@@ -167,7 +167,7 @@ class Cost:
         return acting / (acting + self.false_negative - self.true_positive)
 
     def check(self, sense: Sense, value: float) -> None:
-        """Refuse a limit that every decision, or none, stays under."""
+        """Raise `InputError` for a limit that every decision, or none, meets."""
         if sense != "<=" or not min(self.matrix) < value < max(self.matrix):
             raise InputError(
                 f"the target cost{sense}{value:g} must be an upper limit between the smallest and "
@@ -197,9 +197,9 @@ class Target:
         object.__setattr__(self, "value", float(self.value))
 
     def __bool__(self) -> bool:
-        """Refuse the truth value that Python asks for in a chain of comparisons."""
+        """Raise `InputError`: chained comparisons would silently drop a target."""
         raise InputError(
-            "a target is no condition: instead of a chain like 0.8 <= recall <= 0.9 give two "
+            "a target has no truth value: instead of a chain like 0.8 <= recall <= 0.9 give two "
             "targets, [recall >= 0.8, recall <= 0.9]."
         )
 
@@ -223,7 +223,7 @@ class Target:
 
 
 precision = Rate("precision", "positive", "act", "share of the rows acted on that is positive")
-"""P(positive | acted on): how often acting is right."""
+"""P(positive | acted on): how often acting is correct."""
 
 false_discovery = Rate(
     "false_discovery", "negative", "act", "share of the rows acted on that is not positive"
@@ -231,13 +231,13 @@ false_discovery = Rate(
 """P(not positive | acted on): 1 - precision."""
 
 npv = Rate("npv", "negative", "pass", "share of the rows passed over that is not positive")
-"""P(not positive | passed over), the negative predictive value: how often passing is right."""
+"""P(not positive | passed over), the negative predictive value: how often passing is correct."""
 
 recall = Rate("recall", "act", "positive", "share of the positive rows that is acted on")
-"""P(acted on | positive): how much of what matters is found."""
+"""P(acted on | positive): the share of positives that is found."""
 
 specificity = Rate("specificity", "pass", "negative", "share of the other rows that is passed over")
-"""P(passed over | not positive): how much of the rest is left alone."""
+"""P(passed over | not positive): the share of negatives that is left alone."""
 
 fpr = Rate("fpr", "act", "negative", "share of the other rows that is acted on")
 """P(acted on | not positive), the false positive rate: 1 - specificity."""
@@ -251,7 +251,7 @@ abstention = Rate("abstention", "pass", "all", "share of all rows that is handed
 accuracy = Rate(
     "accuracy", "positive", "act", "share of the accepted predictions that is right", "top-label"
 )
-"""P(prediction is right | accepted), where the predicted class's probability decides."""
+"""P(prediction is correct | accepted), decided by the predicted class's probability."""
 
 RATES: Mapping[str, Rate] = {
     rate.name: rate
@@ -272,11 +272,11 @@ _TARGET = re.compile(
 
 
 def rate_named(name: str) -> Rate:
-    """Find a rate by its name.
+    """Return a rate by its name.
 
     Examples
     --------
-    >>> rate_named("npv").given
+    >>> rate_named("npv").condition
     'pass'
     """
     if name not in RATES:
@@ -287,7 +287,7 @@ def rate_named(name: str) -> Rate:
 
 
 def parse_target(text: str) -> tuple[str | None, Target]:
-    """Read `class: rate>=value`, or `rate>=value` for the positive class.
+    """Parse `class: rate>=value`, or `rate>=value` for the positive class.
 
     Examples
     --------
@@ -296,17 +296,17 @@ def parse_target(text: str) -> tuple[str | None, Target]:
     >>> parse_target("fpr <= 0.01")
     (None, Target('fpr<=0.01'))
     """
-    found = _TARGET.fullmatch(text)
-    if found is None:
+    match = _TARGET.fullmatch(text)
+    if match is None:
         raise InputError(
             f"{text!r} is not a target: write it like 'precision>=0.85' or "
             "'item_defective: precision>=0.85'."
         )
-    rate = rate_named(found["rate"].lower())
+    rate = rate_named(match["rate"].lower())
     try:
-        value = float(found["value"])
+        value = float(match["value"])
     except ValueError:
         raise InputError(
-            f"{text!r}: {found['value']!r} is no number: 85 percent is written 0.85."
+            f"{text!r}: {match['value']!r} is not a number: write 85 percent as 0.85."
         ) from None
-    return found["of"] or None, Target(rate, ">=" if found["sense"] == ">=" else "<=", value)
+    return match["of"] or None, Target(rate, ">=" if match["sense"] == ">=" else "<=", value)

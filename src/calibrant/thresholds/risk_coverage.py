@@ -1,4 +1,4 @@
-"""Risk against coverage: how wrong the accepted predictions are when only the surest are."""
+"""Risk-coverage curves: error rate of the accepted predictions against their share."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import numpy as np
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.ranking import aurc_influence
 from calibrant.metrics.tally import tally_with_index
-from calibrant.thresholds.curve import POINTS, curve_of
-from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.curve import POINTS, compute_curve
+from calibrant.thresholds.proof.question import build_problem
 from calibrant.thresholds.rates import accuracy
 
 __all__ = ["RiskCoverage", "risk_coverage"]
@@ -20,15 +20,15 @@ __all__ = ["RiskCoverage", "risk_coverage"]
 
 @dataclass(frozen=True)
 class RiskCoverage:
-    """Errors among the predictions that are accepted, when only the surest are.
+    """Error rate among accepted predictions, as a function of coverage.
 
     Parameters
     ----------
-    coverage : (C,) rising shares of rows whose prediction is accepted
+    coverage : (C,) increasing shares of rows whose prediction is accepted
     risk : (C,) share of the accepted predictions that is wrong
-    low, high : (C,) its band, at each coverage alone; as in `RateCurve`
-    threshold : (C,) the confidence that a row must reach, falling
-    accepted, errors : (C,) rows
+    low, high : (C,) its pointwise band; as in `RateCurve`
+    threshold : (C,) the confidence that a row must reach, decreasing
+    accepted, errors : (C,) numbers of rows
     aurc : area under the curve, as `calibrant.metrics.aurc` gives it
     n : rows
     confidence, weighted : as in `OperatingCurve`
@@ -69,8 +69,8 @@ def risk_coverage(
     .. math:: r(t) = P(\hat y \ne y \mid c \ge t), \qquad \text{coverage}(t) = P(c \ge t)
 
     where :math:`\hat y` is the most probable class and :math:`c` the confidence in it, also for
-    two classes. Rows of equal confidence are accepted together. The band is exact at each coverage
-    alone; with weights it is approximate, from the effective number of rows.
+    two classes. Rows of equal confidence are accepted together. The band is exact and
+    pointwise; with weights it is approximate, from the effective number of rows.
 
     Parameters
     ----------
@@ -78,17 +78,17 @@ def risk_coverage(
 
     Examples
     --------
-    >>> found = risk_coverage([0, 1, 1, 0], [0.1, 0.9, 0.8, 0.6])
-    >>> found.coverage, found.risk, round(found.aurc, 4)
+    >>> curve = risk_coverage([0, 1, 1, 0], [0.1, 0.9, 0.8, 0.6])
+    >>> curve.coverage, curve.risk, round(curve.aurc, 4)
     (array([0.5 , 0.75, 1.  ]), array([0.  , 0.  , 0.25]), 0.0625)
 
     References
     ----------
     El-Yaniv & Wiener (2010), JMLR 11; Geifman & El-Yaniv (2017), NeurIPS.
     """
-    question = put_question(labels, probs, logits, [accuracy], weights=weights, classes=classes)
-    rows = question.rows
-    curve = curve_of(question, confidence=confidence, points=points)
+    problem = build_problem(labels, probs, logits, [accuracy], weights=weights, classes=classes)
+    rows = problem.rows
+    curve = compute_curve(problem, confidence=confidence, points=points)
     right, back = curve["accuracy"], slice(None, None, -1)
     return RiskCoverage(
         coverage=curve["coverage"].value[back],

@@ -1,4 +1,4 @@
-"""Reading a saved operating point: what is damaged or newer is refused in one sentence."""
+"""Parsing of saved operating points."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from calibrant.errors import InputError
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Target, parse_target
 
-__all__ = ["FORMAT", "saved_fields"]
+__all__ = ["FORMAT", "parse_saved_point"]
 
 FORMAT = 1
-"""Version of the JSON that `to_dict` writes; a newer one is refused, older ones load for ever."""
+"""Version of the JSON that `to_dict` writes; newer ones are rejected, older ones always load."""
 
-_USUAL = 0.95
+_DEFAULT_CONFIDENCE = 0.95
 _DAMAGE = (AttributeError, IndexError, KeyError, OverflowError, TypeError, ValueError)
 
 
-def saved_fields(saved: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an `OperatingPoint` from its JSON."""
+def parse_saved_point(saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of an `OperatingPoint` from its JSON, or raise `InputError`."""
     if not isinstance(saved, Mapping) or "format" not in saved or "threshold" not in saved:
-        raise InputError("this is no saved operating point: it has no format and no threshold.")
+        raise InputError("this is not a saved operating point: it has no format or no threshold.")
     if saved["format"] != FORMAT:
         raise InputError(
             f"the operating point has format {saved['format']!r}, but this version reads "
@@ -33,7 +33,7 @@ def saved_fields(saved: Mapping[str, Any]) -> dict[str, Any]:
     except InputError:
         raise
     except _DAMAGE as error:
-        raise InputError(f"the saved operating point is damaged: {_first(error)}.") from None
+        raise InputError(f"the saved operating point is damaged: {_first_line(error)}.") from None
     _check(fields)
     return fields
 
@@ -42,10 +42,10 @@ def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
     threshold, confidence = float(saved["threshold"]), saved["confidence"]
     costs = saved.get("costs")
     logit = saved["logit"]
-    at_the_end = math.inf if threshold >= 1 else -math.inf
+    endpoint = math.inf if threshold >= 1 else -math.inf
     return {
         "threshold": threshold,
-        "logit": at_the_end if logit is None else float(logit),
+        "logit": endpoint if logit is None else float(logit),
         "on": saved["on"],
         "of": saved["class"],
         "classes": tuple(saved["classes"]),
@@ -55,7 +55,7 @@ def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
         "guarantee": saved["guarantee"],
         "why": saved["why"],
         "rates": {
-            name: RateValue.from_dict(rate, _of_intervals(saved))
+            name: RateValue.from_dict(rate, _interval_confidence(saved))
             for name, rate in saved["rates"].items()
         },
         "n": int(saved["n"]),
@@ -66,13 +66,13 @@ def _fields(saved: Mapping[str, Any]) -> dict[str, Any]:
         "cost": None if costs is None else Cost(*costs),
         "baseline": saved["baseline"],
         "both_kinds": bool(saved.get("both_kinds", True)),
-        "condition": saved.get("condition"),  # lacking before promises told it apart
+        "condition": saved.get("condition"),  # absent from early files
         "notes": tuple(saved["notes"]),
     }
 
 
-def _of_intervals(saved: Mapping[str, Any]) -> float:
-    return float(saved.get("interval_confidence") or saved["confidence"] or _USUAL)
+def _interval_confidence(saved: Mapping[str, Any]) -> float:
+    return float(saved.get("interval_confidence") or saved["confidence"] or _DEFAULT_CONFIDENCE)
 
 
 def _target(text: str, costs: list[float] | None) -> Target:
@@ -80,12 +80,12 @@ def _target(text: str, costs: list[float] | None) -> Target:
         return Cost(*costs) <= float(text.removeprefix("cost<="))
     of, target = parse_target(text)
     if of is not None:
-        raise InputError(f"the saved operating point is damaged: {text!r} is no target.")
+        raise InputError(f"the saved operating point is damaged: {text!r} is not a target.")
     return target
 
 
 def _check(fields: Mapping[str, Any]) -> None:
-    """Refuse numbers that no operating point can have."""
+    """Raise `InputError` for values that no operating point can have."""
     wrong = None
     if not 0 <= fields["threshold"] <= 1:
         wrong = f"its threshold is {fields['threshold']}"
@@ -98,11 +98,11 @@ def _check(fields: Mapping[str, Any]) -> None:
     elif fields["confidence"] is not None and not 0 < fields["confidence"] < 1:
         wrong = f"its confidence is {fields['confidence']}"
     elif math.isnan(fields["logit"]):
-        wrong = "its logit is no number"
+        wrong = "its logit is not a number"
     if wrong is not None:
         raise InputError(f"the saved operating point is damaged: {wrong}.")
 
 
-def _first(error: Exception) -> str:
-    found = str(error).splitlines()[0] if str(error) else type(error).__name__
-    return f"{found} is missing" if isinstance(error, KeyError) else found
+def _first_line(error: Exception) -> str:
+    line = str(error).splitlines()[0] if str(error) else type(error).__name__
+    return f"{line} is missing" if isinstance(error, KeyError) else line

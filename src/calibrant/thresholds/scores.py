@@ -1,4 +1,4 @@
-"""The one number of each row that a threshold is compared with."""
+"""Row scores: the number of each row that a threshold is compared with."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 from calibrant.inputs import IntArray, as_labels, as_logits, as_probs
 from calibrant.inputs.class_columns import Kind, order_columns
 
-__all__ = ["On", "as_scores", "labelled_scores", "predicted", "row_scores"]
+__all__ = ["On", "as_scores", "labelled_scores", "predict_classes", "row_scores"]
 
 On = Literal["probs", "logits"]
 Scores = NDArray[np.floating[Any]]
@@ -22,17 +22,17 @@ Scores = NDArray[np.floating[Any]]
 def as_scores(
     probs: Any, logits: Any, classes: Sequence[Any] | None = None, *, labels: Any = None
 ) -> tuple[Scores, On, Sequence[Any] | None]:
-    """Check the one of the two that is given, and say which it is.
+    """Check `probs` or `logits`, and return the array and its kind.
 
-    The columns of a table that are called after the classes come into the order of `classes`; where
-    that is None, `labels` and the columns may name the classes, which is the last thing returned.
+    Columns named after the classes are put into the order of `classes`; if that is None, `labels`
+    and the columns may name the classes, which are returned last.
     """
     if (probs is None) == (logits is None):
-        raise InputError("give either probs or logits (logits where they are at hand).")
+        raise InputError("give either probs or logits (preferably logits).")
     on: On = "probs" if logits is None else "logits"
     kind: Kind = "prob" if logits is None else "logit"
     array = as_probs(probs) if on == "probs" else as_logits(logits)
-    found, named = order_columns(
+    ordered, names = order_columns(
         array,
         probs if logits is None else logits,
         labels=labels,
@@ -40,23 +40,23 @@ def as_scores(
         kind=kind,
         name=on,
     )
-    return found, on, named
+    return ordered, on, names
 
 
 def labelled_scores(
     labels: Any, probs: Any, logits: Any, classes: Sequence[Any] | None
 ) -> tuple[Scores, On, IntArray, tuple[Any, ...]]:
     """Check scores and labels together; return the scores, their kind, codes and class names."""
-    array, on, named = as_scores(probs, logits, classes, labels=labels)
+    array, on, names = as_scores(probs, logits, classes, labels=labels)
     k = 2 if array.ndim == 1 else array.shape[1]
-    return array, on, *as_labels(labels, n_classes=k, classes=named)
+    return array, on, *as_labels(labels, n_classes=k, classes=names)
 
 
 def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Scores:
     """Return the score of each row: of class `of`, or of the predicted class where `of` is None.
 
-    Probabilities stay as they are. Logits become log-odds against the rest, which keep apart rows
-    whose probabilities have rounded to 1.
+    Probabilities are returned unchanged. Logits become log-odds against the rest, which keep rows
+    distinct whose probabilities round to 1.
 
     Examples
     --------
@@ -72,33 +72,35 @@ def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Sco
     columns = 2 if len(shape) == 1 else shape[1]
     if columns != len(classes):
         raise InputError(
-            f"the classes are {len(classes)}, but the scores have shape {shape}: give one column "
-            "for each class (for two classes, one column of the second will do)."
+            f"there are {len(classes)} classes, but the scores have shape {shape}: give one column "
+            "for each class (for two classes, a single column of the second is enough)."
         )
     if of is None:
-        return _of_predicted(array, on)
-    place = list(classes).index(of)
+        return _top_label_scores(array, on)
+    column = list(classes).index(of)
     if array.ndim == 2:
-        return np.asarray(array[:, place])
-    if place == 1:
+        return np.asarray(array[:, column])
+    if column == 1:
         return array
     return np.asarray(-array if on == "logits" else 1 - array)
 
 
-def predicted(array: Scores, on: On) -> IntArray:
-    """Return the place of the most probable class of each row.
+def predict_classes(array: Scores, on: On) -> IntArray:
+    """Return the index of the most probable class of each row.
 
     Examples
     --------
-    >>> predicted(np.array([0.2, 0.7]), "probs"), predicted(np.array([[3.0, 1.0, 2.0]]), "logits")
-    (array([0, 1]), array([0]))
+    >>> predict_classes(np.array([0.2, 0.7]), "probs")
+    array([0, 1])
+    >>> predict_classes(np.array([[3.0, 1.0, 2.0]]), "logits")
+    array([0])
     """
     if array.ndim == 2:
         return np.asarray(array.argmax(axis=1))
     return np.asarray(array > (0.5 if on == "probs" else 0.0)).astype(np.int64)
 
 
-def _of_predicted(array: Scores, on: On) -> Scores:
+def _top_label_scores(array: Scores, on: On) -> Scores:
     if array.ndim == 2:
         return np.asarray(array.max(axis=1))
     return np.asarray(np.abs(array) if on == "logits" else np.maximum(array, 1 - array))

@@ -1,4 +1,4 @@
-"""Choosing a threshold that keeps a promise."""
+"""Selection of a threshold with a guarantee."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 
 from calibrant.errors import InputError
 from calibrant.thresholds.checks import EMPIRICAL, check_confidence
-from calibrant.thresholds.chosen import Chosen
-from calibrant.thresholds.labels_needed.unreachable import unreachable
+from calibrant.thresholds.chosen import ChosenCandidate
+from calibrant.thresholds.labels_needed.unreachable import build_unreachable_error
 from calibrant.thresholds.measures import Measures
-from calibrant.thresholds.objective import as_targets, objective_of
+from calibrant.thresholds.objective import as_targets, resolve_objective
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.candidates import candidates_at_ends, fixed_candidates
-from calibrant.thresholds.proof.keeping import kept_candidates
-from calibrant.thresholds.proof.question import Question, put_question
-from calibrant.thresholds.proof.seen_labels import NOTHING_SEEN, Seen
+from calibrant.thresholds.proof.keeping import screen_candidates
+from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
+from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
 from calibrant.thresholds.rates import Cost, Rate, Target
 
-__all__ = ["answer", "select"]
+__all__ = ["select", "solve_problem"]
 
 
 def select(
@@ -36,7 +36,7 @@ def select(
     logits: Any = None,
     classes: Sequence[Any] | None = None,
     positive: Any = None,
-    seen: Seen = NOTHING_SEEN,
+    label_use: LabelUse = NO_LABEL_USE,
     rng: int | np.random.Generator = 0,
 ) -> OperatingPoint:
     r"""Choose the threshold that keeps its targets on new rows, with the stated confidence.
@@ -47,39 +47,39 @@ def select(
 
     .. math:: P(\mathrm{Bin}(k, \tau) \ge h_k) \le \alpha_k
 
-    where the levels :math:`\alpha_k` are laid out by n, :math:`\tau` and the confidence alone (see
-    `walk`). With probability at least `confidence` every position that is certified keeps the
-    target, for any distribution of scores and labels, at any n, ties included; among them the one
-    is taken that is best for `maximise` or `minimise`; of those with the same recall the one that
-    acts on fewest rows, for further ones would all be wrong. Recall, specificity, false positive
-    rate and coverage only move one way with the threshold, and need one exact test.
+    where the levels :math:`\alpha_k` depend only on n, :math:`\tau` and the confidence (see
+    `walk`). With probability at least `confidence` every certified position keeps the target, for
+    any distribution of scores and labels, at any n, ties included. Among them the best one for
+    `maximise` or `minimise` is chosen; at equal recall, the one that acts on the fewest rows, since
+    the additional rows would all be wrong. Recall, specificity, false positive rate and coverage
+    are monotone in the threshold and need one exact test.
 
-    It is not a promise about drifted data (see `check_transfer`), nor for scores that were made
-    with the help of these labels (see `Seen`).
+    It is not a promise about drifted data (see `check_transfer`), nor about scores that used these
+    labels (see `LabelUse`).
 
     Parameters
     ----------
     labels : n labels
     probs : (n,) P(second class), or (n, K)
-    hold : targets such as `precision >= 0.85`; several are held together
-    maximise, minimise : what to make best among thresholds that hold. By default recall where
-        precision is held, precision where recall is held, coverage where accuracy is held
+    hold : targets such as `precision >= 0.85`; several are held jointly
+    maximise, minimise : objective among the thresholds that hold. By default recall if precision
+        is held, precision if recall is held, coverage if accuracy is held
     confidence : of the promise; None for the plain empirical choice, which promises nothing
     weights : inverse inclusion probabilities of the rows, at least 1
-    largest_weight : the most that any row could weigh by the design; by default the largest weight
-        given, which is right where rows of the rarest kind are among these: the promise then says
-        that it needs this
-    logits : instead of probs; rows whose probability has rounded to 1 stay apart
-    classes : names behind the columns, when labels are names
+    largest_weight : largest weight that the sampling design allows; by default the largest
+        observed weight, which is correct if these rows include the rarest kind: the promise then
+        states this condition
+    logits : instead of probs; rows whose probability rounds to 1 stay distinct
+    classes : names of the columns, when labels are names
     positive : the class that is acted on; by default the second of two, and predictions of any
-        class are accepted where accuracy is held, or coverage or abstention alone
-    seen : what the ranking has seen of these labels
-    rng : seed of the random order of tied rows
+        class are accepted if accuracy is held, or coverage or abstention alone
+    label_use : how the ranking used these labels
+    rng : seed for the random order of tied rows
 
     Raises
     ------
     TargetUnreachable
-        where no threshold can be certified: what is missing, and how many labels would do.
+        if no threshold can be certified: what is missing, and how many labels are needed.
 
     Examples
     --------
@@ -95,22 +95,24 @@ def select(
 
     References
     ----------
-    Wiens (2003), A fixed sequence Bonferroni procedure (levels that are carried along);
+    Wiens (2003), A fixed sequence Bonferroni procedure (carrying levels along);
     Angelopoulos et al. (2021), Learn then Test (thresholds as hypotheses).
     """
     targets = as_targets(hold)
-    if not isinstance(seen, Seen):
-        raise InputError(f"seen must be a Seen, like Seen(candidates=10), got {seen!r}.")
+    if not isinstance(label_use, LabelUse):
+        raise InputError(
+            f"label_use must be a LabelUse, like LabelUse(candidates=10), got {label_use!r}."
+        )
     named = positive is not None
-    objective, sign = objective_of(targets, maximise, minimise, one_class=named)
+    objective, sign = resolve_objective(targets, maximise, minimise, one_class=named)
     if confidence is not None:
         check_confidence(confidence, hint=EMPIRICAL)
-    asked = [target.rate for target in targets] + [objective]
-    question = put_question(
+    rates = [target.rate for target in targets] + [objective]
+    problem = build_problem(
         labels,
         probs,
         logits,
-        asked,
+        rates,
         weights=weights,
         largest_weight=largest_weight,
         classes=classes,
@@ -118,42 +120,46 @@ def select(
         rng=rng,
         promised=confidence is not None,
     )
-    return answer(question, targets, objective, sign, confidence=confidence, seen=seen)
+    return solve_problem(
+        problem, targets, objective, sign, confidence=confidence, label_use=label_use
+    )
 
 
-def answer(
-    question: Question,
+def solve_problem(
+    problem: ThresholdProblem,
     targets: tuple[Target, ...],
     objective: Rate | Cost,
     sign: int,
     *,
     confidence: float | None,
-    seen: Seen = NOTHING_SEEN,
+    label_use: LabelUse = NO_LABEL_USE,
     share: float = 1.0,
 ) -> OperatingPoint:
-    """Choose the threshold for a question; `share` of the allowed error may be spent on it."""
+    """Choose the threshold of a problem, spending `share` of the allowed error."""
     cost = next((r for r in (*(t.rate for t in targets), objective) if isinstance(r, Cost)), None)
-    delta = None if confidence is None else share * (1 - confidence) / seen.candidates
+    delta = None if confidence is None else share * (1 - confidence) / label_use.candidates
     if cost is not None and (not targets or any(t.rate is cost for t in targets)):
-        found = fixed_candidates(question, cost)
+        candidates = fixed_candidates(problem, cost)
     else:
-        found = candidates_at_ends(question)
-    kept = kept_candidates(question.rows, found, targets, delta)
-    if not kept.any():
-        raise unreachable(question, found, targets, confidence=confidence, delta=delta)
-    values = sign * Measures(question.rows, found.positions[kept]).estimate(objective)
+        candidates = candidates_at_ends(problem)
+    holds = screen_candidates(problem.rows, candidates, targets, delta)
+    if not holds.any():
+        raise build_unreachable_error(
+            problem, candidates, targets, confidence=confidence, delta=delta
+        )
+    values = sign * Measures(problem.rows, candidates.positions[holds]).estimate(objective)
     values = np.where(np.isnan(values), -np.inf, values)
-    equals = np.flatnonzero(kept)[values == values.max()]
-    chosen = int(equals[0] if _gains_nothing(objective) else equals[-1])
+    equals = np.flatnonzero(holds)[values == values.max()]
+    chosen = int(equals[0] if _prefers_fewer_rows(objective) else equals[-1])
     verb = "maximise" if sign > 0 else "minimise"
-    made = Chosen(question, found, chosen, targets, f"{verb} {objective.name}", cost)
-    return made.point(confidence=confidence, delta=delta, seen=seen)
+    choice = ChosenCandidate(problem, candidates, chosen, targets, f"{verb} {objective.name}", cost)
+    return choice.to_point(confidence=confidence, delta=delta, label_use=label_use)
 
 
-def _gains_nothing(objective: Rate | Cost) -> bool:
-    """Return whether a threshold that acts on more rows, at the same objective, is only more wrong.
+def _prefers_fewer_rows(objective: Rate | Cost) -> bool:
+    """Return whether acting on more rows at the same objective only adds errors.
 
-    At the same recall, or the same npv of 1, all further rows are wrong ones. At the same precision
-    or false positive rate there are right ones among them.
+    At equal recall, or an equal npv of 1, all additional rows are wrong. At equal precision or
+    false positive rate some of them are correct.
     """
-    return isinstance(objective, Rate) and objective.given in ("positive", "pass")
+    return isinstance(objective, Rate) and objective.condition in ("positive", "pass")

@@ -9,7 +9,7 @@ from typing import Any
 from calibrant.errors import SplitMisuse
 from calibrant.thresholds import Band
 from calibrant.thresholds.after.transfer import Transfer, check_transfer
-from calibrant.thresholds.proof.largest_weight import check_largest
+from calibrant.thresholds.proof.largest_weight import check_largest_weight
 from calibrant.workflows.point_file import PointFile
 from calibrant.workflows.point_rows import columns_of, in_classes_of, rows_of_scores
 
@@ -81,7 +81,7 @@ def check_rows(
     points = loaded.points
     level = 1 - (1 - CONFIDENCE) / len(points)
     sides = ("act", "clear") if isinstance(loaded.result, Band) else [str(p.of) for p in points]
-    check_largest(largest_weight, rows.weights, name="--largest-weight")
+    check_largest_weight(largest_weight, rows.weights, name="--largest-weight")
     heavy: dict[str, Any] = {"weights": rows.weights, "largest_weight": largest_weight}
     found = (
         check_transfer(point, rows.labels, confidence=level, **heavy, **rows.scores)

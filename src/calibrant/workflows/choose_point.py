@@ -17,14 +17,14 @@ from calibrant.files.strict_json import read_json
 from calibrant.scores.columns import Layout
 from calibrant.thresholds import (
     Band,
+    LabelUse,
     OperatingPoint,
     OperatingPoints,
-    Seen,
     select,
     select_band,
     select_each,
 )
-from calibrant.thresholds.proof.largest_weight import check_largest, naming
+from calibrant.thresholds.proof.largest_weight import check_largest_weight, name_weight_setting
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.workflows.calibrator_file import calibrator_of
 from calibrant.workflows.point_rows import Calibration, PointRows, columns_of, rows_of_scores
@@ -114,7 +114,7 @@ def choose(choice: Choice) -> Found:
         rows = rows_of_scores(choice.files, columns, kind=layout.kind, calibration=calibration)
         for name in choice.asked.named:
             _check_class(name, rows.classes, choice.files[0], flag=f"--hold '{name}: ...'")
-        check_largest(choice.largest_weight, rows.weights, name=LARGEST)
+        check_largest_weight(choice.largest_weight, rows.weights, name=LARGEST)
         rows = _told_if_seen(rows, choice)
         interruption.check()
         result: Result | TargetUnreachable
@@ -149,7 +149,7 @@ def _selected(
         "weights": rows.weights,
         "largest_weight": choice.largest_weight,
         "classes": rows.classes,
-        "seen": Seen(candidates=choice.candidates, calibrator=fitted),
+        "label_use": LabelUse(candidates=choice.candidates, calibrator=fitted),
         "rng": choice.seed,
     }
     if asked.band:
@@ -164,13 +164,15 @@ def _selected(
 def _in_flags(result: Result) -> Result:
     """Return the result with notes that name flags."""
     if isinstance(result, OperatingPoints):
-        named = {of: naming(point, LARGEST) for of, point in result.points.items()}
+        named = {of: name_weight_setting(point, LARGEST) for of, point in result.points.items()}
         return replace(result, points=named)
     if isinstance(result, Band):
         return replace(
-            result, upper=naming(result.upper, LARGEST), lower=naming(result.lower, LARGEST)
+            result,
+            upper=name_weight_setting(result.upper, LARGEST),
+            lower=name_weight_setting(result.lower, LARGEST),
         )
-    return naming(result, LARGEST)
+    return name_weight_setting(result, LARGEST)
 
 
 def _classes_asked(choice: Choice, layout: Layout) -> tuple[str | None, str | None]:

@@ -6,7 +6,7 @@ import pytest
 from calibrant.bundle import BundlePoint, CalibRows, load_bundle, pack
 from calibrant.calibrators import TemperatureScaling, VectorScaling
 from calibrant.errors import SplitMisuse
-from calibrant.thresholds import Seen, accuracy, npv, precision, select, select_band
+from calibrant.thresholds import LabelUse, accuracy, npv, precision, select, select_band
 
 
 def draw(n=1000, k=3, seed=0):
@@ -39,7 +39,7 @@ def test_one_set_of_rows_for_both_is_refused(tmp_path, hold):
     ):
         packed(tmp_path / "b", fitted, point, rows)
     assert not (tmp_path / "b").exists()
-    honest = chosen(fitted, *rows, **hold, seen=Seen.told_by(fitted, *rows))
+    honest = chosen(fitted, *rows, **hold, label_use=LabelUse.from_calibrator(fitted, *rows))
     assert honest.guarantee is None
     assert packed(tmp_path / "b", fitted, honest, rows).calibration.calibrator.has_seen(*rows)
 

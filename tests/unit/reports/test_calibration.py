@@ -73,7 +73,7 @@ def test_the_identity_says_so(better):
     same = replace(better, saved={**better.saved, "method": "identity"})
     assert same.state == "same"
     assert same.verdict.startswith("No method was clearly better")
-    assert replace(same, asked="identity").verdict.startswith("The file holds the identity")
+    assert replace(same, requested="identity").verdict.startswith("The file holds the identity")
 
 
 def test_an_infinite_log_loss_leaves_the_verdict_to_brier(better):

@@ -12,14 +12,20 @@ from calibrant.data.splitting import split_rows
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.ood import OodRule
 from calibrant.study import StudyConfig
-from calibrant.study.promises import asked_of, bundle_points, certify, decided_by_later, filled
+from calibrant.study.promises import (
+    asked_of,
+    bundle_points,
+    certify,
+    decided_by_later,
+    fill_missing_codes,
+)
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import OUTSIDE, SplitRows, StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.thresholds import OperatingPoint
 from calibrant.thresholds.proof.candidates import candidates_at_ends
-from calibrant.thresholds.proof.keeping import kept_candidates
-from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.proof.keeping import screen_candidates
+from calibrant.thresholds.proof.question import build_problem
 
 CLASSES = ("a", "b", "c")
 
@@ -90,7 +96,7 @@ def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh():
     rows, asked = weighed(rows), asked_of(["a: precision>=0.8"], CLASSES)
     (seen,) = certify(rows, asked, logits, None, confidence=0.95)
     assert seen.result.guarantee.endswith("if no row could weigh more than 3, the largest seen.")
-    assert "give --largest-weight where a row could weigh more" in seen.result.notes[0]
+    assert "give --largest-weight if a row could weigh more" in seen.result.notes[0]
     assert "3, the largest seen" in seen.check.text
     (known,) = certify(rows, asked, logits, None, confidence=0.95, largest_weight=5.0)
     assert known.result.guarantee.endswith("if no row could weigh more than 5.")
@@ -151,7 +157,7 @@ def test_the_rule_is_measured_against_rows_of_no_class_only_where_there_are_some
 
 
 def test_placeholders_of_no_class_are_classes():
-    assert filled(np.array([2, OUTSIDE, 0])).tolist() == [2, 0, 0]
+    assert fill_missing_codes(np.array([2, OUTSIDE, 0])).tolist() == [2, 0, 0]
 
 
 def test_all_promises_together_are_kept_as_often_as_they_say():
@@ -207,10 +213,10 @@ def test_a_frequent_text_does_not_break_promises():
         labels = ["yes" if r else "no" for r in right]
         half = split_rows(labels, (1, 1), seed=int(rng.integers(1 << 30)))[0]
         # One score for all: acting means acting on everything, which is right in 0.8344 of rows.
-        question = put_question(
+        question = build_problem(
             right[half], None, rng.normal(size=len(half)), [asked.targets[0].rate], needs_both=False
         )
         found = candidates_at_ends(question)
-        kept = kept_candidates(question.rows, found, asked.targets, 0.05)
+        kept = screen_candidates(question.rows, found, asked.targets, 0.05)
         broken += bool(kept.any())
     assert broken <= 0.05 * repetitions + 3 * np.sqrt(repetitions * 0.05 * 0.95)

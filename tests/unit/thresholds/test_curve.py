@@ -11,8 +11,8 @@ from calibrant.metrics.curves import threshold_curve
 from calibrant.metrics.tally import tally_rows
 from calibrant.stats import clopper_pearson, wilson
 from calibrant.thresholds import RATES, Cost, accuracy, precision, select
-from calibrant.thresholds.curve import POINTS, curve_of, operating_curve
-from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.curve import POINTS, compute_curve, operating_curve
+from calibrant.thresholds.proof.question import build_problem
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +33,7 @@ def counted(labels, scores, threshold, rate, weights=None):
         "pass": scores < threshold,
         "all": np.full(len(labels), True),
     }
-    inside = masks[rate.given]
+    inside = masks[rate.condition]
     heavy = weights[inside]
     if not inside.any():
         return np.nan, heavy
@@ -115,11 +115,11 @@ def test_at_the_chosen_threshold_the_curve_tells_what_the_point_tells(kind):
     weights = rng.choice([1.0, 2.0], len(labels)) if kind == "weights" else None
     of = 0 if kind == "first class" else 1
     point = select(labels, **scores, hold=precision >= 0.8, weights=weights, positive=of)
-    asked = put_question(
+    asked = build_problem(
         labels, scores.get("probs"), scores.get("logits"), [precision], weights=weights, positive=of
     )
     threshold = point.logit if point.on == "logits" else point.threshold
-    curve = curve_of(asked, keep=[threshold])
+    curve = compute_curve(asked, keep=[threshold])
     assert len(curve.threshold) <= POINTS + 3 < len(np.unique(logits))
     for name, found in curve.at(threshold).items():
         assert found.value == pytest.approx(point[name].value)
@@ -127,7 +127,7 @@ def test_at_the_chosen_threshold_the_curve_tells_what_the_point_tells(kind):
         assert found.interval.low == pytest.approx(point[name].interval.low)
         assert found.interval.high == pytest.approx(point[name].interval.high)
         assert found.interval.method == point[name].interval.method
-    assert curve.acted[curve.place(threshold)] == point.act(**scores).sum()
+    assert curve.acted[curve.index_of(threshold)] == point.act(**scores).sum()
 
 
 def test_it_agrees_with_the_threshold_curve_of_an_evaluation(rows):
@@ -159,10 +159,10 @@ def test_thinning_keeps_the_ends_and_what_it_is_told_to_and_changes_no_value():
     rng = np.random.default_rng(7)
     probs = rng.random(5000)
     labels = (rng.random(5000) < probs**4).astype(int)
-    question = put_question(labels, probs, None, [precision])
-    whole = curve_of(question, points=None)
+    problem = build_problem(labels, probs, None, [precision])
+    whole = compute_curve(problem, points=None)
     told = np.sort(rng.random(5))
-    thin = curve_of(question, points=100, keep=told)
+    thin = compute_curve(problem, points=100, keep=told)
     assert len(whole.threshold) == 5000
     assert 50 < len(thin.threshold) <= 110
     assert thin.threshold[0] == whole.threshold[0]
@@ -183,7 +183,7 @@ def test_saturated_scores_stay_apart_where_logits_are_given():
     assert len(apart.threshold) == 500
     assert len(rounded.threshold) < 400
     assert (np.diff(apart.logit) > 0).all()
-    high = apart.place(50.0)
+    high = apart.index_of(50.0)
     assert apart.acted[high] == (logits >= 50).sum()
 
 
@@ -237,7 +237,7 @@ def test_bad_input_is_refused(options, said):
 
 def test_top_label_of_two_classes_is_about_predictions(rows):
     labels, probs = rows
-    curve = curve_of(put_question(labels, probs, None, [accuracy]))
+    curve = compute_curve(build_problem(labels, probs, None, [accuracy]))
     assert curve["accuracy"].value[0] == pytest.approx(((probs > 0.5) == labels).mean())
     point = select(labels, probs, hold=accuracy >= 0.7)
     assert curve.at(point.threshold)["accuracy"].value == point["accuracy"].value

@@ -65,7 +65,7 @@ def test_a_newer_format_and_a_foreign_file_are_refused(rows):
     with pytest.raises(InputError, match="update calibrant"):
         OperatingPoint.from_dict({**saved, "format": 2})
     for foreign in ({}, {"method": "temperature"}, [], None):
-        with pytest.raises(InputError, match="no saved operating point"):
+        with pytest.raises(InputError, match="not a saved operating point"):
             OperatingPoint.from_dict(foreign)
 
 
@@ -101,7 +101,7 @@ def test_scores_of_other_classes_are_refused(rows, shape):
     three = np.column_stack([probs, (1 - probs) / 2, (1 - probs) / 2])
     point = select(labels, three, hold=precision >= 0.3, positive=0) if shape == (5,) else None
     point = point or select(labels, probs, hold=precision >= 0.85)
-    with pytest.raises(InputError, match="classes are"):
+    with pytest.raises(InputError, match=r"there are \d+ classes, but the scores have shape"):
         point.act(np.full(shape, 1 / 3))
 
 
@@ -121,7 +121,7 @@ def test_a_threshold_below_all_rows_seen_settles_nothing(rows):
     labels, probs = rows
     point = select(labels, probs, hold=precision >= 0.85)
     assert not any(point.settles(name) for name in point.rates)
-    lowest = LabelledRows(probs_to_logits(probs), labels, (0, 1)).set_by_hand(1, prob=1e-9)
+    lowest = LabelledRows(probs_to_logits(probs), labels, (0, 1)).measure_threshold(1, prob=1e-9)
     assert lowest["recall"].value == 1
     assert not lowest.settles("recall")
 
@@ -130,7 +130,7 @@ def test_rows_that_are_withheld_are_not_acted_on_by_definition(rows):
     labels, probs = rows
     withheld = np.arange(len(labels)) == int(np.flatnonzero(labels == 0)[0])
     every = LabelledRows(probs_to_logits(probs), labels, (0, 1), None, withheld)
-    point = every.set_by_hand(1, prob=0.0)
+    point = every.measure_threshold(1, prob=0.0)
     assert point["recall"].value == 1
     assert not point.settles("recall")
     assert not point.settles("coverage")

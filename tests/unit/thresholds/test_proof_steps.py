@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import binom
 
 from calibrant.stats import running_log_evidence
-from calibrant.thresholds.proof.walk import binomial_passes, plan, walk
+from calibrant.thresholds.proof.walk import binomial_passes, plan_starts, walk
 
 TAU = 0.7
 WORLDS = range(6)
@@ -204,7 +204,7 @@ def test_without_the_repair_the_last_stretch_need_not_obey_the_walk():
 def share_with_a_false_pass(suspect, n, delta, *, forgiving=False, times=20_000):
     """Walk with Bernoulli(tau) hits at suspect positions; every other position passes."""
     rng = np.random.default_rng(1)
-    starts, shares = plan(n, TAU, delta)
+    starts, shares = plan_starts(n, TAU, delta)
     share = np.zeros(n + 1)
     share[starts] = shares
     hits = np.cumsum(rng.random((times, n)) < TAU, axis=1)
@@ -220,7 +220,7 @@ def share_with_a_false_pass(suspect, n, delta, *, forgiving=False, times=20_000)
 
 
 def hostile_sets(n, delta):
-    starts, _ = plan(n, TAU, delta)
+    starts, _ = plan_starts(n, TAU, delta)
     rng = np.random.default_rng(0)
     yield set(range(1, n + 1))
     yield set(range(2, n + 1, 2))
@@ -250,7 +250,7 @@ def test_the_walk_of_the_library_is_the_walk_of_the_proof(seed):
     n, delta = 300, 0.1
     good = np.repeat(rng.choice([0.4, 0.8, 0.95], 6), 50)
     hits = np.cumsum(rng.random(n) < good)
-    starts, shares = plan(n, TAU, delta)
+    starts, shares = plan_starts(n, TAU, delta)
     share = dict(zip(starts.tolist(), shares.tolist(), strict=True))
     alive, plain = 0.0, []
     for k in range(1, n + 1):

@@ -4,7 +4,7 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.thresholds import RATES, Cost, Target, parse_target, precision, recall
-from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.proof.certify import as_share_claim
 
 
 def test_a_comparison_makes_a_target():
@@ -36,7 +36,7 @@ def test_a_target_outside_0_and_1_is_refused(value):
         ("precision", "is not a target"),
         ("precision>0.8", "is not a target"),
         ("exactness>=0.8", "there is no rate 'exactness'"),
-        ("precision>=85%", "is no number"),
+        ("precision>=85%", "is not a number"),
         ("precision>=85", "between 0 and 1"),
         ("", "is not a target"),
     ],
@@ -49,15 +49,15 @@ def test_a_target_that_cannot_be_read_says_why(text, found):
 @pytest.mark.parametrize("name", RATES)
 def test_at_most_is_at_least_of_the_opposite(name):
     rate = RATES[name]
-    high, low = claim_of(rate >= 0.3), claim_of(rate <= 0.3)
-    assert high.among == low.among == rate.given
+    high, low = as_share_claim(rate >= 0.3), as_share_claim(rate <= 0.3)
+    assert high.among == low.among == rate.condition
     assert {high.event, low.event} in ({"positive", "negative"}, {"act", "pass"})
     assert (high.least, low.least) == (0.3, 0.7)
 
 
 def test_false_discovery_and_precision_say_the_same():
-    assert claim_of(RATES["false_discovery"] <= 0.15) == claim_of(precision >= 0.85)
-    assert claim_of(RATES["fpr"] <= 0.01) == claim_of(RATES["specificity"] >= 0.99)
+    assert as_share_claim(RATES["false_discovery"] <= 0.15) == as_share_claim(precision >= 0.85)
+    assert as_share_claim(RATES["fpr"] <= 0.01) == as_share_claim(RATES["specificity"] >= 0.99)
 
 
 def test_the_baseline_of_a_cost_by_hand():

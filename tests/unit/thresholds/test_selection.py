@@ -11,7 +11,7 @@ from calibrant.errors import InputError
 from calibrant.testing import WORLDS
 from calibrant.thresholds import (
     Cost,
-    Seen,
+    LabelUse,
     TargetUnreachable,
     abstention,
     accuracy,
@@ -209,7 +209,7 @@ def test_a_cost_is_made_small_among_thresholds_that_hold(rows):
 
 def test_candidates_share_the_allowed_error(rows):
     one = select(*rows, hold=precision >= 0.85)
-    many = select(*rows, hold=precision >= 0.85, seen=Seen(candidates=20))
+    many = select(*rows, hold=precision >= 0.85, label_use=LabelUse(candidates=20))
     assert many.threshold > one.threshold
     assert many.candidates == 20
     assert "among 20" in many.guarantee
@@ -226,7 +226,9 @@ def test_a_calibrator_fitted_here_keeps_the_promise_only_if_it_keeps_the_ranking
         (AutoCalibrator().fit(logits, labels), None),
     ):
         mended = calibrator.predict_proba(logits)
-        point = select(labels, mended, hold=precision >= 0.85, seen=Seen(calibrator=calibrator))
+        point = select(
+            labels, mended, hold=precision >= 0.85, label_use=LabelUse(calibrator=calibrator)
+        )
         if kept is None:
             kept = calibrator.chosen_.keeps_ranking or calibrator.chosen_.method == "identity"
         assert (point.guarantee is not None) == kept
@@ -237,7 +239,7 @@ def test_a_calibrator_fitted_here_keeps_the_promise_only_if_it_keeps_the_ranking
         draw.labels,
         matrix.predict_proba(logits),
         hold=accuracy >= 0.7,
-        seen=Seen(calibrator=matrix),
+        label_use=LabelUse(calibrator=matrix),
     )
     assert point.guarantee is None
     assert point.confidence is None
@@ -252,16 +254,16 @@ def test_a_cost_needs_probabilities_that_were_not_fitted_here(rows):
         labels,
         calibrator.predict_proba(logits),
         minimise=Cost(1, 4),
-        seen=Seen(calibrator=calibrator),
+        label_use=LabelUse(calibrator=calibrator),
     )
     assert point.guarantee is None
-    assert "known beforehand" in point.why
+    assert "fixed beforehand" in point.why
 
 
 def test_training_on_these_rows_withholds_the_promise(rows):
-    point = select(*rows, hold=precision >= 0.85, seen=Seen(training=True))
+    point = select(*rows, hold=precision >= 0.85, label_use=LabelUse(training=True))
     assert point.guarantee is None
-    assert "trained on these very rows" in point.why
+    assert "trained on these rows" in point.why
 
 
 def test_weights_change_the_estimate_and_the_promise(rows):
@@ -295,29 +297,29 @@ def test_a_row_of_weight_zero_is_not_there(rows):
     weights[2000:] = 0
     some = select(labels, probs, hold=precision >= 0.85, weights=weights)
     alone = select(labels[:2000], probs[:2000], hold=precision >= 0.85)
-    assert "All weights are alike" in some.notes[0]
+    assert "All weights are equal" in some.notes[0]
     told = {"notes": (), "condition": None, "guarantee": alone.guarantee}
     assert replace(some, **told) == alone
 
 
 @pytest.mark.parametrize(
-    ("options", "found"),
+    ("options", "message"),
     [
         ({}, "hold is empty"),
         ({"hold": 0.85}, "targets such as"),
         ({"hold": [0.85]}, "targets such as"),
-        ({"hold": recall >= 0.5, "maximise": recall}, "both held and maximised"),
+        ({"hold": recall >= 0.5, "maximise": recall}, "recall cannot be maximised as well"),
         ({"hold": [precision >= 0.9, precision <= 0.5]}, "contradict"),
-        ({"hold": [precision >= 0.9, precision >= 0.8]}, "twice"),
-        ({"hold": [specificity >= 0.9, fpr <= 0.1]}, "twice"),
+        ({"hold": [precision >= 0.9, precision >= 0.8]}, "same condition"),
+        ({"hold": [specificity >= 0.9, fpr <= 0.1]}, "same condition"),
         ({"hold": [coverage >= 0.6, abstention >= 0.6]}, "contradict"),
-        ({"hold": [precision >= 0.9, accuracy >= 0.9]}, "two calls"),
+        ({"hold": [precision >= 0.9, accuracy >= 0.9]}, "two separate calls"),
         ({"hold": accuracy >= 0.9, "positive": 1}, "leave positive out"),
         ({"hold": precision >= 0.9, "positive": "x"}, "not among the classes"),
         ({"hold": precision >= 0.9, "confidence": 95}, "between 0 and 1"),
         ({"hold": precision >= 0.9, "maximise": recall, "minimise": fpr}, "not both"),
         ({"hold": precision >= 0.9, "maximise": "recall"}, "must be a rate"),
-        ({"hold": precision >= 0.9, "weights": np.linspace(0.1, 1, 3000)}, "below 1"),
+        ({"hold": precision >= 0.9, "weights": np.linspace(0.1, 1, 3000)}, "at least 1, got 0.1"),
         ({"hold": precision >= 0.9, "weights": np.r_[1e6, np.ones(2999)]}, "of all weight"),
         ({"hold": precision >= 0.9, "weights": np.full(3000, np.nan)}, "weights must lie"),
         ({"hold": precision >= 0.9, "largest_weight": 3}, "without weights"),
@@ -326,22 +328,25 @@ def test_a_row_of_weight_zero_is_not_there(rows):
         ({"hold": precision >= 0.9, "confidence": "0.95"}, "between 0 and 1"),
         ({"hold": precision >= 0.9, "confidence": "none"}, "between 0 and 1"),
         ({"hold": precision >= 0.9, "confidence": True}, "between 0 and 1"),
-        ({"hold": precision >= 0.9, "seen": 3}, "seen must be a Seen"),
+        ({"hold": precision >= 0.9, "label_use": 3}, "label_use must be a LabelUse"),
         ({"hold": "x: precision>=0.9"}, "names a class"),
-        ({"hold": precision >= 0.85, "minimise": false_discovery}, "both held and"),
-        ({"hold": fpr <= 0.1, "maximise": specificity}, "both held and"),
+        (
+            {"hold": precision >= 0.85, "minimise": false_discovery},
+            "false_discovery cannot be minimised",
+        ),
+        ({"hold": fpr <= 0.1, "maximise": specificity}, "specificity cannot be maximised"),
         ({"hold": precision >= 0.85, "minimise": recall}, "maximise it"),
         ({"hold": precision >= 0.85, "maximise": fpr}, "minimise it"),
     ],
 )
-def test_bad_questions_get_one_sentence(rows, options, found):
-    with pytest.raises(InputError, match=found):
+def test_bad_options_are_refused_in_one_sentence(rows, options, message):
+    with pytest.raises(InputError, match=message):
         select(*rows, **options)
 
 
 @pytest.mark.parametrize("only", [0, 1])
 def test_one_class_alone_is_refused(only):
-    with pytest.raises(InputError, match="with and without it are needed"):
+    with pytest.raises(InputError, match="give rows with and without it"):
         select([only] * 50, np.linspace(0, 1, 50), hold=precision >= 0.8)
 
 
@@ -375,16 +380,18 @@ def test_the_text_of_a_target_will_do(rows):
 
 
 def test_numpy_numbers_are_numbers(rows):
-    point = select(*rows, hold=precision >= np.float64(0.85), seen=Seen(candidates=np.int64(2)))
+    point = select(
+        *rows, hold=precision >= np.float64(0.85), label_use=LabelUse(candidates=np.int64(2))
+    )
     assert point.candidates == 2
     assert select(*rows, hold=precision >= 0.85, positive=True).of == 1
 
 
 def test_few_rows_prove_no_limit_of_a_cost_and_say_so():
-    point = select([0, 1], [0.2, 0.7], minimise=Cost(1, 5), seen=Seen(candidates=50))
+    point = select([0, 1], [0.2, 0.7], minimise=Cost(1, 5), label_use=LabelUse(candidates=50))
     assert point.guarantee is None
     assert point.confidence is None
-    assert "no limit" in point.why
+    assert "too few rows to prove a limit" in point.why
 
 
 def test_a_held_coverage_is_about_accepted_predictions_unless_a_class_is_named(rows):
@@ -398,7 +405,7 @@ def test_a_held_coverage_is_about_accepted_predictions_unless_a_class_is_named(r
 @pytest.mark.parametrize("calibrator", ["temperature", TemperatureScaling, TemperatureScaling()])
 def test_a_calibrator_that_was_never_fitted_is_refused(calibrator):
     with pytest.raises(InputError, match="fitted calibrator"):
-        Seen(calibrator=calibrator)
+        LabelUse(calibrator=calibrator)
 
 
 def test_too_few_rows_say_how_many_are_needed():

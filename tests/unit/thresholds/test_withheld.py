@@ -10,21 +10,21 @@ import pytest
 from calibrant.errors import TargetUnreachable
 from calibrant.reports.threshold.page import point_view
 from calibrant.thresholds import OperatingPoint, check_transfer, precision, recall
-from calibrant.thresholds.objective import objective_of
+from calibrant.thresholds.objective import resolve_objective
 from calibrant.thresholds.proof.candidates import candidates_at_ends
-from calibrant.thresholds.proof.keeping import kept_candidates
-from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.proof.keeping import screen_candidates
+from calibrant.thresholds.proof.question import build_problem
 from calibrant.thresholds.rates import Target
-from calibrant.thresholds.selection import answer
+from calibrant.thresholds.selection import solve_problem
 
 
 def _chosen(
     labels: Any, logits: Any, target: Target, confidence: float | None = 0.95, **masks: Any
 ) -> OperatingPoint:
-    objective, sign = objective_of((target,), None, None)
+    objective, sign = resolve_objective((target,), None, None)
     rates = [target.rate, objective]
-    question = put_question(labels, None, logits, rates, needs_both=False, **masks)
-    return answer(question, (target,), objective, sign, confidence=confidence)
+    problem = build_problem(labels, None, logits, rates, needs_both=False, **masks)
+    return solve_problem(problem, (target,), objective, sign, confidence=confidence)
 
 
 def _world(n: int, seed: int) -> tuple[Any, Any]:
@@ -106,12 +106,12 @@ def test_promises_with_withheld_and_outside_rows_are_kept() -> None:
     target = precision >= 0.8
     for _ in range(repetitions):
         # Among rows let through, 0.9 * 0.878 = 0.79 are right to act on, whatever the score.
-        question = put_question(
+        problem = build_problem(
             rng.random(n) < 0.878, None, rng.normal(size=n), [target.rate], needs_both=False,
             withheld=rng.random(n) < 0.05, outside=rng.random(n) < 0.1,
         )  # fmt: skip
-        found = candidates_at_ends(question)
-        broken += bool(kept_candidates(question.rows, found, (target,), 0.05).any())
+        found = candidates_at_ends(problem)
+        broken += bool(screen_candidates(problem.rows, found, (target,), 0.05).any())
     assert broken <= repetitions * 0.05 + 3 * np.sqrt(repetitions * 0.05 * 0.95)
 
 

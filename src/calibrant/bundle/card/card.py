@@ -17,7 +17,7 @@ from calibrant.bundle.card.model import (
 from calibrant.bundle.card.points import decides, not_promised, promises
 from calibrant.bundle.card.wording import safe
 from calibrant.errors import InputError
-from calibrant.formatting import counted, printable, quoted
+from calibrant.formatting import format_count, printable, quote_name
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle
@@ -53,7 +53,7 @@ def card_of(bundle: Bundle, more: Mapping[str, str] | None = None) -> str:
 
 
 def _head(bundle: Bundle) -> str:
-    classes = ", ".join(safe(quoted(name)) for name in bundle.classes)
+    classes = ", ".join(safe(quote_name(name)) for name in bundle.classes)
     what = (
         "This bundle turns the scores of a classifier into decisions. The classifier itself is not "
         "in it: give it the classifier's logits."
@@ -61,7 +61,8 @@ def _head(bundle: Bundle) -> str:
         else f"This bundle is a classifier that turns {_READ[bundle.scorer.kind]} into "
         "probabilities and decisions."
     )
-    return f"# Model card\n\n{what}\n\nIt knows {counted(len(bundle.classes), 'class')}: {classes}."
+    size = format_count(len(bundle.classes), "class")
+    return f"# Model card\n\n{what}\n\nIt knows {size}: {classes}."
 
 
 def _checked(more: Mapping[str, str]) -> Mapping[str, str]:

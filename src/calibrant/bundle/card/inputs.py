@@ -9,7 +9,7 @@ from calibrant.bundle.card.wording import code, names
 from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.text_encoder import TextEncoder
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
@@ -99,7 +99,7 @@ def kept(scorer: Scorer) -> Iterator[str]:
 
 
 def _words(min_count: int) -> str:
-    often = "" if min_count == 1 else f" that they hold at least {counted(min_count, 'time')}"
+    often = "" if min_count == 1 else f" that they hold at least {format_count(min_count, 'time')}"
     return (
         f"No texts are in the bundle, but `tokenizer.json` holds words of the train texts{often}"
         ", up to the size of the vocabulary: rare words and names among them."

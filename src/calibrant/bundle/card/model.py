@@ -9,7 +9,7 @@ from calibrant.bundle.calib_rows import FILE
 from calibrant.bundle.card.inputs import given, kept, misread
 from calibrant.bundle.card.network import network
 from calibrant.bundle.card.wording import safe
-from calibrant.formatting import counted, number, printable
+from calibrant.formatting import format_count, number, printable
 from calibrant.metrics.catalogue import title_of
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def figures(bundle: Bundle) -> Iterator[str]:
         yield "No figures of test rows were packed."
         return
     n = bundle.metrics.get("n")
-    rows = counted(n, "test row") if isinstance(n, int) else "the test rows"
+    rows = format_count(n, "test row") if isinstance(n, int) else "the test rows"
     for name in shown:
         low, high = (found[name].get(end) for end in ("low", "high"))
         span = "" if low is None or high is None else f" ({number(low)} to {number(high)})"
@@ -59,9 +59,9 @@ def failure_modes(bundle: Bundle) -> Iterator[str]:
         rule = bundle.ood
         yield (
             f"A row is out of scope where the {rule.score} of its logits is above "
-            f"{_threshold_words(rule)}. The rule was fitted on {counted(rule.n, 'row')} in scope, "
-            f"of which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows that score "
-            "like them pass."
+            f"{_threshold_words(rule)}. The rule was fitted on {format_count(rule.n, 'row')} in "
+            f"scope, of which it flags at most {100 * (1 - rule.quantile):.3g} %. Strange rows "
+            "that score like them pass."
         )
         if rule.equal and bundle.scorer is not None and bundle.scorer.knows_far_numbers:
             yield (
@@ -108,7 +108,7 @@ def data_handling(bundle: Bundle) -> Iterator[str]:
     for name, part in _splits(bundle).items():
         source = f" from {safe(printable(str(part['source'])))}" if part.get("source") else ""
         digest = f" ({str(part['sha256'])[:16]}…)" if part.get("sha256") else ""
-        yield f"{safe(printable(name))}: {counted(part['rows'], 'row')}{source}{digest}."
+        yield f"{safe(printable(name))}: {format_count(part['rows'], 'row')}{source}{digest}."
 
 
 def origin(bundle: Bundle) -> Iterator[str]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from calibrant.bundle.card.wording import code
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
@@ -22,8 +22,8 @@ def network(scorer: Scorer) -> Iterator[str]:
     if config["model"] == "ensemble":
         members = len(config["members"])
         yield (
-            f"It is an ensemble: it averages the probabilities of {counted(members, 'network')}, "
-            f"{own}, with {weights} together."
+            f"It is an ensemble: it averages the probabilities of "
+            f"{format_count(members, 'network')}, {own}, with {weights} together."
         )
     elif config["model"] == "mc_dropout":
         yield (
@@ -44,7 +44,7 @@ def _transformer(scorer: Scorer) -> Iterator[str]:
         return
     kind = code(found.config["architecture"]["model_type"])
     layers = getattr(found.network.config, "num_hidden_layers", None)
-    deep = f" with {counted(layers, 'layer')}" if isinstance(layers, int) else ""
+    deep = f" with {format_count(layers, 'layer')}" if isinstance(layers, int) else ""
     yield (
         f"The transformer is of the architecture {kind}{deep}. Where it was pretrained, what those "
         "texts held shows in its answers too."

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from calibrant.bundle.card.wording import safe
-from calibrant.formatting import counted, printable, quoted, sentence
+from calibrant.formatting import format_count, printable, quote_name, sentence
 from calibrant.reports.threshold.text import acting_rule
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def decides(bundle: Bundle) -> Iterator[str]:
     scope = "" if bundle.ood is None else ", and all that are out of scope"
     yield f"All other rows are left to a person{scope}: the bundle abstains."
     for of, action in bundle.actions.items():
-        yield f"Acting on {safe(quoted(of))} means: {safe(printable(action))}."
+        yield f"Acting on {safe(quote_name(of))} means: {safe(printable(action))}."
 
 
 def _several(bundle: Bundle) -> bool:
@@ -56,7 +56,7 @@ def _rule(rule: Rule) -> str:
     if not rule.clears:
         return acting_rule(rule.point)
     point, name = rule.point, printable(rule.point.of)
-    if point.told_by_probs:
+    if point.works_on_probs:
         return f"clear a row when P({name}) is below {point.threshold:.6g}"
     return f"clear a row when P({name}) has log-odds below {point.logit:.6g}"
 
@@ -91,8 +91,8 @@ def promises(bundle: Bundle) -> Iterator[str]:
 
 
 def _labels(point: OperatingPoint) -> str:
-    what = "predicted rightly" if point.of is None else f"of {safe(quoted(point.of))}"
-    rows = f"{counted(point.n, 'labelled row')}, {point.positives:,} of them {what}"
+    what = "predicted rightly" if point.of is None else f"of {safe(quote_name(point.of))}"
+    rows = f"{format_count(point.n, 'labelled row')}, {point.positives:,} of them {what}"
     return f"{rows}, weighted" if point.weighted else rows
 
 
@@ -131,6 +131,6 @@ def not_promised(bundle: Bundle) -> Iterator[str]:
             "it acts on, those that another point decides among them."
         )
     acted = {of for each in bundle.points for of in each.acts_on}
-    others = [safe(quoted(name)) for name in bundle.classes if str(name) not in acted]
+    others = [safe(quote_name(name)) for name in bundle.classes if str(name) not in acted]
     if acted and None not in acted and others and len(bundle.classes) > 2:
         yield f"Nothing about {', '.join(others)}, on which no point acts."

@@ -138,7 +138,7 @@ def fit_files(
         judgement, why_not = _judged(calibrator, chosen, rows, judges, others, seed)
     return CalibrationResult(
         saved={**chosen.to_dict(), "zero_as": rows.zero_as} if rows.floored else chosen.to_dict(),
-        asked=calibrator.method,
+        requested=calibrator.method,
         n=rows.n,
         score=score,
         judgement=judgement,

@@ -55,9 +55,9 @@ def add(
     if json:
         print_json({"schema": 1, "key": _as_dict(key), "token": token})
         return
-    from calibrant.formatting import quoted
+    from calibrant.formatting import quote_name
 
-    say(f"Key {key.id} for {quoted(key.name)}, role {key.role}, {_limit(key)}.")
+    say(f"Key {key.id} for {quote_name(key.name)}, role {key.role}, {_limit(key)}.")
     say(f"\n{token}\n")
     say("Keep it now: only its hash is stored, so it cannot be shown again. Clients send it as")
     say('"Authorization: Bearer <key>", or take it from CALIBRANT_KEY.')
@@ -87,10 +87,10 @@ def revoke(
     if json:
         print_json({"schema": 1, "key": _as_dict(revoked)})
         return
-    from calibrant.formatting import quoted
+    from calibrant.formatting import quote_name
 
     since = _minute(revoked.revoked)
-    say(f"Key {revoked.id} for {quoted(revoked.name)} is revoked since {since} UTC.")
+    say(f"Key {revoked.id} for {quote_name(revoked.name)} is revoked since {since} UTC.")
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {

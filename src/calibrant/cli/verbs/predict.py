@@ -200,12 +200,12 @@ def _tell(done: Predicted, who: dict[str, str], out: Path | None, *, json: bool)
 
 
 def _lines(done: Predicted) -> list[str]:
-    from calibrant.formatting import counted, percent, printable, quoted
+    from calibrant.formatting import format_count, percent, printable, quote_name
 
     def share(n: int) -> str:
         return f"{n:,} ({percent(n / done.rows)})"
 
-    lines = [f"{counted(done.rows, 'row')}."]
+    lines = [f"{format_count(done.rows, 'row')}."]
     if done.decisions is None:
         lines.append("No decisions: the bundle has no operating point, so probabilities only.")
     else:
@@ -214,7 +214,7 @@ def _lines(done: Predicted) -> list[str]:
     if done.out_of_scope is not None:
         lines.append(f"Out of scope, and so for a person: {share(done.out_of_scope)}.")
     most = sorted(done.predicted.items(), key=lambda item: -item[1])
-    shown = [f"{quoted(of)} {share(n)}" for of, n in most[:_SHOWN]]
+    shown = [f"{quote_name(of)} {share(n)}" for of, n in most[:_SHOWN]]
     shown += [f"and {len(most) - _SHOWN} more"] if len(most) > _SHOWN else []
     lines.append(f"Most probable: {', '.join(shown)}.")
     return lines + [printable(f"Note: {note}") for note in done.notes]

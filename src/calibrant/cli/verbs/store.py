@@ -69,9 +69,9 @@ def export(
         more = {"left_out": dict(left)} if labelled else {}
         print_json({"schema": 1, "n": rows, "out": str(out), **more})
         return
-    from calibrant.formatting import counted
+    from calibrant.formatting import format_count
 
-    say(f"{counted(rows, 'prediction')} in {out}")
+    say(f"{format_count(rows, 'prediction')} in {out}")
     if left:
         say(_left_out(left))
 
@@ -93,12 +93,12 @@ def forget(
     if json:
         print_json({"schema": 1, "unit": unit, **asdict(erased)})
         return
-    from calibrant.formatting import quoted
+    from calibrant.formatting import quote_name
 
     if erased.predictions:
-        say(f"Forgot {quoted(unit)}: {_counts(erased)}.")
+        say(f"Forgot {quote_name(unit)}: {_counts(erased)}.")
     else:
-        say(f"Nothing is kept about {quoted(unit)}.")
+        say(f"Nothing is kept about {quote_name(unit)}.")
 
 
 def prune(
@@ -152,19 +152,19 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
 
 def _left_out(labels: Counter[str]) -> str:
     """Say which labels are no class of their bundle, the most frequent first."""
-    from calibrant.formatting import counted, quoted
+    from calibrant.formatting import format_count, quote_name
 
-    named = ", ".join(f"{quoted(label)} ({n:,})" for label, n in labels.most_common(_SHOWN))
-    more = f" and {counted(len(labels) - _SHOWN, 'other')}" if len(labels) > _SHOWN else ""
+    named = ", ".join(f"{quote_name(label)} ({n:,})" for label, n in labels.most_common(_SHOWN))
+    more = f" and {format_count(len(labels) - _SHOWN, 'other')}" if len(labels) > _SHOWN else ""
     one = labels.total() == 1
     return (
-        f"{counted(labels.total(), 'more prediction')} {'is' if one else 'are'} left out: "
+        f"{format_count(labels.total(), 'more prediction')} {'is' if one else 'are'} left out: "
         f"{'its' if one else 'their'} label is no class of the bundle: {named}{more}."
     )
 
 
 def _counts(erased: Erased) -> str:
-    from calibrant.formatting import counted
+    from calibrant.formatting import format_count
 
-    made = (counted(n, name[:-1]) for name, n in asdict(erased).items())
+    made = (format_count(n, name[:-1]) for name, n in asdict(erased).items())
     return ", ".join(made)

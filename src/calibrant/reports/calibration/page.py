@@ -1,4 +1,4 @@
-"""One self-contained HTML page for a calibration: before and after, side by side."""
+"""Self-contained HTML page of a calibration: before and after, side by side."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from typing import Any
 
 from calibrant.files.atomic_write import check_writable
 from calibrant.formatting import (
-    counted,
+    describe_target,
     floor_words,
+    format_count,
+    format_signed,
     headline,
-    judged,
     number,
     sentence,
-    signed,
     signed_interval,
 )
 from calibrant.metrics.catalogue import title_of
@@ -25,7 +25,7 @@ from calibrant.reports.calibration.result import (
     Judgement,
     change_of,
 )
-from calibrant.reports.evaluation.page import rendered, write_page
+from calibrant.reports.evaluation.page import render_page, write_page
 from calibrant.reports.evaluation.page_data import reliability_data, scheme_words, script_json
 from calibrant.results import Evaluation
 
@@ -54,9 +54,9 @@ def calibration_html(
     out: str = "calibrator.json",
     command: str = "",
 ) -> str:
-    """Return a calibration as one HTML page that needs neither network nor other files."""
+    """Return a calibration as one self-contained HTML page."""
     data = {**_page_data(result), "out": out, "command": command}
-    return rendered("calibration", data, title=title, source=source)
+    return render_page("calibration", data, title=title, source=source)
 
 
 def write_calibration_html(
@@ -68,7 +68,7 @@ def write_calibration_html(
     command: str = "",
     name: str = "path",
 ) -> Path:
-    """Write the page of `calibration_html` to `path`, whole or not at all."""
+    """Write the page of `calibration_html` to `path` atomically."""
     check_writable(path, name=name)
     page = calibration_html(result, source=source, out=out, command=command)
     return write_page(page, path, name=name)
@@ -76,15 +76,15 @@ def write_calibration_html(
 
 def _page_data(result: CalibrationResult) -> dict[str, Any]:
     state, badge = _BADGES[result.state]
-    rows = counted(result.n, "row")
+    rows = format_count(result.n, "row")
     both = result.judgement
     return {
         "headline": sentence(result.verdict),
         "state": state,
         "badge": badge,
-        "size": f"{rows}, {counted(len(result.saved['classes']), 'class')}",
+        "size": f"{rows}, {format_count(len(result.saved['classes']), 'class')}",
         "how": "" if both is None else sentence(f"fitted on {rows}, {both.how}"),
-        "judged": "" if both is None else judged(both.before),
+        "judged": "" if both is None else describe_target(both.before),
         "level": "" if both is None else f"{100 * both.before.confidence:g} %",
         "cards": [] if both is None else list(_cards(both, result)),
         "sides": [] if both is None else list(_sides(both)),
@@ -102,7 +102,7 @@ def _page_data(result: CalibrationResult) -> dict[str, Any]:
 
 
 def _cards(both: Judgement, result: CalibrationResult) -> Iterable[dict[str, str]]:
-    """Yield the score that decided, ECE and accuracy."""
+    """Yield the cards of the deciding score, ECE and accuracy."""
     decided = "nll" if result.deciding is None else result.deciding.name
     for name in (decided, "ece_em", "accuracy"):
         title, meaning = _CARDS[name]
@@ -136,7 +136,7 @@ def _figures(both: Judgement) -> Iterable[dict[str, str]]:
             "before": number(both.values(name)[0]),
             "after": number(both.values(name)[1]),
             "floor": floor_words(after.floor),
-            "difference": "" if difference is None else signed(difference.value),
+            "difference": "" if difference is None else format_signed(difference.value),
             "interval": "" if difference is None else signed_interval(difference.interval),
             "change": "; ".join(notes) or change_of(difference),
         }
@@ -145,18 +145,18 @@ def _figures(both: Judgement) -> Iterable[dict[str, str]]:
 def _candidates(result: CalibrationResult) -> Iterable[dict[str, str]]:
     if result.choice is None:
         return
-    for one in result.choice.candidates:
-        first = one.method == "identity"  # which is what gains are measured from
-        chosen = "chosen" if one.method == result.choice.chosen else ""
+    for candidate in result.choice.candidates:
+        first = candidate.method == "identity"  # the baseline of the gains
+        chosen = "chosen" if candidate.method == result.choice.chosen else ""
         yield {
-            "method": one.method,
-            "score": number(one.score),
-            "gain": "" if first else signed(one.gain),
-            "error": "" if first else number(one.gain_error),
-            "nll": number(one.nll),
-            "brier": number(one.brier),
-            "ece_em": number(one.ece_em),
-            "note": f"left out: {one.why_not}" if one.why_not else chosen,
+            "method": candidate.method,
+            "score": number(candidate.score),
+            "gain": "" if first else format_signed(candidate.gain),
+            "error": "" if first else number(candidate.gain_error),
+            "nll": number(candidate.nll),
+            "brier": number(candidate.brier),
+            "ece_em": number(candidate.ece_em),
+            "note": f"left out: {candidate.why_not}" if candidate.why_not else chosen,
         }
 
 

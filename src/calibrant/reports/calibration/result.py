@@ -1,4 +1,4 @@
-"""What a calibrator did to a model's probabilities, judged on rows that it did not see."""
+"""Result of a calibration, evaluated on rows that the calibrator was not fitted on."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from calibrant.calibrators.choice.comparison import Choice
-from calibrant.formatting import number, signed, signed_interval
+from calibrant.formatting import format_signed, number, signed_interval
 from calibrant.metrics.catalogue import better_of
 from calibrant.results import Comparison, Difference, Evaluation
 
 __all__ = ["FIGURES", "CalibrationResult", "Judgement", "change_of"]
 
 FIGURES = ("nll", "brier", "ece_debiased", "ece_em", "ece_ew", "accuracy")
-"""What the tables show of both evaluations, in this order."""
+"""Metrics in the tables, in this order."""
 
 State = Literal["better", "worse", "unclear", "same", "unknown"]
 
@@ -28,10 +28,10 @@ class Judgement:
 
     Parameters
     ----------
-    before, after : what `calibrant.evaluate` finds in them
+    before, after : their evaluations
     difference : after minus before, row by row
-    how : why these rows are fair judges, as a sentence
-    folds : parts of the cross-fit, or None where other rows were the judges
+    how : why the evaluation is unbiased, as a sentence
+    folds : number of cross-fitting folds, or None if other rows were used
     """
 
     before: Evaluation
@@ -41,10 +41,10 @@ class Judgement:
     folds: int | None = None
 
     def values(self, name: str) -> tuple[float | None, float | None]:
-        """Return a figure before and after; where there is a difference, those it is of."""
-        found = self.difference.differences.get(name)
-        if found is not None and found.value is not None:
-            return found.a, found.b
+        """Return a metric before and after, from their difference if there is one."""
+        difference = self.difference.differences.get(name)
+        if difference is not None and difference.value is not None:
+            return difference.a, difference.b
         return self.before.figures[name].value, self.after.figures[name].value
 
     def to_dict(self) -> dict[str, Any]:
@@ -59,22 +59,22 @@ class Judgement:
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """A fitted calibrator and what is known about it.
+    """A fitted calibrator and its evaluation.
 
     Parameters
     ----------
-    saved : the calibrator as it is saved
-    asked : the method that was asked for; `auto` where it was chosen
-    n : rows that it was fitted on
+    saved : the serialised calibrator
+    requested : the requested method; `auto` if it was chosen automatically
+    n : number of rows that it was fitted on
     score : 'nll' or 'brier', whichever gives the verdict
-    judgement : before and after, or None where that could not be told
-    why_not : why it could not be told
-    choice : what was compared, where the method was chosen
-    notes : sentences that a report should repeat
+    judgement : before and after, or None if that could not be evaluated
+    why_not : why it could not be evaluated
+    choice : the compared methods, if the method was chosen
+    notes : sentences for the report
     """
 
     saved: Mapping[str, Any]
-    asked: str
+    requested: str
     n: int
     score: str = "nll"
     judgement: Judgement | None = None
@@ -89,19 +89,19 @@ class CalibrationResult:
 
     @property
     def learned(self) -> str:
-        """What was learned, where that is a number or two: `temperature = 1.64`."""
+        """The fitted parameters, if there are only a few: `temperature = 1.64`."""
         params = self.saved["params"]
         few = len(params) <= 3 and all(isinstance(v, int | float) for v in params.values())
         return ", ".join(f"{k} = {v:.4g}" for k, v in params.items()) if few else ""
 
     @property
     def deciding(self) -> Difference | None:
-        """The difference that gives the verdict; Brier's where the log loss is infinite."""
+        """The difference that gives the verdict; Brier if the log loss is infinite."""
         if self.judgement is None:
             return None
         differences = self.judgement.difference.differences
-        found = differences[self.score]
-        return found if found.value is not None else differences["brier"]
+        difference = differences[self.score]
+        return difference if difference.value is not None else differences["brier"]
 
     @property
     def state(self) -> State:
@@ -117,25 +117,26 @@ class CalibrationResult:
     def verdict(self) -> str:
         """One plain sentence."""
         if self.state == "same":
-            if self.asked == "auto":
+            if self.requested == "auto":
                 return (
                     "No method was clearly better than the model's own probabilities, so the file "
                     "holds the identity, which changes nothing."
                 )
             return "The file holds the identity, which changes nothing."
-        found = self.deciding
-        if found is None or found.interval is None:
+        difference = self.deciding
+        if difference is None or difference.interval is None:
             return f"{self.method} was fitted, but not judged: {self.why_not}"
         effect = {
             "better": "makes the probabilities better",
             "worse": "makes the probabilities worse",
             "unclear": "makes no clear difference",
         }[self.state]
-        level = f"{100 * found.interval.confidence:g} %"
+        level = f"{100 * difference.interval.confidence:g} %"
         return (
-            f"Calibration with {self.method} {effect}: {_TITLES[found.name]} {number(found.a)} "
-            f"before, {number(found.b)} after (difference {signed(found.value)}, {level} interval "
-            f"{signed_interval(found.interval)})."
+            f"Calibration with {self.method} {effect}: {_TITLES[difference.name]} "
+            f"{number(difference.a)} before, {number(difference.b)} after (difference "
+            f"{format_signed(difference.value)}, {level} interval "
+            f"{signed_interval(difference.interval)})."
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -144,7 +145,7 @@ class CalibrationResult:
         out: dict[str, Any] = {
             "schema": 1,
             "chosen": self.method,
-            "asked": self.asked,
+            "asked": self.requested,
             "score": self.score,
             "n": self.n,
             "classes": list(self.saved["classes"]),
@@ -164,8 +165,8 @@ class CalibrationResult:
 
     def _candidates(self) -> list[dict[str, Any]]:
         if self.choice is not None:
-            found: list[dict[str, Any]] = self.choice.to_dict()["candidates"]
-            return found
+            rows: list[dict[str, Any]] = self.choice.to_dict()["candidates"]
+            return rows
         if self.judgement is None:
             return [{"method": self.method}]
         sides = {"identity": self.judgement.before, self.method: self.judgement.after}
@@ -173,7 +174,7 @@ class CalibrationResult:
 
 
 def change_of(difference: Difference | None) -> str:
-    """Say in words which way a figure went, where its interval leaves no doubt.
+    """Describe the direction of a change, if its interval excludes 0.
 
     Examples
     --------
@@ -195,10 +196,10 @@ def change_of(difference: Difference | None) -> str:
 
 def _side(evaluation: Evaluation) -> dict[str, Any]:
     whole = evaluation.to_dict()
-    kept = {name: whole[name] for name in ("n", "target", "verdict", "verdict_detail", "metrics")}
-    return {**_values(evaluation), **kept}
+    parts = {name: whole[name] for name in ("n", "target", "verdict", "verdict_detail", "metrics")}
+    return {**_values(evaluation), **parts}
 
 
 def _values(evaluation: Evaluation) -> dict[str, Any]:
-    found = {name: figure.to_dict()["value"] for name, figure in evaluation.figures.items()}
-    return {name: found[name] for name in FIGURES if name in found}
+    values = {name: figure.to_dict()["value"] for name, figure in evaluation.figures.items()}
+    return {name: values[name] for name in FIGURES if name in values}

@@ -1,4 +1,4 @@
-"""A calibration as text for the terminal: before and after, side by side."""
+"""Terminal text of a calibration: before and after, side by side."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from calibrant.formatting import (
-    counted,
+    format_count,
+    format_signed,
     headline,
     number,
     printable,
     sentence,
-    signed,
     signed_interval,
 )
 from calibrant.metrics.catalogue import title_of
@@ -35,7 +35,7 @@ _STYLES = {"better": "bold green", "worse": "bold yellow"}
 
 
 def render_calibration(result: CalibrationResult, *, width: int = 100, color: bool = False) -> str:
-    """Write a calibration for the terminal: the verdict first, then the tables."""
+    """Render a calibration for the terminal: the verdict first, then the tables."""
     return to_text(_parts(result), width, color)
 
 
@@ -43,7 +43,10 @@ def _parts(result: CalibrationResult) -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text(printable(sentence(result.verdict)), style=_STYLES.get(result.state, "bold"))
-    rows, classes = counted(result.n, "row"), counted(len(result.saved["classes"]), "class")
+    rows, classes = (
+        format_count(result.n, "row"),
+        format_count(len(result.saved["classes"]), "class"),
+    )
     yield Text(f"Fitted on {rows}, {classes}.{_how(result.judgement)}")
     if result.judgement is not None:
         yield _figures(result.judgement)
@@ -72,7 +75,7 @@ def _figures(judgement: Judgement) -> Table:
             title_of(name),
             number(before),
             number(after),
-            "" if difference is None else signed(difference.value),
+            "" if difference is None else format_signed(difference.value),
             "" if difference is None else signed_interval(difference.interval),
             change_of(difference),
         )
@@ -80,7 +83,7 @@ def _figures(judgement: Judgement) -> Table:
 
 
 def _remarks(judgement: Judgement) -> Iterator[str]:
-    """Yield what the figures need to have said."""
+    """Yield remarks on missing metrics, and both verdicts."""
     for when, side in (("before", judgement.before), ("after", judgement.after)):
         for name in FIGURES:
             if side.figures[name].value is None:
@@ -96,12 +99,12 @@ def _candidates(choice: Choice) -> Table:
     )
     for candidate in choice.candidates:
         chosen = "chosen" if candidate.method == choice.chosen else ""
-        counts = candidate.method != "identity"  # which is what gains are measured from
+        counts = candidate.method != "identity"  # the baseline of the gains
         add_row(
             table,
             candidate.method,
             number(candidate.score),
-            signed(candidate.gain) if counts else "",
+            format_signed(candidate.gain) if counts else "",
             number(candidate.gain_error) if counts else "",
             number(candidate.ece_em),
             f"left out: {candidate.why_not}" if candidate.why_not else chosen,

@@ -1,4 +1,4 @@
-"""Calibration error over epochs, of all rows and bin by bin, for several runs."""
+"""Display of the calibration error over epochs, overall and by bin."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from calibrant.reports.displays.epoch_panels import (
     Panels,
     bin_title,
     check_histories,
-    chosen_bins,
+    choose_bins,
+    draw_line,
     filled_bins,
-    finish,
-    grid,
-    line,
+    finish_figure,
+    make_grid,
     name_axes,
     run_style,
     zero_line,
@@ -41,14 +41,14 @@ class BinErrorDisplay:
 
     The first panel is the error of all rows, without its sign. Each further panel is one bin: mean
     confidence minus accuracy, so that above 0 the model is over-confident and below 0
-    under-confident. A loss that is best on the whole may be far off in a single bin.
+    under-confident. A loss with the smallest overall error can have a large error in a single bin.
 
-    A bin has M times fewer rows than the split: part of what its line does is chance. Panels
-    have scales of their own.
+    A bin has M times fewer rows than the split, so its line is noisier. Panels have separate
+    scales.
 
     Parameters
     ----------
-    histories : what `calibrant.training.BinTrace` recorded, by name of the run
+    histories : history recorded by `calibrant.training.BinTrace`, by name of the run
     bins : which bins to draw; the lowest, middle and highest by default
 
     Attributes
@@ -105,20 +105,20 @@ class BinErrorDisplay:
         check_histories(self.histories)
         first = next(iter(self.histories.values()))
         filled = filled_bins(first.confidence)
-        bins = chosen_bins(first.n_bins, self.bins, filled)
-        axes = grid(ax, 1 + len(bins), size=(3.3, 2.2))
+        bins = choose_bins(first.n_bins, self.bins, filled)
+        axes = make_grid(ax, 1 + len(bins), size=(3.3, 2.2))
         for number, (name, history) in enumerate(self.histories.items()):
             style = run_style(number, name)
-            line(axes[0], history.epoch, history.ece, **style)
+            draw_line(axes[0], history.epoch, history.ece, **style)
             for panel, b in zip(axes[1:], bins, strict=True):
-                line(panel, history.epoch, history.error[:, b], **style)
+                draw_line(panel, history.epoch, history.error[:, b], **style)
         handles = axes[0].get_lines()
         for panel, b in zip(axes[1:], bins, strict=True):
             zero_line(panel)
             name_axes(panel, x="epoch", y="confidence − accuracy", title=bin_title(b, filled))
         self._name_all_rows(axes[0])
         self.axes_ = axes
-        self.figure_ = finish(axes, _HOW, own=ax is None, handles=handles)
+        self.figure_ = finish_figure(axes, _HOW, own=ax is None, handles=handles)
         return self
 
     def _name_all_rows(self, ax: Axes) -> None:

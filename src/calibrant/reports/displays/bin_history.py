@@ -1,4 +1,4 @@
-"""What the bins of a training run did, epoch by epoch: plain numbers to keep and to draw."""
+"""Bin statistics of a training run, by epoch."""
 
 from __future__ import annotations
 
@@ -22,32 +22,32 @@ _WHOLE = ("epoch", "count", "train_count", "own_count")
 
 @dataclass(frozen=True, eq=False)
 class BinHistory:
-    r"""T epochs of M equally filled bins, from the least sure rows (bin 0) to the surest.
+    r"""T epochs of M equal-mass bins, from the least confident rows (bin 0) to the most confident.
 
     In bin $b$ of the steer split
 
     $$ E_b = C_b - A_b $$
 
     with $C_b$ the mean probability of the predicted class and $A_b$ the share of rows predicted
-    right; above 0 the model is over-confident there. Beside it stand the train rows, grouped by
-    the probability of their *true* class (that is how AdaFocal finds a row's gamma): averaged
-    inside the same bins, and inside equally filled bins of their own.
+    correctly; above 0 the model is over-confident there. Train rows are grouped by the probability
+    of their *true* class (as AdaFocal does to look up a row's gamma): averaged inside the same
+    bins, and inside separate equal-mass bins.
 
-    A bin holds its lower edge, and equal probabilities share a bin, so some may stay empty: their
-    figures are NaN, and edges above the last row are NaN. Bin b of two epochs is the same rank of
-    rows, not the same range of probability, since edges move.
+    A bin includes its lower edge, and equal probabilities share a bin, so some may stay empty:
+    their figures are NaN, and edges above the last row are NaN. Bin b covers the same ranks in
+    every epoch, not the same range of probability, since edges move.
 
     Parameters
     ----------
-    epoch : (T,) numbers of the epochs
+    epoch : (T,) epoch numbers
     edges : (T, M-1) lowest confidence of bins 1 .. M-1
     count, confidence, accuracy : (T, M) number of steer rows, $C_b$ and $A_b$
     ece : (T,) calibration error of the steer rows, $\sum_b n_b |E_b| / n$
     train_count, train_confidence, train_top : (T, M) number of train rows whose true-class
         probability falls into the bins of the steer rows, its mean, and the mean top-class
         probability of the same rows
-    own_edges, own_count, own_confidence, own_top : the same for train rows in bins of their own
-    train_accuracy : (T,) share of the train rows predicted right while they were trained on
+    own_edges, own_count, own_confidence, own_top : the same for train rows in their separate bins
+    train_accuracy : (T,) share of the train rows predicted correctly during training
 
     Examples
     --------
@@ -85,11 +85,11 @@ class BinHistory:
         epochs, bins = len(self.epoch), self.n_bins
         for name in _names():
             shape = (epochs,) if name in _PER_EPOCH else (epochs, bins - (name in _EDGES))
-            found = np.shape(getattr(self, name))
-            if found != shape:
+            actual = np.shape(getattr(self, name))
+            if actual != shape:
                 raise InputError(
                     f"{name} of a bin history must have shape {shape} for {epochs} epochs of "
-                    f"{bins} bins, got {found}."
+                    f"{bins} bins, got {actual}."
                 )
 
     @classmethod
@@ -112,7 +112,7 @@ class BinHistory:
             that class is the true one
         true, top, train_right : (m,) of the train rows: probabilities of the true and of the
             predicted class, and whether these are the same; no rows by default
-        epoch : its number
+        epoch : epoch number
         n_bins : number of bins M
         """
         check_bins(n_bins, "mass", 1)
@@ -134,7 +134,7 @@ class BinHistory:
 
     @classmethod
     def empty(cls, n_bins: int) -> BinHistory:
-        """Return a history without an epoch, to be added to by `then`."""
+        """Return a history without epochs, to be extended by `then`."""
         return cls.from_rows([], [], n_bins=n_bins).before(0)
 
     def then(self, later: BinHistory) -> BinHistory:
@@ -149,8 +149,8 @@ class BinHistory:
 
     def before(self, epoch: int) -> BinHistory:
         """Return only the epochs whose number is below `epoch`."""
-        kept = self.epoch < epoch
-        return BinHistory(**{name: getattr(self, name)[kept] for name in _names()})
+        earlier = self.epoch < epoch
+        return BinHistory(**{name: getattr(self, name)[earlier] for name in _names()})
 
     @property
     def n_bins(self) -> int:
@@ -164,7 +164,7 @@ class BinHistory:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain lists, with None for NaN: JSON has no NaN."""
-        columns = {name: _plain(getattr(self, name)) for name in _names()}
+        columns = {name: _to_json_list(getattr(self, name)) for name in _names()}
         return {"n_bins": self.n_bins, **columns}
 
     @classmethod
@@ -173,9 +173,9 @@ class BinHistory:
         missing = [name for name in ("n_bins", *_names()) if name not in saved]
         if missing:
             raise InputError(
-                f"a saved bin history must hold what to_dict wrote, missing: {', '.join(missing)}."
+                f"a saved bin history must hold all keys of to_dict, missing: {', '.join(missing)}."
             )
-        if not len(saved["epoch"]):  # empty tables do not say how many bins there were
+        if not len(saved["epoch"]):  # empty tables do not record the number of bins
             return cls.empty(saved["n_bins"])
         return cls(**{name: _array(name, saved[name]) for name in _names()})
 
@@ -198,11 +198,11 @@ def _names() -> list[str]:
 
 def _columns(**columns: Any) -> list[FloatArray]:
     """Return the columns of some rows as numbers in [0, 1], all of the same length."""
-    found = [np.asarray(column, dtype=np.float64) for column in columns.values()]
-    for name, column in zip(columns, found, strict=True):
-        if column.shape != (len(found[0]),):
+    arrays = [np.asarray(column, dtype=np.float64) for column in columns.values()]
+    for name, column in zip(columns, arrays, strict=True):
+        if column.shape != (len(arrays[0]),):
             raise InputError(
-                f"{name} must have one number for each of {len(found[0])} rows, "
+                f"{name} must have one number for each of {len(arrays[0])} rows, "
                 f"got shape {column.shape}."
             )
         bad = ~((column >= 0) & (column <= 1 + 1e-9))  # NaN too
@@ -212,7 +212,7 @@ def _columns(**columns: Any) -> list[FloatArray]:
                 f"{name} must lie in [0, 1], got {column[row]} in row {row}: logits that are not "
                 "finite mean that the model has diverged."
             )
-    return found
+    return arrays
 
 
 def _mass_edges(values: FloatArray, n_bins: int) -> FloatArray:
@@ -231,13 +231,15 @@ def _mass_edges(values: FloatArray, n_bins: int) -> FloatArray:
 def _means(values: FloatArray, edges: FloatArray, *columns: FloatArray) -> list[NDArray[Any]]:
     """Return the number of rows and the mean of each column, bin by bin of `values`."""
     size = len(edges) + 1
-    index = np.searchsorted(edges, values, side="right")  # NaN edges stand last: never reached
+    index = np.searchsorted(
+        edges, values, side="right"
+    )  # NaN edges come last and are never reached
     count = np.bincount(index, minlength=size)
     rows = np.where(count > 0, count, np.nan)
     return [count, *(np.bincount(index, column, minlength=size) / rows for column in columns)]
 
 
-def _plain(values: NDArray[Any]) -> list[Any]:
+def _to_json_list(values: NDArray[Any]) -> list[Any]:
     if values.dtype.kind != "f":
         return list(values.tolist())
     plain = values.astype(object)

@@ -1,4 +1,4 @@
-"""How often each probability is given, apart for rows with and without the event."""
+"""Display of the histogram of predicted probabilities, for rows with and without the event."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ConfidenceHistogramDisplay:
     edges : (M + 1,) edges of the bins
     with_event : rows (or weight) with the event in each bin
     without_event : rows (or weight) without it
-    of : what the probability belongs to
+    of : the class that the probability belongs to
     name : of the model, for the title
 
     Attributes
@@ -76,7 +76,7 @@ class ConfidenceHistogramDisplay:
         ----------
         labels : (n,) labels
         probs : (n,) P(positive) or (n, K)
-        classes : names behind the columns, when labels are names
+        classes : names of the columns, when labels are names
         target : "positive" (default for two classes) or "top-label" (default for more)
         weights : inverse inclusion probabilities
         of : a class, to draw its probability instead
@@ -117,8 +117,8 @@ class ConfidenceHistogramDisplay:
                 display = cls(edges, having, without, class_title(wanted), name)
                 return display.plot(ax, **options)
         raise InputError(
-            f"this evaluation holds no histogram of class {wanted!r}: use from_predictions with "
-            "the rows instead."
+            f"the evaluation has no histogram of class {wanted!r}: use from_predictions with the "
+            "rows instead."
         )
 
     def plot(self, ax: Axes | None = None, *, log: bool = False) -> ConfidenceHistogramDisplay:
@@ -146,10 +146,10 @@ class ConfidenceHistogramDisplay:
 
 
 def _right_and_wrong(bins: Bins) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Spread the table of filled, equally wide bins over all bins."""
+    """Expand the table of non-empty equal-width bins to all bins."""
     edges = width_edges(round(1.0 / float(bins.high[0] - bins.low[0])))
-    place = np.searchsorted(edges, 0.5 * (bins.low + bins.high)) - 1
+    index = np.searchsorted(edges, 0.5 * (bins.low + bins.high)) - 1
     right, wrong = np.zeros(len(edges) - 1), np.zeros(len(edges) - 1)
-    right[place] = bins.weight * bins.rate
-    wrong[place] = bins.weight * (1.0 - bins.rate)
+    right[index] = bins.weight * bins.rate
+    wrong[index] = bins.weight * (1.0 - bins.rate)
     return edges, right, wrong

@@ -1,4 +1,4 @@
-"""Train and steer confidence side by side: whether what a loss does to one shows in the other."""
+"""Display of train and steer confidence over epochs."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from calibrant.reports.displays.epoch_panels import (
     Panels,
     bin_title,
     check_histories,
-    chosen_bins,
+    choose_bins,
+    draw_line,
     filled_bins,
-    finish,
-    grid,
-    line,
+    finish_figure,
+    make_grid,
     name_axes,
     run_style,
 )
@@ -34,7 +34,7 @@ Match = Literal["common", "independent", "true_top"]
 
 @dataclass(frozen=True)
 class _Pair:
-    """Which two figures are compared, and what to call them."""
+    """The two compared figures and their labels."""
 
     solid: str
     solid_label: str
@@ -68,19 +68,19 @@ _PAIRS: dict[str, _Pair] = {
 class ConfidenceMatchDisplay:
     """Mean probability in a few bins over epochs: train rows (solid) against steer rows (stars).
 
-    AdaFocal changes the confidence of train rows and hopes that of new rows to follow; this figure
-    shows whether it does. `kind` says what is compared: "common" puts train rows into the bins
-    of the steer rows; "independent" puts each into equally filled bins of its own; "true_top"
-    compares, for train rows, the probability of the true class with that of the predicted class,
-    beside the share of rows predicted right.
+    AdaFocal changes the confidence of train rows and assumes that the confidence of new rows
+    follows; this figure shows whether it does. `kind` selects the comparison: "common" puts train
+    rows into the bins of the steer rows; "independent" puts each into separate equal-mass bins;
+    "true_top" compares, for train rows, the probability of the true class with that of the
+    predicted class, with the train accuracy in an extra panel.
 
-    Where both share a bin, both means lie between its edges: in an inner bin of "common" they are
-    near each other by construction, and only the first bin and "independent" can surprise. Nothing
-    is drawn where a bin holds no row. Panels have scales of their own.
+    Rows that share a bin have means between its edges: in an inner bin of "common" they agree by
+    construction, and only the first bin and "independent" are informative. Nothing is drawn for an
+    empty bin. Panels have separate scales.
 
     Parameters
     ----------
-    histories : what `calibrant.training.BinTrace` recorded, by name of the run
+    histories : history recorded by `calibrant.training.BinTrace`, by name of the run
     kind : "common", "independent" or "true_top"
     bins : which bins to draw; the lowest, middle and highest by default
 
@@ -162,9 +162,9 @@ class ConfidenceMatchDisplay:
         pair = _PAIRS[self.kind]
         first = next(iter(self.histories.values()))
         filled = filled_bins(first.confidence)
-        bins = chosen_bins(first.n_bins, self.bins, filled)
+        bins = choose_bins(first.n_bins, self.bins, filled)
         extra = self.kind == "true_top"
-        axes = grid(ax, len(bins) + extra, size=(2.9, 2.2))
+        axes = make_grid(ax, len(bins) + extra, size=(2.9, 2.2))
         for panel, b in zip(axes, bins, strict=False):
             self._draw_bin(panel, b, pair)
             name_axes(panel, x="epoch", y="mean probability", title=bin_title(b, filled))
@@ -172,14 +172,14 @@ class ConfidenceMatchDisplay:
             self._draw_accuracy(axes[-1])
         self.axes_ = axes
         names = list(self.histories)
-        self.figure_ = finish(
+        self.figure_ = finish_figure(
             axes, pair.how, own=ax is None, handles=self._handles(pair),
             name=names[0] if len(names) == 1 else None,
         )  # fmt: skip
         return self
 
     def _styles(self) -> list[tuple[dict[str, Any], dict[str, Any]]]:
-        """Return the style of both lines of each run: one colour, where runs must be told apart."""
+        """Return the style of both lines of each run; one colour per run if there are several."""
         if len(self.histories) == 1:
             return [({"color": EVENT}, {"color": OTHER})]
         runs = [run_style(number, name) for number, name in enumerate(self.histories)]
@@ -189,18 +189,18 @@ class ConfidenceMatchDisplay:
         runs = zip(self.histories.values(), self._styles(), strict=True)
         for number, (history, (solid, starred)) in enumerate(runs):
             first, second = (getattr(history, name)[:, b] for name in (pair.solid, pair.starred))
-            line(ax, history.epoch, first, **{**solid, "linewidth": 2.2})
+            draw_line(ax, history.epoch, first, **{**solid, "linewidth": 2.2})
             every = max(1, len(history) // 10)
             stars = {**_STARS, "markevery": (number % every, every)}
-            line(ax, history.epoch, second, **{**starred, **stars})
+            draw_line(ax, history.epoch, second, **{**starred, **stars})
 
     def _draw_accuracy(self, ax: Axes) -> None:
         for history, (style, _) in zip(self.histories.values(), self._styles(), strict=True):
-            line(ax, history.epoch, history.train_accuracy, **style)
+            draw_line(ax, history.epoch, history.train_accuracy, **style)
         name_axes(ax, x="epoch", y="share of train rows", title="train rows predicted right")
 
     def _handles(self, pair: _Pair) -> list[Any]:
-        """Return the legend: what line and stars mean, and the colour of each run."""
+        """Return the legend handles: line, stars, and the colour of each run."""
         from matplotlib.lines import Line2D
 
         styles = self._styles()

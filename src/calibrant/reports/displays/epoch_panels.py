@@ -1,4 +1,4 @@
-"""What the displays of a training run share: one panel for each chosen bin, over epochs."""
+"""Panels over epochs, one for each chosen bin, shared by the displays of a training run."""
 
 from __future__ import annotations
 
@@ -24,27 +24,27 @@ __all__ = [
     "bin_title",
     "check_epochs",
     "check_histories",
-    "chosen_bins",
+    "choose_bins",
+    "describe_range",
+    "draw_line",
     "filled_bins",
-    "finish",
-    "grid",
-    "line",
+    "finish_figure",
+    "make_grid",
+    "make_panels",
     "name_axes",
-    "panels",
-    "reach",
     "run_style",
     "zero_line",
 ]
 
 Panels = NDArray[Any]
-"""A table of matplotlib axes."""
+"""Array of matplotlib axes."""
 
 _MANY = 150
 """Epochs beyond which lines are drawn thinner."""
 
 
 def filled_bins(figures: FloatArray) -> list[int]:
-    """Return the bins that hold rows in at least half of the epochs: their figures are not NaN.
+    """Return the bins that are not empty (NaN) in at least half of the epochs.
 
     Examples
     --------
@@ -55,29 +55,29 @@ def filled_bins(figures: FloatArray) -> list[int]:
     return np.flatnonzero(share >= min(0.5, share.max())).tolist()
 
 
-def chosen_bins(n_bins: int, bins: Sequence[int] | None, filled: list[int]) -> tuple[int, ...]:
-    """Return the bins to draw: the lowest, middle and highest with rows unless some are asked for.
+def choose_bins(n_bins: int, bins: Sequence[int] | None, filled: list[int]) -> tuple[int, ...]:
+    """Return the bins to draw; by default the lowest, middle and highest non-empty ones.
 
     Examples
     --------
     >>> every = list(range(15))
-    >>> chosen_bins(15, None, every), chosen_bins(15, None, [0, 9]), chosen_bins(15, [3], every)
+    >>> choose_bins(15, None, every), choose_bins(15, None, [0, 9]), choose_bins(15, [3], every)
     ((0, 7, 14), (0, 9), (3,))
     """
     if bins is None:
-        return tuple(sorted(_words(filled)))
-    found = np.asarray(bins)
-    whole = found.ndim == 1 and len(found) > 0 and found.dtype.kind in "iu"
-    if not whole or found.min() < 0 or found.max() >= n_bins:
+        return tuple(sorted(_bin_words(filled)))
+    numbers = np.asarray(bins)
+    whole = numbers.ndim == 1 and len(numbers) > 0 and numbers.dtype.kind in "iu"
+    if not whole or numbers.min() < 0 or numbers.max() >= n_bins:
         raise InputError(
             f"bins must be a list of whole numbers in 0..{n_bins - 1} for {n_bins} bins, "
             f"got {bins!r}."
         )
-    return tuple(found.tolist())
+    return tuple(numbers.tolist())
 
 
 def check_histories(histories: Any) -> None:
-    """Refuse what is not a mapping of names to histories with the same number of bins."""
+    """Raise `InputError` unless this maps names to histories with the same number of bins."""
     if not isinstance(histories, Mapping) or not histories:
         raise InputError(
             "histories must map the name of each run to the history of its BinTrace, "
@@ -98,46 +98,46 @@ def check_histories(histories: Any) -> None:
 
 
 def check_epochs(epochs: Any) -> None:
-    """Refuse a history in which nothing has happened yet."""
+    """Raise `InputError` for a history without epochs."""
     if not len(epochs):
         raise InputError("history must hold at least one epoch to draw, got none: train first.")
 
 
-def panels(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> Panels:
+def make_panels(ax: Any, shape: tuple[int, int], size: tuple[float, float]) -> Panels:
     """Return `ax` as a table of axes, or those of a new figure with panels of `size` inches."""
     rows, columns = shape
     if ax is not None:
-        return _given(ax, rows * columns).reshape(shape)
+        return _as_axes(ax, rows * columns).reshape(shape)
     import matplotlib.pyplot as plt
 
-    width = max(size[0] * columns + 0.3, 5.2)  # the words around it need as much
-    _, made = plt.subplots(
+    width = max(size[0] * columns + 0.3, 5.2)  # room for title and legend
+    _, axes = plt.subplots(
         rows, columns, figsize=(width, size[1] * rows + 0.2), layout="constrained", squeeze=False
     )
-    return np.asarray(made)
+    return np.asarray(axes)
 
 
-def grid(ax: Any, count: int, size: tuple[float, float]) -> Panels:
-    """Return `count` axes: those of `ax`, or of a new figure that is wider than high."""
+def make_grid(ax: Any, count: int, size: tuple[float, float]) -> Panels:
+    """Return `count` axes: those of `ax`, or of a new landscape figure."""
     if ax is not None:
-        return _given(ax, count)
+        return _as_axes(ax, count)
     columns = count if count < 4 else math.ceil(math.sqrt(count))
-    made = panels(None, (math.ceil(count / columns), columns), size).ravel()
-    for spare in made[count:]:
+    axes = make_panels(None, (math.ceil(count / columns), columns), size).ravel()
+    for spare in axes[count:]:
         spare.remove()
-    return made[:count]
+    return axes[:count]
 
 
-def line(ax: Axes, x: NDArray[Any], y: NDArray[Any], **style: Any) -> None:
-    """Draw a figure over epochs; points beside a gap get a dot, as no line would show them."""
+def draw_line(ax: Axes, x: NDArray[Any], y: NDArray[Any], **style: Any) -> None:
+    """Draw values over epochs, with markers if isolated points would be invisible."""
     if "marker" not in style and (len(x) < 5 or not np.isfinite(y).all()):
         style |= {"marker": "o", "markersize": 2.5}
-    width = 1.5 if len(x) <= _MANY else 0.9  # hundreds of peaks would run together
+    width = 1.5 if len(x) <= _MANY else 0.9  # so that hundreds of peaks stay distinct
     ax.plot(x, y, **{"linewidth": width, **style})
 
 
 def name_axes(ax: Axes, *, x: str, y: str, title: str = "") -> None:
-    """Name a panel and its axes, with few ticks, whole ones over epochs."""
+    """Set the title and axis labels of a panel, with few integer ticks."""
     from matplotlib.ticker import MaxNLocator
 
     tidy(ax, x=x, y=y, unit_x=False, unit_y=False)
@@ -149,7 +149,7 @@ def name_axes(ax: Axes, *, x: str, y: str, title: str = "") -> None:
 
 
 def run_style(number: int, name: Any) -> dict[str, Any]:
-    """Return colour, dashes and label of a run: dashes tell apart what shares a colour."""
+    """Return colour, line style and label of a run; line styles separate repeated colours."""
     label = label_of(name)
     return {
         "color": PALETTE[number % len(PALETTE)],
@@ -164,68 +164,72 @@ def zero_line(ax: Axes) -> None:
 
 
 def bin_title(b: int, filled: list[int]) -> str:
-    """Say which rows a bin holds.
+    """Return the title of a bin.
 
     Examples
     --------
     >>> bin_title(0, [0, 1, 2]), bin_title(2, [0, 1, 2, 3, 4]), bin_title(3, [0, 1, 2, 3, 4])
     ('least sure rows (bin 0)', 'middle rows (bin 2)', 'bin 3')
     """
-    words = _words(filled)
+    words = _bin_words(filled)
     return f"{words[b]} (bin {b})" if b in words else f"bin {b}"
 
 
-def reach(b: int, edges: FloatArray, count: IntArray) -> str:
-    """Say how sure the rows of a bin are, by the edges and counts of an epoch.
+def describe_range(b: int, edges: FloatArray, count: IntArray) -> str:
+    """Return the range of confidence of a bin, by the edges and counts of an epoch.
 
     Examples
     --------
     >>> edges, count = np.array([0.4, 0.99987]), np.array([9, 9, 9])
-    >>> [reach(b, edges, count) for b in range(3)]
+    >>> [describe_range(b, edges, count) for b in range(3)]
     ['below 0.40', '0.40 to 0.9998', 'above 0.9998']
     """
     if not count[b]:
         return "without rows"
     low, high = (float(edge) for edge in np.r_[0.0, edges, 1.0][b : b + 2])
     if not high < 1:
-        return f"above {_short(low)}" if low > 0 else "0 to 1"
-    return f"{_short(low)} to {_short(high)}" if low > 0 else f"below {_short(high)}"
+        return f"above {_format_edge(low)}" if low > 0 else "0 to 1"
+    return (
+        f"{_format_edge(low)} to {_format_edge(high)}" if low > 0 else f"below {_format_edge(high)}"
+    )
 
 
-def finish(
+def finish_figure(
     axes: Panels, how: str, *, own: bool, handles: list[Any], name: str | None = None
 ) -> Figure:
-    """Put the legend and, over a figure of our own, the words that say how to read it."""
+    """Add the legend and, to a new figure, a title that explains how to read it."""
     figure: Figure = axes.flat[0].figure
     style: dict[str, Any] = {"frameon": False, "fontsize": 8.5, "handlelength": 1.8}
     if not own:
         axes.flat[0].legend(handles=handles, **style)
         return figure
     width, height = figure.get_size_inches()
-    title = _balanced(how, width) if not name else f"{label_of(name)}\n{_balanced(how, width)}"
+    title = (
+        _wrap_evenly(how, width) if not name else f"{label_of(name)}\n{_wrap_evenly(how, width)}"
+    )
     figure.suptitle(title, fontsize=9.5, color="#374151")
     rows, columns = _legend_shape([str(handle.get_label()) for handle in handles], width)
     figure.legend(handles=handles, loc="outside lower center", ncols=columns, **style)
-    # What the words take is added, so that panels keep their size however few there are.
+    # Add the height of the text, so that panels keep their size.
     figure.set_size_inches(width, height + 0.16 * (1 + title.count("\n")) + 0.19 * rows)
     return figure
 
 
-def _balanced(text: str, width: float) -> str:
+def _wrap_evenly(text: str, width: float) -> str:
     """Break a text into lines of about the same length that fit `width` inches."""
     most = int(width * 13)
     lines = math.ceil(len(text) / most)
     for least in range(math.ceil(len(text) / lines), most + 1):
-        found = wrap(text, least)
-        if len(found) == lines:
-            return "\n".join(found)
+        wrapped = wrap(text, least)
+        if len(wrapped) == lines:
+            return "\n".join(wrapped)
     return "\n".join(wrap(text, most))
 
 
 def _legend_shape(labels: list[str], width: float) -> tuple[int, int]:
     """Return the fewest rows, and their columns, in which a legend fits `width` inches."""
     lengths = [0.55 + 0.062 * len(label) for label in labels]  # at the font size of the legend
-    for columns in range(len(labels), 1, -1):  # filled one after the other, as matplotlib does
+    for columns in range(len(labels), 1, -1):  # filled column by column, as in matplotlib
         parts = np.array_split(lengths, columns)
         if sum(part.max() for part in parts) < width - 0.3:
             rows = len(parts[0])
@@ -233,24 +237,24 @@ def _legend_shape(labels: list[str], width: float) -> tuple[int, int]:
     return len(labels), 1
 
 
-def _given(ax: Any, count: int) -> Panels:
-    given = np.asarray(ax, dtype=object).ravel()
-    if given.size != count:
+def _as_axes(ax: Any, count: int) -> Panels:
+    axes = np.asarray(ax, dtype=object).ravel()
+    if axes.size != count:
         raise InputError(
-            f"ax must hold {count} axes, one for each panel, got {given.size}: "
+            f"ax must hold {count} axes, one for each panel, got {axes.size}: "
             f"plt.subplots(1, {count}) makes them."
         )
-    return given
+    return axes
 
 
-def _words(filled: list[int]) -> dict[int, str]:
+def _bin_words(filled: list[int]) -> dict[int, str]:
     """Name the lowest, the middle and the highest bin; where they are the same, one of them."""
     middle = filled[len(filled) // 2]
     return {middle: "middle rows", filled[-1]: "surest rows", filled[0]: "least sure rows"}
 
 
-def _short(value: float) -> str:
-    """Two decimals; four, cut off, where the value is so near 1 that they would round it away."""
+def _format_edge(value: float) -> str:
+    """Format with two decimals; with four, truncated, if two would round the value to 1."""
     if not 0.99 < value < 1:
         return f"{value:.2f}"
     return f"{math.floor(1e4 * value) / 1e4:.4f}"

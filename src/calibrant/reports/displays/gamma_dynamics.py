@@ -1,4 +1,4 @@
-"""How AdaFocal's gammas move: calibration error and gamma of a few bins, update by update."""
+"""Display of AdaFocal's calibration errors and gammas by bin over updates."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from calibrant.reports.displays.epoch_panels import (
     Panels,
     bin_title,
     check_epochs,
-    chosen_bins,
+    choose_bins,
+    describe_range,
+    draw_line,
     filled_bins,
-    finish,
-    line,
+    finish_figure,
+    make_panels,
     name_axes,
-    panels,
-    reach,
     zero_line,
 )
 from calibrant.reports.displays.style import EVENT, GREY, OTHER, PALETTE, THIRD
@@ -37,8 +37,8 @@ _HOW = (
     "Over-confident rows get a larger gamma, which holds them back; under-confident rows get a "
     "smaller one, which pushes them on."
 )
-_NEAR = 0.2  # the paper's switch: gammas jump over the space around 0, so it is drawn linear
-_TICKS = (0, 1, 20, -2, 5, 2, -1, 10, 0.5, -0.5, 50, 100, -5, 0.2, -0.2)  # most wanted first
+_NEAR = 0.2  # the paper's switch; gammas skip the range around 0, which is drawn linear
+_TICKS = (0, 1, 20, -2, 5, 2, -1, 10, 0.5, -0.5, 50, 100, -5, 0.2, -0.2)  # in order of priority
 _INVERSE = PALETTE[3]
 _NEEDED = ("step", "edges", "error", "count", "gamma")
 
@@ -49,8 +49,8 @@ class GammaDynamicsDisplay:
 
     Above 0 the model is over-confident in the bin and gamma grows; below 0 it is under-confident
     and gamma shrinks, until it jumps below 0, where the loss is the inverse focal loss: that part
-    of the line has another colour, and the jumps are marked. The scale of gamma is logarithmic on
-    both sides of 0. The titles say how sure the rows of a bin were at the last update.
+    of the line has another colour, and the switches are marked. The scale of gamma is logarithmic
+    on both sides of 0. The titles give the range of confidence of a bin at the last update.
 
     Parameters
     ----------
@@ -96,7 +96,7 @@ class GammaDynamicsDisplay:
         name: str | None = None,
         ax: Any = None,
     ) -> GammaDynamicsDisplay:
-        """Draw what an AdaFocal loss kept.
+        """Draw the history of an AdaFocal loss.
 
         Parameters
         ----------
@@ -119,15 +119,15 @@ class GammaDynamicsDisplay:
         ----------
         ax : two rows of axes with one column for each bin; a new figure by default
         """
-        history = _checked(self.history)
+        history = _check_history(self.history)
         n_bins = history.gamma.shape[1]
         filled = filled_bins(history.error)
-        bins = chosen_bins(n_bins, self.bins, filled)
-        axes = panels(ax, (2, len(bins)), size=(2.6, 1.9))
+        bins = choose_bins(n_bins, self.bins, filled)
+        axes = make_panels(ax, (2, len(bins)), size=(2.6, 1.9))
         for column, b in enumerate(bins):
             self._draw_error(axes[0, column], b)
             self._draw_gamma(axes[1, column], b)
-            last = reach(b, history.edges[-1], history.count[-1])
+            last = describe_range(b, history.edges[-1], history.count[-1])
             title = f"{bin_title(b, filled)}\nconfidence {last}"
             name_axes(axes[0, column], x="", y="", title=title)
             name_axes(axes[1, column], x="update", y="")
@@ -136,7 +136,9 @@ class GammaDynamicsDisplay:
         _scale_errors(axes[0], history.error[:, list(bins)])
         _scale_gammas(axes[1], history.gamma[:, list(bins)])
         self.axes_ = axes
-        self.figure_ = finish(axes, _HOW, own=ax is None, handles=_handles(axes), name=self.name)
+        self.figure_ = finish_figure(
+            axes, _HOW, own=ax is None, handles=_handles(axes), name=self.name
+        )
         return self
 
     def _draw_error(self, ax: Axes, b: int) -> None:
@@ -147,16 +149,16 @@ class GammaDynamicsDisplay:
             (np.fmin(error, 0.0), EVENT, "under-confident"),
         ):
             ax.fill_between(step, 0.0, side, color=color, alpha=0.3, linewidth=0, label=label)
-        line(ax, step, error, color=GREY)
+        draw_line(ax, step, error, color=GREY)
 
     def _draw_gamma(self, ax: Axes, b: int) -> None:
         step, gamma = self.history.step, self.history.gamma[:, b]
         zero_line(ax)
-        line(ax, step, gamma, color=THIRD, label="gamma above 0: focal loss")
+        draw_line(ax, step, gamma, color=THIRD, label="gamma above 0: focal loss")
         if (gamma < 0).any():
             inverse = np.where(gamma < 0, gamma, np.nan)
             label = "gamma below 0: inverse focal loss"
-            line(ax, step, inverse, color=_INVERSE, linewidth=2.0, marker="", label=label)
+            draw_line(ax, step, inverse, color=_INVERSE, linewidth=2.0, marker="", label=label)
         jumps = self.switches(b)
         if len(jumps):
             ax.plot(
@@ -165,8 +167,8 @@ class GammaDynamicsDisplay:
             )  # fmt: skip
 
 
-def _checked(history: Any) -> Any:
-    """Refuse what is not the history of an AdaFocal loss."""
+def _check_history(history: Any) -> Any:
+    """Raise `InputError` unless this is the history of an AdaFocal loss."""
     missing = [name for name in _NEEDED if not hasattr(history, name)]
     if missing:
         raise InputError(
@@ -185,7 +187,7 @@ def _checked(history: Any) -> Any:
 
 
 def _scale_errors(axes: Panels, error: FloatArray) -> None:
-    """Give the errors of all bins one scale, so that their sizes can be compared."""
+    """Set one scale for the errors of all bins."""
     known = np.append(error[np.isfinite(error)], 0.0)
     room = max(0.08 * float(np.ptp(known)), 0.005)
     for ax in axes:
@@ -193,10 +195,7 @@ def _scale_errors(axes: Panels, error: FloatArray) -> None:
 
 
 def _scale_gammas(axes: Panels, gamma: FloatArray) -> None:
-    """Give the gammas of all bins one scale: powers on both sides of 0, or plain if all are near.
-
-    From 20 down to -2 each doubling should be seen; from 1.0 to 1.3 plain numbers read better.
-    """
+    """Set one scale for the gammas of all bins: symlog, or linear if all are similar."""
     low, high = float(np.nanmin(gamma)), float(np.nanmax(gamma))
     same_side = low * high > 0 and max(abs(low), abs(high)) < 3 * min(abs(low), abs(high))
     for ax in axes:
@@ -208,29 +207,29 @@ def _scale_gammas(axes: Panels, gamma: FloatArray) -> None:
         bottom = 1.3 * low if low < 0 else low / 1.3
         top = 1.3 * high if high > 0 else high / 1.3
         ax.set_ylim(bottom, top)
-        ax.set_yticks(_apart(ax, bottom, top))
+        ax.set_yticks(_spread_ticks(ax, bottom, top))
         ax.yaxis.set_major_formatter("{x:g}")
         ax.minorticks_off()
 
 
-def _apart(ax: Axes, bottom: float, top: float) -> list[float]:
-    """Return the ticks whose labels do not touch, a tenth of the axis apart."""
+def _spread_ticks(ax: Axes, bottom: float, top: float) -> list[float]:
+    """Return ticks at least a tenth of the axis apart."""
     scaled = ax.yaxis.get_transform().transform
     height = float(np.ptp(scaled(np.array([bottom, top]))))
-    found: dict[float, float] = {}
+    ticks: dict[float, float] = {}
     for tick in _TICKS:
-        place = float(scaled(np.array([tick]))[0])
-        near = any(abs(place - other) < 0.1 * height for other in found.values())
+        height_at = float(scaled(np.array([tick]))[0])
+        near = any(abs(height_at - other) < 0.1 * height for other in ticks.values())
         if bottom <= tick <= top and not near:
-            found[tick] = place
-    return sorted(found)
+            ticks[tick] = height_at
+    return sorted(ticks)
 
 
 def _handles(axes: Panels) -> list[Any]:
-    """Return one handle for each thing that is drawn in any panel."""
-    found: dict[str, Any] = {}
+    """Return one legend handle for each distinct label in the panels."""
+    by_label: dict[str, Any] = {}
     for ax in axes.flat:
         handles, labels = ax.get_legend_handles_labels()
         for handle, label in zip(handles, labels, strict=True):
-            found.setdefault(label, handle)
-    return list(found.values())
+            by_label.setdefault(label, handle)
+    return list(by_label.values())

@@ -1,4 +1,4 @@
-"""What every threshold would do, with bands, and the one that was chosen."""
+"""Display of rates against the threshold, with confidence bands and the chosen point."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.reports.displays.problems import PREDICTED, class_title
 from calibrant.reports.displays.style import GREY, PALETTE, label_of, marker_of, new_axes, tidy
-from calibrant.reports.threshold.view import PointView, crowded, question_of
+from calibrant.reports.threshold.view import PointView, build_curve_problem, is_crowded
 from calibrant.reports.threshold.wording import aims_of, rate_title, threshold_words
-from calibrant.thresholds.curve import OperatingCurve, curve_of, operating_curve
+from calibrant.thresholds.curve import OperatingCurve, compute_curve, operating_curve
 from calibrant.thresholds.operating_point import OperatingPoint
 
 if TYPE_CHECKING:
@@ -24,8 +24,8 @@ __all__ = ["OperatingCurveDisplay"]
 class OperatingCurveDisplay:
     """Precision and recall against the threshold, with confidence bands and the chosen point.
 
-    The bands are pointwise: each holds at its own threshold, had that one been fixed beforehand.
-    Only the chosen point can carry a promise.
+    The bands are pointwise, valid for a threshold fixed beforehand. Only the chosen point can carry
+    a promise.
 
     Parameters
     ----------
@@ -104,16 +104,16 @@ class OperatingCurveDisplay:
 
         Parameters
         ----------
-        point : what `calibrant.thresholds.select` gave
+        point : result of `calibrant.thresholds.select`
         labels, probs, logits, weights : labelled rows; those the point was chosen on, or later ones
         name : of the model
         ax : axes to draw on; a new figure by default
         **options : see `plot`
         """
-        question = question_of(labels, probs, logits, point.of, point.classes, weights)
-        threshold = point.logit if question.on == "logits" else point.threshold
+        problem = build_curve_problem(labels, probs, logits, point.of, point.classes, weights)
+        threshold = point.logit if problem.on == "logits" else point.threshold
         level = point.confidence or 0.95
-        curve = curve_of(question, confidence=level, keep=[threshold])
+        curve = compute_curve(problem, confidence=level, keep=[threshold])
         return cls(curve, point, name).plot(ax, **options)
 
     def plot(
@@ -129,18 +129,18 @@ class OperatingCurveDisplay:
         ----------
         ax : axes to draw on; a new figure by default
         rates : names of the rates to draw; by default those that are held, precision and recall
-        log_odds : whether the threshold is drawn as log-odds; by default where most thresholds lie
-            next to 0 or 1
+        log_odds : whether the threshold is drawn as log-odds; by default if most thresholds lie
+            near 0 or 1
         """
         ax = new_axes(ax, (6.4, 4.6))
         mark = None if self.point is None else self.point.threshold
         if log_odds is None:
-            log_odds = crowded(self.curve, mark)
+            log_odds = is_crowded(self.curve, mark)
         across = self.curve.logit if log_odds else self.curve.threshold
-        for i, name in enumerate(rates or self._usual()):
+        for i, name in enumerate(rates or self._default_rates()):
             self._line(ax, across, name, PALETTE[i % len(PALETTE)], ("-", "--", "-.", ":")[i % 4])
         if self.point is not None:
-            self._mark(ax, self.point, rates or self._usual(), log_odds=log_odds)
+            self._mark(ax, self.point, rates or self._default_rates(), log_odds=log_odds)
         unit = "log-odds" if log_odds else "probability"
         of = PREDICTED if self.curve.of is None else class_title(self.curve.of)
         tidy(ax, x=f"threshold on the {unit} of {label_of(of)}", y="share", unit_x=not log_odds)
@@ -152,7 +152,7 @@ class OperatingCurveDisplay:
         self.figure_ = ax.figure  # type: ignore[assignment]
         return self
 
-    def _usual(self) -> list[str]:
+    def _default_rates(self) -> list[str]:
         if self.point is not None:
             return PointView(self.point, self.curve).lines
         return ["accuracy", "coverage"] if self.curve.of is None else ["precision", "recall"]
@@ -179,9 +179,9 @@ class OperatingCurveDisplay:
         for i, value in enumerate(held):
             label = "target" if i == 0 else None
             ax.axhline(value, color=GREY, linestyle=(0, (4, 3)), linewidth=1.2, label=label)
-        place = PointView(point, self.curve).place
-        if place is not None and place < len(self.curve.threshold):
-            values = [float(self.curve[name].value[place]) for name in rates]
+        index = PointView(point, self.curve).place
+        if index is not None and index < len(self.curve.threshold):
+            values = [float(self.curve[name].value[index]) for name in rates]
             ax.plot(
                 [x] * len(values), values, "D", color="black", markersize=6, zorder=5,
                 label=f"chosen threshold {threshold_words(point.threshold, point.logit)}",

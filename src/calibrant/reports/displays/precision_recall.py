@@ -1,4 +1,4 @@
-"""Precision against recall over all thresholds, one curve for each class."""
+"""Display of precision-recall curves, one for each class."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ __all__ = ["PrecisionRecallDisplay"]
 
 @dataclass
 class PrecisionRecallDisplay:
-    """Precision-recall curves; the dashed line is what flagging rows blindly would give.
+    """Precision-recall curves; the dashed line is the precision of flagging at random.
 
     With two classes the positive one is drawn, with more the largest ones (at most eight).
 
@@ -69,7 +69,7 @@ class PrecisionRecallDisplay:
         ----------
         labels : (n,) labels
         probs : (n,) P(positive) or (n, K)
-        classes : names behind the columns, when labels are names
+        classes : names of the columns, when labels are names
         target : "top-label" to flag rows by the probability of their predicted class; by default
             there is a curve for each class to draw
         weights : inverse inclusion probabilities
@@ -99,7 +99,7 @@ class PrecisionRecallDisplay:
         return cls(curves, name).plot(ax, **options)
 
     def plot(self, ax: Axes | None = None, *, chance: bool = True) -> PrecisionRecallDisplay:
-        """Draw the curves; `chance` adds, to a single one, the share of events as a line."""
+        """Draw the curves; `chance` adds the share of events as a line to a single curve."""
         ax = new_axes(ax, (5.4, 4.6))
         for i, (title, curve) in enumerate(self.curves.items()):
             color = PALETTE[i % len(PALETTE)]

@@ -1,4 +1,4 @@
-"""Which binary problem a display shows: one class against the rest, or the predicted class."""
+"""Binary problems of the displays: one class against the rest, or the predicted class."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ PREDICTED = "the predicted class"
 
 
 def class_title(name: Any) -> str:
-    """Return how a class is called in a legend or title."""
+    """Return the label of a class in a legend or title."""
     return f"class {printable(name)}"
 
 
 def target_tally(scored: ScoredRows, target: str | None, of: Any) -> tuple[str, Tally]:
-    """Return the title and tally of class `of`, or of what is judged when `of` is None."""
+    """Return the title and tally of class `of`, or of the target if `of` is None."""
     if of is not None:
         return next(iter(class_tallies(scored, of).items()))
     what = resolve_target(target, len(scored.classes))
@@ -42,9 +42,9 @@ def target_tally(scored: ScoredRows, target: str | None, of: Any) -> tuple[str, 
 
 
 def class_tallies(scored: ScoredRows, of: Any = None, most: int = 1) -> dict[str, Tally]:
-    """Return the tallies of class `of`, or by default of the positive or the `most` largest."""
+    """Return the tallies of class `of`; by default of the positive or the `most` largest ones."""
     rows = np.bincount(scored.labels, minlength=len(scored.classes))
-    chosen = _choose(scored.classes, rows.tolist(), of, most)
+    chosen = _choose_classes(scored.classes, rows.tolist(), of, most)
     return {
         class_title(scored.classes[k]): tally_rows(*class_problem(scored, k), scored.weights)
         for k in chosen
@@ -73,20 +73,20 @@ def prediction_curves(
 def evaluation_curves(
     evaluation: Evaluation, of: Any = None, most: int = 1
 ) -> dict[str, ThresholdCurve]:
-    """Return the curves that an evaluation kept, chosen as `class_tallies` chooses."""
+    """Return the stored curves of an evaluation, for the same classes as `class_tallies`."""
     entries: Sequence[Mapping[str, Any]] = evaluation.curves.get("classes") or ()
     if not entries:
         raise InputError(
-            "this evaluation holds no threshold curves: use from_predictions with the rows instead."
+            "the evaluation has no threshold curves: use from_predictions with the rows instead."
         )
     names = tuple(entry["class"] for entry in entries)
     rows = {row["class"]: row["rows"] for row in evaluation.per_class}
-    chosen = _choose(names, [rows.get(name, 0) for name in names], of, most)
+    chosen = _choose_classes(names, [rows.get(name, 0) for name in names], of, most)
     return {class_title(names[k]): as_curve(entries[k]["curve"]) for k in chosen}
 
 
 def as_curve(columns: Mapping[str, Sequence[float]]) -> ThresholdCurve:
-    """Turn the stored lists into arrays again."""
+    """Convert stored lists to a curve."""
     names = ("threshold", "precision", "recall", "flagged")
     return ThresholdCurve(*(np.asarray(columns[name], dtype=np.float64) for name in names))
 
@@ -94,7 +94,7 @@ def as_curve(columns: Mapping[str, Sequence[float]]) -> ThresholdCurve:
 def with_gaps(
     smooth: Mapping[str, Sequence[float]] | None,
 ) -> tuple[list[float], list[float]]:
-    """Return the smooth curve with NaN between stretches, so that no line crosses empty space.
+    """Return the smooth curve with NaN between stretches, so that no line crosses a gap.
 
     Examples
     --------
@@ -109,7 +109,7 @@ def with_gaps(
     return np.insert(score, holes, np.nan).tolist(), np.insert(rate, holes, np.nan).tolist()
 
 
-def _choose(names: tuple[Any, ...], rows: list[int], of: Any, most: int) -> list[int]:
+def _choose_classes(names: tuple[Any, ...], rows: list[int], of: Any, most: int) -> list[int]:
     """Return the positions of the classes to draw."""
     if of is not None:
         if of not in names:

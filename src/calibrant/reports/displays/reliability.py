@@ -1,4 +1,4 @@
-"""The reliability diagram: how often events come, against how often the model says they do."""
+"""Reliability diagrams: observed frequencies against predicted probabilities."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ class ReliabilityDisplay:
     """Reliability diagram with consistency bands, bin counts and a smooth curve.
 
     Each dot is a bin: its mean predicted probability against the share of events in it. The grey
-    bar behind a dot is where 95 % of the dots of a perfectly calibrated model with these very
-    probabilities would fall; a filled dot lies outside, so chance does not explain it.
+    bar behind a dot is the 95 % consistency band: the range for a perfectly calibrated model with
+    the same probabilities. A filled dot lies outside, so chance does not explain it.
 
     Parameters
     ----------
@@ -93,7 +93,7 @@ class ReliabilityDisplay:
         ----------
         labels : (n,) labels
         probs : (n,) P(positive) or (n, K)
-        classes : names behind the columns, when labels are names
+        classes : names of the columns, when labels are names
         target : "positive" (default for two classes) or "top-label" (default for more)
         weights : inverse inclusion probabilities
         name : of the model
@@ -120,10 +120,10 @@ class ReliabilityDisplay:
         ax: Axes | None = None,
         **options: Any,
     ) -> ReliabilityDisplay:
-        """Draw what `calibrant.evaluate` tabulated; `options` go to `plot`."""
+        """Draw the bins of an evaluation; `options` go to `plot`."""
         if scheme not in evaluation.bins:
             raise InputError(
-                f"scheme must be one of {sorted(evaluation.bins)}, which this evaluation holds, "
+                f"scheme must be one of {sorted(evaluation.bins)} for this evaluation, "
                 f"got {scheme!r}."
             )
         display = cls(evaluation.bins[scheme], evaluation.curves.get("smooth") or None, name)
@@ -135,8 +135,10 @@ class ReliabilityDisplay:
         bins = self.bins
         if bins.band_low is None or bins.band_high is None:
             return np.ones(len(bins.score), dtype=bool)
-        hair = 1e-9  # a band that ends at 0 or 1 does so only up to rounding
-        return np.asarray((bins.rate < bins.band_low - hair) | (bins.rate > bins.band_high + hair))
+        tolerance = 1e-9  # bands that end at 0 or 1 do so up to rounding
+        return np.asarray(
+            (bins.rate < bins.band_low - tolerance) | (bins.rate > bins.band_high + tolerance)
+        )
 
     def plot(
         self,

@@ -1,4 +1,4 @@
-"""Risk against coverage: how wrong the accepted predictions are when only the surest are."""
+"""Display of risk-coverage curves."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ __all__ = ["RiskCoverageDisplay"]
 class RiskCoverageDisplay:
     """Share of wrong predictions among the accepted ones, against the share that is accepted.
 
-    Predictions are accepted from the surest down. At the right end all of them are, and the risk
-    is the error rate of the model. The band is pointwise: it holds at each coverage alone.
+    Predictions are accepted in order of decreasing confidence. At the right end all are accepted,
+    and the risk is the error rate of the model. The band is pointwise.
 
     Parameters
     ----------
-    curve : what `calibrant.thresholds.risk_coverage` gave
+    curve : result of `calibrant.thresholds.risk_coverage`
     name : of the model, for the title
 
     Attributes

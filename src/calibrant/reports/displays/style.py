@@ -1,4 +1,4 @@
-"""What the matplotlib displays share: a palette safe for the colour-blind, and axes."""
+"""Colour-blind safe palette and axes helpers of the matplotlib displays."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def new_axes(ax: Axes | None, size: tuple[float, float], *, fixed: bool = False)
 
 
 def tidy(ax: Axes, *, x: str, y: str, unit_x: bool = True, unit_y: bool = True) -> None:
-    """Name the axes, set those of probabilities to [0, 1], and take away what is not needed."""
+    """Label the axes, limit probabilities to [0, 1], and remove clutter."""
     ax.set(xlabel=x, ylabel=y)
     if unit_x:
         ax.set_xlim(-0.02, 1.02)
@@ -43,10 +43,10 @@ def tidy(ax: Axes, *, x: str, y: str, unit_x: bool = True, unit_y: bool = True) 
 
 
 def marker_of(points: int) -> str:
-    """Return the marker of a curve: one with few points needs dots to be seen at all."""
+    """Return the marker of a curve: dots if it has too few points for a line."""
     return "o" if points < 5 else ""
 
 
 def label_of(name: Any) -> str:
-    """Write a name so that matplotlib draws it as it is: a dollar would begin a formula."""
+    """Escape a name for matplotlib, where a dollar sign starts a formula."""
     return printable(name).replace("$", r"\$")

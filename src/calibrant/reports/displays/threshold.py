@@ -1,4 +1,4 @@
-"""What a threshold does: precision, recall and the share of flagged rows."""
+"""Display of precision, recall and share of flagged rows against the threshold."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ __all__ = ["ThresholdDisplay"]
 class ThresholdDisplay:
     """Precision, recall and share of flagged rows against the threshold of one class.
 
-    A row is flagged when its probability is at least the threshold. The lines tell what happened
-    on these rows; they are not a promise for others.
+    A row is flagged when its probability is at least the threshold. The lines show these rows;
+    they are not a promise for others.
 
     Parameters
     ----------
     curve : the threshold curve
-    of : what is flagged, such as "class cat"
+    of : the flagged class, such as "class cat"
     name : of the model, for the title
 
     Attributes
@@ -82,7 +82,7 @@ class ThresholdDisplay:
         ----------
         labels : (n,) labels
         probs : (n,) P(positive) or (n, K)
-        classes : names behind the columns, when labels are names
+        classes : names of the columns, when labels are names
         target : "top-label" to flag rows by the probability of their predicted class
         weights : inverse inclusion probabilities
         of : the class to flag; by default the positive one, of more than two the largest
@@ -111,7 +111,7 @@ class ThresholdDisplay:
         return cls(curve, title, name).plot(ax, **options)
 
     def at(self, threshold: float) -> dict[str, float | None]:
-        """Read the curve at a threshold; precision is None where nothing is flagged."""
+        """Return the curve at a threshold; precision is None if nothing is flagged."""
         k = int(np.searchsorted(self.curve.threshold, threshold, side="left"))
         if k == len(self.curve.threshold):
             return {"threshold": threshold, "precision": None, "recall": 0.0, "flagged": 0.0}

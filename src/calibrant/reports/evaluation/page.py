@@ -1,4 +1,4 @@
-"""One self-contained HTML page for an evaluation: no network, no other file."""
+"""Self-contained HTML page of an evaluation."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-__all__ = ["html", "rendered", "write_html", "write_page"]
+__all__ = ["html", "render_page", "write_html", "write_page"]
 
 
 def html(
     evaluation: Evaluation, *, title: str = "Calibration report", source: str | None = None
 ) -> str:
-    """Return an evaluation as one HTML page that needs neither network nor other files.
+    """Return an evaluation as one self-contained HTML page.
 
-    The charts are drawn by plotly's own script, which is written into the page; the page forbids
-    itself to load anything. Names of classes and groups are shown as text whatever they contain.
+    The page embeds plotly's script and loads nothing over the network. Names of classes and groups
+    are escaped.
 
     Parameters
     ----------
-    evaluation : what `calibrant.evaluate` gave
+    evaluation : result of `calibrant.evaluate`
     title : heading of the page
     source : where the rows came from, such as a file name
 
@@ -42,7 +42,7 @@ def html(
     >>> page[:15], "<h1>Four rows</h1>" in page
     ('<!doctype html>', True)
     """
-    return rendered("report", page_data(evaluation), title=title, source=source)
+    return render_page("report", page_data(evaluation), title=title, source=source)
 
 
 def write_html(
@@ -55,8 +55,7 @@ def write_html(
 ) -> Path:
     """Write the page of `html` to `path` and return the path.
 
-    A reader sees the old file or the new one, never half a page. `name` is what errors call the
-    path.
+    The write is atomic. `name` is the name of the path in error messages.
 
     Examples
     --------
@@ -67,11 +66,11 @@ def write_html(
     ...     path.name, path.stat().st_size < 8 * 2**20
     ('report.html', True)
     """
-    check_writable(path, name=name)  # before the page is made
+    check_writable(path, name=name)  # before the page is rendered
     return write_page(html(evaluation, title=title, source=source), path, name=name)
 
 
-def rendered(
+def render_page(
     template: str,
     data: Mapping[str, Any],
     *,
@@ -79,9 +78,9 @@ def rendered(
     source: str | None = None,
     scripts: tuple[str, ...] = (),
 ) -> str:
-    """Fill the page `template`; `data` holds its JSON for charts as the text `charts`.
+    """Render the page `template`; `data["charts"]` is the JSON of its charts.
 
-    `scripts` names other pages whose charts this page draws too.
+    `scripts` names other pages whose chart scripts are included.
     """
     from markupsafe import Markup
     from plotly.offline import get_plotlyjs
@@ -97,19 +96,19 @@ def rendered(
 
 
 def write_page(page: str, path: str | os.PathLike[str], *, name: str = "path") -> Path:
-    """Write a page whole or not at all."""
+    """Write a page atomically."""
     with whole_file(path, name=name) as draft:
-        # A lone surrogate in a name has no UTF-8 form; as a reference it cannot stop the report.
+        # A lone surrogate in a name has no UTF-8 form, so write it as a character reference.
         draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
     return Path(path)
 
 
-def soft(name: str) -> Markup:
-    """Let a long name break after its own separators rather than anywhere.
+def add_break_hints(name: str) -> Markup:
+    """Escape a name and allow line breaks after its separators.
 
     Examples
     --------
-    >>> str(soft("item_defective <b>"))
+    >>> str(add_break_hints("item_defective <b>"))
     'item_<wbr>defective &lt;b&gt;'
     """
     from markupsafe import Markup, escape
@@ -128,7 +127,7 @@ def _template(name: str) -> Template:
         undefined=StrictUndefined,
         loader=FunctionLoader(_part),
     )
-    environment.filters["soft"] = soft
+    environment.filters["soft"] = add_break_hints
     return environment.get_template(name)
 
 

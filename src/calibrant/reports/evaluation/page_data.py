@@ -1,4 +1,4 @@
-"""What the HTML page shows: rows of its tables and the numbers behind its charts."""
+"""Data of the HTML page: table rows and chart data."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 import numpy as np
 
 from calibrant.formatting import (
+    describe_target,
     floor_words,
     headline,
     interval_words,
-    judged,
     note_of,
     number,
     percent,
-    quoted,
+    quote_name,
     rate_ends,
     rows_and_classes,
     sentence,
@@ -44,7 +44,7 @@ STATES = {
     False: ("good", "No miscalibration found"),
     None: ("unknown", "Too little data to judge"),
 }
-"""What a verdict comes to: the state that colours it, and a few words."""
+"""CSS state and label of each verdict."""
 _TESTS = {"ks": "KS calibration test (gives the verdict)", "spiegelhalter": "Spiegelhalter's test"}
 _CARDS = {
     "ece_ew": (
@@ -58,21 +58,21 @@ _CARDS = {
 
 
 def page_data(evaluation: Evaluation) -> dict[str, Any]:
-    """Gather everything the template asks for, as plain values."""
+    """Return the data of the template, as plain values."""
     state, badge = STATES[evaluation.verdict.miscalibrated]
     return {
         "headline": headline(evaluation),
         "state": state,
         "badge": badge,
         "size": rows_and_classes(evaluation),
-        "judged": judged(evaluation),
+        "judged": describe_target(evaluation),
         "event": _event(evaluation),
         "level": f"{100 * evaluation.confidence:g} %",
         "weighted": evaluation.weighted,
         "cards": list(figure_cards(evaluation.figures)),
         "schemes": scheme_words(evaluation),
         "bins": list(_bin_rows(evaluation)),
-        "drawn": [_shown(entry["class"]) for entry in _drawn(evaluation)],
+        "drawn": [_truncate(entry["class"]) for entry in _drawn_classes(evaluation)],
         "n_classes": len(evaluation.classes),
         "per_class": list(_class_rows(evaluation)),
         "confusion": _confusion(evaluation),
@@ -85,7 +85,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def script_json(value: Any) -> str:
-    r"""Write JSON that cannot end the script element it stands in.
+    r"""Serialise to JSON that is safe inside a script element.
 
     Examples
     --------
@@ -100,12 +100,12 @@ def script_json(value: Any) -> str:
 
 def _event(evaluation: Evaluation) -> str:
     if evaluation.target == "positive":
-        return f"the row is of class {quoted(evaluation.classes[-1])}"
+        return f"the row is of class {quote_name(evaluation.classes[-1])}"
     return "the predicted class is right"
 
 
 def figure_cards(figures: Mapping[str, Figure]) -> Iterable[dict[str, str]]:
-    """Yield ECE, accuracy and one proper score, in words."""
+    """Yield the cards of ECE, accuracy and one proper score."""
     nll = figures.get("nll")
     loss = "nll" if nll is not None and nll.value is not None else "brier"
     for name in ("ece_ew", "accuracy", loss):
@@ -132,7 +132,7 @@ def _card_interval(figure: Figure, *, in_percent: bool) -> str:
 
 
 def scheme_words(evaluation: Evaluation) -> list[tuple[str, str]]:
-    """Return each scheme of bins with what people call it."""
+    """Return each binning scheme with its description."""
     words = {"width": "equally wide", "mass": "equally filled"}
     return [(name, words.get(name, name)) for name in evaluation.bins]
 
@@ -156,13 +156,13 @@ def _bin_rows(evaluation: Evaluation) -> Iterable[dict[str, str]]:
 
 
 def _class_rows(evaluation: Evaluation) -> Iterable[dict[str, Any]]:
-    """Yield the per-class table, in the order of the classes; of very many, the largest."""
+    """Yield the per-class table; only the largest if there are very many classes."""
     rows = evaluation.per_class
     if len(rows) > _MOST_LISTED:
         rows = tuple(sorted(rows, key=lambda row: -row["rows"])[:_MOST_LISTED])
     for row in rows:
         yield {
-            "name": _shown(row["class"]),
+            "name": _truncate(row["class"]),
             "rows": f"{row['rows']:,}",
             "predicted": f"{row['predicted']:,}",
             "precision": _rate(row["precision"]),
@@ -185,7 +185,7 @@ def _confusion(evaluation: Evaluation) -> dict[str, Any] | None:
         return None
     totals = matrix.sum(axis=1, keepdims=True)
     shares = np.divide(matrix, totals, out=np.zeros_like(matrix), where=totals > 0)
-    names = [_shown(name) for name in evaluation.classes]
+    names = [_truncate(name) for name in evaluation.classes]
     rows = [
         (
             name,
@@ -197,7 +197,7 @@ def _confusion(evaluation: Evaluation) -> dict[str, Any] | None:
 
 
 def figure_row(name: str, figure: Figure) -> dict[str, str]:
-    """Return a figure as a row of a table, in words."""
+    """Return a metric as a table row of text."""
     return {
         "title": title_of(name),
         "value": number(figure.value),
@@ -223,7 +223,7 @@ def _test_row(name: str, test: CalibrationTest) -> dict[str, str]:
 def _group_row(name: str, group: Evaluation) -> dict[str, str]:
     figure = group.figures.get("ece_ew")
     return {
-        "name": _shown(name),
+        "name": _truncate(name),
         "rows": f"{group.n:,}",
         "ece": number(None if figure is None else figure.value),
         "interval": interval_words(None if figure is None else figure.interval),
@@ -233,18 +233,18 @@ def _group_row(name: str, group: Evaluation) -> dict[str, str]:
 
 
 def _charts(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the numbers that the page's script draws."""
+    """Return the chart data of the page."""
     return {
         "n": evaluation.n,
         "weighted": evaluation.weighted,
         **reliability_data(evaluation),
         "classes": [
             {
-                "name": _shown(entry["class"]),
-                **{k: _short((entry.get("curve") or {}).get(k) or ()) for k in _CURVE},
-                **{k: _short(entry.get(k) or ()) for k in _HISTOGRAM},
+                "name": _truncate(entry["class"]),
+                **{k: _round_all((entry.get("curve") or {}).get(k) or ()) for k in _CURVE},
+                **{k: _round_all(entry.get(k) or ()) for k in _HISTOGRAM},
             }
-            for entry in _drawn(evaluation)
+            for entry in _drawn_classes(evaluation)
         ],
     }
 
@@ -254,7 +254,7 @@ _HISTOGRAM = ("edges", "with_event", "without_event")
 
 
 def reliability_data(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the numbers behind a reliability diagram."""
+    """Return the data of a reliability diagram."""
     right = evaluation.target == "top-label"
     score, rate = with_gaps(evaluation.curves.get("smooth"))
     return {
@@ -263,12 +263,12 @@ def reliability_data(evaluation: Evaluation) -> dict[str, Any]:
             "y": "share predicted right" if right else "share of events",
         },
         "bins": {name: _bin_columns(bins) for name, bins in evaluation.bins.items()},
-        "smooth": {"score": _short(score), "rate": _short(rate)},
+        "smooth": {"score": _round_all(score), "rate": _round_all(rate)},
     }
 
 
-def _drawn(evaluation: Evaluation) -> list[Mapping[str, Any]]:
-    """Return the classes that have curves, the positive one of two first."""
+def _drawn_classes(evaluation: Evaluation) -> list[Mapping[str, Any]]:
+    """Return the classes with curves; of two, the positive one first."""
     entries = list(evaluation.curves.get("classes") or ())
     return entries[::-1] if len(evaluation.classes) == 2 else entries
 
@@ -276,15 +276,15 @@ def _drawn(evaluation: Evaluation) -> list[Mapping[str, Any]]:
 def _bin_columns(bins: Bins) -> dict[str, list[float | None]]:
     columns = bins.to_dict()
     names = ("low", "high", "count", "score", "rate", "band_low", "band_high")
-    return {name: _short(columns.get(name) or ()) for name in names}
+    return {name: _round_all(columns.get(name) or ()) for name in names}
 
 
-def _short(values: Iterable[float]) -> list[float | None]:
-    """Round to six digits, to keep the page small; JSON has no NaN, so it becomes null."""
+def _round_all(values: Iterable[float]) -> list[float | None]:
+    """Round to six digits to keep the page small; NaN becomes null."""
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]
 
 
-def _shown(name: Any) -> str:
-    """Cut a name that is longer than any reader would read."""
+def _truncate(name: Any) -> str:
+    """Truncate a very long name."""
     text = str(name)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

@@ -1,4 +1,4 @@
-"""Evaluations and comparisons as text for the terminal."""
+"""Terminal text of evaluations and comparisons."""
 
 from __future__ import annotations
 
@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from calibrant.formatting import (
-    counted,
+    describe_target,
+    format_count,
+    format_signed,
     headline,
     interval_words,
-    judged,
     note_of,
     number,
     printable,
     rate_ends,
     rows_and_classes,
     sentence,
-    signed,
     signed_interval,
 )
 from calibrant.metrics.catalogue import better_of, title_of
-from calibrant.reports.text_cells import shortened
+from calibrant.reports.text_cells import shorten
 from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.results import Comparison, Difference, Evaluation, Figure
 
@@ -32,17 +32,17 @@ __all__ = ["render_comparison", "render_text"]
 
 _MOST_CLASSES = 20
 _LONGEST = 120  # characters of a name
-_COMPARED = 60  # columns of a comparison that do not hang on the models' names
+_COMPARED = 60  # columns of a comparison besides the models' names
 _FLOOR = "Calibrated model gets: what chance alone gives, on average (95 % of the time at most)."
 _STYLES = {True: "bold yellow", False: "bold green", None: "bold"}
 
 
 def render_text(evaluation: Evaluation, *, width: int = 100, color: bool = False) -> str:
-    """Write an evaluation for the terminal: the verdict first, then the tables.
+    """Render an evaluation for the terminal: the verdict first, then the tables.
 
     Parameters
     ----------
-    evaluation : what `calibrant.evaluate` gave
+    evaluation : result of `calibrant.evaluate`
     width : columns of the terminal
     color : whether to colour the text with ANSI codes
 
@@ -60,7 +60,7 @@ def render_text(evaluation: Evaluation, *, width: int = 100, color: bool = False
 
 
 def render_comparison(comparison: Comparison, *, width: int = 100, color: bool = False) -> str:
-    """Write a comparison of two models for the terminal: the verdict first, then the table.
+    """Render a comparison of two models for the terminal: the verdict first, then the table.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def _evaluation_parts(evaluation: Evaluation) -> Iterator[RenderableType]:
     from rich.text import Text
 
     yield Text(printable(headline(evaluation)), style=_STYLES[evaluation.verdict.miscalibrated])
-    yield Text(f"{rows_and_classes(evaluation)}. Judged: {judged(evaluation)}.")
+    yield Text(f"{rows_and_classes(evaluation)}. Judged: {describe_target(evaluation)}.")
     yield _metrics_table(evaluation)
     if any(figure.floor is not None for figure in evaluation.figures.values()):
         yield Text(_FLOOR)
@@ -116,7 +116,7 @@ def _floor(figure: Figure | None) -> str:
 
 
 def _remarks(evaluation: Evaluation) -> list[str]:
-    """Gather what some figures need to have said, figures with the same remark together."""
+    """Return remarks on metrics, grouped by remark."""
     titles: dict[str, list[str]] = {}
     for name, figure in evaluation.figures.items():
         if note := note_of(figure):
@@ -129,7 +129,7 @@ def _class_table(evaluation: Evaluation) -> Table:
     for row in evaluation.per_class:
         add_row(
             table,
-            shortened(row["class"], _LONGEST),
+            shorten(row["class"], _LONGEST),
             f"{row['rows']:,}",
             f"{row['predicted']:,}",
             _rate(row["precision"]),
@@ -144,7 +144,7 @@ def _group_table(evaluation: Evaluation) -> Table:
     for name, group in evaluation.groups.items():
         figure = group.figures.get("ece_ew")
         error = number(None if figure is None else figure.value)
-        cells = (shortened(name, _LONGEST), f"{group.n:,}", error, _floor(figure))
+        cells = (shorten(name, _LONGEST), f"{group.n:,}", error, _floor(figure))
         add_row(table, *cells, headline(group))
     return table
 
@@ -152,13 +152,13 @@ def _group_table(evaluation: Evaluation) -> Table:
 def _comparison_parts(comparison: Comparison, width: int) -> Iterator[RenderableType]:
     from rich.text import Text
 
-    called = _called(comparison.names, width)
+    columns = _column_names(comparison.names, width)
     yield Text(printable(sentence(comparison.verdict)), style="bold")
-    yield Text(f"{counted(comparison.n, 'row')}, the same for both models.")
+    yield Text(f"{format_count(comparison.n, 'row')}, the same for both models.")
     interval = f"{100 * comparison.confidence:g} % interval"
-    if called != comparison.names:
-        yield Text(printable("; ".join(map("{} is {}".format, called, comparison.names)) + "."))
-    names = ("Metric", *called, "Difference", interval, "p", "Better")
+    if columns != comparison.names:
+        yield Text(printable("; ".join(map("{} is {}".format, columns, comparison.names)) + "."))
+    names = ("Metric", *columns, "Difference", interval, "p", "Better")
     table = table_of(*names, words=(0, 6))
     for name, difference in comparison.differences.items():
         add_row(
@@ -166,22 +166,22 @@ def _comparison_parts(comparison: Comparison, width: int) -> Iterator[Renderable
             title_of(name),
             number(difference.a),
             number(difference.b),
-            signed(difference.value),
+            format_signed(difference.value),
             signed_interval(difference.interval),
             _p_value(difference.p_value),
-            _better(difference, called),
+            _better(difference, columns),
         )
     yield table
 
 
-def _called(names: tuple[str, str], width: int) -> tuple[str, str]:
-    """Return what the table calls the models: their names, or A and B where there is no room."""
+def _column_names(names: tuple[str, str], width: int) -> tuple[str, str]:
+    """Return the column names of the models: their names, or A and B if there is no room."""
     a, b = map(len, names)
     return names if max(7, a) + max(7, b) + max(6, a, b) <= width - _COMPARED else ("A", "B")
 
 
 def _better(difference: Difference, names: tuple[str, str]) -> str:
-    """Name the better model where the interval leaves no doubt; say why where there is none."""
+    """Return the better model if the interval excludes 0, or why there is no interval."""
     if difference.value is None:
         return f"not given: {difference.why}" if difference.why else "not given"
     way, interval = better_of(difference.name), difference.interval

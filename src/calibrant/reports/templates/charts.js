@@ -1,4 +1,4 @@
-// What all pages draw with: colours of the theme, axes, and the reliability diagram.
+// Shared by all pages: theme colours, axes, and the reliability diagram.
 const charts = (() => {
   "use strict";
   const config = { displayModeBar: false, responsive: true, showTips: false };

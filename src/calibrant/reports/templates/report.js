@@ -14,7 +14,7 @@
     return `${shown === "100.0" ? "almost 100" : shown} %`;
   };
 
-  // A line of few points, perhaps of one, can only be seen by its dots.
+  // A line of very few points needs markers to be visible.
   const modeOf = (points) => (points.length < 5 ? "lines+markers" : "lines");
 
   const drawReliability = () =>
@@ -40,7 +40,7 @@
         yaxis2: rows("other rows", one.without_event, [0, 0.45]) });
   }
 
-  // Read at the next threshold that the curve holds, and name that one: its numbers are exact.
+  // Read at the next threshold on the curve, whose values are exact.
   function reading() {
     const one = data.classes[state.k];
     const i = one.threshold.findIndex((t) => t >= state.threshold);
@@ -113,7 +113,7 @@
     drawDistribution();
     const thresholds = data.classes[k].threshold;
     const highest = thresholds.length ? thresholds[thresholds.length - 1] : 1;
-    // Where no row reaches the threshold, begin where something can be seen.
+    // If no row reaches the threshold, start at a visible point.
     setThreshold(highest < state.threshold ? thresholds[Math.floor(thresholds.length / 2)] : state.threshold);
   }
 

@@ -95,10 +95,10 @@
   }
 
   // Put each name where it covers neither a mark nor another name: right, left, above or below.
-  // Of many candidates those that find no such place are named where a reader points at them.
+  // Candidates without room for a label are named on hover.
   const crowded = people.length > 8;
   function labels(marks, span, size) {
-    // Each mark, and the line from it to its second mark, is in the way.
+    // Labels must avoid each mark and the line to its second mark.
     const taken = marks.flatMap(({ x, y, to }) => {
       const [from, end] = [span.y(y) * size.h, span.y(to ?? y) * size.h].sort((a, b) => a - b);
       return [{ x: span.x(x) * size.w - 9, y: span.y(y) * size.h - 9, w: 18, h: 18 }, { x: span.x(x) * size.w - 2, y: from, w: 4, h: end - from }];

@@ -18,7 +18,7 @@
     return shown === "0.00 %" ? "< 0.01 %" : shown;
   };
 
-  // As many digits as tell a threshold from 0 and 1; beyond that its log-odds.
+  // Enough digits to distinguish a threshold from 0 and 1; beyond that its log-odds.
   const thresholdWords = (p, logit) => {
     if (p > 0 && p < 0.001) return String(Number(p.toPrecision(3)));
     const edge = Math.min(p, 1 - p);
@@ -28,7 +28,7 @@
     return logit === null ? whole : `${whole} (log-odds ${Number(logit.toPrecision(4))})`;
   };
 
-  // Log-odds, labelled with the probabilities they stand for; as many as there is room for.
+  // Log-odds, labelled as probabilities, as many as fit.
   function ticks(low, high, room) {
     const small = [...Array(16)].map((_, i) => 10 ** -(16 - i));
     const stops = [...small.map((p) => [Math.log(p / (1 - p)), p < 0.0001 ? p.toExponential(0) : String(Number(p.toFixed(4)))]), [0, "0.5"],
@@ -45,7 +45,7 @@
     return `rgba(${parts.join(",")},0.2)`;
   };
 
-  // The words of one place; `last` is the place above every score, where no row is acted on.
+  // Text of one index; `last` is above every score, where no row is acted on.
   function words(view, place) {
     const { chosen } = view;
     const last = view.threshold.length;
@@ -68,7 +68,7 @@
       const wrong = view.positives - right;
       if (below === 0) return `Below ${name}, there is no row to clear.`;
       return `Below ${name}, ${count(below)} of ${count(view.n)} rows are cleared: ${count(below - wrong)} rightly and ` +
-        `${count(wrong)} wrongly, for they are positive.`;
+        `${count(wrong)} wrongly (they are positive).`;
     };
 
     const ofClass = () => {

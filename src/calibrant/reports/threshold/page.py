@@ -1,4 +1,4 @@
-"""One self-contained HTML page for thresholds: the promise, and what every threshold would do."""
+"""Self-contained HTML page of operating points: the promise and the operating curve."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from typing import Any
 
 from calibrant.errors import TargetUnreachable
 from calibrant.files.atomic_write import check_writable
-from calibrant.formatting import counted, sentence
-from calibrant.reports.evaluation.page import rendered, write_page
+from calibrant.formatting import format_count, sentence
+from calibrant.reports.evaluation.page import render_page, write_page
 from calibrant.reports.evaluation.page_data import script_json
 from calibrant.reports.threshold.section import lead_data, section_data
-from calibrant.reports.threshold.view import PointView, chart_data, question_of
+from calibrant.reports.threshold.view import PointView, build_curve_problem, chart_data
 from calibrant.thresholds.band import Band
 from calibrant.thresholds.classes import OperatingPoints
-from calibrant.thresholds.curve import curve_of
+from calibrant.thresholds.curve import compute_curve
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import Cost
 from calibrant.thresholds.scores import On
@@ -37,14 +37,14 @@ def threshold_html(
     notes: Sequence[str] = (),
     **rows: Any,
 ) -> str:
-    """Return a threshold, several or a band as one HTML page that needs no network and no file.
+    """Return operating points as one self-contained HTML page.
 
     Parameters
     ----------
     result : what `select`, `select_each` or `select_band` returned or raised
     title : heading of the page
     source : where the rows came from, such as a file name
-    out : where the result was saved; empty where it was not
+    out : where the result was saved; empty if it was not saved
     command : how to apply it
     notes : sentences about the rows
     **rows : the labelled rows behind the result, as for `point_view`
@@ -55,13 +55,13 @@ def threshold_html(
         "lead": lead,
         "sections": [section_data(view, key) for key, view in enumerate(views)],
         "several": lead is not None,
-        "size": counted(views[0].curve.n, "row"),
+        "size": format_count(views[0].curve.n, "row"),
         "out": out,
         "command": command,
         "notes": [sentence(note) for note in notes],
         "charts": script_json([chart_data(view) for view in views]),
     }
-    return rendered("threshold", data, title=title, source=source)
+    return render_page("threshold", data, title=title, source=source)
 
 
 def write_threshold_html(
@@ -75,16 +75,16 @@ def write_threshold_html(
     name: str = "path",
     **rows: Any,
 ) -> Path:
-    """Write the page of `threshold_html` to `path`, whole or not at all.
+    """Write the page of `threshold_html` to `path` atomically.
 
     Parameters
     ----------
     result, source, out, command, notes : as for `threshold_html`
-    path : where the page goes
-    name : what errors call the path
+    path : path of the page
+    name : name of the path in error messages
     **rows : the labelled rows behind the result, as for `point_view`
     """
-    check_writable(path, name=name)  # before the page is made
+    check_writable(path, name=name)  # before the page is rendered
     page = threshold_html(result, source=source, out=out, command=command, notes=notes, **rows)
     return write_page(page, path, name=name)
 
@@ -101,7 +101,7 @@ def point_view(
     withheld: Any = None,
     outside: Any = None,
 ) -> PointView:
-    """Put a result beside what every threshold would do on the rows behind it.
+    """Combine a result with the operating curve of its rows.
 
     Examples
     --------
@@ -115,21 +115,23 @@ def point_view(
     """
     probs, logits = (scores, None) if on == "probs" else (None, scores)
     masks = {"withheld": withheld, "outside": outside}
-    question = question_of(labels, probs, logits, result.of, tuple(classes), weights, **masks)
+    problem = build_curve_problem(
+        labels, probs, logits, result.of, tuple(classes), weights, **masks
+    )
     keep = []
     if isinstance(result, OperatingPoint):
         keep = [result.logit if on == "logits" else result.threshold]
         cost = cost or result.cost
     elif result.threshold is not None and on == "probs":
         keep = [result.threshold]
-    curve = curve_of(question, confidence=result.confidence or 0.95, keep=keep)
+    curve = compute_curve(problem, confidence=result.confidence or 0.95, keep=keep)
     return PointView(result, curve, None if result.of is None else cost)
 
 
 def _views(result: Result, rows: dict[str, Any]) -> list[PointView]:
     if isinstance(result, OperatingPoints):
-        made = [point_view(point, **rows) for point in result.points.values()]
-        return made + [point_view(error, **rows) for error in result.unreachable.values()]
+        views = [point_view(point, **rows) for point in result.points.values()]
+        return views + [point_view(error, **rows) for error in result.unreachable.values()]
     if isinstance(result, Band):
         upper, lower = (point_view(p, **rows) for p in (result.upper, result.lower))
         return [replace(upper, side="act"), replace(lower, side="clear", cost=None)]

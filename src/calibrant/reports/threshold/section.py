@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from calibrant.errors import TargetUnreachable
-from calibrant.formatting import counted, number, percent, quoted, sentence
+from calibrant.formatting import format_count, number, percent, quote_name, sentence
 from calibrant.reports.threshold.view import PointView
 from calibrant.reports.threshold.wording import (
     aim_words,
@@ -20,7 +20,7 @@ from calibrant.reports.threshold.wording import (
 from calibrant.thresholds.band import Band
 from calibrant.thresholds.classes import OperatingPoints
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.largest_weight import provided
+from calibrant.thresholds.proof.largest_weight import condition_clause
 
 __all__ = ["lead_data", "section_data"]
 
@@ -57,44 +57,50 @@ def section_data(view: PointView, key: int) -> dict[str, Any]:
 
 
 def lead_data(whole: Band | OperatingPoints) -> dict[str, Any]:
-    """Say what holds of several thresholds together, as plain values."""
+    """Return the joint verdict on several thresholds, as plain values."""
     if isinstance(whole, OperatingPoints):
         return _lead_of_classes(whole)
     act, clear = (threshold_words(p.threshold, p.logit) for p in (whole.upper, whole.lower))
-    name = quoted(whole.upper.of)
+    name = quote_name(whole.upper.of)
     rule = (
         f"Act on a row when its probability of class {name} is at least {act}, clear it below "
         f"{clear}, and hand the rows between to a person: {percent(whole.automated)} of these "
         "rows need none."
     )
     if whole.guarantee is not None:
-        return _said("good", "Promise", whole.guarantee, [rule])
+        return _verdict_data("good", "Promise", whole.guarantee, [rule])
     why = [sentence(whole.why)] if whole.why else []
-    return _said("unknown", "No promise", "These thresholds carry no promise.", [*why, rule])
+    return _verdict_data(
+        "unknown", "No promise", "These thresholds carry no promise.", [*why, rule]
+    )
 
 
 def _lead_of_classes(whole: OperatingPoints) -> dict[str, Any]:
     promised = [point for point in whole.points.values() if point.guarantee is not None]
     more = []
     if whole.unreachable:
-        names = ", ".join(quoted(name) for name in whole.unreachable)
+        names = ", ".join(quote_name(name) for name in whole.unreachable)
         more.append(f"Without a threshold: {names}. The promises of the others stand.")
     if whole.flagged_twice:
-        more.append(f"{counted(whole.flagged_twice, 'row')} would be flagged by several classes.")
+        more.append(
+            f"{format_count(whole.flagged_twice, 'row')} would be flagged by several classes."
+        )
     if not promised or whole.confidence is None:
-        return _said("unknown", "No promise", "No promise can be made for any class.", more)
+        return _verdict_data("unknown", "No promise", "No promise can be made for any class.", more)
     many = f"All {len(promised)} promises below hold together"
     if len(promised) == 1:
         many = "One promise can be made: it holds"
     level = f"with {100 * whole.confidence:g} % confidence"
-    drawn = f"on new rows drawn like these {promised[0].n:,}{provided(promised[0].condition)}"
+    drawn = (
+        f"on new rows drawn like these {promised[0].n:,}{condition_clause(promised[0].condition)}"
+    )
     head = f"{many}, {level}, {drawn}."
     state = "bad" if whole.unreachable else "good"
     badge = "Some targets not reached" if whole.unreachable else "Promise"
-    return _said(state, badge, head, more)
+    return _verdict_data(state, badge, head, more)
 
 
-def _said(state: str, badge: str, headline: str, more: list[str]) -> dict[str, Any]:
+def _verdict_data(state: str, badge: str, headline: str, more: list[str]) -> dict[str, Any]:
     headline = sentence(headline).replace(" %", "\N{NO-BREAK SPACE}%")
     return {"state": state, "badge": badge, "headline": headline, "more": more}
 
@@ -104,26 +110,26 @@ def _verdict(view: PointView) -> dict[str, Any]:
     why = [sentence(result.why)] if result.why else []
     if isinstance(result, OperatingPoint):
         if result.guarantee is not None:
-            return _said("good", "Promise", result.guarantee, [])
-        return _said("unknown", "No promise", "This threshold carries no promise.", why)
+            return _verdict_data("good", "Promise", result.guarantee, [])
+        return _verdict_data("unknown", "No promise", "This threshold carries no promise.", why)
     aims = " and ".join(aim_words(aim) for aim in aims_of(result)) or result.target
-    about = "" if result.of is None else f" for class {quoted(result.of)}"
+    about = "" if result.of is None else f" for class {quote_name(result.of)}"
     if result.confidence is None:
         head = f"On these rows no threshold has what was asked for{about}: {aims}."
     else:
         sure = f"with {100 * result.confidence:g} % confidence"
         head = f"No threshold can promise that {aims}{about}, {sure}."
-    return _said("bad", "Target not reached", head, why)
+    return _verdict_data("bad", "Target not reached", head, why)
 
 
 def _rule(view: PointView) -> str:
-    """Say when to act, with the threshold to its last digit: rows can be tied just below it."""
+    """Return the rule with the exact threshold: rows can be tied just below it."""
     point = view.point
     if point is None:
         return ""
-    shown = repr(point.threshold) if point.told_by_probs else f"log-odds {point.logit!r}"
+    shown = repr(point.threshold) if point.works_on_probs else f"log-odds {point.logit!r}"
     least, below = f"at least {shown}", f"below {shown}"
-    name = quoted(view.curve.of)
+    name = quote_name(view.curve.of)
     if view.clears:
         return f"Clear a row when its probability of class {name} is {below}."
     if view.curve.of is None:
@@ -147,18 +153,18 @@ def _cards(view: PointView) -> Iterator[dict[str, Any]]:
 
 
 def _rate_card(view: PointView, name: str, aim: tuple[str, float] | None) -> dict[str, Any]:
-    found = view.rates[name]
+    rate = view.rates[name]
     lines = []
     if aim is not None:
         lines.append(f"{'Promised' if view.promised else 'Asked for'}: {_bound(name, *aim)}")
     if view.settles(name):
         lines.append("By definition: no row stays below the threshold")
-    elif found.interval is not None:
-        level = f"{100 * found.interval.confidence:g} %"
-        lines.append(f"{level} interval: {rate_interval(name, found.interval)}")
+    elif rate.interval is not None:
+        level = f"{100 * rate.interval.confidence:g} %"
+        lines.append(f"{level} interval: {rate_interval(name, rate.interval)}")
     return {
         "title": f"{view.title_of(name)}, measured",
-        "value": rate_value(name, found.value),
+        "value": rate_value(name, rate.value),
         "lines": lines,
         "meaning": sentence(rate_meaning(name, view.curve.of)),
     }
@@ -198,7 +204,9 @@ def _missing_cards(result: TargetUnreachable) -> Iterator[dict[str, Any]]:
         "meaning": "With as many rows like these, the promise can be made about 4 times in 5.",
     }
     if result.positives_needed is not None:
-        kind = "right predictions" if result.of is None else f"rows of class {quoted(result.of)}"
+        kind = (
+            "right predictions" if result.of is None else f"rows of class {quote_name(result.of)}"
+        )
         yield {
             "title": "Positives among them",
             "value": f"about {result.positives_needed:,}",
@@ -209,13 +217,13 @@ def _missing_cards(result: TargetUnreachable) -> Iterator[dict[str, Any]]:
 
 def _rate_rows(view: PointView) -> Iterator[dict[str, str]]:
     aims = {name: (sense, value) for name, sense, value in aims_of(view.result)}
-    for name, found in view.rates.items():
+    for name, rate in view.rates.items():
         yield {
             "title": view.title_of(name),
             "meaning": rate_meaning(name, view.curve.of),
-            "value": rate_value(name, found.value),
+            "value": rate_value(name, rate.value),
             "interval": _interval(view, name) or "no row to judge it by",
-            "n": f"{found.n:,.0f}" if found.n == round(found.n) else f"{found.n:,.1f}",
+            "n": f"{rate.n:,.0f}" if rate.n == round(rate.n) else f"{rate.n:,.1f}",
             "target": _bound(name, *aims[name]) if name in aims else "",
         }
 
@@ -227,7 +235,7 @@ def _interval(view: PointView, name: str) -> str:
 
 
 def _baseline(view: PointView) -> dict[str, str] | None:
-    """Return the rule that calibrated probabilities would need, where a cost is known."""
+    """Return the optimal rule for calibrated probabilities, if costs are known."""
     if view.baseline is None:
         return None
     known = None if view.point is None else view.point.baseline

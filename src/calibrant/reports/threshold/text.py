@@ -1,4 +1,4 @@
-"""Operating points as text for the terminal: the promise first, then what was measured."""
+"""Terminal text of operating points: the promise first, then the measured rates."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from calibrant.errors import TargetUnreachable
-from calibrant.formatting import counted, percent, printable, quoted, sentence
+from calibrant.formatting import format_count, percent, printable, quote_name, sentence
 from calibrant.reports.text_tables import add_row, table_of, to_text
 from calibrant.reports.threshold.wording import measured_interval, rate_value, threshold_words
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
-from calibrant.thresholds.labels_needed.power import rounded_up
-from calibrant.thresholds.proof.largest_weight import provided
+from calibrant.thresholds.labels_needed.power import round_up
+from calibrant.thresholds.proof.largest_weight import condition_clause
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -32,7 +32,7 @@ _SHOWN = {
     "coverage": "of all rows, acted on",
     "cost": "of a row, on average",
 }
-"""What the table shows; the other rates are one minus these, and come where they are asked for."""
+"""Rates of the table; their complements are shown only if they are held."""
 _MORE = {
     "fpr": "of other rows, acted on",
     "false_discovery": "of rows acted on, not positive",
@@ -48,7 +48,7 @@ def render_threshold(
     width: int = 100,
     color: bool = False,
 ) -> str:
-    """Write what came out of a search for thresholds for the terminal."""
+    """Render the result of a threshold search for the terminal."""
     parts: Iterator[RenderableType]
     if isinstance(result, TargetUnreachable):
         parts = _unreachable_parts(result)
@@ -62,9 +62,9 @@ def render_threshold(
 
 
 def acting_rule(point: OperatingPoint, *, calibrated: bool = False) -> str:
-    """Say in words which rows are acted on.
+    """Describe which rows are acted on.
 
-    Where probabilities near 1 cannot tell the threshold from its neighbours, log-odds do.
+    Log-odds are used if probabilities near 1 are not precise enough.
     """
     if point.threshold <= 0:
         return "accept every prediction" if point.of is None else "act on every row"
@@ -81,7 +81,7 @@ def render_decisions(
     calibrated: bool = False,
     width: int = 100,
 ) -> str:
-    """Write for the terminal what became of rows, and by which rule."""
+    """Render the decisions about rows, and the rule, for the terminal."""
     from rich.text import Text
 
     lines = (*_decision_lines(result, decisions, rows, calibrated), *more)
@@ -96,13 +96,13 @@ def _decision_lines(
 ) -> Iterator[str]:
 
     def share(n: int) -> str:
-        return f"{n:,} of {counted(rows, 'row')} ({percent(n / rows)})"
+        return f"{n:,} of {format_count(rows, 'row')} ({percent(n / rows)})"
 
     if isinstance(result, OperatingPoints):
         for name, n in decisions.items():
             point = result.points[name]
             rule = f"where {_score(point, calibrated)} is {_least(point)}"
-            yield f"Flagged as {quoted(name)}: {share(n)}, {rule}."
+            yield f"Flagged as {quote_name(name)}: {share(n)}, {rule}."
         return
     yes = decisions["act"]
     if isinstance(result, Band):
@@ -132,38 +132,40 @@ def _point_parts(
     yield from _notes((*point.notes, *notes))
 
 
-def _each_parts(found: OperatingPoints, notes: Sequence[str]) -> Iterator[RenderableType]:
-    """Write one line for each class, then what could not be promised."""
+def _each_parts(result: OperatingPoints, notes: Sequence[str]) -> Iterator[RenderableType]:
+    """Yield one line for each class, then the unreachable targets."""
     from rich.text import Text
 
-    made = list(found.points.values())
-    promised = [point for point in made if point.guarantee is not None]
-    if promised and found.confidence is not None:
+    points = list(result.points.values())
+    promised = [point for point in points if point.guarantee is not None]
+    if promised and result.confidence is not None:
         many = f"All {len(promised)} promises below hold together"
         if len(promised) == 1:
             many = "The promise below holds"
-        level = f"with {100 * found.confidence:g} % confidence"
-        drawn = f"on new rows drawn like these {made[0].n:,}{provided(promised[0].condition)}"
-        told = f"{many} {level}, {drawn}."
-        yield Text(told, style="bold green")
-    elif made:
-        yield _headline(made[0])
-    if made:
-        yield _classes(made)
+        level = f"with {100 * result.confidence:g} % confidence"
+        drawn = (
+            f"on new rows drawn like these {points[0].n:,}{condition_clause(promised[0].condition)}"
+        )
+        text = f"{many} {level}, {drawn}."
+        yield Text(text, style="bold green")
+    elif points:
+        yield _headline(points[0])
+    if points:
+        yield _classes(points)
         yield Text("Precision, recall and the share flagged are as measured on these rows.")
-    for error in found.unreachable.values():
+    for error in result.unreachable.values():
         yield Text(printable(sentence(str(error))), style="bold yellow")
-    if made and found.unreachable:
+    if points and result.unreachable:
         yield Text(
             "Classes without a threshold are not in the file; the promises of the others stand."
         )
     twice = (
-        [f"{counted(found.flagged_twice, 'row')} would be flagged by more than one class"]
-        if found.flagged_twice
+        [f"{format_count(result.flagged_twice, 'row')} would be flagged by more than one class"]
+        if result.flagged_twice
         else []
     )
-    own = [note for point in made for note in point.notes]
-    yield from _notes((*twice, *own, *notes))
+    own_notes = [note for point in points for note in point.notes]
+    yield from _notes((*twice, *own_notes, *notes))
 
 
 def _band_parts(band: Band, notes: Sequence[str], calibrated: bool) -> Iterator[RenderableType]:
@@ -194,13 +196,13 @@ def _headline(result: OperatingPoint | Band) -> RenderableType:
 
     if result.guarantee is not None:
         return Text(printable(sentence(result.guarantee)), style="bold green")
-    told = f"No promise: {result.why}" if result.why else "No promise can be made"
-    return Text(printable(sentence(told)), style="bold yellow")
+    text = f"No promise: {result.why}" if result.why else "No promise can be made"
+    return Text(printable(sentence(text)), style="bold yellow")
 
 
 def _chosen_on(point: OperatingPoint, aim: str | None = None) -> str:
-    rows = counted(point.n, "labelled row")
-    which = "predicted rightly" if point.of is None else f"of class {quoted(point.of)}"
+    rows = format_count(point.n, "labelled row")
+    which = "predicted rightly" if point.of is None else f"of class {quote_name(point.of)}"
     weighted = ", weighted" if point.weighted else ""
     among = ""
     if point.candidates > 1:
@@ -213,7 +215,9 @@ def _rates(point: OperatingPoint) -> Table:
     held: dict[str, list[Target]] = {}
     for target in point.hold:
         held.setdefault(target.rate.name, []).append(target)
-    rows = "Rows,\neffective" if point.weighted else "Rows"  # as many equal weights tell as much
+    rows = (
+        "Rows,\neffective" if point.weighted else "Rows"
+    )  # equivalent number of equally weighted rows
     names = ("Rate", "Here", _level(point), rows, "Held to", "Share")
     table = table_of(*names, words=(0, 5))
     best = point.objective.rpartition(" ")[2]
@@ -233,7 +237,7 @@ def _rates(point: OperatingPoint) -> Table:
 
 
 def _classes(points: Sequence[OperatingPoint]) -> Table:
-    """Write one line for each class."""
+    """Return a table with one line for each class."""
     table = table_of(
         "Class", "Threshold", "Held", "Precision", "Recall", "Flagged", "Rows of it", words=(0,)
     )
@@ -270,7 +274,7 @@ def _about_intervals(point: OperatingPoint) -> str:
             "the target; intervals are two-sided and take the threshold as fixed beforehand."
         )
     return (
-        "What was measured is flattering, for the threshold was chosen on these very rows: expect "
+        "The measured rates are optimistic, because the threshold was chosen on these rows: expect "
         "less on new ones."
     )
 
@@ -282,13 +286,13 @@ def _score(point: OperatingPoint, calibrated: bool) -> str:
 
 
 def _least(point: OperatingPoint) -> str:
-    """Say what reaches the threshold, so that a person who copies the number decides alike."""
+    """Return the condition with the exact threshold."""
     return f"at least {_threshold(point)}"
 
 
 def _threshold(point: OperatingPoint) -> str:
-    """Write a threshold in full: it has few digits unless scores are almost alike."""
-    if point.told_by_probs:
+    """Format a threshold exactly; it has few digits unless scores are almost equal."""
+    if point.works_on_probs:
         return repr(point.threshold)
     return threshold_words(point.threshold, point.logit)
 
@@ -321,7 +325,7 @@ def _remedies(error: TargetUnreachable) -> Iterator[str]:
         more = max(0, error.labels_needed - error.n)
         among = error.positives_needed
         what = f"{error.labels_needed:,} in all" + (f", {among:,} positive" if among else "")
-        yield f"label about {rounded_up(more):,} more rows ({what}), drawn as these were"
+        yield f"label about {round_up(more):,} more rows ({what}), drawn as these were"
     else:
         yield "more labelled rows where these are few, or a model that separates the classes better"
     if error.confidence is None:
@@ -329,5 +333,5 @@ def _remedies(error: TargetUnreachable) -> Iterator[str]:
         return
     yield (
         f"a target that asks for less, or less confidence than {100 * error.confidence:g} %: "
-        "settle it once, for trying until one passes voids the promise"
+        "choose it once, because trying until one passes voids the promise"
     )

@@ -1,4 +1,4 @@
-"""A threshold beside what every other one would do, and the numbers that a page draws of it."""
+"""An operating point with its operating curve, and the chart data of a page."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from calibrant.errors import TargetUnreachable
 from calibrant.reports.threshold.wording import aims_of, class_words, rate_title, threshold_words
 from calibrant.thresholds.curve import OperatingCurve
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.question import Question, put_question
+from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost
 
-__all__ = ["PointView", "all_finite", "chart_data", "crowded", "question_of"]
+__all__ = ["PointView", "all_finite", "build_curve_problem", "chart_data", "is_crowded"]
 
 _COMPLEMENT = {
     "false_discovery": "precision",
@@ -33,14 +33,14 @@ _WIDE = (-36.0, 14.0)  # log-odds beyond which probabilities need too many digit
 
 @dataclass(frozen=True)
 class PointView:
-    """A result, and what every threshold would do on the rows behind it.
+    """A result and the operating curve of its rows.
 
     Parameters
     ----------
     result : the operating point, or why there is none
     curve : every rate at every threshold
-    cost : what decisions cost, where that is known
-    side : of a band: `act` where rows above are acted on, `clear` where rows below are cleared
+    cost : costs of decisions, if known
+    side : of a band: `act` if rows above are acted on, `clear` if rows below are cleared
     """
 
     result: OperatingPoint | TargetUnreachable
@@ -50,12 +50,12 @@ class PointView:
 
     @property
     def clears(self) -> bool:
-        """Whether the threshold is there for the rows below it."""
+        """Whether the threshold clears the rows below it."""
         return self.side == "clear"
 
     @property
     def point(self) -> OperatingPoint | None:
-        """The operating point, where there is one."""
+        """The operating point, or None."""
         return self.result if isinstance(self.result, OperatingPoint) else None
 
     @property
@@ -70,16 +70,16 @@ class PointView:
 
     @property
     def place(self) -> int | None:
-        """Where the curve tells what that threshold does; C where it acts on no row."""
+        """Index of that threshold on the curve; C if it acts on no row."""
         if self.threshold is None:
             return None
         if self.point is not None and self.curve.on == "logits":
-            return self.curve.place(self.point.logit)
+            return self.curve.index_of(self.point.logit)
         return int(np.searchsorted(self.curve.threshold, self.threshold, side="left"))
 
     @property
     def title(self) -> str:
-        """What the section is called where there are several."""
+        """Title of the section."""
         if self.side:
             return self.side.capitalize()
         words = class_words(self.curve.of)
@@ -101,7 +101,7 @@ class PointView:
 
     @property
     def lines(self) -> list[str]:
-        """The rates to draw: those that are held, then the usual two."""
+        """The rates to draw: those that are held, then the default two."""
         usual = ["npv", "abstention"] if self.clears else ["precision", "recall"]
         if self.curve.of is None:
             usual = ["accuracy", "coverage"]
@@ -113,13 +113,13 @@ class PointView:
 
     @property
     def tiles(self) -> list[str]:
-        """What the slider tells: the drawn rates, the share acted on, and the cost."""
+        """Values shown by the slider: the drawn rates, the share acted on, and the cost."""
         share = "abstention" if self.clears else "coverage"
         cost = [] if self.cost is None else ["cost"]
         return list(dict.fromkeys([*self.lines, share, *cost]))
 
     def settles(self, name: str) -> bool:
-        """Whether the rule alone settles a rate that was measured."""
+        """Whether a measured rate is fixed by the rule itself."""
         if self.point is None or self.rates[name].interval is None:
             return False
         return self.point.settles(name)
@@ -132,38 +132,38 @@ class PointView:
 
     @property
     def baseline(self) -> float | None:
-        """Where acting begins to pay if the probabilities are calibrated."""
+        """Break-even threshold for calibrated probabilities."""
         return None if self.cost is None else self.cost.baseline
 
     @property
     def has_logits(self) -> bool:
-        """Whether every threshold has log-odds that are numbers."""
+        """Whether every threshold has finite log-odds."""
         return all_finite(self.curve)
 
     @property
     def wide(self) -> bool:
-        """Whether log-odds go beyond what probabilities can be written for."""
+        """Whether log-odds exceed the range of printable probabilities."""
         return bool(self.curve.logit[0] < _WIDE[0] or self.curve.logit[-1] > _WIDE[1])
 
     @property
-    def crowded(self) -> bool:
-        """Whether thresholds lie so close to 0 or 1 that log-odds show them better."""
-        return crowded(self.curve, self.threshold)
+    def is_crowded(self) -> bool:
+        """Whether thresholds are so close to 0 or 1 that log-odds are more readable."""
+        return is_crowded(self.curve, self.threshold)
 
 
 def all_finite(curve: OperatingCurve) -> bool:
-    """Say whether every threshold has log-odds that are numbers."""
+    """Return whether every threshold has finite log-odds."""
     return bool(np.isfinite(curve.logit).all())
 
 
-def crowded(curve: OperatingCurve, mark: float | None) -> bool:
-    """Say whether thresholds lie so close to 0 or 1 that log-odds show them better."""
+def is_crowded(curve: OperatingCurve, mark: float | None) -> bool:
+    """Return whether thresholds are so close to 0 or 1 that log-odds are more readable."""
     middle = mark is None or 0.02 < mark < 0.98
     at_ends = np.abs(curve.logit) > math.log(99)
     return all_finite(curve) and (not middle or bool(at_ends.mean() > 0.5))
 
 
-def question_of(
+def build_curve_problem(
     labels: Any,
     probs: Any,
     logits: Any,
@@ -171,23 +171,23 @@ def question_of(
     classes: tuple[Any, ...],
     weights: Any,
     **masks: Any,
-) -> Question:
-    """Put rows in order for class `of`; labels may also be positions in `classes`.
+) -> ThresholdProblem:
+    """Rank rows for class `of`; labels may also be positions in `classes`.
 
-    `masks` are `withheld` and `outside`, as for `put_question`.
+    `masks` are `withheld` and `outside`, as for `build_problem`.
     """
-    asked = [RATES["accuracy" if of is None else "precision"]]
+    rates = [RATES["accuracy" if of is None else "precision"]]
     numbered = np.asarray(labels).dtype.kind in "iu" and all(isinstance(c, str) for c in classes)
-    place = classes.index(of) if numbered and of is not None else of
-    found = put_question(
-        labels, probs, logits, asked, weights=weights, classes=None if numbered else classes,
-        positive=place, needs_both=False, **masks,
+    positive = classes.index(of) if numbered and of is not None else of
+    problem = build_problem(
+        labels, probs, logits, rates, weights=weights, classes=None if numbered else classes,
+        positive=positive, needs_both=False, **masks,
     )  # fmt: skip
-    return replace(found, of=of, classes=classes)
+    return replace(problem, of=of, classes=classes)
 
 
 def chart_data(view: PointView) -> dict[str, Any]:
-    """Return the numbers that the page's script draws; the last entry acts on no row at all."""
+    """Return the chart data of the page; the last entry acts on no row."""
     curve = view.curve
     names = dict.fromkeys(["coverage", *view.lines, *view.tiles])
     return {
@@ -196,7 +196,7 @@ def chart_data(view: PointView) -> dict[str, Any]:
         "topLabel": curve.of is None,
         "clears": view.clears,
         "threshold": curve.threshold.tolist(),
-        "logit": _short(curve.logit) if view.has_logits else None,
+        "logit": _round_all(curve.logit) if view.has_logits else None,
         "acted": [*curve.acted.tolist(), 0],
         "hits": [*curve.hits.tolist(), 0],
         "rates": {name: _columns(view, name) for name in names if name != "cost"},
@@ -206,30 +206,34 @@ def chart_data(view: PointView) -> dict[str, Any]:
         "aims": [{"rate": name, "value": value} for name, _, value in aims_of(view.result)],
         "cost": None if view.cost is None else _costs(view, view.cost),
         "baseline": view.baseline,
-        "chosen": _chosen(view),
-        "crowded": view.crowded,
+        "chosen": _chosen_data(view),
+        "crowded": view.is_crowded,
         "wide": view.wide,
     }
 
 
 def _columns(view: PointView, name: str) -> dict[str, list[float | None]]:
-    """Return a rate and its band at every threshold, and the rate where no row is acted on."""
+    """Return a rate and its band at every threshold, and the rate without any action."""
     rate = view.curve[name]
     ends = {"coverage": 0.0, "recall": 0.0, "fpr": 0.0, "specificity": 1.0, "abstention": 1.0}
     end = ends.get(name)
     if name == "npv":
         end = 1.0 - float(view.curve["precision"].value[0])  # then all rows are passed over
-    value = [*_short(rate.value), end]
-    return {"value": value, "low": [*_short(rate.low), None], "high": [*_short(rate.high), None]}
+    value = [*_round_all(rate.value), end]
+    return {
+        "value": value,
+        "low": [*_round_all(rate.low), None],
+        "high": [*_round_all(rate.high), None],
+    }
 
 
 def _costs(view: PointView, cost: Cost) -> list[float | None]:
     positive = float(view.curve["precision"].value[0])  # at the lowest threshold all are acted on
     nothing = positive * cost.false_negative + (1 - positive) * cost.true_negative
-    return _short([*view.curve.cost(cost).tolist(), nothing])
+    return _round_all([*view.curve.cost(cost).tolist(), nothing])
 
 
-def _chosen(view: PointView) -> dict[str, Any] | None:
+def _chosen_data(view: PointView) -> dict[str, Any] | None:
     if view.place is None:
         return None
     logit = None if view.point is None else view.point.logit
@@ -244,6 +248,6 @@ def _chosen(view: PointView) -> dict[str, Any] | None:
     }
 
 
-def _short(values: Iterable[float]) -> list[float | None]:
-    """Round to six digits, to keep the page small; JSON has no NaN, so it becomes null."""
+def _round_all(values: Iterable[float]) -> list[float | None]:
+    """Round to six digits to keep the page small; NaN becomes null."""
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]

@@ -1,4 +1,4 @@
-"""How thresholds, rates and targets are written for people."""
+"""Text of thresholds, rates and targets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable
 
 from calibrant.errors import TargetUnreachable
-from calibrant.formatting import number, percent, quoted
+from calibrant.formatting import number, percent, quote_name
 from calibrant.results import Interval
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rate_value import RateValue
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 Aim = tuple[str, str, float]
-"""What is to be held: the rate's name, ">=" or "<=", and the value."""
+"""A target: the name of the rate, ">=" or "<=", and the value."""
 
 _TITLES = {
     "precision": "Precision",
@@ -54,7 +54,7 @@ _MOST_DIGITS = 12
 
 
 def rate_title(name: str, of: object = "") -> str:
-    """Return the title of a rate; `of` is None where predictions of any class are accepted.
+    """Return the title of a rate; `of` is None if predictions of any class are accepted.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def rate_title(name: str, of: object = "") -> str:
 
 
 def rate_meaning(name: str, of: object = "") -> str:
-    """Say what a rate is a share of."""
+    """Return the definition of a rate in words."""
     if of is None and name in _TOP_LABEL_MEANINGS:
         return _TOP_LABEL_MEANINGS[name]
     if name in _MEANINGS:
@@ -76,7 +76,7 @@ def rate_meaning(name: str, of: object = "") -> str:
 
 
 def rate_value(name: str, value: float | None) -> str:
-    """Write a rate in percent; an expected cost is a number.
+    """Format a rate in percent, or an expected cost as a number.
 
     Examples
     --------
@@ -87,14 +87,14 @@ def rate_value(name: str, value: float | None) -> str:
 
 
 def rate_interval(name: str, interval: Interval | None) -> str:
-    """Write an interval of a rate as `low to high`."""
+    """Format the interval of a rate as `low to high`."""
     if interval is None:
         return ""
     return f"{rate_value(name, interval.low)} to {rate_value(name, interval.high)}"
 
 
 def measured_interval(point: OperatingPoint, name: str, measured: RateValue | None = None) -> str:
-    """Write the interval of a rate at a point; "by definition" where the rule alone settles it.
+    """Format the interval of a rate at a point; "by definition" if the rule itself fixes it.
 
     Examples
     --------
@@ -104,15 +104,15 @@ def measured_interval(point: OperatingPoint, name: str, measured: RateValue | No
     >>> measured_interval(point, "recall"), measured_interval(point, "precision")
     ('by definition', '39.8 % to 60.2 %')
     """
-    found = measured or point.rates[name]
-    # Other rows may tell otherwise, where a rule keeps some of them from being acted on.
-    if found.value in (0.0, 1.0) and point.settles(name):
+    rate = measured or point.rates[name]
+    # On other rows, where some are withheld, the rate may differ.
+    if rate.value in (0.0, 1.0) and point.settles(name):
         return "by definition"
-    return rate_interval(name, found.interval)
+    return rate_interval(name, rate.interval)
 
 
 def threshold_words(threshold: float, logit: float | None = None) -> str:
-    """Write a threshold with as many digits as tell it from 0 and 1.
+    """Format a threshold with enough digits to distinguish it from 0 and 1.
 
     Examples
     --------
@@ -134,7 +134,7 @@ def threshold_words(threshold: float, logit: float | None = None) -> str:
 
 
 def aims_of(result: OperatingPoint | TargetUnreachable) -> list[Aim]:
-    """Return what was to be held.
+    """Return the targets of a result.
 
     Examples
     --------
@@ -143,11 +143,11 @@ def aims_of(result: OperatingPoint | TargetUnreachable) -> list[Aim]:
     """
     if isinstance(result, OperatingPoint):
         return [(target.rate.name, target.sense, target.value) for target in result.hold]
-    return list(_read(result.hold))
+    return list(_parse_aims(result.hold))
 
 
 def aim_words(aim: Aim) -> str:
-    """Write what is to be held: "precision is at least 85 %".
+    """Format a target: "precision is at least 85 %".
 
     Examples
     --------
@@ -164,12 +164,12 @@ def aim_words(aim: Aim) -> str:
 
 
 def class_words(of: object) -> str:
-    """Say what is acted on."""
-    return "predictions of any class" if of is None else f"class {quoted(of)}"
+    """Return the class that is acted on, in words."""
+    return "predictions of any class" if of is None else f"class {quote_name(of)}"
 
 
-def _read(hold: Iterable[str]) -> Iterable[Aim]:
+def _parse_aims(hold: Iterable[str]) -> Iterable[Aim]:
     for text in hold:
-        found = re.fullmatch(r"(\w+)\s*(>=|<=)\s*(\S+)", text)
-        if found is not None:
-            yield found[1], found[2], float(found[3])
+        match = re.fullmatch(r"(\w+)\s*(>=|<=)\s*(\S+)", text)
+        if match is not None:
+            yield match[1], match[2], float(match[3])

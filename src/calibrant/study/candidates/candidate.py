@@ -15,7 +15,7 @@ from typing import Any
 from calibrant.data.splits import Splits
 from calibrant.distribution import own_version
 from calibrant.study.candidates.classifier import steps_of
-from calibrant.study.scoring_ways import called
+from calibrant.study.scoring_ways import name_candidate
 from calibrant.study.settings.config import StudyConfig
 
 __all__ = ["Candidate", "candidates_of"]
@@ -64,7 +64,7 @@ class Candidate:
     @property
     def name(self) -> str:
         """What messages call it: the loss, the seed where it is not 0, and what is averaged."""
-        return called(self.loss, self.seed, self.way, len(self.members), self.passes)
+        return name_candidate(self.loss, self.seed, self.way, len(self.members), self.passes)
 
     @property
     def folder(self) -> str:

@@ -1,4 +1,4 @@
-"""The numbers behind the charts of a study's page."""
+"""Chart data of a study's page."""
 
 from __future__ import annotations
 
@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from calibrant.reports.displays.epoch_panels import bin_title, chosen_bins, filled_bins, reach
+from calibrant.reports.displays.epoch_panels import (
+    bin_title,
+    choose_bins,
+    describe_range,
+    filled_bins,
+)
 from calibrant.reports.evaluation.page_data import reliability_data
 from calibrant.reports.threshold.view import chart_data
 from calibrant.results import Evaluation
@@ -17,22 +22,22 @@ from calibrant.study.report.wording import (
     candidate_name,
     figure_of,
     method_name,
-    trained,
+    trained_candidates,
     value_of,
 )
 from calibrant.study.result import CandidateResult, StudyResult
 
 __all__ = ["chart_numbers", "focus_of", "gamma_data", "has_gammas", "has_records"]
 
-_POINTS = 300  # of a curve: there is one for each candidate
+_POINTS = 300  # per curve, one curve per candidate
 _RECORDED = ("refinement", "nll", "ece", "f1")
 _ENDS = 0.05  # probabilities within this of 0 or 1 are at the ends
 
 
 def chart_numbers(result: StudyResult) -> dict[str, Any]:
-    """Gather all numbers that the page's script draws."""
+    """Return the data of all charts."""
     return {
-        "candidates": [_candidate(one, result) for one in trained(result)],
+        "candidates": [_candidate(one, result) for one in trained_candidates(result)],
         "bundle": {
             "name": f"{candidate_name(result.best)} with {method_name(result.method)}",
             "reliability": reliability_data(result.calibrated),
@@ -42,7 +47,7 @@ def chart_numbers(result: StudyResult) -> dict[str, Any]:
             "nll": value_of(result.calibrated, "nll"),
         },
         "floor": _floor(result.calibrated),
-        "gammas": [gamma_data(one) for one in trained(result) if has_gammas(one)],
+        "gammas": [gamma_data(one) for one in trained_candidates(result) if has_gammas(one)],
         "points": [chart_data(point.view) for point in result.points],
     }
 
@@ -55,7 +60,8 @@ def _candidate(one: CandidateResult, result: StudyResult) -> dict[str, Any]:
         "baseline": one is baseline_of(result),
         "reference": one.reference,
         "reliability": {
-            key: None if found is None else reliability_data(found) for key, found in parts.items()
+            key: None if evaluation is None else reliability_data(evaluation)
+            for key, evaluation in parts.items()
         },
         "focus": None if one.test is None else focus_of(one.test, result.focus),
         "accuracy": value_of(one.test, "accuracy"),
@@ -68,26 +74,29 @@ def _candidate(one: CandidateResult, result: StudyResult) -> dict[str, Any]:
     }
 
 
-def focus_of(found: Evaluation, focus: Any) -> dict[str, Any] | None:
-    """Return histogram and curve of the class in focus; None where they were not kept."""
-    entries = found.curves.get("classes") or ()
+def focus_of(evaluation: Evaluation, focus: Any) -> dict[str, Any] | None:
+    """Return histogram and curve of the class in focus, or None if they were not stored."""
+    entries = evaluation.curves.get("classes") or ()
     entry = next((entry for entry in entries if entry["class"] == focus), None)
     if entry is None:
         return None
     curve = entry.get("curve") or {}
-    kept = _thinned(len(curve.get("threshold") or ()))
+    indices = _thin_indices(len(curve.get("threshold") or ()))
     names = ("threshold", "precision", "recall", "flagged")
-    counts = {name: _short(entry.get(name) or ()) for name in ("with_event", "without_event")}
+    counts = {name: _round_all(entry.get(name) or ()) for name in ("with_event", "without_event")}
     return {
-        **{name: _short(np.asarray(curve.get(name) or (), dtype=float)[kept]) for name in names},
+        **{
+            name: _round_all(np.asarray(curve.get(name) or (), dtype=float)[indices])
+            for name in names
+        },
         **counts,
-        "edges": _short(entry.get("edges") or ()),
+        "edges": _round_all(entry.get("edges") or ()),
         "ends": _at_ends(entry),
     }
 
 
-def _thinned(n: int) -> Any:
-    """Return the places of a curve to keep, the first and last among them."""
+def _thin_indices(n: int) -> Any:
+    """Return the indices of a thinned curve, including the first and last."""
     return np.unique(np.linspace(0, n - 1, min(n, _POINTS)).round().astype(int)) if n else []
 
 
@@ -101,20 +110,20 @@ def _at_ends(entry: Mapping[str, Any]) -> float | None:
     return float(rows[outer].sum() / rows.sum()) if rows.sum() > 0 else None
 
 
-def _floor(found: Evaluation) -> dict[str, float] | None:
-    figure = figure_of(found, "ece_ew")
+def _floor(evaluation: Evaluation) -> dict[str, float] | None:
+    figure = figure_of(evaluation, "ece_ew")
     if figure is None or figure.floor is None:
         return None
     return {"mean": figure.floor.mean, "most": figure.floor.q95}
 
 
 def has_records(result: StudyResult) -> bool:
-    """Say whether any candidate was trained epoch by epoch."""
-    return any(one.records for one in trained(result))
+    """Return whether any candidate has epoch records."""
+    return any(one.records for one in trained_candidates(result))
 
 
 def has_gammas(one: CandidateResult) -> bool:
-    """Say whether a candidate's loss changed its gammas."""
+    """Return whether a candidate has a history of gammas."""
     return one.gammas is not None and len(one.gammas["step"]) > 0
 
 
@@ -126,16 +135,16 @@ def gamma_data(one: CandidateResult) -> dict[str, Any]:
     }  # None becomes NaN
     count = np.array(one.gammas["count"], dtype=int)
     filled = filled_bins(table["error"])
-    bins = chosen_bins(table["gamma"].shape[1], None, filled)
+    bins = choose_bins(table["gamma"].shape[1], None, filled)
     return {
         "name": candidate_name(one),
         "step": [int(step) for step in one.gammas["step"]],
         "bins": [
             {
                 "title": bin_title(b, filled),
-                "sure": reach(b, table["edges"][-1], count[-1]),
-                "error": _short(table["error"][:, b]),
-                "gamma": _short(table["gamma"][:, b]),
+                "sure": describe_range(b, table["edges"][-1], count[-1]),
+                "error": _round_all(table["error"][:, b]),
+                "gamma": _round_all(table["gamma"][:, b]),
             }
             for b in bins
         ],
@@ -143,9 +152,9 @@ def gamma_data(one: CandidateResult) -> dict[str, Any]:
 
 
 def _column(records: Iterable[Mapping[str, Any]], name: str) -> list[float | None]:
-    return _short(math.nan if record[name] is None else record[name] for record in records)
+    return _round_all(math.nan if record[name] is None else record[name] for record in records)
 
 
-def _short(values: Iterable[float]) -> list[float | None]:
-    """Round to six digits, to keep the page small; JSON has no NaN, so it becomes null."""
+def _round_all(values: Iterable[float]) -> list[float | None]:
+    """Round to six digits to keep the page small; NaN becomes null."""
     return [float(f"{v:.6g}") if math.isfinite(v) else None for v in values]

@@ -1,4 +1,4 @@
-"""Which rows chose among the candidates of a study, and how that is said."""
+"""Description of the rows that chose among the candidates of a study."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ __all__ = ["choice_data"]
 
 
 def choice_data(splits: Collection[str], candidates: int) -> dict[str, str]:
-    """Say what the column of log losses after temperature scaling is of, and what it decided.
+    """Describe the column of log losses after temperature scaling, and its role in the choice.
 
-    Studies before there were choice rows chose on the steer rows; their bundles are still shown.
+    Early studies had no choice rows and chose on the steer rows.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""What a study comes to, in words: what was chosen, is it calibrated, what does it promise."""
+"""Headline of a study: the chosen model, its calibration and its promises."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from calibrant.reports.threshold.wording import aim_words, aims_of, class_words,
 from calibrant.study.report.wording import (
     candidate_name,
     figure_of,
-    joined,
+    join_words,
     judged_rows,
     method_name,
 )
 from calibrant.study.result import PointResult, StudyResult
 from calibrant.thresholds import OperatingPoint, Transfer
-from calibrant.thresholds.proof.largest_weight import provided
+from calibrant.thresholds.proof.largest_weight import condition_clause
 
 __all__ = [
     "VERDICTS",
@@ -30,8 +30,8 @@ __all__ = [
     "verdict_words",
 ]
 
-_KEPT, _MADE, _NONE = "Promise kept", "Promise made", "No promise"
-_BROKEN, _LOST = "Promise broken", "Cannot be promised"
+_PROMISE_KEPT, _PROMISE_MADE, _NO_PROMISE = "Promise kept", "Promise made", "No promise"
+_PROMISE_BROKEN, _UNREACHABLE = "Promise broken", "Cannot be promised"
 _OVERRULED = {
     "kept": "Kept on fresh rows, broken on the test rows",
     "broken": "Broken on fresh rows, kept on the test rows",
@@ -41,11 +41,11 @@ VERDICTS = {
     "broken": ("bad", "Broken"),
     "undecidable": ("unknown", "Not decided yet"),
 }
-"""What later rows say of a promise: the state that colours it, and a word."""
+"""CSS state and label of each verdict on a promise."""
 
 
 def headline_data(result: StudyResult) -> dict[str, Any]:
-    """Gather the headline: one sentence, its state, and what it rests on."""
+    """Return the headline: one sentence, its state, and its details."""
     state, badge = _state(result)
     return {
         "state": state,
@@ -65,7 +65,7 @@ def verdict_words(result: StudyResult) -> str:
 
 
 def chosen_words(result: StudyResult) -> list[str]:
-    """Say what was chosen and why: the network, then the calibrator."""
+    """Explain the choice of the network and of the calibrator."""
     words = [sentence(result.why)]
     if result.choice is None:
         return [*words, sentence(f"{method_name(result.method)} was asked for")]
@@ -74,7 +74,7 @@ def chosen_words(result: StudyResult) -> list[str]:
 
 
 def promise_title(point: PointResult) -> str:
-    """Say what is to be held for which class.
+    """Return the class and the targets held for it.
 
     Examples
     --------
@@ -85,16 +85,16 @@ def promise_title(point: PointResult) -> str:
     'Class “defect”: precision is at least 85 %'
     """
     of = class_words(point.result.of)
-    aims = joined([aim_words(aim) for aim in aims_of(point.result)] or [point.hold])
+    aims = join_words([aim_words(aim) for aim in aims_of(point.result)] or [point.hold])
     return f"{of[:1].upper()}{of[1:]}: {aims}"
 
 
 def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
-    """Gather one promise: is there one, what does it cost, was it kept."""
-    found = point.result
-    reached = isinstance(found, OperatingPoint)
+    """Return the data of one promise: its state, its cost and its checks."""
+    outcome = point.result
+    reached = isinstance(outcome, OperatingPoint)
     checks = []
-    if point.check is not None:  # all test rows check it, those of no class too
+    if point.check is not None:  # includes test rows outside all classes
         where = judged_rows(result, point.check.n)
         checks.append(_check_data(point.check, f"On the {where}, which chose nothing"))
     if point.fresh is not None:
@@ -106,60 +106,62 @@ def promise_data(point: PointResult, result: StudyResult) -> dict[str, Any]:
         "state": state,
         "badge": badge,
         "reached": reached,
-        "threshold": threshold_words(found.threshold) if isinstance(found, OperatingPoint) else "",
+        "threshold": threshold_words(outcome.threshold)
+        if isinstance(outcome, OperatingPoint)
+        else "",
         "words": _promise_words(point),
-        "costs": cost_words(found) if isinstance(found, OperatingPoint) else "",
-        "missing": "" if isinstance(found, OperatingPoint) else _missing_words(found),
+        "costs": cost_words(outcome) if isinstance(outcome, OperatingPoint) else "",
+        "missing": "" if isinstance(outcome, OperatingPoint) else _missing_words(outcome),
         "checks": checks,
         "decides": point.decides,
     }
 
 
 def _promise_words(point: PointResult) -> str:
-    found = point.result
-    if isinstance(found, OperatingPoint):
-        return found.guarantee or sentence(found.why or "this threshold carries no promise")
-    aims = joined([aim_words(aim) for aim in aims_of(found)] or [point.hold])
-    sure = "" if found.confidence is None else f" with {100 * found.confidence:g} % confidence"
-    why = f" {sentence(found.why)}" if found.why else ""
+    outcome = point.result
+    if isinstance(outcome, OperatingPoint):
+        return outcome.guarantee or sentence(outcome.why or "this threshold carries no promise")
+    aims = join_words([aim_words(aim) for aim in aims_of(outcome)] or [point.hold])
+    sure = "" if outcome.confidence is None else f" with {100 * outcome.confidence:g} % confidence"
+    why = f" {sentence(outcome.why)}" if outcome.why else ""
     return f"No threshold can promise{sure} that {aims}.{why}"
 
 
-def _missing_words(found: TargetUnreachable) -> str:
-    """Say how near the rows come to a promise, and what would be needed."""
+def _missing_words(error: TargetUnreachable) -> str:
+    """Return the best provable value and the number of labels needed."""
     words = []
-    if found.best is not None:
-        what = found.best_of or "rate"
-        shown = number(found.best) if found.best_of == "cost" else percent(found.best)
-        words.append(f"The best {what} that these {found.n:,} rows prove is {shown}.")
-    if found.labels_needed is not None:
-        among = f", {found.positives_needed:,} of them positive," if found.positives_needed else ""
-        words.append(f"About {found.labels_needed:,} labelled rows{among} would do, 4 times in 5.")
+    if error.best is not None:
+        what = error.best_of or "rate"
+        shown = number(error.best) if error.best_of == "cost" else percent(error.best)
+        words.append(f"The best {what} that these {error.n:,} rows prove is {shown}.")
+    if error.labels_needed is not None:
+        among = f", {error.positives_needed:,} of them positive," if error.positives_needed else ""
+        words.append(f"About {error.labels_needed:,} labelled rows{among} would do, 4 times in 5.")
     return " ".join(words)
 
 
 def cost_words(point: OperatingPoint) -> str:
-    """Say what a threshold costs: the share acted on, and the rate that was given up for it."""
+    """Describe the trade-off of a threshold: the share acted on, precision and recall."""
     at, shares = f"At threshold {threshold_words(point.threshold)},", point.rates
     acted = percent(shares["coverage"].value)
     if point.of is None:
         return f"{at} {acted} of the predictions are accepted; the rest is handed to a person."
-    right, found = (percent(shares[name].value) for name in ("precision", "recall"))
+    right, recall = (percent(shares[name].value) for name in ("precision", "recall"))
     return (
         f"{at} {acted} of the rows are acted on, {right} of them rightly (precision); that finds "
-        f"{found} of the rows of the class (recall). Measured on {point.n:,} calibrate rows."
+        f"{recall} of the rows of the class (recall). Measured on {point.n:,} calibrate rows."
     )
 
 
 def several_words(result: StudyResult) -> str:
-    """Say what several deciding classes do to each other; nothing where the notes say it."""
+    """Explain how several deciding classes interact; empty if the notes say so already."""
     deciding = [
         point.result.of
         for point in result.points
         if point.decides and isinstance(point.result, OperatingPoint)
     ]
-    told = any("Several classes decide" in note for note in result.notes)
-    if told or len(set(deciding)) < 2:
+    noted = any("Several classes decide" in note for note in result.notes)
+    if noted or len(set(deciding)) < 2:
         return ""
     return (
         "Several classes decide: a row that more than one of them would act on goes to the most "
@@ -168,56 +170,56 @@ def several_words(result: StudyResult) -> str:
     )
 
 
-def _check_data(found: Transfer, where: str) -> dict[str, str]:
-    state, badge = VERDICTS[found.verdict]
-    words = "; ".join(check.text for check in found.checks)
+def _check_data(transfer: Transfer, where: str) -> dict[str, str]:
+    state, badge = VERDICTS[transfer.verdict]
+    words = "; ".join(check.text for check in transfer.checks)
     return {"state": state, "badge": badge, "where": where, "words": sentence(words)}
 
 
 def _point_state(point: PointResult) -> tuple[str, str]:
-    """Return what the promise comes to: fresh rows, which are many, overrule the test rows."""
+    """Return the state of a promise; the many fresh rows overrule the test rows."""
     if not isinstance(point.result, OperatingPoint):
-        return "bad", _LOST
-    seen = [found.verdict for found in (point.fresh, point.check) if found is not None]
-    known = [verdict for verdict in seen if verdict in _DECIDED]
+        return "bad", _UNREACHABLE
+    verdicts = [check.verdict for check in (point.fresh, point.check) if check is not None]
+    known = [verdict for verdict in verdicts if verdict in _DECIDED]
     final = known[0] if known else None
     if final == "broken":
-        return "bad", _BROKEN if len(set(known)) == 1 else _OVERRULED[final]
+        return "bad", _PROMISE_BROKEN if len(set(known)) == 1 else _OVERRULED[final]
     if point.result.guarantee is None:
-        return "unknown", _NONE
+        return "unknown", _NO_PROMISE
     if final is None:
-        return "good", _MADE
-    return "good", _KEPT if len(set(known)) == 1 else _OVERRULED[final]
+        return "good", _PROMISE_MADE
+    return "good", _PROMISE_KEPT if len(set(known)) == 1 else _OVERRULED[final]
 
 
 def _state(result: StudyResult) -> tuple[str, str]:
-    """Return the state of the whole: the worst of its parts."""
+    """Return the overall state: the worst of its parts."""
     badges = [_point_state(point) for point in result.points if point.decides]
     names = [badge for _, badge in badges]
-    if {_BROKEN, _OVERRULED["broken"]} & set(names):
+    if {_PROMISE_BROKEN, _OVERRULED["broken"]} & set(names):
         return "bad", "A promise is broken"
     wrong = result.calibrated.verdict.miscalibrated
     if wrong:
         return "bad", "Miscalibration is left"
-    if _LOST in names:
-        all_lost = names.count(_LOST) == len(names)
+    if _UNREACHABLE in names:
+        all_lost = names.count(_UNREACHABLE) == len(names)
         return "bad", "No promise can be made" if all_lost else "Not every promise can be made"
     calibrated = "No miscalibration found" if wrong is False else "Too little data to judge"
-    if {_KEPT, _OVERRULED["kept"]} & set(names):
+    if {_PROMISE_KEPT, _OVERRULED["kept"]} & set(names):
         return "good", f"{calibrated}; {_kept_words(names)}"
     return ("good" if wrong is False else "unknown"), calibrated
 
 
 def _kept_words(names: list[str]) -> str:
     overruled = names.count(_OVERRULED["kept"])
-    kept = names.count(_KEPT) + overruled
-    said = f"{kept} of {len(names)} promises kept so far"
-    if kept == len(names):
-        said = "promise kept" if kept == 1 else "all promises kept"
+    n_kept = names.count(_PROMISE_KEPT) + overruled
+    words = f"{n_kept} of {len(names)} promises kept so far"
+    if n_kept == len(names):
+        words = "promise kept" if n_kept == 1 else "all promises kept"
     if not overruled:
-        return said
-    which = "broken" if kept == 1 else f"{overruled} of them broken"
-    return f"{said} on fresh rows, {which} on the test rows"
+        return words
+    which = "broken" if n_kept == 1 else f"{overruled} of them broken"
+    return f"{words} on fresh rows, {which} on the test rows"
 
 
 def _calibrated_short(result: StudyResult) -> str:
@@ -230,47 +232,47 @@ def _calibrated_short(result: StudyResult) -> str:
 
 
 def _calibrated_words(result: StudyResult) -> list[str]:
-    found = figure_of(result.calibrated, "ece_ew")
+    figure = figure_of(result.calibrated, "ece_ew")
     words = [sentence(result.calibrated.verdict.text)]
-    if found is not None and found.value is not None:
-        chance = f"; chance alone gives {floor_words(found.floor)}" if found.floor else ""
+    if figure is not None and figure.value is not None:
+        chance = f"; chance alone gives {floor_words(figure.floor)}" if figure.floor else ""
         words.append(
             f"Calibration error (ECE: how far stated probabilities are from what happened, on "
-            f"average): {number(found.value)}{chance}."
+            f"average): {number(figure.value)}{chance}."
         )
     return words
 
 
 def _promises_short(result: StudyResult) -> Iterator[str]:
-    """Yield the promise, or of several how many can be made."""
+    """Yield the promise, or how many of several can be made."""
     points = [point for point in result.points if point.decides]
     if len(points) == 1:
         yield _promise_short(points[0])
     elif points:
         names = [_point_state(point)[1] for point in points]
-        made = len(points) - names.count(_LOST)
-        parts = [f"{made} of {len(points)} promises can be made"]
+        n_made = len(points) - names.count(_UNREACHABLE)
+        parts = [f"{n_made} of {len(points)} promises can be made"]
         for badge, words in _OUTCOMES:
             if count := names.count(badge):
                 parts.append(f"{count} {'is' if count == 1 else 'are'} {words}")
-        yield f"{joined(parts)}."
+        yield f"{join_words(parts)}."
 
 
 def _promise_short(point: PointResult) -> str:
-    found, of = point.result, class_words(point.result.of)
-    aims = joined([aim_words(aim) for aim in aims_of(found)] or [point.hold])
-    if not isinstance(found, OperatingPoint):
+    outcome, of = point.result, class_words(point.result.of)
+    aims = join_words([aim_words(aim) for aim in aims_of(outcome)] or [point.hold])
+    if not isinstance(outcome, OperatingPoint):
         return f"For {of} it cannot be promised yet that {aims}."
-    at = f"For {of}, {aims} at threshold {threshold_words(found.threshold)}"
-    if found.guarantee is None or found.confidence is None:
+    at = f"For {of}, {aims} at threshold {threshold_words(outcome.threshold)}"
+    if outcome.guarantee is None or outcome.confidence is None:
         return f"{at} on the calibrate rows; nothing is promised."
-    does = f"{_does(found)}{_outcome(point)}"
-    sure = f"with {100 * found.confidence:g} % confidence{provided(found.condition)}"
+    does = f"{_describe_effect(outcome)}{_outcome(point)}"
+    sure = f"with {100 * outcome.confidence:g} % confidence{condition_clause(outcome.condition)}"
     return f"{at}, {sure}: {does}."
 
 
-def _does(point: OperatingPoint) -> str:
-    """Say what a threshold does, with the rate that pays for the promise."""
+def _describe_effect(point: OperatingPoint) -> str:
+    """Describe the effect of a threshold, with the rate traded for the promise."""
     acted = percent(point["coverage"].value)
     if point.of is None:
         return f"it accepts {acted} of the predictions"
@@ -282,18 +284,22 @@ def _does(point: OperatingPoint) -> str:
 
 
 def _outcome(point: PointResult) -> str:
-    """Say whether a promise was kept, as far as that is known."""
-    seen = [(point.check, "the test rows"), (point.fresh, "fresh rows")]
-    told = [f"{one.verdict} on {where}" for one, where in seen if one and one.verdict in _DECIDED]
-    if told:
-        return f"; {joined(told)}"
+    """Return the verdicts on a promise, as a clause."""
+    checks = [(point.check, "the test rows"), (point.fresh, "fresh rows")]
+    verdicts = [
+        f"{check.verdict} on {where}"
+        for check, where in checks
+        if check and check.verdict in _DECIDED
+    ]
+    if verdicts:
+        return f"; {join_words(verdicts)}"
     return "; the test rows are too few to confirm it" if point.check is not None else ""
 
 
 _DECIDED = ("kept", "broken")
 _OUTCOMES = (
-    (_KEPT, "seen to be kept"),
+    (_PROMISE_KEPT, "seen to be kept"),
     (_OVERRULED["kept"], "kept on fresh rows but broken on the test rows"),
-    (_BROKEN, "broken"),
+    (_PROMISE_BROKEN, "broken"),
     (_OVERRULED["broken"], "broken on fresh rows but kept on the test rows"),
 )

@@ -1,4 +1,4 @@
-"""One self-contained HTML page for a study: what was chosen, what it promises, what it costs."""
+"""Self-contained HTML page of a study."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.files.atomic_write import check_writable
-from calibrant.formatting import counted, judged, percent, sentence
-from calibrant.reports.evaluation.page import rendered, write_page
+from calibrant.formatting import describe_target, format_count, percent, sentence
+from calibrant.reports.evaluation.page import render_page, write_page
 from calibrant.reports.evaluation.page_data import scheme_words, script_json
 from calibrant.reports.threshold.section import section_data
 from calibrant.reports.threshold.wording import threshold_words
@@ -36,7 +36,7 @@ from calibrant.study.report.wording import (
     judged_words,
     method_name,
     shown_name,
-    trained,
+    trained_candidates,
 )
 from calibrant.study.result import PointResult, StudyResult
 from calibrant.thresholds import OperatingPoint
@@ -45,15 +45,14 @@ __all__ = ["study_html", "write_study_html"]
 
 
 def study_html(result: StudyResult, *, source: str | None = None) -> str:
-    """Return a study as one HTML page that needs neither network nor other files.
+    """Return a study as one self-contained HTML page.
 
-    The page says first what was chosen, whether its probabilities come true and which promise
-    holds at which threshold; then the story, the candidates, the charts, and the data behind them.
-    Names of classes are shown as text whatever they contain.
+    The page starts with the chosen model, its calibration and its promises; then come the summary,
+    the candidates, the charts, and their data. Names of classes are escaped.
     """
     numbers = chart_numbers(result)
-    data = {**_together(_page_data(result, numbers)), "charts": script_json(numbers)}
-    return rendered("study", data, title=result.title, source=source, scripts=("threshold",))
+    data = {**_join_percent_signs(_page_data(result, numbers)), "charts": script_json(numbers)}
+    return render_page("study", data, title=result.title, source=source, scripts=("threshold",))
 
 
 def write_study_html(
@@ -63,19 +62,19 @@ def write_study_html(
     source: str | None = None,
     name: str = "path",
 ) -> Path:
-    """Write the page of `study_html` to `path`, whole or not at all, and return the path."""
-    check_writable(path, name=name)  # before the page is made
+    """Write the page of `study_html` to `path` atomically and return the path."""
+    check_writable(path, name=name)  # before the page is rendered
     return write_page(study_html(result, source=source), path, name=name)
 
 
-def _together(value: Any) -> Any:
+def _join_percent_signs(value: Any) -> Any:
     """Keep numbers and their percent signs on one line."""
     if isinstance(value, str):
         return value.replace(" %", "\N{NO-BREAK SPACE}%")
     if isinstance(value, list | tuple):
-        return [_together(part) for part in value]
+        return [_join_percent_signs(part) for part in value]
     if isinstance(value, dict):
-        return {key: _together(part) for key, part in value.items()}
+        return {key: _join_percent_signs(part) for key, part in value.items()}
     return value
 
 
@@ -98,7 +97,7 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "choice": choice_data(result.splits, _n_candidates(result)),
         "level": f"{100 * result.calibrated.confidence:g} %",
         "schemes": scheme_words(result.calibrated),
-        "judged": judged(result.calibrated),
+        "judged": describe_target(result.calibrated),
         **_chart_words(result, numbers),
         "points": [_point(one, k, result) for k, one in enumerate(result.points)],
         "checked_by": _checked_by(result),
@@ -106,7 +105,7 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "actions": _actions(result),
         "scope": scope_data(result.out_of_scope),
         "truth": truth_data(result),
-        **_fresh(result),
+        **_fresh_checks(result),
         "splits": split_data(result),
         "config": list(config_rows(result.config)),
         "definitions": list(definition_rows(result)),
@@ -115,24 +114,25 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
 
 
 def _n_candidates(result: StudyResult) -> int:
-    """Return how many there were to choose among, those that failed too."""
+    """Return the number of candidates, including failed ones."""
     return sum(not one.reference for one in result.candidates)
 
 
 def _size(result: StudyResult) -> str:
     rows = sum(part["rows"] for part in result.splits.values())
     took = f", {result.seconds / 60:,.0f} minutes" if result.seconds >= 90 else ""
-    candidates = counted(len(trained(result, references=False)), "candidate")
-    return f"{counted(rows, 'row')}, {counted(len(result.classes), 'class')}, {candidates}{took}"
+    candidates = format_count(len(trained_candidates(result, references=False)), "candidate")
+    classes = format_count(len(result.classes), "class")
+    return f"{format_count(rows, 'row')}, {classes}, {candidates}{took}"
 
 
 def _chart_words(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
-    """Say which charts there are, and what they are called."""
+    """Return which charts are drawn, and their titles."""
     drawn = [one for one in numbers["candidates"] if one["focus"] is not None]
     return {
-        "reliable": _reliable(result),
-        **_others(numbers["candidates"]),
-        "has_logs": any(one.log_test is not None for one in trained(result)),
+        "reliable": _fixed_diagrams(result),
+        **_selectable_diagrams(numbers["candidates"]),
+        "has_logs": any(one.log_test is not None for one in trained_candidates(result)),
         "focus": shown_name(result.focus),
         "legend": [
             {
@@ -141,7 +141,7 @@ def _chart_words(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]
                 "reference": one.reference,
                 "recorded": bool(one.records),
             }
-            for one in trained(result)
+            for one in trained_candidates(result)
         ],
         "panels": [
             {"name": one["name"], "ends": percent(one["focus"]["ends"])}
@@ -149,24 +149,24 @@ def _chart_words(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]
         ],
         "has_focus": bool(drawn),
         "has_records": has_records(result),
-        "gammas": [candidate_name(one) for one in trained(result) if has_gammas(one)],
+        "gammas": [candidate_name(one) for one in trained_candidates(result) if has_gammas(one)],
     }
 
 
-def _others(candidates: list[dict[str, Any]]) -> dict[str, Any]:
-    """Return the diagrams to choose from; cross-entropy with temperature scaling comes first."""
-    found = [
+def _selectable_diagrams(candidates: list[dict[str, Any]]) -> dict[str, Any]:
+    """Return the selectable diagrams; cross-entropy with temperature scaling is the default."""
+    diagrams = [
         (f"{k} {part}", f"{one['name']}, {words}", one["baseline"] and part == "scaled")
         for k, one in enumerate(candidates)
         for part, words in (("scaled", "after temperature scaling"), ("own", "as it is"))
         if one["reliability"][part] is not None
     ]
-    first = next((key for key, _, usual in found if usual), found[0][0] if found else "")
-    return {"others": [(key, words) for key, words, _ in found], "other": first}
+    first = next((key for key, _, usual in diagrams if usual), diagrams[0][0] if diagrams else "")
+    return {"others": [(key, words) for key, words, _ in diagrams], "other": first}
 
 
-def _reliable(result: StudyResult) -> list[dict[str, str]]:
-    """Return the reliability diagrams that are always there: cross-entropy, chosen, calibrated."""
+def _fixed_diagrams(result: StudyResult) -> list[dict[str, str]]:
+    """Return the fixed reliability diagrams: cross-entropy, chosen, calibrated."""
     base, best = baseline_of(result), result.best
     shown = []
     if base is not None and base is not best:
@@ -177,29 +177,31 @@ def _reliable(result: StudyResult) -> list[dict[str, str]]:
         {
             "key": key,
             "title": f"{candidate_name(one)}, {how}",
-            "verdict": "" if found is None else sentence(found.verdict.text),
+            "verdict": "" if evaluation is None else sentence(evaluation.verdict.text),
         }
-        for key, one, found, how in shown
+        for key, one, evaluation, how in shown
     ]
 
 
-def _fresh(result: StudyResult) -> dict[str, Any]:
-    """Return what fresh rows say about each promise."""
-    found = []
+def _fresh_checks(result: StudyResult) -> dict[str, Any]:
+    """Return the check of each promise on fresh rows."""
+    promises = []
     for point in result.points:
         data = promise_data(point, result)
         if point.fresh is not None:
-            found.append({**data["checks"][-1], "title": data["title"], "decides": point.decides})
-    states = {one["state"] for one in found}
+            promises.append(
+                {**data["checks"][-1], "title": data["title"], "decides": point.decides}
+            )
+    states = {one["state"] for one in promises}
     return {
-        "truth_promises": found,
+        "truth_promises": promises,
         "truth_state": "bad" if "bad" in states else "good" if "good" in states else "",
         "rows_word": "messages" if result.kind == "text" else "rows",
     }
 
 
 def _checked_by(result: StudyResult) -> str:
-    """Say which rows check the promises; nothing where there is none to check."""
+    """Return a clause naming the rows that check the promises, or an empty text."""
     rows = [point.check.n for point in result.points if point.check is not None]
     if not rows:
         return ""
@@ -208,12 +210,12 @@ def _checked_by(result: StudyResult) -> str:
 
 
 def _point(point: PointResult, k: int, result: StudyResult) -> dict[str, Any]:
-    """Return a promise with what its section shows."""
+    """Return the data of a promise and its section."""
     return {**section_data(point.view, k), "promise": promise_data(point, result)}
 
 
 def _actions(result: StudyResult) -> list[dict[str, str]]:
-    """Return for each class that has an action or a threshold when something is done, and what."""
+    """Return the action and its threshold for each class that has either."""
     decided: dict[str, OperatingPoint] = {
         str(point.result.of): point.result
         for point in result.points

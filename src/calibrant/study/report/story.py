@@ -1,10 +1,10 @@
-"""The story of a study in a few sentences, each computed from what was measured."""
+"""Summary of a study in a few sentences, computed from the measurements."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from calibrant.formatting import number, percent, quoted, sentence
+from calibrant.formatting import number, percent, quote_name, sentence
 from calibrant.results import Evaluation, Figure
 from calibrant.study.report.averages import averages
 from calibrant.study.report.wording import (
@@ -26,20 +26,20 @@ _ECE, _NLL = "ece_ew", "nll"
 
 
 def story(result: StudyResult) -> list[tuple[str, str]]:
-    """Tell what the usual way claims, what other losses change, what calibration adds and costs."""
-    told = [("The usual way", _claims(result)), ("Logs and golden rows", _shift(result))]
-    told += [("Focal loss", _focal(result)), ("AdaFocal", _adafocal(result))]
-    told += averages(result)
-    told += [
+    """Summarise the baseline, the effect of other losses and of calibration, and the cost."""
+    sections = [("The usual way", _claims(result)), ("Logs and golden rows", _shift(result))]
+    sections += [("Focal loss", _focal(result)), ("AdaFocal", _adafocal(result))]
+    sections += averages(result)
+    sections += [
         ("Calibration", _calibration(result)),
         ("Cross-entropy with temperature", _beside(result)),
     ]
-    told.append(("What it costs", _price(result)))
-    return [(title, words) for title, words in told if words]
+    sections.append(("What it costs", _price(result)))
+    return [(title, words) for title, words in sections if words]
 
 
 def _claims(result: StudyResult) -> str:
-    """Say what cross-entropy says of itself, and what is true."""
+    """Compare the confidence of cross-entropy with its accuracy."""
     one = baseline_of(result)
     if one is None or one.test is None:
         return "Cross-entropy could not be trained, so nothing here can be compared with it."
@@ -48,30 +48,32 @@ def _claims(result: StudyResult) -> str:
     where = f"on the {judged_rows(result)}"
     if one.test.target == "top-label":
         gap = abs(100 * (verdict.mean_score - verdict.event_rate))
-        said = f"{name} is on average {percent(verdict.mean_score)} sure of its predictions, and "
-        said += f"{percent(verdict.event_rate)} of them are right {where}: a gap of {gap:.1f} "
-        said += "percentage points."
+        words = f"{name} is on average {percent(verdict.mean_score)} sure of its predictions, and "
+        words += f"{percent(verdict.event_rate)} of them are right {where}: a gap of {gap:.1f} "
+        words += "percentage points."
     else:
-        of = quoted(one.test.classes[-1])
-        said = f"{name} gives class {of} a probability of {percent(verdict.mean_score)} on average,"
-        said += f" and {percent(verdict.event_rate)} of the rows are of it {where}. "
-        said += sentence(verdict.text)
+        of = quote_name(one.test.classes[-1])
+        words = (
+            f"{name} gives class {of} a probability of {percent(verdict.mean_score)} on average,"
+        )
+        words += f" and {percent(verdict.event_rate)} of the rows are of it {where}. "
+        words += sentence(verdict.text)
     tail = f" Its calibration error (ECE) is {_with_chance(error)}." if error else ""
-    return f"{said}{tail}{_tested(one.test)}"
+    return f"{words}{tail}{_tested(one.test)}"
 
 
-def _tested(found: Evaluation) -> str:
-    """Say what the test found; of chance only where the error itself is within it."""
-    if found.target != "top-label":  # said already
+def _tested(evaluation: Evaluation) -> str:
+    """Return the result of the calibration test."""
+    if evaluation.target != "top-label":  # part of the verdict already
         return ""
-    error = figure_of(found, _ECE)
+    error = figure_of(evaluation, _ECE)
     small = error is not None and error.floor is not None and _value(error) <= error.floor.q95
-    if small and found.verdict.miscalibrated is False:
+    if small and evaluation.verdict.miscalibrated is False:
         return " That is no more than chance explains: it is not seen to be miscalibrated."
-    if found.verdict.miscalibrated is None:
+    if evaluation.verdict.miscalibrated is None:
         return " These rows are too few for the test of calibration to judge it."
-    seen = "finds miscalibration" if found.verdict.miscalibrated else "finds no miscalibration"
-    p = found.verdict.p_value
+    seen = "finds miscalibration" if evaluation.verdict.miscalibrated else "finds no miscalibration"
+    p = evaluation.verdict.p_value
     sure = "" if p is None else " (p < 0.001)" if p < 0.001 else f" (p = {p:.3f})"
     return f" The test of calibration {seen}{sure}."
 
@@ -82,13 +84,13 @@ def _with_chance(error: Figure) -> str:
 
 
 def _shift(result: StudyResult) -> str:
-    """Say what the logs would have made one believe."""
+    """Compare the calibration error on the logs and on the golden rows."""
     one = baseline_of(result) or result.best
     logs, gold = figure_of(one.log_test, _ECE), figure_of(one.test, _ECE)
     if logs is None or gold is None or logs.value is None or gold.value is None:
         return ""
     judged = "On calibration, these rows do not tell the two apart."
-    if _apart(logs, gold):
+    if _disjoint(logs, gold):
         way = "too bad" if logs.value > gold.value else "too good"
         judged = f"Judged by the logs alone its calibration would look {way}."
     right = [percent(value_of(part, "accuracy")) for part in (one.log_test, one.test)]
@@ -120,10 +122,10 @@ Pairs = list[tuple[CandidateResult, CandidateResult | None]]
 
 
 def _by_loss(result: StudyResult, tried: Sequence[CandidateResult]) -> list[Pairs]:
-    """Return for each loss its seeds, each beside cross-entropy of the same seed.
+    """Return for each loss its candidates, each paired with cross-entropy of the same seed.
 
-    Only seeds that both were trained with are kept, unless there is none of any loss: then the
-    candidates stand alone.
+    Only seeds that both were trained with count, unless there are none for any loss: then the
+    candidates are unpaired.
     """
     usual = {
         one.seed: one
@@ -132,10 +134,10 @@ def _by_loss(result: StudyResult, tried: Sequence[CandidateResult]) -> list[Pair
     }
     known = [one for one in tried if value_of(one.test, _ECE) is not None]
     beside = [one for one in known if one.seed in usual]
-    found: dict[str, Pairs] = {}
+    by_loss: dict[str, Pairs] = {}
     for one in beside or known:
-        found.setdefault(one.loss, []).append((one, usual.get(one.seed)))
-    return list(found.values())
+        by_loss.setdefault(one.loss, []).append((one, usual.get(one.seed)))
+    return list(by_loss.values())
 
 
 def _mean(ones: Iterable[CandidateResult], name: str = _ECE) -> float | None:
@@ -145,7 +147,7 @@ def _mean(ones: Iterable[CandidateResult], name: str = _ECE) -> float | None:
 
 
 def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -> str:
-    """Say what the best calibrated of some losses does to error and accuracy, equal seeds only."""
+    """Describe error and accuracy of the best calibrated of some losses, on equal seeds."""
     known = _by_loss(result, tried)
     if not known:
         return ""
@@ -153,28 +155,28 @@ def _changes(result: StudyResult, tried: Sequence[CandidateResult], what: str) -
     own, usual = [one for one, _ in best], [one for _, one in best if one is not None]
     right, error = percent(_mean(own, "accuracy")), _mean(own)
     if not usual:
-        return f"{what}{_called(own)}: calibration error {number(error)}, {right} accuracy."
+        return f"{what}{_loss_details(own)}: calibration error {number(error)}, {right} accuracy."
     then = _mean(usual)
     helps = "helps" if (error or 0.0) < (then or 0.0) else "does not help"
     return (
-        f"{what}, {helps} here{_called(own)}: before any calibration its error is {number(error)} "
-        f"instead of {number(then)}, and its accuracy {right} instead of "
-        f"{percent(_mean(usual, 'accuracy'))}.{_doubt(own, usual)}"
+        f"{what}, {helps} here{_loss_details(own)}: before any calibration its error is "
+        f"{number(error)} instead of {number(then)}, and its accuracy {right} instead of "
+        f"{percent(_mean(usual, 'accuracy'))}.{_overlap_caveat(own, usual)}"
     )
 
 
-def _called(own: Sequence[CandidateResult]) -> str:
-    """Name a loss that has options, its seed, or over how many seeds a mean goes."""
+def _loss_details(own: Sequence[CandidateResult]) -> str:
+    """Return the options of a loss, its seed, or the number of seeds of a mean."""
     one = own[0]
     if len(own) > 1:
         return f" ({loss_name(one.loss)}; means over {len(own)} seeds)"
     return f" ({candidate_name(one)})" if ":" in one.loss or one.seed else ""
 
 
-def _doubt(own: Sequence[CandidateResult], usual: Sequence[CandidateResult]) -> str:
-    """Say where these rows alone do not prove a difference."""
+def _overlap_caveat(own: Sequence[CandidateResult], usual: Sequence[CandidateResult]) -> str:
+    """Return a caveat if these rows do not prove a difference."""
     pairs = zip(own, usual, strict=True)
-    close = sum(not _apart(a.test[_ECE], b.test[_ECE]) for a, b in pairs if a.test and b.test)
+    close = sum(not _disjoint(a.test[_ECE], b.test[_ECE]) for a, b in pairs if a.test and b.test)
     if not close:
         return ""
     where = "" if len(own) == 1 else f" with {close} of the {len(own)} seeds"
@@ -188,15 +190,15 @@ def _value(figure: Figure) -> float:
     return figure.value or 0.0
 
 
-def _apart(a: Figure, b: Figure) -> bool:
-    """Say whether two intervals have nothing in common."""
+def _disjoint(a: Figure, b: Figure) -> bool:
+    """Return whether two intervals are disjoint."""
     if a.interval is None or b.interval is None:
         return False
     return a.interval.high < b.interval.low or b.interval.high < a.interval.low
 
 
 def _calibration(result: StudyResult) -> str:
-    """Say what the calibrator adds to the chosen candidate."""
+    """Describe the effect of the calibrator on the chosen candidate."""
     own, after = result.best.test, result.calibrated
     name, method = candidate_name(result.best), method_name(result.method)
     losses, errors = ([value_of(part, n) for part in (own, after)] for n in (_NLL, _ECE))
@@ -208,9 +210,9 @@ def _calibration(result: StudyResult) -> str:
             f"log loss {number(losses[1])}, calibration error {number(errors[1])}{_chance(after)}."
         )
     rows = result.splits.get("calibrate", {}).get("rows")
-    told = ["asked for"] if result.choice is None else []
-    told += [] if rows is None else [f"fitted on {rows:,} calibrate rows"]
-    fitted = f", {' and '.join(told)}," if told else ""
+    details = ["asked for"] if result.choice is None else []
+    details += [] if rows is None else [f"fitted on {rows:,} calibrate rows"]
+    fitted = f", {' and '.join(details)}," if details else ""
     return (
         f"{method[:1].upper()}{method[1:]}{fitted} takes the log loss of {name} from "
         f"{number(losses[0])} to {number(losses[1])} and its calibration error from "
@@ -218,15 +220,15 @@ def _calibration(result: StudyResult) -> str:
     )
 
 
-def _chance(found: Evaluation) -> str:
-    error = figure_of(found, _ECE)
+def _chance(evaluation: Evaluation) -> str:
+    error = figure_of(evaluation, _ECE)
     if error is None or error.floor is None:
         return ""
     return f" (chance alone gives {number(error.floor.mean)})"
 
 
 def _beside(result: StudyResult) -> str:
-    """Put cross-entropy with temperature scaling beside the chosen one: it is the least to beat."""
+    """Compare the chosen model with cross-entropy and temperature scaling."""
     base = baseline_of(result)
     if base is None or base.scaled is None:
         return ""
@@ -247,7 +249,7 @@ def _beside(result: StudyResult) -> str:
 
 
 def _price(result: StudyResult) -> str:
-    """Say what is paid in accuracy."""
+    """Describe the change in accuracy."""
     base = baseline_of(result)
     if base is None:
         return ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from calibrant.formatting import floor_words, number, percent, sentence, signed
+from calibrant.formatting import floor_words, format_signed, number, percent, sentence
 from calibrant.metrics.catalogue import better_of, title_of
 from calibrant.results import Evaluation, Figure
 from calibrant.study.report.wording import (
@@ -14,7 +14,7 @@ from calibrant.study.report.wording import (
     figure_of,
     method_name,
     shown_name,
-    trained,
+    trained_candidates,
     value_of,
 )
 from calibrant.study.result import CandidateResult, KnownTruth, OutOfScope, StudyResult
@@ -67,18 +67,18 @@ _SCORES = {
 
 
 def best_values(result: StudyResult) -> dict[tuple[str, str], float]:
-    """Return the best value of each column among the candidates that could be chosen."""
-    found: dict[tuple[str, str], float] = {}
+    """Return the best value of each column among the eligible candidates."""
+    best: dict[tuple[str, str], float] = {}
     for part in ("test", "scaled"):
         for name, _ in COLUMNS:
             values = [
                 value
-                for one in trained(result, references=False)
+                for one in trained_candidates(result, references=False)
                 if (value := value_of(getattr(one, part), name)) is not None
             ]
             if len(values) > 1:
-                found[part, name] = (max if better_of(name) == "higher" else min)(values)
-    return found
+                best[part, name] = (max if better_of(name) == "higher" else min)(values)
+    return best
 
 
 def candidate_rows(result: StudyResult) -> list[dict[str, Any]]:
@@ -110,8 +110,8 @@ def _candidate_row(
     }
 
 
-def _cell(found: Evaluation | None, name: str, best: float | None) -> dict[str, Any]:
-    figure = figure_of(found, name)
+def _cell(evaluation: Evaluation | None, name: str, best: float | None) -> dict[str, Any]:
+    figure = figure_of(evaluation, name)
     value = None if figure is None else figure.value
     return {
         "value": number(value, 3),
@@ -123,34 +123,34 @@ def _cell(found: Evaluation | None, name: str, best: float | None) -> dict[str, 
 
 
 def _short_interval(figure: Figure | None, digits: int) -> str:
-    """Write an interval so that ten columns of them fit a page."""
+    """Format an interval briefly, so that ten columns fit on a page."""
     if figure is None or figure.interval is None:
         return ""
     return f"{figure.interval.low:.{digits}f}–{figure.interval.high:.{digits}f}"
 
 
 def bundle_rows(result: StudyResult) -> list[dict[str, Any]]:
-    """Return what the bundle gives, and cross-entropy with temperature scaling beside it."""
+    """Return the rows of the bundle and of cross-entropy with temperature scaling."""
     name = f"{candidate_name(result.best)} with {method_name(result.method)}"
     shown = [(name, "the bundle", result.calibrated)]
     base = baseline_of(result)
     if base is not None and base.scaled is not None:
-        called = f"{candidate_name(base)} with temperature scaling"
+        other = f"{candidate_name(base)} with temperature scaling"
         if base is not result.best or result.method != "temperature":
-            shown.append((called, "beside it", base.scaled))
+            shown.append((other, "beside it", base.scaled))
     return [
         {
             "name": name,
             "note": note,
-            "cells": [_cell(found, column, None) for column, _ in COLUMNS],
-            "floor": _floor(found),
+            "cells": [_cell(evaluation, column, None) for column, _ in COLUMNS],
+            "floor": _floor(evaluation),
         }
-        for name, note, found in shown
+        for name, note, evaluation in shown
     ]
 
 
-def _floor(found: Evaluation) -> str:
-    figure = figure_of(found, "ece_ew")
+def _floor(evaluation: Evaluation) -> str:
+    figure = figure_of(evaluation, "ece_ew")
     return "" if figure is None else floor_words(figure.floor)
 
 
@@ -165,16 +165,16 @@ def shift_rows(result: StudyResult) -> list[dict[str, Any]]:
             "ece": [number(value_of(part, "ece_ew"), 3) for part in (one.test, one.log_test)],
             "gap": [_gap(part) for part in (one.test, one.log_test)],
         }
-        for one in trained(result)
+        for one in trained_candidates(result)
         if one.log_test is not None
     ]
 
 
-def _gap(found: Evaluation | None) -> str:
-    """Write how much more is said than happens, in percentage points."""
-    if found is None:
+def _gap(evaluation: Evaluation | None) -> str:
+    """Format mean confidence minus event rate, in percentage points."""
+    if evaluation is None:
         return "–"
-    points = 100 * (found.verdict.mean_score - found.verdict.event_rate)
+    points = 100 * (evaluation.verdict.mean_score - evaluation.verdict.event_rate)
     return f"{points + 0.0:+.1f}"
 
 
@@ -201,7 +201,7 @@ def split_data(result: StudyResult) -> dict[str, Any]:
 
 
 def split_rows(parts: Mapping[str, Mapping[str, Any]]) -> Iterator[dict[str, str]]:
-    """Yield where the rows of each split come from, how many they are, and what they are for."""
+    """Yield source, size and use of each split."""
     uses = _USES if "choice" in parts else {**_USES, "steer": _STEER_ALONE}
     for name, part in parts.items():
         yield {
@@ -218,14 +218,14 @@ def _share(part: Mapping[str, Any], name: str) -> tuple[str, str]:
 
 
 def calibrator_rows(result: StudyResult) -> list[dict[str, str]]:
-    """Return what the choice of the calibrator looked at."""
+    """Return the compared calibrators."""
     if result.choice is None:
         return []
     return [
         {
             "method": method_name(one.method),
             "score": number(one.score),
-            "gain": "" if one.method == "identity" else signed(one.gain),
+            "gain": "" if one.method == "identity" else format_signed(one.gain),
             "error": "" if one.method == "identity" else number(one.gain_error),
             "ece": number(one.ece_em),
             "note": f"left out: {one.why_not}" if one.why_not else "",
@@ -236,15 +236,15 @@ def calibrator_rows(result: StudyResult) -> list[dict[str, str]]:
 
 
 def scope_data(rule: OutOfScope | None) -> dict[str, Any] | None:
-    """Say what the out-of-scope rule does."""
+    """Describe the out-of-scope rule."""
     if rule is None:
         return None
-    kept = percent(rule.quantile)
+    passed = percent(rule.quantile)
     return {
         "words": (
             f"A row whose {_SCORES.get(rule.score, rule.score)} score is above a threshold is "
             "unlike the train rows: it is never acted on, whatever its probability, and goes to a "
-            f"person. Each predicted class has its threshold, which lets {kept} of its in-scope "
+            f"person. Each predicted class has its threshold, which lets {passed} of its in-scope "
             "rows through by design (a class that hardly any row is predicted as is let through "
             f"whole); fitted on {rule.n:,} rows. Of the in-scope test rows the rule stops "
             f"{percent(rule.flagged)}."
@@ -268,7 +268,7 @@ def truth_data(result: StudyResult) -> dict[str, Any] | None:
     known = result.truth
     if known is None:
         return None
-    by_name = {one.name: one for one in trained(result)}
+    by_name = {one.name: one for one in trained_candidates(result)}
     rows = [
         {
             "name": candidate_name(by_name[name]) if name in by_name else shown_name(name),
@@ -292,7 +292,7 @@ def truth_data(result: StudyResult) -> dict[str, Any] | None:
 
 
 def _each_words(known: KnownTruth, what: str) -> str:
-    """Say which fresh rows the true errors are of."""
+    """Return which fresh rows the true errors were computed on."""
     if not known.each:
         return ""
     return (
@@ -320,7 +320,7 @@ def config_rows(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[s
 
 
 def definition_rows(result: StudyResult) -> Iterator[tuple[str, str]]:
-    """Yield how each figure is defined."""
+    """Yield the definition of each metric."""
     for name, _ in COLUMNS:
         figure = figure_of(result.calibrated, name)
         if figure is not None and figure.definition:

@@ -1,4 +1,4 @@
-"""A study as text for the terminal: the headline, the candidates, the promises, the truth."""
+"""Terminal text of a study."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _SHORT = ("Acc.", "Prec.", "Recall", "F1", "NLL", "ECE", "MCE")
 
 
 def render_study(result: StudyResult, *, width: int = 100, color: bool = False) -> str:
-    """Write a study for the terminal: what was chosen first, then the candidates and promises."""
+    """Render a study for the terminal: the choice first, then candidates and promises."""
     return to_text(_parts(result), width, color)
 
 
@@ -39,29 +39,31 @@ def _parts(result: StudyResult) -> Iterator[RenderableType]:
     from rich.text import Text
 
     lead = headline_data(result)
-    yield Text(_plain(lead["headline"]), style=_STYLES[lead["state"]])
-    yield Text(_plain(" ".join([*lead["chosen"], *lead["calibrated"]])))
+    yield Text(_to_printable(lead["headline"]), style=_STYLES[lead["state"]])
+    yield Text(_to_printable(" ".join([*lead["chosen"], *lead["calibrated"]])))
     for title, words in story(result):
-        if title == "Cross-entropy with temperature":  # the least that the chosen one has to beat
-            yield Text(_plain(words))
+        if title == "Cross-entropy with temperature":  # the baseline to beat
+            yield Text(_to_printable(words))
     yield _candidates(result)
-    yield Text(_plain(_legend(result)))
+    yield Text(_to_printable(_legend(result)))
     for row in candidate_rows(result):
         if row["failed"]:
-            yield Text(_plain(f"{row['name']} could not be {row['lacking']}: {row['failed']}"))
+            yield Text(
+                _to_printable(f"{row['name']} could not be {row['lacking']}: {row['failed']}")
+            )
     yield from _promises(result)
     yield from _scope(result)
     yield from _truth(result)
     for note in result.notes:
-        yield Text(f"Note: {_plain(sentence(note))}")
+        yield Text(f"Note: {_to_printable(sentence(note))}")
 
 
-def _plain(text: str) -> str:
+def _to_printable(text: str) -> str:
     return printable(text.replace("\N{NO-BREAK SPACE}", " "))
 
 
 def _candidates(result: StudyResult) -> Table:
-    """Return the paper's table: a row for each candidate, then what the bundle gives."""
+    """Return the paper's table: a row for each candidate, then the bundle."""
     table = table_of("Candidate", *_SHORT, "ECE\nafter T")
     for row in candidate_rows(result):
         if row["failed"]:
@@ -95,14 +97,16 @@ def _promises(result: StudyResult) -> Iterator[RenderableType]:
     for point in result.points:
         data = promise_data(point, result)
         yield Text()
-        yield Text(f"{_plain(data['title'])}: {_badge(point, data)}", style=_STYLES[data["state"]])
-        said = (data["words"], data["costs"], data["missing"])
-        yield Text(_plain(" ".join(words for words in said if words)))
+        yield Text(
+            f"{_to_printable(data['title'])}: {_badge(point, data)}", style=_STYLES[data["state"]]
+        )
+        texts = (data["words"], data["costs"], data["missing"])
+        yield Text(_to_printable(" ".join(words for words in texts if words)))
         for check in data["checks"]:
-            yield Text(_plain(f"{check['badge']}. {check['where']}: {check['words']}"))
+            yield Text(_to_printable(f"{check['badge']}. {check['where']}: {check['words']}"))
     if several := several_words(result):
         yield Text()
-        yield Text(_plain(several))
+        yield Text(_to_printable(several))
 
 
 def _scope(result: StudyResult) -> Iterator[RenderableType]:
@@ -118,7 +122,7 @@ def _scope(result: StudyResult) -> Iterator[RenderableType]:
         caught = percent(rule.scores[rule.score]["caught"])
         words += f", and {caught} of the {known['outside']} that belong to no class"
     yield Text()
-    yield Text(_plain(f"{words}. What it stops goes to a person."))
+    yield Text(_to_printable(f"{words}. What it stops goes to a person."))
 
 
 def _badge(point: PointResult, data: dict[str, Any]) -> str:

@@ -1,10 +1,10 @@
-"""How a study's candidates, rows and calibrators are called, and who stands beside whom."""
+"""Names of a study's candidates, rows and calibrators."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from calibrant.results import Evaluation, Figure
 from calibrant.study.result import CandidateResult, StudyResult
 
@@ -13,14 +13,14 @@ __all__ = [
     "candidate_name",
     "family",
     "figure_of",
-    "joined",
+    "join_words",
     "judged_rows",
     "judged_words",
     "loss_name",
     "method_name",
     "shown_name",
     "singles",
-    "trained",
+    "trained_candidates",
     "value_of",
 ]
 
@@ -55,7 +55,7 @@ _LONGEST = 120  # characters of a name
 
 
 def loss_name(loss: str) -> str:
-    """Return what people call a loss.
+    """Return the display name of a loss.
 
     Examples
     --------
@@ -73,7 +73,7 @@ def loss_name(loss: str) -> str:
 
 
 def candidate_name(candidate: CandidateResult) -> str:
-    """Return the loss for people, the seed where it is not 0, and what is averaged."""
+    """Return the display name of a candidate."""
     return candidate.named(loss_name(candidate.loss))
 
 
@@ -83,62 +83,62 @@ def family(candidate: CandidateResult) -> str:
 
 
 def method_name(method: str) -> str:
-    """Return what people call a calibrator."""
+    """Return the display name of a calibrator."""
     return _METHODS.get(method, method.replace("_", " "))
 
 
 def shown_name(name: object) -> str:
-    """Cut a name that is longer than any reader would read."""
+    """Truncate a very long name."""
     text = str(name)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
 
 
-def trained(result: StudyResult, *, references: bool = True) -> list[CandidateResult]:
-    """Return the candidates that there are figures of."""
-    found = [one for one in result.candidates if one.failed is None and one.test is not None]
-    return found if references else [one for one in found if not one.reference]
+def trained_candidates(result: StudyResult, *, references: bool = True) -> list[CandidateResult]:
+    """Return the candidates that were trained and evaluated."""
+    candidates = [one for one in result.candidates if one.failed is None and one.test is not None]
+    return candidates if references else [one for one in candidates if not one.reference]
 
 
 def singles(result: StudyResult) -> list[CandidateResult]:
     """Return the candidates that are one trained network: neither references nor averages."""
-    return [one for one in trained(result, references=False) if one.way == "one"]
+    return [one for one in trained_candidates(result, references=False) if one.way == "one"]
 
 
 def baseline_of(result: StudyResult) -> CandidateResult | None:
-    """Return cross-entropy, of the chosen seed where there is one; None where all failed."""
+    """Return cross-entropy, preferably of the chosen seed; None if all failed."""
     usual = [one for one in singles(result) if one.loss == "ce"]
     alike = [one for one in usual if one.seed == result.best.seed]
     return next(iter([*alike, *usual]), None)
 
 
 def judged_words(result: StudyResult) -> str:
-    """Say which rows the figures are of."""
+    """Return the kind of rows that the metrics were computed on."""
     return "golden test rows" if result.golden else "held-out test rows"
 
 
 def judged_rows(result: StudyResult, n: int | None = None) -> str:
-    """Say which rows the figures are of, and how many they are."""
+    """Return the number and kind of rows that the metrics were computed on."""
     rows = result.calibrated.n if n is None else n
-    return counted(rows, judged_words(result).removesuffix("s"))
+    return format_count(rows, judged_words(result).removesuffix("s"))
 
 
 def figure_of(evaluation: Evaluation | None, name: str) -> Figure | None:
-    """Return a figure, where there is one."""
+    """Return a metric, or None."""
     return None if evaluation is None else evaluation.figures.get(name)
 
 
 def value_of(evaluation: Evaluation | None, name: str) -> float | None:
-    """Return the value of a figure, where there is one."""
-    found = figure_of(evaluation, name)
-    return None if found is None else found.value
+    """Return the value of a metric, or None."""
+    figure = figure_of(evaluation, name)
+    return None if figure is None else figure.value
 
 
-def joined(parts: Iterable[str]) -> str:
+def join_words(parts: Iterable[str]) -> str:
     """Join words with commas and a last "and".
 
     Examples
     --------
-    >>> joined(["a", "b", "c"])
+    >>> join_words(["a", "b", "c"])
     'a, b and c'
     """
     *first, last = parts

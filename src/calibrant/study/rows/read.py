@@ -13,7 +13,7 @@ from calibrant.bundle.files import sha256_of
 from calibrant.data import read_rows, redact
 from calibrant.data.splits import Splits
 from calibrant.errors import InputError
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from calibrant.inputs import FloatArray
 from calibrant.study.rows.class_codes import absent_classes, coded, uncompared_classes, whole_labels
 from calibrant.study.rows.divide import divide
@@ -24,7 +24,7 @@ from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.rows.source import Source, column_of, filled, is_text, left_out
 from calibrant.study.rows.table_checks import check_columns, check_finite, check_table
 from calibrant.study.settings.config import StudyConfig
-from calibrant.thresholds.proof.largest_weight import check_largest
+from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
 __all__ = ["read_study_rows"]
 
@@ -90,8 +90,9 @@ def _repeats(logs: Source, splits: Splits, config: StudyConfig) -> int:
 def _repeats_words(n: int, logs: Source, kind: str) -> str:
     """Say that rows were left out of those that judge."""
     return (
-        f"{counted(n, logs.unit)} with the {kind} of another {'was' if n == 1 else 'were'} left "
-        f"out of those that calibrate and test: without a golden set each {kind} counts once there."
+        f"{format_count(n, logs.unit)} with the {kind} of another {'was' if n == 1 else 'were'} "
+        f"left out of those that calibrate and test: without a golden set each {kind} counts once "
+        "there."
     )
 
 
@@ -162,7 +163,7 @@ def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
     own = WEIGHT if WEIGHT in golden.table.column_names and config.images else None
     name = config.weight or own
     if name is None:
-        check_largest(config.largest_weight, None)
+        check_largest_weight(config.largest_weight, None)
         return None
     from calibrant.inputs import as_weights
 
@@ -173,7 +174,7 @@ def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
             "weights are inverse inclusion probabilities."
         )
     weights = as_weights(np.asarray(values, dtype=np.float64), len(golden))
-    check_largest(config.largest_weight, weights)
+    check_largest_weight(config.largest_weight, weights)
     if config.hold and weights is not None and weights.min() < 1:
         raise InputError(
             f"{golden.file}: weights must be inverse inclusion probabilities, so for a promise "

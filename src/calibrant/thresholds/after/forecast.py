@@ -1,4 +1,4 @@
-"""What becomes of an operating point when positives become rarer or more common."""
+"""Forecasts of an operating point under another prevalence."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ __all__ = ["Forecast", "forecast"]
 Span = tuple[float, float]
 
 _ASSUMPTION = (
-    "if the scores of positive rows stay spread as they are, and those of other rows too "
+    "if the score distributions of positive and of other rows stay the same "
     "(only the share of positives changes)"
 )
 
@@ -31,14 +31,14 @@ class Forecast:
 
     Parameters
     ----------
-    prevalence : the share of positives that was asked about
-    was : the share of positives among the rows that chose the point; None where it is not known
+    prevalence : the new share of positives
+    was : the share of positives among the rows that chose the point; None if unknown
     rates : every rate (and the cost, where one is held) at the new share
     limits : for each target the lowest and highest share of positives at which the estimate meets
-        it, or None where none does
+        it, or None if none does
     safe : the same with the worst ends of the intervals instead of the estimates
     confidence : that recall and false positive rate both lie in the intervals used
-    assumption : what must stay as it was
+    assumption : what must stay the same
     """
 
     prevalence: float
@@ -55,26 +55,26 @@ class Forecast:
     @property
     def text(self) -> str:
         """The forecast as one sentence."""
-        before = "" if self.was is None else f" instead of {_percent(self.was)}"
-        head = f"With {_percent(self.prevalence)} positives{before}"
-        parts = [self._about(target) for target in self.limits]
+        before = "" if self.was is None else f" instead of {_format_percent(self.was)}"
+        head = f"With {_format_percent(self.prevalence)} positives{before}"
+        parts = [self._describe_target(target) for target in self.limits]
         name, rate = "precision", self.rates["precision"]
         if not parts and rate.value is not None and rate.interval is not None:
             ends = f"{rate.interval.low:.4f} to {rate.interval.high:.4f}"
             parts = [f"{name} becomes {rate.value:.4f} ({ends})"]
         return f"{head}, {self.assumption}: {'; '.join(parts)}."
 
-    def _about(self, target: str) -> str:
+    def _describe_target(self, target: str) -> str:
         name = target.split(">=")[0].split("<=")[0]
         rate, limit, safe = self.rates[name], self.limits[target], self.safe[target]
         if rate.value is None or rate.interval is None:
-            return f"{name} cannot be said"
+            return f"{name} is unknown"
         span = f"{rate.interval.low:.4f} to {rate.interval.high:.4f}"
-        found = f"{name} becomes {rate.value:.4f} ({span})"
+        outcome = f"{name} becomes {rate.value:.4f} ({span})"
         if limit is None:
-            return f"{found}, and {target} is met at no share of positives"
-        sure = f"certain {_between(safe)}" if safe is not None else "certain at none"
-        return f"{found}, and {target} is met {_between(limit)} ({sure})"
+            return f"{outcome}, and {target} is not met at any share of positives"
+        sure = f"certain {_format_span(safe)}" if safe is not None else "certain at none"
+        return f"{outcome}, and {target} is met {_format_span(limit)} ({sure})"
 
     def __str__(self) -> str:
         return self.text
@@ -88,8 +88,8 @@ class Forecast:
             "prevalence": self.prevalence,
             "was": self.was,
             "rates": {name: rate.to_dict() for name, rate in self.rates.items()},
-            "limits": {name: _listed(span) for name, span in self.limits.items()},
-            "safe": {name: _listed(span) for name, span in self.safe.items()},
+            "limits": {name: _as_list(span) for name, span in self.limits.items()},
+            "safe": {name: _as_list(span) for name, span in self.safe.items()},
             "confidence": self.confidence,
             "assumption": self.assumption,
             "text": self.text,
@@ -97,7 +97,7 @@ class Forecast:
 
 
 def forecast(point: OperatingPoint, prevalence: float, *, confidence: float = 0.95) -> Forecast:
-    r"""Say what the rates become when the share of positives moves to `prevalence`.
+    r"""Forecast the rates at another share of positives, `prevalence`.
 
     With recall r and false positive rate f unchanged, and b the new share,
 
@@ -107,18 +107,18 @@ def forecast(point: OperatingPoint, prevalence: float, *, confidence: float = 0.
     .. math:: coverage = b r + (1 - b) f
 
     and the expected cost is :math:`b (c_{fn} (1 - r) + c_{tp} r) + (1 - b) (c_{fp} f + c_{tn}
-    (1 - f))`. Each moves one way with r and with f, so the ends of their intervals, each at half of
-    the allowed error, give the ends here.
+    (1 - f))`. Each is monotone in r and in f, so the ends of their intervals, each at half of the
+    allowed error, give the ends here.
 
-    It is a forecast, not a promise: it assumes that P(score | label) stays as it was, which a new
-    kind of positive, or another mix of the other classes, breaks. The intervals are those of a
-    threshold that was fixed beforehand.
+    This is a forecast, not a promise: it assumes that P(score | label) does not change, which a new
+    kind of positive, or another mix of the other classes, violates. The intervals are those of a
+    threshold fixed beforehand.
 
     Parameters
     ----------
     point : from `select`, for one class
     prevalence : the new share of positives
-    confidence : of the intervals; with weights it is what the point's own intervals give
+    confidence : of the intervals; with weights it follows from the point's own intervals
 
     Examples
     --------
@@ -127,30 +127,30 @@ def forecast(point: OperatingPoint, prevalence: float, *, confidence: float = 0.
     >>> labels = [0] * 500 + [1] * 500
     >>> probs = np.append(np.linspace(0, 0.8, 500), np.linspace(0.5, 1, 500))
     >>> point = select(labels, probs, hold=precision >= 0.85)
-    >>> there = forecast(point, 0.1)
-    >>> round(point["precision"].value, 2), round(there["precision"].value, 2)
+    >>> rare = forecast(point, 0.1)
+    >>> round(point["precision"].value, 2), round(rare["precision"].value, 2)
     (0.89, 0.47)
     """
     check_between_0_and_1(prevalence, "prevalence", "5 percent is 0.05")
     check_confidence(confidence)
     if point.of is None:
         raise InputError(
-            "the point accepts predictions of any class, which have no share of positives: "
+            "the point accepts predictions of any class, so it has no share of positives: "
             "forecast points of single classes."
         )
-    r, r_span, sure = _known(point, "recall", confidence)
-    f, f_span, _ = _known(point, "fpr", confidence)
+    r, r_span, sure = _rate_and_span(point, "recall", confidence)
+    f, f_span, _ = _rate_and_span(point, "fpr", confidence)
     corners = [(a, b) for a in r_span for b in f_span]
     cost = point.cost
-    asked: list[Rate | Cost] = [rate for rate in RATES.values() if rate.of != "top-label"]
+    all_rates: list[Rate | Cost] = [rate for rate in RATES.values() if rate.of != "top-label"]
     rates = {
         rate.name: _rate_value(
             point.n, _line(rate, r, f), [_line(rate, *c) for c in corners], prevalence, sure
         )
-        for rate in (asked if cost is None else [*asked, cost])
+        for rate in (all_rates if cost is None else [*all_rates, cost])
     }
-    limits = {str(t): _met(t, [(r, f)]) for t in point.hold}
-    safe = {str(t): _met(t, corners) for t in point.hold}
+    limits = {str(t): _find_limits(t, [(r, f)]) for t in point.hold}
+    safe = {str(t): _find_limits(t, corners) for t in point.hold}
     mixed = ", with the same mix of the other classes" if len(point.classes) > 2 else ""
     return Forecast(
         prevalence, _share_before(point), rates, limits, safe, sure, _ASSUMPTION + mixed
@@ -172,19 +172,19 @@ class _Line:
 
 
 def _line(rate: Rate | Cost, r: float, f: float) -> _Line:
-    """Return how a rate depends on the share of positives, given recall and false positive rate."""
+    """Return a rate as a function of the share of positives, given recall and fpr."""
     act = {"positive": (r, 0.0), "negative": (0.0, f)}
     skip = {"positive": (1 - r, 0.0), "negative": (0.0, 1 - f)}
     if isinstance(rate, Cost):
         fp, fn, tp, tn = rate.matrix
         return _Line(fn * (1 - r) + tp * r, fp * f + tn * (1 - f))
-    if rate.given in ("act", "pass"):
-        part = (act if rate.given == "act" else skip)[rate.event]
-        return _Line(*part, *((r, f) if rate.given == "act" else (1 - r, 1 - f)))
+    if rate.condition in ("act", "pass"):
+        part = (act if rate.condition == "act" else skip)[rate.event]
+        return _Line(*part, *((r, f) if rate.condition == "act" else (1 - r, 1 - f)))
     share = (r, f) if rate.event == "act" else (1 - r, 1 - f)
-    if rate.given == "all":
+    if rate.condition == "all":
         return _Line(*share)
-    constant = share[0] if rate.given == "positive" else share[1]
+    constant = share[0] if rate.condition == "positive" else share[1]
     return _Line(constant, constant)
 
 
@@ -199,13 +199,13 @@ def _rate_value(
     return RateValue(value, Interval(min(ends), max(ends), confidence, method), n)
 
 
-def _met(target: Target, corners: list[tuple[float, float]]) -> Span | None:
+def _find_limits(target: Target, corners: list[tuple[float, float]]) -> Span | None:
     """Return the lowest and highest share of positives at which all corners meet the target."""
     low, high = 0.0, 1.0
     sign = 1 if target.sense == ">=" else -1
     for r, f in corners:
         line = _line(target.rate, r, f)
-        # How far it is met, times the denominator, is linear in the share: so is its sign.
+        # The margin times the denominator is linear in the share.
         rare = sign * (line.c - target.value * line.e)
         common = sign * (line.a - target.value * line.d)
         if rare < 0 and common < 0:
@@ -217,12 +217,14 @@ def _met(target: Target, corners: list[tuple[float, float]]) -> Span | None:
     return (low, high) if low <= high else None
 
 
-def _known(point: OperatingPoint, name: str, confidence: float) -> tuple[float, Span, float]:
+def _rate_and_span(
+    point: OperatingPoint, name: str, confidence: float
+) -> tuple[float, Span, float]:
     """Return a rate, its interval at half of the allowed error, and the joint confidence."""
     rate = point.rates.get(name)
     if rate is None or rate.value is None or rate.interval is None:
-        raise InputError(f"the point does not say its {name}, which a forecast needs.")
-    if point.weighted:  # counts cannot be had back from weighted rates
+        raise InputError(f"the point has no {name}, which a forecast needs.")
+    if point.weighted:  # counts cannot be recovered from weighted rates
         span = rate.interval
         return rate.value, (span.low, span.high), 2 * span.confidence - 1
     span = clopper_pearson(round(rate.value * rate.n), rate.n, confidence=(1 + confidence) / 2)
@@ -238,18 +240,18 @@ def _share_before(point: OperatingPoint) -> float | None:
     return (act - f) / (r - f)
 
 
-def _percent(value: float) -> str:
+def _format_percent(value: float) -> str:
     return f"{value * 100:.3g} %"
 
 
-def _between(span: Span) -> str:
+def _format_span(span: Span) -> str:
     low, high = span
     if low > 0 and high < 1:
-        return f"from {_percent(low)} to {_percent(high)}"
+        return f"from {_format_percent(low)} to {_format_percent(high)}"
     if low > 0:
-        return f"from {_percent(low)} upwards"
-    return f"up to {_percent(high)}" if high < 1 else "at any share"
+        return f"from {_format_percent(low)} upwards"
+    return f"up to {_format_percent(high)}" if high < 1 else "at any share"
 
 
-def _listed(span: Span | None) -> list[float] | None:
+def _as_list(span: Span | None) -> list[float] | None:
     return None if span is None else list(span)

@@ -1,4 +1,4 @@
-"""One target against later rows: kept, broken, or undecidable at this n."""
+"""Check of one target on later rows: kept, broken, or undecidable at this n."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from calibrant.inputs import FloatArray
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, mean_upper_bound
 from calibrant.stats.betting import bets_against, mean_of_bets
-from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["TargetCheck", "TransferVerdict", "check_mean", "check_share", "more_than"]
+__all__ = ["TargetCheck", "TransferVerdict", "check_mean", "check_share", "find_further_rows"]
 
 TransferVerdict = Literal["kept", "broken", "undecidable"]
 
 MOST_ROWS = 10**9
-"""Where more rows than this would be needed, the estimate is called too near the target."""
+"""Beyond this many rows, the estimate counts as too near the target."""
 
 _ROWS = {
     "act": "rows acted on",
@@ -34,19 +34,19 @@ _ROWS = {
 
 @dataclass(frozen=True)
 class TargetCheck:
-    """What later rows say about one target.
+    """Check of one target on later rows.
 
     Parameters
     ----------
-    target : what was promised
+    target : the promised target
     verdict : `kept`, `broken`, or `undecidable` at this n
-    value : the rate (or mean cost) on the later rows; None where no row meets its condition
+    value : the rate (or mean cost) on the later rows; None if no row meets its condition
     interval : two-sided, at this target's share of the confidence
     n : rows that meet the condition
     p_kept : p-value of the opposite of the target; small means kept
     p_broken : p-value of the target; small means broken
-    more : further rows of that condition that would decide it if the estimate stayed; None where
-        it is decided, or where no number would
+    more : further rows of that condition that would decide it at the same estimate; None if it is
+        decided, or if no number of rows would decide it
     """
 
     target: Target
@@ -60,29 +60,29 @@ class TargetCheck:
 
     @property
     def rows(self) -> str:
-        """The rows that were counted, in words."""
-        return "rows" if isinstance(self.target.rate, Cost) else _ROWS[self.target.rate.given]
+        """The counted rows, in words."""
+        return "rows" if isinstance(self.target.rate, Cost) else _ROWS[self.target.rate.condition]
 
     @property
     def text(self) -> str:
-        """The finding, without a full stop."""
+        """The result as a clause, without a full stop."""
         if self.value is None or self.interval is None:
-            return f"whether {self.target.words} cannot be said: there are no {self.rows}"
-        shown = [self._show(v) for v in (self.value, self.interval.low, self.interval.high)]
-        found = f"{shown[0]} on {self.n:,} {self.rows}, interval {shown[1]} to {shown[2]}"
+            return f"it is unknown whether {self.target.words}: there are no {self.rows}"
+        shown = [self._format(v) for v in (self.value, self.interval.low, self.interval.high)]
+        evidence = f"{shown[0]} on {self.n:,} {self.rows}, interval {shown[1]} to {shown[2]}"
         if self.verdict == "kept":
-            return f"{self.target.words} ({found})"
+            return f"{self.target.words} ({evidence})"
         if self.verdict == "broken":
-            return f"it is false that {self.target.words} ({found})"
-        return f"whether {self.target.words} cannot be said yet ({found}; {self._what_decides()})"
+            return f"it is false that {self.target.words} ({evidence})"
+        return f"it is undecided whether {self.target.words} ({evidence}; {self._what_decides()})"
 
     def _what_decides(self) -> str:
         if self.more is None:
-            return "the estimate is too near the target for any number of rows to decide"
-        return f"about {self.more:,} more {self.rows} would decide if the estimate stayed"
+            return "the estimate is too near the target for any number of rows to decide it"
+        return f"about {self.more:,} more {self.rows} would decide it at the same estimate"
 
-    def _show(self, value: float) -> str:
-        """Show a value with as many digits as the target needs."""
+    def _format(self, value: float) -> str:
+        """Format a value with as many digits as the target needs."""
         limit = self.target.value
         if isinstance(self.target.rate, Cost):
             return f"{value:.4g}"
@@ -106,30 +106,30 @@ class TargetCheck:
 
 
 def check_share(target: Target, hits: int, n: int, level: float) -> TargetCheck:
-    """Judge a share by the exact binomial test, `hits` events among `n` rows of the condition.
+    """Test a share by the exact binomial test, `hits` events among `n` rows of the condition.
 
     Examples
     --------
     >>> from calibrant.thresholds.rates import precision
-    >>> found = check_share(precision >= 0.85, 384, 485, 0.05)
-    >>> found.verdict, round(found.p_broken, 5)
+    >>> check = check_share(precision >= 0.85, 384, 485, 0.05)
+    >>> check.verdict, round(check.p_broken, 5)
     ('broken', 0.00036)
     """
     if n == 0:
         return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
-    least = claim_of(target).least
+    least = as_share_claim(target).least
     good = hits if target.sense == ">=" else n - hits
-    kept, broken = _tails(good, n, least)
-    verdict = _verdict(kept, broken, level)
+    p_kept, p_broken = _tails(good, n, least)
+    verdict = _verdict(p_kept, p_broken, level)
     more = _further_rows(good, n, least, level) if verdict == "undecidable" else None
     span = clopper_pearson(hits, n, confidence=1 - level)
-    return TargetCheck(target, verdict, hits / n, span, n, kept, broken, more)
+    return TargetCheck(target, verdict, hits / n, span, n, p_kept, p_broken, more)
 
 
 def check_mean(
     target: Target, values: FloatArray, weights: FloatArray, largest: float, level: float
 ) -> TargetCheck:
-    """Judge a weighted mean, of a cost or of an event (0 or 1), by bets."""
+    """Test a weighted mean, of a cost or of an event (0 or 1), by betting."""
     if not len(values):
         return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
     costs = target.rate.matrix if isinstance(target.rate, Cost) else (0.0, 1.0)
@@ -148,8 +148,8 @@ def check_mean(
     return TargetCheck(target, verdict, value, span, len(values), good.p_value, bad.p_value, more)
 
 
-def _verdict(kept: float, broken: float, level: float) -> TransferVerdict:
-    return "kept" if kept <= level else "broken" if broken <= level else "undecidable"
+def _verdict(p_kept: float, p_broken: float, level: float) -> TransferVerdict:
+    return "kept" if p_kept <= level else "broken" if p_broken <= level else "undecidable"
 
 
 def _tails(good: int, n: int, least: float) -> tuple[float, float]:
@@ -161,7 +161,7 @@ def _tails(good: int, n: int, least: float) -> tuple[float, float]:
 
 
 def _further_rows(good: int, n: int, least: float, level: float) -> int | None:
-    """Return how many further rows decide a share if it stays, rounded to the undecided side."""
+    """Return how many further rows decide a share at the same estimate, rounded up."""
     if math.isclose(good / n, least, rel_tol=1e-12):
         return None
 
@@ -170,15 +170,15 @@ def _further_rows(good: int, n: int, least: float, level: float) -> int | None:
             return _tails(good * rows // n, rows, least)[0] <= level
         return _tails(-(-good * rows // n), rows, least)[1] <= level
 
-    return more_than(n, decides)
+    return find_further_rows(n, decides)
 
 
-def more_than(n: int, decides: Callable[[int], bool], most: int = MOST_ROWS) -> int | None:
-    """Return how many rows beyond n decide, where more of them decide better.
+def find_further_rows(n: int, decides: Callable[[int], bool], most: int = MOST_ROWS) -> int | None:
+    """Return the smallest number of rows beyond n that decides, for a monotone `decides`.
 
     Examples
     --------
-    >>> more_than(10, lambda rows: rows >= 57)
+    >>> find_further_rows(10, lambda rows: rows >= 57)
     47
     """
     low, high = n, 2 * n
@@ -193,20 +193,20 @@ def more_than(n: int, decides: Callable[[int], bool], most: int = MOST_ROWS) -> 
 
 
 class _Bets:
-    """Evidence that gains have a positive mean, and how it would grow."""
+    """Betting evidence that gains have a positive mean, and its growth."""
 
     def __init__(self, gains: FloatArray, worst: float) -> None:
         self.sums = np.array([np.log1p(bet * gains).sum() for bet in bets_against(worst)])
 
     def log_evidence(self, times: float = 1.0) -> float:
-        """Return the log of the evidence if the same rows had come so many times."""
+        """Return the log evidence of the same rows repeated `times` times."""
         return float(mean_of_bets(times * self.sums))
 
     @property
     def p_value(self) -> float:
-        """Markov's inequality turns evidence into a p-value."""
+        """P-value of the evidence, by Markov's inequality."""
         return min(1.0, math.exp(-self.log_evidence()))
 
     def further_rows(self, n: int, level: float) -> int | None:
         """Return how many further rows like these n make the evidence large enough."""
-        return more_than(n, lambda rows: self.log_evidence(rows / n) >= -math.log(level))
+        return find_further_rows(n, lambda rows: self.log_evidence(rows / n) >= -math.log(level))

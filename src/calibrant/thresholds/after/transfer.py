@@ -1,4 +1,4 @@
-"""Whether a promise held: what later labelled rows say about an operating point."""
+"""Checks of an operating point on later labelled rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,13 @@ from calibrant.thresholds.after.target_check import (
 )
 from calibrant.thresholds.checks import check_confidence
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.largest_weight import check_largest, largest_of, provided
+from calibrant.thresholds.proof.largest_weight import (
+    check_largest_weight,
+    condition_clause,
+    resolve_largest_weight,
+)
 from calibrant.thresholds.rates import Cost, Rate, Target, parse_target
-from calibrant.thresholds.scores import as_scores, predicted
+from calibrant.thresholds.scores import as_scores, predict_classes
 
 __all__ = ["Transfer", "check_counts", "check_transfer"]
 
@@ -33,17 +37,17 @@ Mask = NDArray[np.bool_]
 class Transfer:
     """Whether the promises of an operating point held on later labelled rows.
 
-    With the stated confidence all verdicts together are right: `kept` is said only where the
-    opposite was rejected, `broken` only where the promise was.
+    All verdicts are jointly correct with the stated confidence: `kept` means that the opposite was
+    rejected, `broken` that the promise was.
 
     Parameters
     ----------
-    verdict : `kept` when every target is, `broken` when one is, else `undecidable`
+    verdict : `kept` if every target is, `broken` if any is, else `undecidable`
     checks : one for each target
     confidence : of all verdicts together
     n : later labelled rows
-    condition : what the verdicts need beside rows drawn alike, like "no row could weigh more than
-        20, the largest seen"; None where rows have no weights
+    condition : what the verdicts assume besides exchangeable rows, like "no row could weigh more
+        than 20, the largest seen"; None if rows have no weights
     """
 
     verdict: TransferVerdict
@@ -54,8 +58,8 @@ class Transfer:
 
     @property
     def text(self) -> str:
-        """The outcome as one sentence."""
-        sure = f"confidence {self.confidence * 100:.4g} %{provided(self.condition)}"
+        """The result as one sentence."""
+        sure = f"confidence {self.confidence * 100:.4g} %{condition_clause(self.condition)}"
         return (
             f"{self.verdict.capitalize()} ({sure}): "
             + "; ".join(check.text for check in self.checks)
@@ -92,18 +96,18 @@ def check_transfer(
     withheld: Mask | None = None,
     outside: Mask | None = None,
 ) -> Transfer:
-    r"""Judge the promises of an operating point by later labelled rows.
+    r"""Check the promises of an operating point on later labelled rows.
 
-    The threshold is given, so one exact test decides each of m targets at level
+    The threshold is fixed, so one exact test decides each of m targets at level
     :math:`\alpha = (1 - confidence) / m`: kept when :math:`P(Bin(n, \tau) \ge h) \le \alpha`,
     broken when :math:`P(Bin(n, \tau) \le h) \le \alpha`, with h events among the n rows of the
     condition and :math:`\tau` the target. Only one of the two verdicts can be wrong, so each is
-    tested at the full level; the interval is two-sided and may still hold the target then.
-    Expected costs, and rows with weights, are judged by bets on their mean.
+    tested at the full level; the interval is two-sided and may still contain the target.
+    Expected costs, and rows with weights, are tested by betting on their mean.
 
     The rows must be a random sample of what the point is used on (for precision, of the rows
-    acted on) and must not have chosen the threshold. It is one look: who looks again and again
-    while rows come in is fooled sooner or later.
+    acted on) and must not have been used to choose the threshold. The test is valid for one look,
+    not for repeated looks while rows arrive.
 
     Parameters
     ----------
@@ -111,11 +115,11 @@ def check_transfer(
     labels : later labels, named as the point's classes
     probs, logits : scores of the same rows, one of the two
     weights : inverse inclusion probabilities, or None
-    largest_weight : the most that any row could weigh by the design; by default the largest weight
-        given, and the outcome says so
-    confidence : that all verdicts are right
-    withheld : rows that something else, such as an out-of-scope rule, keeps from being acted on
-    outside : rows that belong to no class, whatever label stands in their place
+    largest_weight : largest weight that the sampling design allows; by default the largest
+        observed weight, and the result says so
+    confidence : that all verdicts are correct
+    withheld : rows that are never acted on, such as those flagged as out of scope
+    outside : rows that belong to no class, whatever their label
 
     Examples
     --------
@@ -134,33 +138,35 @@ def check_transfer(
             f"labels and scores must have the same length, got {len(codes)} and {len(acted)}: "
             "give one label for each row."
         )
-    level = _level(confidence, len(point.hold))
-    positive = _positive(point, codes, probs, logits)
+    level = _level_per_target(confidence, len(point.hold))
+    positive = _positive_mask(point, codes, probs, logits)
     acted = acted if withheld is None else acted & ~withheld
     positive = positive if outside is None else positive & ~outside
     heavy = as_weights(weights, len(codes))
-    check_largest(largest_weight, heavy)
-    if heavy is not None:  # a row of weight 0 is a row that is not there
+    check_largest_weight(largest_weight, heavy)
+    if heavy is not None:  # a row of weight 0 does not count
         positive, acted, heavy = positive[heavy > 0], acted[heavy > 0], heavy[heavy > 0]
-    limit = largest_of(heavy, largest_weight)
+    limit = resolve_largest_weight(heavy, largest_weight)
     largest = 1.0 if limit is None else limit.value
-    checks = tuple(_check(target, positive, acted, heavy, largest, level) for target in point.hold)
+    checks = tuple(
+        _check_target(target, positive, acted, heavy, largest, level) for target in point.hold
+    )
     condition = None if limit is None else limit.condition
-    return Transfer(_overall(checks), checks, confidence, len(acted), condition)
+    return Transfer(_overall_verdict(checks), checks, confidence, len(acted), condition)
 
 
 def check_counts(target: Target | str, hits: int, n: int, *, confidence: float = 0.95) -> Transfer:
-    """Judge one target by counts alone: `hits` events among `n` rows that meet its condition.
+    """Check one target by counts alone: `hits` events among `n` rows that meet its condition.
 
     Parameters
     ----------
     target : like `precision >= 0.85`, or "precision>=0.85"
     hits, n : for precision the positives among the rows acted on, and all rows acted on
-    confidence : that the verdict is right
+    confidence : that the verdict is correct
 
     Examples
     --------
-    A classifier tuned to 85 % precision, as found on 485 rows it acted on later:
+    A classifier tuned to 85 % precision, on 485 rows that it acted on later:
 
     >>> print(check_counts("precision>=0.85", 384, 485))
     Broken (confidence 95 %): it is false that precision is at least 85 % (79.2 % on 485 rows acted
@@ -168,38 +174,40 @@ def check_counts(target: Target | str, hits: int, n: int, *, confidence: float =
     """
     held = parse_target(target)[1] if isinstance(target, str) else target
     if isinstance(held.rate, Cost):
-        raise InputError("a cost is no count: use check_transfer with the rows themselves.")
+        raise InputError("a cost is not a count: use check_transfer with the rows themselves.")
     numbers = isinstance(hits, Real) and isinstance(n, Real)
     if not numbers or not 0 <= hits <= n or int(hits) != hits or int(n) != n:
         raise InputError(
             f"hits must be a whole number from 0 to n, got {hits!r} of {n!r}: give counts, not "
             "shares."
         )
-    check = check_share(held, int(hits), int(n), _level(confidence, 1))
+    check = check_share(held, int(hits), int(n), _level_per_target(confidence, 1))
     return Transfer(check.verdict, (check,), confidence, int(n))
 
 
-def _level(confidence: float, targets: int) -> float:
+def _level_per_target(confidence: float, targets: int) -> float:
     check_confidence(confidence)
     return (1 - confidence) / targets
 
 
-def _positive(point: OperatingPoint, codes: NDArray[np.int64], probs: Any, logits: Any) -> Mask:
-    """Say which rows are of the class acted on, or, without one, are predicted rightly."""
+def _positive_mask(
+    point: OperatingPoint, codes: NDArray[np.int64], probs: Any, logits: Any
+) -> Mask:
+    """Return which rows are of the class acted on, or, without one, predicted correctly."""
     if point.of is not None:
         return np.asarray(codes == list(point.classes).index(point.of))
     array, on, _ = as_scores(probs, logits, point.classes)
-    return np.asarray(predicted(array, on) == codes)
+    return np.asarray(predict_classes(array, on) == codes)
 
 
-def _overall(checks: tuple[TargetCheck, ...]) -> TransferVerdict:
-    found = {check.verdict for check in checks}
-    if "broken" in found:
+def _overall_verdict(checks: tuple[TargetCheck, ...]) -> TransferVerdict:
+    verdicts = {check.verdict for check in checks}
+    if "broken" in verdicts:
         return "broken"
-    return "undecidable" if "undecidable" in found else "kept"
+    return "undecidable" if "undecidable" in verdicts else "kept"
 
 
-def _check(
+def _check_target(
     target: Target,
     positive: Mask,
     acted: Mask,
@@ -212,14 +220,14 @@ def _check(
         costs = np.where(acted, np.where(positive, tp, fp), np.where(positive, fn, tn))
         heavy = np.ones(len(costs)) if weights is None else weights
         return check_mean(target, costs, heavy, largest, level)
-    inside, event = _rows_of(target.rate, positive, acted)
+    inside, event = _condition_and_event(target.rate, positive, acted)
     if weights is None:
         return check_share(target, int((inside & event).sum()), int(inside.sum()), level)
-    seen = event[inside].astype(np.float64)
-    return check_mean(target, seen, weights[inside], largest, level)
+    values = event[inside].astype(np.float64)
+    return check_mean(target, values, weights[inside], largest, level)
 
 
-def _rows_of(rate: Rate, positive: Mask, acted: Mask) -> tuple[Mask, Mask]:
+def _condition_and_event(rate: Rate, positive: Mask, acted: Mask) -> tuple[Mask, Mask]:
     """Return which rows meet the condition of a rate, and which show its event."""
     masks = {"positive": positive, "negative": ~positive, "act": acted, "pass": ~acted}
-    return masks.get(rate.given, np.ones(len(acted), dtype=bool)), masks[rate.event]
+    return masks.get(rate.condition, np.ones(len(acted), dtype=bool)), masks[rate.event]

@@ -1,8 +1,8 @@
-"""Curves of the share of positives along the ranks that fit the labelled rows.
+"""Plausible curves of the share of positives along the ranks.
 
-They serve to plan how many labels to collect. Estimates at single thresholds would not do: the best
-of many is too good by luck, and a few rows at the top say little. So a smooth curve is fitted and
-many others are drawn that fit the rows nearly as well.
+They serve to plan how many labels to collect. Estimates at single thresholds are not enough: the
+best of many is too good by chance, and the top ranks hold few rows. So a smooth curve is fitted,
+and many others are drawn around it.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.thresholds.proof.ranked import Ranked
+from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["RankCurves", "fitting_curves", "meets"]
+__all__ = ["RankCurves", "meets", "sample_curves"]
 
 _FEWEST = 5
-"""Rows of the smallest cell: the first rows and the last ones."""
+"""Size of the smallest cells, at both ends of the ranks."""
 
 _GROWTH = 1.1
 _KNOTS = 6
 _KINDS = 3
-"""Kinds of weight that are told apart."""
+"""Number of weight groups."""
 
 _LOOSE = {"level": 1e-3, "slope": 0.1, "bend": 0.25}
-"""How strongly a curve is held: to any level hardly, to a slope and to bends a little."""
+"""Ridge penalties of the intercept, the slope and the bends of a curve."""
 
 
 @dataclass(frozen=True)
@@ -36,12 +36,12 @@ class RankCurves:
 
     Parameters
     ----------
-    edges : (C + 1,) ranks from 0 (highest score) to 1, where cells of whole ties end
+    edges : (C + 1,) ranks from 0 (highest score) to 1, at which cells of whole ties end
     mass : (C, B) share of all rows in each cell, by kind of weight
     rates : (R, C, B) share of positives, in R versions
     weights : (B,) weight of each kind
-    largest_weight : the most that any row could weigh; None where rows have no weights
-    tied : (C,) whether a cell is in the main one tie, which no threshold splits
+    largest_weight : largest possible weight of a row; None if rows have no weights
+    tied : (C,) whether a cell is mostly one tie, which no threshold splits
     """
 
     edges: FloatArray
@@ -62,7 +62,7 @@ class RankCurves:
 
 
 def meets(curves: RankCurves, target: Target) -> NDArray[np.bool_]:
-    """Say for each version and each cell's end whether a threshold there meets the target."""
+    """Return for each version and each cell's end whether a threshold there meets the target."""
     everything, positive = curves.running()
     all_rows, all_positive = everything[-1], positive[:, -1:]
     cells = {
@@ -79,14 +79,14 @@ def meets(curves: RankCurves, target: Target) -> NDArray[np.bool_]:
             for cost, kind in zip(rate.matrix, (*kinds, ("pass", "negative")), strict=True)
         )
         return np.asarray(total <= target.value * all_rows)
-    part = sum(v for k, v in cells.items() if rate.event in k and rate.given in (*k, "all"))
-    whole = sum(v for k, v in cells.items() if rate.given in (*k, "all"))
+    part = sum(v for k, v in cells.items() if rate.event in k and rate.condition in (*k, "all"))
+    whole = sum(v for k, v in cells.items() if rate.condition in (*k, "all"))
     reached = part >= target.value * whole if target.sense == ">=" else part <= target.value * whole
     return np.asarray(reached & (whole > 1e-12 * all_rows))
 
 
-def fitting_curves(rows: Ranked, versions: int, rng: np.random.Generator) -> RankCurves:
-    r"""Draw curves that fit the rows.
+def sample_curves(rows: RankedRows, versions: int, rng: np.random.Generator) -> RankCurves:
+    r"""Sample curves that fit the rows.
 
     .. math:: \mathrm{logit}\, P(Y = 1 \mid u) = b_0 + b_1 x + \sum_j c_j (x - k_j)_+,
         \quad x = \mathrm{logit}\, u
@@ -99,16 +99,16 @@ def fitting_curves(rows: Ranked, versions: int, rng: np.random.Generator) -> Ran
     count, hits = (_table(v, edges, kind, len(weights)) for v in (None, rows.event))
     middle = (edges[1:] + edges[:-1]) / (2 * rows.n)
     basis = _basis(np.log(middle) - np.log1p(-middle), len(weights))
-    held = np.full(basis.shape[1], _LOOSE["bend"])
-    held[:2] = _LOOSE["level"], _LOOSE["slope"]
-    centre, spread = _fit(basis, count.ravel(), hits.ravel(), held)
+    penalty = np.full(basis.shape[1], _LOOSE["bend"])
+    penalty[:2] = _LOOSE["level"], _LOOSE["slope"]
+    centre, spread = _fit(basis, count.ravel(), hits.ravel(), penalty)
     drawn = centre + rng.standard_normal((versions, len(centre))) @ spread.T
     rates = _expit(drawn @ basis.T).reshape(versions, *count.shape)
     largest = None if rows.weight is None else rows.largest_weight
     return RankCurves(edges / rows.n, count / rows.n, rates, weights, largest, tied)
 
 
-def _cells(rows: Ranked) -> tuple[IntArray, NDArray[np.bool_]]:
+def _cells(rows: RankedRows) -> tuple[IntArray, NDArray[np.bool_]]:
     """Cut the ranks into cells of whole ties, small at both ends."""
     n = rows.n
     sizes = [_FEWEST]
@@ -116,8 +116,8 @@ def _cells(rows: Ranked) -> tuple[IntArray, NDArray[np.bool_]]:
         sizes.append(max(_FEWEST, int(sum(sizes) * (_GROWTH - 1))))
     half = np.cumsum(sizes)
     wanted = np.unique(np.concatenate([half[half <= n / 2], n - half[half <= n / 2]]))
-    found = rows.ends[np.searchsorted(rows.ends, wanted)]
-    edges = np.unique(np.concatenate([[0], found, [n]]))
+    inner = rows.ends[np.searchsorted(rows.ends, wanted)]
+    edges = np.unique(np.concatenate([[0], inner, [n]]))
     tie = np.searchsorted(rows.ends, (edges[1:] + edges[:-1]) // 2, side="right")
     ties = np.diff(np.append(0, rows.ends))
     sizes_of_cells = np.diff(edges)
@@ -125,7 +125,7 @@ def _cells(rows: Ranked) -> tuple[IntArray, NDArray[np.bool_]]:
 
 
 def _kinds_of_weight(weight: FloatArray | None) -> tuple[IntArray | None, FloatArray]:
-    """Sort weights into a few kinds: return the kind of each row, and the weight of each kind."""
+    """Group weights into a few kinds: return each row's kind, and each kind's weight."""
     if weight is None:
         return None, np.ones(1)
     values, inverse = np.unique(weight, return_inverse=True)
@@ -141,8 +141,8 @@ def _table(
 ) -> FloatArray:
     """Count rows, or events, in each cell by kind of weight."""
     columns = []
-    for one in range(kinds):
-        inside = np.ones(edges[-1], dtype=bool) if kind is None else kind == one
+    for k in range(kinds):
+        inside = np.ones(edges[-1], dtype=bool) if kind is None else kind == k
         counted = inside if event is None else inside & event
         running = np.append(0, np.cumsum(counted))
         columns.append(np.diff(running[edges]))
@@ -150,7 +150,7 @@ def _table(
 
 
 def _basis(x: FloatArray, kinds: int) -> FloatArray:
-    """Return the functions that a curve is made of, one row for each cell and kind."""
+    """Return the spline basis, one row for each cell and kind."""
     knots = np.linspace(x[0], x[-1], _KNOTS + 2)[1:-1]
     shape = np.column_stack([np.ones(len(x)), x, np.maximum(x[:, None] - knots, 0.0)])
     other = np.eye(kinds)[:, 1:]
@@ -158,21 +158,21 @@ def _basis(x: FloatArray, kinds: int) -> FloatArray:
 
 
 def _fit(
-    basis: FloatArray, count: FloatArray, hits: FloatArray, held: FloatArray
+    basis: FloatArray, count: FloatArray, hits: FloatArray, penalty: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Fit a logistic regression with a ridge by Newton's method; return it and its spread."""
     start = np.zeros(basis.shape[1])
     start[0] = np.log((hits.sum() + 0.5) / (count.sum() - hits.sum() + 0.5))
-    found = start.copy()
+    beta = start.copy()
     for _ in range(60):
-        rate = _expit(basis @ found)
-        slope = basis.T @ (hits - count * rate) - held * (found - start)
-        bend = (basis * (count * rate * (1 - rate))[:, None]).T @ basis + np.diag(held)
+        rate = _expit(basis @ beta)
+        slope = basis.T @ (hits - count * rate) - penalty * (beta - start)
+        bend = (basis * (count * rate * (1 - rate))[:, None]).T @ basis + np.diag(penalty)
         step = np.linalg.solve(bend, slope)
-        found = found + step / max(1.0, float(np.abs(step).max()) / 2)
+        beta = beta + step / max(1.0, float(np.abs(step).max()) / 2)
         if np.abs(step).max() < 1e-8:
             break
-    return found, np.linalg.cholesky(np.linalg.inv(bend))
+    return beta, np.linalg.cholesky(np.linalg.inv(bend))
 
 
 def _expit(x: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""What samples of a given size would prove, if a curve of positives along the ranks were true."""
+"""Simulation of what samples of a given size would prove under plausible rank curves."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.stats.betting import bets_against, mean_of_bets
 from calibrant.thresholds.labels_needed.rank_curves import RankCurves
 from calibrant.thresholds.proof.candidates import FIXED_LOG_ODDS
-from calibrant.thresholds.proof.certify import Claim, claim_of
-from calibrant.thresholds.proof.walk import plan
+from calibrant.thresholds.proof.certify import ShareClaim, as_share_claim
+from calibrant.thresholds.proof.walk import plan_starts
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["share_certified"]
+__all__ = ["simulate_success_rate"]
 
 Mask = NDArray[np.bool_]
 
 _STEP = 1.08
-"""Ranks that are looked at lie this factor apart, where starts alone do not tell."""
+"""Ratio of consecutive ranks, when the starts of the walk are not enough."""
 
 _OUTCOMES = (("act", "positive"), ("act", "negative"), ("pass", "positive"), ("pass", "negative"))
 
@@ -33,10 +33,10 @@ class _Sample:
 
     Parameters
     ----------
-    ranks : (J,) rows acted on, the last is n
+    ranks : (J,) numbers of rows acted on; the last is n
     acted : {"positive", "negative"} to (R, J, B): rows acted on, by kind of weight
     splits : (R, J) whether a threshold can lie between this rank and the next
-    curves : what the samples were drawn from
+    curves : the curves that the samples were drawn from
     """
 
     ranks: IntArray
@@ -51,7 +51,7 @@ class _Sample:
         return acted if side == "act" else acted[:, -1:] - acted
 
 
-def share_certified(
+def simulate_success_rate(
     curves: RankCurves,
     n: int,
     targets: Sequence[Target],
@@ -59,53 +59,53 @@ def share_certified(
     rng: np.random.Generator,
     fixed: FloatArray | None = None,
 ) -> float:
-    """Return in which share of simulated samples some threshold holds all targets for certain."""
+    """Return the share of simulated samples in which some threshold is certified."""
     level = delta / len(targets)
-    looked_at = None if fixed is None else np.round(fixed * n).astype(np.int64)
-    ranks = _ranks(curves, n, targets, level)
-    if looked_at is not None:
-        ranks = np.unique(np.concatenate([ranks, looked_at[looked_at > 0]]))
+    fixed_ranks = None if fixed is None else np.round(fixed * n).astype(np.int64)
+    ranks = _test_ranks(curves, n, targets, level)
+    if fixed_ranks is not None:
+        ranks = np.unique(np.concatenate([ranks, fixed_ranks[fixed_ranks > 0]]))
     sample = _draw(curves, n, ranks, rng)
-    held = sample.splits if looked_at is None else np.isin(ranks, looked_at)[None, :]
+    held = sample.splits if fixed_ranks is None else np.isin(ranks, fixed_ranks)[None, :]
     for target in targets:
-        held = held & _certified(sample, target, level)
+        held = held & _proves_target(sample, target, level)
     return float(held.any(axis=1).mean())
 
 
-def _ranks(curves: RankCurves, n: int, targets: Sequence[Target], level: float) -> IntArray:
-    """Return the ranks to look at: starts of walks, and more where other ranks matter too."""
-    claims = [claim_of(t) for t in targets if not isinstance(t.rate, Cost)]
-    found = [np.array([n])]
-    starts_tell = len(targets) == len(claims) == 1 and not curves.tied.any()
+def _test_ranks(curves: RankCurves, n: int, targets: Sequence[Target], level: float) -> IntArray:
+    """Return the ranks to test: starts of walks, and a grid if other ranks matter too."""
+    claims = [as_share_claim(t) for t in targets if not isinstance(t.rate, Cost)]
+    parts = [np.array([n])]
+    starts_suffice = len(targets) == len(claims) == 1 and not curves.tied.any()
     for claim in claims:
         if not claim.on_a_side:
-            starts_tell = False
+            starts_suffice = False
             continue
-        starts, _ = plan(n, claim.least, level)
+        starts, _ = plan_starts(n, claim.least, level)
         after = (starts[:, None] + np.append(0, 2 ** np.arange(40))).ravel()
-        taken = starts if starts_tell else after
-        found.append(taken if claim.among == "act" else n - taken)
-    if not starts_tell:
+        taken = starts if starts_suffice else after
+        parts.append(taken if claim.among == "act" else n - taken)
+    if not starts_suffice:
         grid = (_STEP ** np.arange(math.log(n) / math.log(_STEP))).astype(np.int64)
-        found += [grid, n - grid]
-    ranks = np.unique(np.concatenate(found))
+        parts += [grid, n - grid]
+    ranks = np.unique(np.concatenate(parts))
     return np.asarray(ranks[(ranks > 0) & (ranks <= n)])
 
 
 def _draw(curves: RankCurves, n: int, ranks: IntArray, rng: np.random.Generator) -> _Sample:
-    """Draw where the rows of the given ranks lie, and how many positives come between them.
+    """Draw the quantiles of the given ranks, and the number of positives between them.
 
-    The k-th largest of n scores lies at a rank that is a ratio of gamma variables; rows between
-    two of them are independent draws from that stretch.
+    The quantile of the k-th largest of n scores is a ratio of gamma variables; rows between two of
+    them are independent draws from that interval.
     """
     versions = len(curves.rates)
     gaps = np.diff(np.append(0, ranks))
     steps = rng.standard_gamma(np.append(gaps, n + 1 - ranks[-1]), (versions, len(gaps) + 1))
-    places = np.cumsum(steps, axis=1)
-    places = places[:, :-1] / places[:, -1:]
-    cell = np.clip(np.searchsorted(curves.edges, places) - 1, 0, len(curves.tied) - 1)
-    rows, share = _between(curves, places, cell)
-    taken = _split(np.broadcast_to(gaps, places.shape), rows, rng)
+    quantiles = np.cumsum(steps, axis=1)
+    quantiles = quantiles[:, :-1] / quantiles[:, -1:]
+    cell = np.clip(np.searchsorted(curves.edges, quantiles) - 1, 0, len(curves.tied) - 1)
+    rows, share = _mass_between(curves, quantiles, cell)
+    taken = _split_by_kind(np.broadcast_to(gaps, quantiles.shape), rows, rng)
     hits = rng.binomial(taken, share)
     after = np.column_stack([cell[:, 1:], np.full(versions, -1)])
     splits = ~curves.tied[cell] | (cell != after)
@@ -113,14 +113,14 @@ def _draw(curves: RankCurves, n: int, ranks: IntArray, rng: np.random.Generator)
     return _Sample(ranks, acted, splits, curves)
 
 
-def _between(
-    curves: RankCurves, places: FloatArray, cell: IntArray
+def _mass_between(
+    curves: RankCurves, quantiles: FloatArray, cell: IntArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return (R, J, B) mass of rows, and share of positives, between neighbouring places."""
+    """Return (R, J, B) mass of rows, and share of positives, between neighbouring quantiles."""
     width = np.diff(curves.edges)
-    part = ((places - curves.edges[cell]) / width[cell])[..., None]
+    part = ((quantiles - curves.edges[cell]) / width[cell])[..., None]
     inside = curves.mass[cell] * part
-    version = np.arange(len(places))[:, None]
+    version = np.arange(len(quantiles))[:, None]
     mass = (np.cumsum(curves.mass, axis=0) - curves.mass)[cell] + inside
     positive = curves.mass * curves.rates
     hits = (np.cumsum(positive, axis=1) - positive)[version, cell]
@@ -131,8 +131,10 @@ def _between(
     return np.maximum(mass, 0.0), np.clip(share, 0.0, 1.0)
 
 
-def _split(total: IntArray, mass: FloatArray, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Share rows out among kinds of weight, in proportion to their mass."""
+def _split_by_kind(
+    total: IntArray, mass: FloatArray, rng: np.random.Generator
+) -> NDArray[np.int64]:
+    """Distribute rows among kinds of weight, in proportion to their mass."""
     left, mass_left = np.array(total), mass.sum(axis=2)
     kinds = []
     for kind in range(mass.shape[2] - 1):
@@ -143,12 +145,12 @@ def _split(total: IntArray, mass: FloatArray, rng: np.random.Generator) -> NDArr
     return np.stack([*kinds, left], axis=2)
 
 
-def _certified(sample: _Sample, target: Target, level: float) -> Mask:
-    """Say (R, J) where the target would be proved."""
+def _proves_target(sample: _Sample, target: Target, level: float) -> Mask:
+    """Return an (R, J) mask of the positions at which the target is proved."""
     if isinstance(target.rate, Cost):
         gains = dict(zip(_OUTCOMES, _savings(target), strict=True))
         return _p_by_bets(sample, gains) <= level / (len(FIXED_LOG_ODDS) + 1)
-    claim = claim_of(target)
+    claim = as_share_claim(target)
     if sample.curves.largest_weight is None:
         p_values = _p_exact(sample, claim)
     else:
@@ -157,13 +159,13 @@ def _certified(sample: _Sample, target: Target, level: float) -> Mask:
         return np.asarray(p_values <= level)
     n = int(sample.ranks[-1])
     if claim.among == "act":
-        return _walk(sample.ranks, p_values, *plan(n, claim.least, level))
-    back = _walk(n - sample.ranks[::-1], p_values[:, ::-1], *plan(n, claim.least, level))
-    found = back[:, ::-1]
+        return _walk(sample.ranks, p_values, *plan_starts(n, claim.least, level))
+    back = _walk(n - sample.ranks[::-1], p_values[:, ::-1], *plan_starts(n, claim.least, level))
+    mask = back[:, ::-1]
     if sample.splits.all():
-        return found
+        return mask
     # From below, a threshold between a rank and the next is reached after the next.
-    return np.column_stack([found[:, 1:], np.zeros(len(found), dtype=bool)])
+    return np.column_stack([mask[:, 1:], np.zeros(len(mask), dtype=bool)])
 
 
 def _savings(target: Target) -> list[float]:
@@ -172,13 +174,13 @@ def _savings(target: Target) -> list[float]:
     return [target.value - cost for cost in (tp, fp, fn, tn)]
 
 
-def _gain(claim: Claim, outcome: tuple[str, str]) -> float:
+def _gain(claim: ShareClaim, outcome: tuple[str, str]) -> float:
     if claim.among not in (*outcome, "all"):
         return 0.0
     return 1 - claim.least if claim.event in outcome else -claim.least
 
 
-def _p_exact(sample: _Sample, claim: Claim) -> FloatArray:
+def _p_exact(sample: _Sample, claim: ShareClaim) -> FloatArray:
     from scipy.special import betainc
 
     whole = sum(sample.count(o) for o in _OUTCOMES if claim.among in (*o, "all"))
@@ -201,14 +203,14 @@ def _p_by_bets(sample: _Sample, gains: dict[tuple[str, str], float]) -> FloatArr
 
 
 def _walk(positions: IntArray, p_values: FloatArray, starts: IntArray, shares: FloatArray) -> Mask:
-    """Carry levels along the positions as `calibrant.thresholds.proof.walk` does at every one."""
-    given = np.zeros(len(positions))
+    """Carry levels along the positions, as `calibrant.thresholds.proof.walk` does."""
+    added = np.zeros(len(positions))
     known = starts <= positions[-1]
-    given[np.searchsorted(positions, starts[known])] = shares[known]
+    added[np.searchsorted(positions, starts[known])] = shares[known]
     alive = np.zeros(len(p_values))
-    found = np.zeros(p_values.shape, dtype=bool)
-    for place, share in enumerate(given):
+    mask = np.zeros(p_values.shape, dtype=bool)
+    for index, share in enumerate(added):
         alive += share
-        alive[p_values[:, place] > alive] = 0.0
-        found[:, place] = alive > 0
-    return found
+        alive[p_values[:, index] > alive] = 0.0
+        mask[:, index] = alive > 0
+    return mask

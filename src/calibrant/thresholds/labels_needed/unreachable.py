@@ -1,4 +1,4 @@
-"""When no threshold keeps the promise: how far one got, and how many labels are missing."""
+"""Details of unreachable targets: the best provable value, and the labels needed."""
 
 from __future__ import annotations
 
@@ -8,141 +8,142 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import TargetUnreachable
-from calibrant.thresholds.labels_needed.power import Needed, labels_needed
+from calibrant.thresholds.labels_needed.power import LabelsNeeded, estimate_labels_needed
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.proof.candidates import Candidates
-from calibrant.thresholds.proof.certify import claim_of
-from calibrant.thresholds.proof.keeping import estimates_meet, kept_candidates
-from calibrant.thresholds.proof.question import Question
-from calibrant.thresholds.proof.ranked import Ranked
+from calibrant.thresholds.proof.certify import as_share_claim
+from calibrant.thresholds.proof.keeping import estimates_meet, screen_candidates
+from calibrant.thresholds.proof.question import ThresholdProblem
+from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.proof.walk import fewest_rows
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["unreachable"]
+__all__ = ["build_unreachable_error"]
 
-_HALVINGS = 14
+_BISECTIONS = 14
 _NO_HELP = "so more rows may not help"
 
 
-def unreachable(
-    question: Question,
-    found: Candidates,
+def build_unreachable_error(
+    problem: ThresholdProblem,
+    candidates: Candidates,
     targets: tuple[Target, ...],
     *,
     confidence: float | None,
     delta: float | None,
 ) -> TargetUnreachable:
-    """Make the error that says what is missing."""
-    rows = question.rows
-    hardest = _hardest(question, found, targets, delta)
-    best, place = _best(question, found, targets, hardest, delta)
-    fixed = None if found.thresholds is None else found.positions
+    """Return the error that says what is missing."""
+    rows = problem.rows
+    hardest = _find_hardest(problem, candidates, targets, delta)
+    best, index = _find_best(problem, candidates, targets, hardest, delta)
+    fixed = None if candidates.thresholds is None else candidates.positions
     needed = None
-    if delta is not None and not (rows.withheld and _of_all_rows(targets)):
-        needed = labels_needed(rows, targets, delta, positions=fixed)
+    if delta is not None and not (rows.withheld and _counts_all_rows(targets)):
+        needed = estimate_labels_needed(rows, targets, delta, positions=fixed)
     return TargetUnreachable(
         hold=[str(target) for target in targets],
         n=rows.n,
         positives=rows.positives,
         confidence=confidence,
-        of=question.of,
+        of=problem.of,
         best=best,
         best_of=targets[hardest].rate.name,
-        threshold=None if place is None else found.threshold(question, place).prob,
+        threshold=None if index is None else candidates.threshold_at(problem, index).prob,
         labels_needed=None if needed is None else needed.rows,
         positives_needed=None if needed is None else needed.positives,
-        why=_with_reason(_why(question, found, targets, hardest, delta), needed),
+        why=_append_reason(_explain(problem, candidates, targets, hardest, delta), needed),
     )
 
 
-def _with_reason(why: str, needed: Needed | None) -> str:
-    """Add why no number of rows is named, where none is and that was not said yet."""
+def _append_reason(why: str, needed: LabelsNeeded | None) -> str:
+    """Append why no number of rows is given, unless the text says so already."""
     if needed is None or needed.rows is not None or why.endswith(_NO_HELP):
         return why
     return f"{why}; {needed.why}"
 
 
-def _hardest(
-    question: Question, found: Candidates, targets: tuple[Target, ...], delta: float | None
+def _find_hardest(
+    problem: ThresholdProblem,
+    candidates: Candidates,
+    targets: tuple[Target, ...],
+    delta: float | None,
 ) -> int:
-    """Return which target fails on its own; the first where all of them fail together only."""
+    """Return the index of the target that fails alone; 0 if they only fail jointly."""
     share = None if delta is None else delta / len(targets)
-    for place, target in enumerate(targets):
-        if not kept_candidates(question.rows, found, (target,), share).any():
-            return place
+    for index, target in enumerate(targets):
+        if not screen_candidates(problem.rows, candidates, (target,), share).any():
+            return index
     return 0
 
 
-def _best(
-    question: Question,
-    found: Candidates,
+def _find_best(
+    problem: ThresholdProblem,
+    candidates: Candidates,
     targets: tuple[Target, ...],
     hardest: int,
     delta: float | None,
 ) -> tuple[float | None, int | None]:
-    """Return the best value of the hardest target that could have been kept, and where.
-
-    Found by halving: what these rows would have proved, had that been asked for.
-    """
+    """Return the best provable value of the hardest target, by bisection, and its candidate."""
     target = targets[hardest]
     if isinstance(target.rate, Cost):
         easy = max(target.rate.matrix)
     else:
         easy = 0.0 if target.sense == ">=" else 1.0
-    hard, value, place = target.value, None, None
-    for _ in range(_HALVINGS):
+    hard, value, index = target.value, None, None
+    for _ in range(_BISECTIONS):
         middle = (easy + hard) / 2
         tried = (*targets[:hardest], replace(target, value=middle), *targets[hardest + 1 :])
-        kept = kept_candidates(question.rows, found, tried, delta)
-        if kept.any():
-            easy, value, place = middle, middle, int(np.flatnonzero(kept)[-1])
+        holds = screen_candidates(problem.rows, candidates, tried, delta)
+        if holds.any():
+            easy, value, index = middle, middle, int(np.flatnonzero(holds)[-1])
         else:
             hard = middle
-    return value, place
+    return value, index
 
 
-def _of_all_rows(targets: tuple[Target, ...]) -> bool:
-    """Whether a target counts rows that are not acted on; no forecast knows of withheld ones."""
-    return any(isinstance(t.rate, Cost) or claim_of(t).among != "act" for t in targets)
+def _counts_all_rows(targets: tuple[Target, ...]) -> bool:
+    """Whether a target counts rows not acted on; the simulation ignores withheld ones."""
+    return any(isinstance(t.rate, Cost) or as_share_claim(t).among != "act" for t in targets)
 
 
-def _met_by_estimates(
-    rows: Ranked, found: Candidates, targets: tuple[Target, ...]
+def _estimates_meet_all(
+    rows: RankedRows, candidates: Candidates, targets: tuple[Target, ...]
 ) -> NDArray[np.bool_]:
-    """Say at which candidates the estimates meet all targets."""
-    met = np.asarray(found.positions <= rows.last)
+    """Return a mask of the candidates whose estimates meet all targets."""
+    met = np.asarray(candidates.positions <= rows.last)
     for target in targets:
-        met &= estimates_meet(rows, found, target)
+        met &= estimates_meet(rows, candidates, target)
     return met
 
 
-def _why(
-    question: Question,
-    found: Candidates,
+def _explain(
+    problem: ThresholdProblem,
+    candidates: Candidates,
     targets: tuple[Target, ...],
     hardest: int,
     delta: float | None,
 ) -> str:
-    """Say what stands in the way, in a clause."""
-    rows = question.rows
-    met = _met_by_estimates(rows, found, targets)
+    """Return a clause that says why no threshold was certified."""
+    rows = problem.rows
+    met = _estimates_meet_all(rows, candidates, targets)
     target = targets[hardest]
     if not met.any() and len(targets) > 1:
-        return f"no threshold meets all of them even by its estimates, {_NO_HELP}"
+        return f"no threshold's estimates meet all of them, {_NO_HELP}"
     if not met.any():
         return f"no threshold's estimate of the {target.rate.name} meets it, {_NO_HELP}"
     if delta is not None and not isinstance(target.rate, Cost):
-        claim = claim_of(target)
+        claim = as_share_claim(target)
         least = fewest_rows(claim.least, delta / len(targets))
         group = {"positive": rows.positives, "negative": rows.n - rows.positives}
         size = group.get(claim.among, rows.n)
         if size < least:
             kind = {"positive": "positive rows", "negative": "other rows"}.get(claim.among, "rows")
-            return f"{size:,} {kind} are too few, as even {least:,} without a miss are needed"
-    place = int(np.flatnonzero(met)[-1])
-    value = float(Measures(rows, found.positions[place : place + 1]).estimate(target.rate)[0])
+            return f"{size:,} {kind} are too few: at least {least:,} without a miss are needed"
+    index = int(np.flatnonzero(met)[-1])
+    value = float(Measures(rows, candidates.positions[index : index + 1]).estimate(target.rate)[0])
+    threshold = candidates.threshold_at(problem, index).prob
     return (
-        f"the estimates meet it (lowest at {found.threshold(question, place).prob:.6g}, where "
-        f"{int(found.positions[place]):,} rows give {target.rate.name} {value:.4g}), but so few "
-        "rows do not prove it"
+        f"the estimates meet it (lowest at {threshold:.6g}, where "
+        f"{int(candidates.positions[index]):,} rows give {target.rate.name} {value:.4g}), but that "
+        "is too few rows to prove it"
     )

@@ -1,4 +1,4 @@
-"""The thresholds that are looked at."""
+"""Candidate thresholds."""
 
 from __future__ import annotations
 
@@ -9,49 +9,49 @@ from numpy.typing import NDArray
 
 from calibrant.convert import probs_from_logits
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.thresholds.proof.question import Question, Threshold
-from calibrant.thresholds.proof.ranked import Ranked
+from calibrant.thresholds.proof.question import Threshold, ThresholdProblem
+from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost
 
 __all__ = ["Candidates", "candidates_at_ends", "fixed_candidates"]
 
 FIXED_LOG_ODDS = np.arange(-12.0, 12.5, 0.5)
-"""Thresholds that are known before any row is seen, for means that have no walk."""
+"""Data-independent thresholds, for expected costs, which cannot be certified by a walk."""
 
 
 @dataclass(frozen=True)
 class Candidates:
-    """Thresholds, and the position of each.
+    """Candidate thresholds and their positions.
 
     Parameters
     ----------
-    positions : (M,) rows acted on
-    thresholds : (M,) probabilities that were fixed beforehand; None: between the rows' own scores
+    positions : (M,) number of rows acted on
+    thresholds : (M,) probabilities fixed beforehand; None where they lie between observed scores
     """
 
     positions: IntArray
     thresholds: FloatArray | None = None
 
-    def of_ends(self, rows: Ranked, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Translate what is said of `rows.ends` into what is said of these candidates."""
+    def translate_mask(self, rows: RankedRows, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Translate a mask over `rows.ends` into a mask over these candidates."""
         if self.thresholds is None:
             return mask
-        place = np.searchsorted(rows.ends, self.positions)
-        return np.asarray(mask[place] & (self.positions > 0))
+        index = np.searchsorted(rows.ends, self.positions)
+        return np.asarray(mask[index] & (self.positions > 0))
 
-    def threshold(self, question: Question, chosen: int) -> Threshold:
-        """Return the chosen threshold."""
+    def threshold_at(self, problem: ThresholdProblem, index: int) -> Threshold:
+        """Return the threshold of one candidate."""
         if self.thresholds is None:
-            return question.threshold_at(int(self.positions[chosen]))
-        return question.fixed_threshold(float(self.thresholds[chosen]))
+            return problem.threshold_at(int(self.positions[index]))
+        return problem.fixed_threshold(float(self.thresholds[index]))
 
 
-def candidates_at_ends(question: Question) -> Candidates:
-    """Return every threshold that tells the rows apart in another way."""
-    return Candidates(question.rows.ends)
+def candidates_at_ends(problem: ThresholdProblem) -> Candidates:
+    """Return one candidate for each distinct split of the rows."""
+    return Candidates(problem.rows.ends)
 
 
-def fixed_candidates(question: Question, cost: Cost) -> Candidates:
-    """Return a list of thresholds that depends on no row, the best for calibrated scores in it."""
+def fixed_candidates(problem: ThresholdProblem, cost: Cost) -> Candidates:
+    """Return data-independent thresholds, including the optimum for calibrated scores."""
     fixed = np.unique(np.append(probs_from_logits(FIXED_LOG_ODDS), cost.baseline))
-    return Candidates(np.array([question.position_of(t) for t in fixed]), fixed)
+    return Candidates(np.array([problem.position_of(t) for t in fixed]), fixed)

@@ -1,4 +1,4 @@
-"""The gap between the last score that is acted on and the first that is not."""
+"""The gap between the last score acted on and the first score passed over."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import numpy as np
 __all__ = ["clear_of_rounding", "number_between"]
 
 _ULPS = 8
-"""Numbers that are further apart stay in order when they are computed in another way."""
+"""Numbers further apart than this keep their order under rounding errors."""
 
 
 def number_between(low: float, high: float, kind: type[np.floating[Any]] = np.float64) -> float:
     """Return a number with few digits well inside a gap: above `low` and at most `high`.
 
-    Every number of the gap decides the same about the rows at hand, and all of them are certified
-    together. One near an end would decide otherwise about a score that was rounded on its way, or
-    when a person copies it; where the gap is too narrow for another number, `high` is left.
+    Every number in the gap decides the same about these rows, and all of them are certified
+    together. A number near an end could change sides when a score is rounded or copied by hand; if
+    the gap is too narrow for another number, `high` is returned.
 
     Examples
     --------
@@ -30,16 +30,16 @@ def number_between(low: float, high: float, kind: type[np.floating[Any]] = np.fl
         return high
     middle, quarter = low + (high - low) / 2, (high - low) / 4
     for digits in range(1, 18):
-        found = float(f"{middle:.{digits}g}")
-        if abs(found - middle) <= quarter and low < kind(found) <= high and low < found:
-            return found
+        candidate = float(f"{middle:.{digits}g}")
+        if abs(candidate - middle) <= quarter and low < kind(candidate) <= high and low < candidate:
+            return candidate
     return high
 
 
 def clear_of_rounding(
     low: float, threshold: float, high: float, kind: type[np.floating[Any]] = np.float64
 ) -> bool:
-    """Say whether a threshold is so far from both scores that rounding does not change sides.
+    """Return whether a threshold is far enough from both scores to be safe from rounding.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""Which candidates hold all targets at once."""
+"""Screening of candidates: which of them hold all targets."""
 
 from __future__ import annotations
 
@@ -7,34 +7,36 @@ from numpy.typing import NDArray
 
 from calibrant.thresholds.measures import Measures
 from calibrant.thresholds.proof.candidates import Candidates
-from calibrant.thresholds.proof.certify import certified
-from calibrant.thresholds.proof.expected_cost import cost_certified
-from calibrant.thresholds.proof.ranked import Ranked
+from calibrant.thresholds.proof.certify import certify_positions
+from calibrant.thresholds.proof.expected_cost import certify_cost
+from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["estimates_meet", "kept_candidates"]
+__all__ = ["estimates_meet", "screen_candidates"]
 
 
-def kept_candidates(
-    rows: Ranked, found: Candidates, targets: tuple[Target, ...], delta: float | None
+def screen_candidates(
+    rows: RankedRows, candidates: Candidates, targets: tuple[Target, ...], delta: float | None
 ) -> NDArray[np.bool_]:
-    """Say which candidates hold all targets: certified, or by their estimates where delta is None.
+    """Return a mask of the candidates that hold all targets; by their estimates if delta is None.
 
-    Each of T targets gets delta / T. The largest of their p-values would do at a threshold that
-    was fixed beforehand, but here the data choose where each target is put to the test.
+    Each of T targets gets delta / T. At a threshold fixed beforehand the largest p-value would be
+    enough, but here the data choose where each target is tested.
     """
-    kept = np.asarray(found.positions <= rows.last)
+    holds = np.asarray(candidates.positions <= rows.last)
     for target in targets:
         if delta is None:
-            kept &= estimates_meet(rows, found, target)
+            holds &= estimates_meet(rows, candidates, target)
         elif isinstance(target.rate, Cost):
-            kept &= cost_certified(rows, found, target, delta / len(targets))
+            holds &= certify_cost(rows, candidates, target, delta / len(targets))
         else:
-            kept &= found.of_ends(rows, certified(rows, target, delta / len(targets)))
-    return kept
+            holds &= candidates.translate_mask(
+                rows, certify_positions(rows, target, delta / len(targets))
+            )
+    return holds
 
 
-def estimates_meet(rows: Ranked, found: Candidates, target: Target) -> NDArray[np.bool_]:
-    """Say at which candidates the estimate meets the target; where there is none it does not."""
-    value = Measures(rows, found.positions).estimate(target.rate)
+def estimates_meet(rows: RankedRows, candidates: Candidates, target: Target) -> NDArray[np.bool_]:
+    """Return a mask of the candidates whose estimate exists and meets the target."""
+    value = Measures(rows, candidates.positions).estimate(target.rate)
     return np.asarray(value >= target.value if target.sense == ">=" else value <= target.value)

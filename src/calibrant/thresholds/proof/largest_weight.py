@@ -1,4 +1,4 @@
-"""The most that a row could weigh: a promise made with weights rests on it, and says so."""
+"""Largest possible weight of a row, on which every promise with weights depends."""
 
 from __future__ import annotations
 
@@ -13,98 +13,105 @@ from calibrant.inputs import FloatArray
 if TYPE_CHECKING:
     from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["LargestWeight", "check_largest", "largest_of", "naming", "provided"]
+__all__ = [
+    "LargestWeight",
+    "check_largest_weight",
+    "condition_clause",
+    "name_weight_setting",
+    "resolve_largest_weight",
+]
 
 _SETTING = "largest_weight"
-_REMEDY = "; give {} where a row could weigh more"
+_REMEDY = "; give {} if a row could weigh more"
 
 
 @dataclass(frozen=True)
 class LargestWeight:
-    """The most that any row could weigh, in this sample or another.
+    """Largest weight that any row could have, in this sample or another.
 
-    Rows of the heaviest kind are the rarest ones, so a sample may have none of them and nothing in
-    it would tell. Only the design of the sample knows the limit.
+    The heaviest rows are the rarest ones, so a sample may contain none of them. Only the sampling
+    design determines the limit.
 
     Parameters
     ----------
     value : the weight
-    seen : whether the design was not asked, and this is merely the largest weight given
-    alike : whether all rows weigh the same
+    from_sample : whether this is only the largest observed weight, not one given by the design
+    uniform : whether all rows have the same weight
 
     Examples
     --------
-    >>> LargestWeight(20.0, seen=True).condition
+    >>> LargestWeight(20.0, from_sample=True).condition
     'no row could weigh more than 20, the largest seen'
     >>> LargestWeight(20.0).note is None
     True
     """
 
     value: float
-    seen: bool = False
-    alike: bool = False
+    from_sample: bool = False
+    uniform: bool = False
 
     @property
     def condition(self) -> str:
-        """What must be true for the promise to hold."""
-        return f"no row could weigh more than {self.value:.6g}{', the largest seen' * self.seen}"
+        """Condition under which the promise holds."""
+        source = ", the largest seen" if self.from_sample else ""
+        return f"no row could weigh more than {self.value:.6g}{source}"
 
     @property
     def note(self) -> str | None:
-        """What a user should be told who has not given the limit."""
-        if not self.seen:
+        """Note for users who have not given the limit, or None."""
+        if not self.from_sample:
             return None
-        if self.alike:
-            told = "All weights are alike, so the rows count as drawn with equal chances"
+        if self.uniform:
+            text = "All weights are equal, so the rows count as drawn with equal probability"
         else:
-            told = (
-                f"The largest weight among these rows, {self.value:.6g}, is taken for the largest "
+            text = (
+                f"The largest weight among these rows, {self.value:.6g}, is taken as the largest "
                 "that the sampling design allows"
             )
-        return f"{told}{_REMEDY.format(_SETTING)}."
+        return f"{text}{_REMEDY.format(_SETTING)}."
 
 
-def largest_of(weights: FloatArray | None, given: float | None) -> LargestWeight | None:
-    """Return what limits the weights of rows; None where rows have none."""
+def resolve_largest_weight(weights: FloatArray | None, limit: float | None) -> LargestWeight | None:
+    """Return the largest possible weight; None if rows have no weights."""
     if weights is None:
         return None
     most = float(weights.max())
     return LargestWeight(
-        most if given is None else float(given), given is None, float(weights.min()) == most
+        most if limit is None else float(limit), limit is None, float(weights.min()) == most
     )
 
 
-def provided(condition: str | None) -> str:
-    """Return the end of a sentence that holds under a condition, or under none.
+def condition_clause(condition: str | None) -> str:
+    """Return a clause that states a condition, or an empty text.
 
     Examples
     --------
-    >>> f"It holds{provided('no row could weigh more than 20')}."
+    >>> f"It holds{condition_clause('no row could weigh more than 20')}."
     'It holds, if no row could weigh more than 20.'
     """
     return "" if condition is None else f", if {condition}"
 
 
-def naming(point: OperatingPoint, setting: str | None) -> OperatingPoint:
-    """Return a point whose notes call the limit as its user does."""
+def name_weight_setting(point: OperatingPoint, setting: str | None) -> OperatingPoint:
+    """Return a point whose notes use the caller's name of the setting."""
     new = "" if setting is None else _REMEDY.format(setting)
     notes = (note.replace(_REMEDY.format(_SETTING), new) for note in point.notes)
     return replace(point, notes=tuple(notes))
 
 
-def check_largest(given: Any, weights: FloatArray | None, *, name: str = _SETTING) -> None:
-    """Refuse a limit without weights, or one that a weight exceeds."""
-    if given is None:
+def check_largest_weight(limit: Any, weights: FloatArray | None, *, name: str = _SETTING) -> None:
+    """Raise `InputError` for a limit without weights, or one that a weight exceeds."""
+    if limit is None:
         return
     if weights is None:
         raise InputError(f"{name} is given without weights: give both, or neither.")
     most = float(weights.max())
     if (
-        isinstance(given, bool)
-        or not isinstance(given, Real)
-        or not most <= float(given) < math.inf
+        isinstance(limit, bool)
+        or not isinstance(limit, Real)
+        or not most <= float(limit) < math.inf
     ):
         raise InputError(
-            f"{name} must be finite and no smaller than any weight, got {given!r} where a row "
+            f"{name} must be finite and no smaller than any weight, got {limit!r} where a row "
             f"weighs {most:.6g}."
         )

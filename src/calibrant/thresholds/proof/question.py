@@ -1,4 +1,4 @@
-"""The question that is put to labelled rows: whose threshold, on which scores."""
+"""Threshold problems: ranked labelled rows, and the class whose threshold is chosen."""
 
 from __future__ import annotations
 
@@ -14,16 +14,20 @@ from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import as_weights
 from calibrant.thresholds.proof.gap import clear_of_rounding, number_between
-from calibrant.thresholds.proof.largest_weight import LargestWeight, check_largest, largest_of
-from calibrant.thresholds.proof.ranked import Ranked, rank_rows
+from calibrant.thresholds.proof.largest_weight import (
+    LargestWeight,
+    check_largest_weight,
+    resolve_largest_weight,
+)
+from calibrant.thresholds.proof.ranked import RankedRows, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
-from calibrant.thresholds.scores import On, labelled_scores, predicted, row_scores
+from calibrant.thresholds.scores import On, labelled_scores, predict_classes, row_scores
 
-__all__ = ["Question", "Threshold", "put_question"]
+__all__ = ["Threshold", "ThresholdProblem", "build_problem"]
 
 
 class Threshold(NamedTuple):
-    """A threshold as a probability and as log-odds, and whether both decide alike."""
+    """A threshold as a probability and as log-odds, and whether both give the same decisions."""
 
     prob: float
     logit: float
@@ -31,19 +35,19 @@ class Threshold(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Question:
-    """Labelled rows by falling score, and what the scores are about.
+class ThresholdProblem:
+    """Labelled rows by descending score, and the class that the scores belong to.
 
     Parameters
     ----------
     rows : the rows
     on : whether the scores are probabilities or log-odds
-    of : the class that is acted on; None: predictions of any class are accepted
+    of : the class that is acted on; None if predictions of any class are accepted
     classes : names of all classes
-    largest : the most that a row could weigh; None where none has a weight
+    largest : largest possible weight of a row; None without weights
     """
 
-    rows: Ranked
+    rows: RankedRows
     on: On
     of: Any
     classes: tuple[Any, ...]
@@ -51,7 +55,7 @@ class Question:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What a user should know of the rows."""
+        """Notes for the user about the rows."""
         note = None if self.largest is None else self.largest.note
         return () if note is None else (note,)
 
@@ -62,23 +66,23 @@ class Question:
 
     def threshold_at(self, position: int) -> Threshold:
         """Return the threshold that acts on exactly the first `position` rows."""
-        if position >= self.rows.last:  # all rows that may be acted on are
+        if position >= self.rows.last:  # all eligible rows are acted on
             return Threshold(0.0, -math.inf, True)
         own, other = self._gaps(position)
         kind = self.rows.score.dtype.type
         return self._threshold(position, number_between(*own, kind), number_between(*other))
 
     def fixed_threshold(self, prob: float) -> Threshold:
-        """Return a threshold that was fixed beforehand."""
+        """Return a threshold fixed beforehand as a probability."""
         pair = prob, float(log_odds_of(np.array(prob)))
         own, other = pair if self.on == "probs" else pair[::-1]
         return self._threshold(self.position_of(prob), own, other)
 
     def fixed_logit(self, logit: float) -> Threshold:
-        """Return a threshold that was fixed beforehand as log-odds."""
+        """Return a threshold fixed beforehand as log-odds."""
         pair = float(probs_from_logits(np.array([logit]))[0]), logit
         own, other = pair if self.on == "probs" else pair[::-1]
-        return self._threshold(self.reaching(own), own, other)
+        return self._threshold(self.count_reaching(own), own, other)
 
     def _threshold(self, position: int, own: float, other: float) -> Threshold:
         kind = self.rows.score.dtype.type
@@ -89,23 +93,23 @@ class Question:
         return Threshold(*((own, other) if self.on == "probs" else (other, own)), both)
 
     def _gaps(self, position: int) -> tuple[tuple[float, float], tuple[float, float]]:
-        """Return the scores on both sides of a position, in their own kind and in the other."""
+        """Return the scores on both sides of a position, on their own scale and on the other."""
         own = np.array(self.rows.gap_at(position), dtype=np.float64)
         other = log_odds_of(np.clip(own, 0, 1)) if self.on == "probs" else probs_from_logits(own)
         return (float(own[0]), float(own[1])), (float(other[0]), float(other[1]))
 
     def position_of(self, threshold: float) -> int:
         """Return how many rows reach a probability."""
-        return self.reaching(
+        return self.count_reaching(
             float(log_odds_of(np.array(threshold))) if self.on == "logits" else threshold
         )
 
-    def reaching(self, least: float) -> int:
+    def count_reaching(self, least: float) -> int:
         """Return how many rows reach a score, on the scale of the scores."""
         return int(np.searchsorted(-self.rows.score, -least, side="right"))
 
 
-def put_question(
+def build_problem(
     labels: Any,
     probs: Any,
     logits: Any,
@@ -120,57 +124,57 @@ def put_question(
     promised: bool = False,
     withheld: NDArray[np.bool_] | None = None,
     outside: NDArray[np.bool_] | None = None,
-) -> Question:
-    """Check the input and sort the rows for the question that the rates ask.
+) -> ThresholdProblem:
+    """Check the input and rank the rows for the class that the rates apply to.
 
-    With `needs_both`, rows with and without the class that is acted on must be there. With
-    `promised`, weights must be such that a promise can rest on them. Rows that are `withheld` are
-    never acted on, whatever their score, and count as passed over. Rows `outside` belong to no
-    class, whatever label stands in their place: acting on them is wrong.
+    With `needs_both`, rows with and without the class that is acted on are required. With
+    `promised`, the weights must support a promise. Rows that are `withheld` are never acted on,
+    whatever their score, and count as passed over. Rows `outside` belong to no class, whatever
+    their label: acting on them is an error.
     """
     array, on, codes, names = labelled_scores(labels, probs, logits, classes)
     if len(codes) != len(array):
         raise InputError(
             f"labels and {on} must have the same length, got {len(codes)} and {len(array)}."
         )
-    of = _asked_for(list(rates), names, positive)
+    of = _resolve_class(list(rates), names, positive)
     scores = row_scores(array, on=on, of=of, classes=names)
-    event = codes == predicted(array, on) if of is None else codes == names.index(of)
+    event = codes == predict_classes(array, on) if of is None else codes == names.index(of)
     if outside is not None:
         event = event & ~outside
     if withheld is not None:
         scores = np.where(withheld, -np.inf, scores)
     heavy = as_weights(weights, len(codes))
-    check_largest(largest_weight, heavy)
-    if heavy is not None and not heavy.all():  # a row of weight 0 is a row that is not there
-        there = heavy > 0
-        scores, event, heavy = scores[there], event[there], heavy[there]
-    largest = largest_of(heavy, largest_weight)
-    if largest is not None and largest.seen and largest.alike:
+    check_largest_weight(largest_weight, heavy)
+    if heavy is not None and not heavy.all():  # a row of weight 0 does not count
+        counts = heavy > 0
+        scores, event, heavy = scores[counts], event[counts], heavy[counts]
+    largest = resolve_largest_weight(heavy, largest_weight)
+    if largest is not None and largest.from_sample and largest.uniform:
         heavy = None
     rows = rank_rows(scores, event, heavy, largest_weight=largest_weight, rng=rng)
     if promised:
         _check_design(rows)
     if needs_both and of is not None:
         _check_labels(rows, of)
-    return Question(rows, on, of, names, largest)
+    return ThresholdProblem(rows, on, of, names, largest)
 
 
-def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) -> Any:
-    """Return the class that the rates are about; None for the predicted class."""
+def _resolve_class(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) -> Any:
+    """Return the class that the rates apply to; None for the predicted class."""
     kinds = {"class" if isinstance(rate, Cost) else rate.of for rate in rates} - {"any"}
     if kinds == {"class", "top-label"}:
         raise InputError(
-            "accuracy judges accepted predictions of any class, the other rates judge one class: "
-            "ask for them in two calls."
+            "accuracy applies to predictions of any class, the other rates to one class: hold them "
+            "in two separate calls."
         )
     if kinds == {"top-label"} or (not kinds and positive is None and len(names) > 2):
         if positive is not None:
-            raise InputError("accuracy is about predictions of any class: leave positive out.")
+            raise InputError("accuracy applies to predictions of any class: leave positive out.")
         return None
     if positive is None and len(names) > 2:
         raise InputError(
-            f"there are {len(names)} classes: say which one is acted on with positive=..., take "
+            f"there are {len(names)} classes: name the one to act on with positive=..., use "
             "select_each for all of them, or hold accuracy to accept predictions of any class."
         )
     if positive is not None and positive not in names:
@@ -178,28 +182,28 @@ def _asked_for(rates: list[Rate | Cost], names: tuple[Any, ...], positive: Any) 
     return names[1] if positive is None else names[names.index(positive)]
 
 
-def _check_labels(rows: Ranked, of: Any) -> None:
+def _check_labels(rows: RankedRows, of: Any) -> None:
     if rows.positives in (0, rows.n):
-        found = "none of the rows has" if rows.positives == 0 else "all rows have"
+        who = "no row has" if rows.positives == 0 else "all rows have"
         raise InputError(
-            f"{found} the label {of!r}, so nothing can be said about a threshold for it: rows with "
-            "and without it are needed."
+            f"{who} the label {of!r}, so no threshold can be chosen for it: give rows with and "
+            "without it."
         )
 
 
-def _check_design(rows: Ranked) -> None:
-    """Refuse weights that cannot be inverse inclusion probabilities, or that one row dominates."""
+def _check_design(rows: RankedRows) -> None:
+    """Raise `InputError` unless the weights can be inverse inclusion probabilities."""
     weights = rows.weight
     if weights is None:
         return
     least, most = float(weights.min()), float(weights.max())
     if least < 1:
         raise InputError(
-            f"weights must be inverse inclusion probabilities, so none can be below 1, got "
-            f"{least:.6g}: if they are known up to a factor only, divide them by the smallest one."
+            f"weights must be inverse inclusion probabilities, so at least 1, got {least:.6g}: if "
+            "they are known only up to a factor, divide them by the smallest one."
         )
     if most > 0.1 * float(weights.sum()) and len(weights) > 10:
         raise InputError(
             f"one row carries {most / weights.sum():.0%} of all weight, too much for any promise: "
-            "limit how rarely a row may be picked, or label more of such rows."
+            "raise the smallest inclusion probability, or label more rows like it."
         )

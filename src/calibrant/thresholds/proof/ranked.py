@@ -1,4 +1,4 @@
-"""Rows by falling score: the order that thresholds are looked for in."""
+"""Labelled rows ranked by descending score."""
 
 from __future__ import annotations
 
@@ -14,23 +14,23 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Ranked", "rank_rows"]
+__all__ = ["RankedRows", "rank_rows"]
 
 
 @dataclass(frozen=True)
-class Ranked:
-    """Labelled rows by falling score.
+class RankedRows:
+    """Labelled rows by descending score.
 
-    Position k stands for "the first k rows are acted on". A threshold can only lie where a tie
-    ends: those positions are `ends`.
+    Position k means "the first k rows are acted on". A threshold can only lie at the end of a tie:
+    those positions are `ends`.
 
     Parameters
     ----------
-    score : (n,) falling
-    event : (n,) whether the row is positive; tied rows stand in random order
+    score : (n,) descending
+    event : (n,) whether the row is positive; tied rows are in random order
     weight : (n,) or None
-    largest_weight : the most that any row could weigh, in this sample or another
-    withheld : how many rows at the end, of score -inf, are never acted on
+    largest_weight : largest possible weight of a row, in this sample or another
+    withheld : number of rows at the end, with score -inf, that are never acted on
     """
 
     score: NDArray[np.floating[Any]]
@@ -41,17 +41,17 @@ class Ranked:
 
     @property
     def n(self) -> int:
-        """Rows."""
+        """Number of rows."""
         return len(self.score)
 
     @property
     def last(self) -> int:
-        """The last position that may be taken: no row that is withheld is acted on."""
+        """Last allowed position: withheld rows are never acted on."""
         return self.n - self.withheld
 
     @cached_property
     def positives(self) -> int:
-        """Rows that are positive."""
+        """Number of positive rows."""
         return int(self.event.sum())
 
     @cached_property
@@ -65,7 +65,7 @@ class Ranked:
         return np.append(np.flatnonzero(self.score[1:] < self.score[:-1]) + 1, self.n)
 
     def gap_at(self, position: int) -> tuple[float, float]:
-        """Return the first score left out and the last one acted on; infinite for none."""
+        """Return the first score passed over and the last one acted on; infinite if none."""
         low = float(self.score[position]) if position < self.n else -np.inf
         return low, float(self.score[position - 1]) if position > 0 else np.inf
 
@@ -77,11 +77,11 @@ def rank_rows(
     *,
     largest_weight: float | None = None,
     rng: int | np.random.Generator = 0,
-) -> Ranked:
-    """Sort rows by falling score and put tied rows into random order.
+) -> RankedRows:
+    """Sort rows by descending score and shuffle tied rows.
 
-    The result depends on the rows alone, not on the order they come in. A score of -inf marks a row
-    that is never acted on.
+    The result does not depend on the order of the input. A score of -inf marks a row that is never
+    acted on.
 
     Examples
     --------
@@ -94,20 +94,20 @@ def rank_rows(
     weight = None if weights is None else weights[order]
     same = score[1:] == score[:-1]
     if same.any():
-        shuffled = _mix_ties(same, event, weight, _source(rng, same))
+        shuffled = _shuffle_ties(same, event, weight, _tie_generator(rng, same))
         event = event[shuffled]
         weight = None if weight is None else weight[shuffled]
     withheld = int(np.isneginf(score).sum())
     if weight is None:
-        return Ranked(score, event, withheld=withheld)
-    return Ranked(score, event, weight, largest_weight or float(weight.max()), withheld)
+        return RankedRows(score, event, withheld=withheld)
+    return RankedRows(score, event, weight, largest_weight or float(weight.max()), withheld)
 
 
-def _source(rng: int | np.random.Generator, same: NDArray[np.bool_]) -> np.random.Generator:
-    """Return a generator that differs from one pattern of ties to the next.
+def _tie_generator(rng: int | np.random.Generator, same: NDArray[np.bool_]) -> np.random.Generator:
+    """Return a generator seeded by the seed and the pattern of ties.
 
-    One seed alone would put the ties of all samples into nearly the same order, and the proof
-    needs an order that is random from sample to sample. The pattern says nothing of the labels.
+    With the seed alone, the ties of all samples would get nearly the same order, and the proof
+    needs an order that is random from sample to sample. The pattern is independent of the labels.
     """
     if isinstance(rng, np.random.Generator):
         return rng
@@ -117,17 +117,17 @@ def _source(rng: int | np.random.Generator, same: NDArray[np.bool_]) -> np.rando
     return np.random.default_rng([int(rng), int.from_bytes(pattern)])
 
 
-def _mix_ties(
+def _shuffle_ties(
     same: NDArray[np.bool_],
     event: NDArray[np.bool_],
     weight: FloatArray | None,
     rng: np.random.Generator,
 ) -> IntArray:
-    """Return where each row comes from after tied rows were shuffled."""
+    """Return a permutation of the rows that shuffles tied rows."""
     n = len(event)
     tied = np.flatnonzero(np.append(same, False) | np.insert(same, 0, False))
     block = np.cumsum(np.append(True, ~same))[tied]
-    # First into an order that the rows' own values give, so that the incoming order plays no part.
+    # Canonical order first, so that the order of the input has no effect.
     keys = (event[tied], block) if weight is None else (weight[tied], event[tied], block)
     canonical = tied[np.lexsort(keys)]
     out = np.arange(n)

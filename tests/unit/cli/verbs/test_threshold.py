@@ -245,7 +245,7 @@ def test_weights_count(run, two, tmp_path):
     assert found["weighted"] is True
     assert found["method"] == "bets on weighted rows"
     assert found["guarantee"].endswith("if no row could weigh more than 4, the largest seen.")
-    assert "give --largest-weight where" in found["notes"][0]
+    assert "give --largest-weight if" in found["notes"][0]
     known = run(two, "--hold", "precision>=0.8", "--largest-weight", "6")
     assert known["guarantee"].endswith("if no row could weigh more than 6.")
     assert not any("largest" in note for note in known["notes"])
@@ -347,7 +347,7 @@ def test_a_calibrator_that_was_fitted_here(cli, run, example, two, tmp_path):
     cli("calibrate", example, "-o", calibrator, "--method", "vector")
     withheld = run(example, *HOLD, *words)
     assert withheld["guarantee"] is None
-    assert "fitted on these very rows" in withheld["why"]
+    assert "fitted on these rows" in withheld["why"]
     assert not any("knows these rows" in note for note in withheld["notes"])  # it was said
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from calibrant.metrics import evaluate
 from calibrant.reports import render_comparison, render_text
-from calibrant.reports.text_cells import broken
+from calibrant.reports.text_cells import break_text
 from calibrant.results import Comparison, Difference, Figure, Interval
 from calibrant.testing import WORLDS
 
@@ -168,7 +168,7 @@ def test_long_model_names_leave_room_for_the_table():
     ],
 )
 def test_cells_break_after_marks_but_not_inside_numbers(text, width, lines):
-    assert broken(text, width) == lines
+    assert break_text(text, width) == lines
 
 
 @pytest.mark.parametrize("turned", [False, True])

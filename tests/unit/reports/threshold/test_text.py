@@ -83,7 +83,7 @@ def test_names_cannot_steer_the_terminal(point):
 def test_no_promise_is_said(point):
     text = render_threshold(replace(point, guarantee=None, why="the rows were seen"))
     assert text.startswith("No promise: the rows were seen.")
-    assert "flattering" in text
+    assert "optimistic" in text
     assert render_threshold(replace(point, guarantee=None, why=None)).startswith(
         "No promise can be"
     )

@@ -38,7 +38,7 @@ def points_of(there):
 
 def by_hand(rows, of, hold, *, share, names=("defect", "parts", "other")):
     labelled = LabelledRows(rows.logits, rows.codes, names, rows.weights)
-    return labelled.certified(of, hold, confidence=0.95, share=share)
+    return labelled.select_point(of, hold, confidence=0.95, share=share)
 
 
 def test_a_target_is_recorded_then_certified_with_its_share(visit):
@@ -72,7 +72,7 @@ def test_rows_bring_the_largest_weight_of_their_design(visit):
     words = text_of(there.try_target("precision>=0.75"))
     assert "drawn like these 3,000, if no row could weigh more than 3." in words
     labelled = LabelledRows(rows.logits, rows.codes, NAMES, rows.weights, largest_weight=3.0)
-    point = labelled.certified(
+    point = labelled.select_point(
         "defect", (precision >= 0.75,), confidence=0.95, share=error_share(1, 1)
     )
     assert f"at least {point.threshold!r}" in words

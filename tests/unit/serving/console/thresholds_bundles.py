@@ -28,7 +28,7 @@ def calib_rows(n=900, names=NAMES, seed=0, *, outside=0.0, weights=False):
 def certified(rows, of, hold=precision >= 0.7, *, names=NAMES, share=1.0):
     """Return the point that a study would have certified."""
     labelled = LabelledRows(rows.logits, rows.codes, tuple(names), rows.weights)
-    return labelled.certified(of, (hold,), confidence=0.95, share=share)
+    return labelled.select_point(of, (hold,), confidence=0.95, share=share)
 
 
 def _points(rows):

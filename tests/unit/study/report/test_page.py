@@ -247,6 +247,6 @@ def test_the_page_loads_nothing(page):
 def test_the_page_is_written_whole_and_bad_paths_are_refused(tmp_path, monkeypatch):
     path = write_study_html(a_plain_study(), tmp_path / "report.html")
     assert path.stat().st_size < 8 * 2**20
-    monkeypatch.setattr(html_report, "rendered", lambda *_: pytest.fail("made before the check"))
+    monkeypatch.setattr(html_report, "render_page", lambda *_: pytest.fail("made before the check"))
     with pytest.raises(InputError, match="--html"):
         write_study_html(a_plain_study(), tmp_path / "no" / "report.html", name="--html")

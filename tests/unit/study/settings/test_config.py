@@ -85,7 +85,7 @@ WRONG = {
     "hold in percent": ({"hold": ["a: precision>=85"]}, "85 percent is 0.85"),
     "hold of two classes": (
         {"hold": ["a: precision>=0.8 and b: recall>=0.3"]},
-        "give 'b: recall>=0.3' to a --hold of its own",
+        "give 'b: recall>=0.3' to a separate --hold",
     ),
     "hold twice": ({"hold": ["a: fpr<=0.1", "a: fpr<=0.1"]}, "hold names 'a: fpr<=0.1' twice"),
     "seed below 0": ({"seeds": (0, -1)}, "each of seeds must be a whole number of at least 0"),

@@ -134,7 +134,9 @@ def test_a_world_whose_share_moves():
 
 def test_the_sentence_says_what_is_assumed():
     there = forecast(a_point(precision >= 0.8), 0.2)
-    assert there.text.startswith("With 20 % positives instead of 50 %, if the scores of positive")
+    assert there.text.startswith(
+        "With 20 % positives instead of 50 %, if the score distributions of positive"
+    )
     assert "precision>=0.8 is met from 33.3 % upwards" in there.text
     assert str(there) == there.text
     assert "precision becomes 0.6667" in there._repr_html_().replace("&gt;", ">")
@@ -151,7 +153,7 @@ def test_a_target_that_no_share_meets_for_certain():
     assert there.limits["recall>=0.79"] == (0.0, 1.0)
     assert there.safe["recall>=0.79"] is None
     assert "certain at none" in there.text
-    assert "at no share" in forecast(a_point(recall >= 0.9), 0.2).text
+    assert "not met at any share" in forecast(a_point(recall >= 0.9), 0.2).text
 
 
 def test_weights_use_the_intervals_that_are_there():

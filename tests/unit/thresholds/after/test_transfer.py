@@ -220,7 +220,7 @@ def test_bad_input():
         check_counts(precision >= 0.8, 5, 4)
     with pytest.raises(InputError, match="whole number"):
         check_counts(precision >= 0.8, 0.8, 4)
-    with pytest.raises(InputError, match="no count"):
+    with pytest.raises(InputError, match="not a count: use check_transfer"):
         check_counts(Cost(1, 2) <= 0.5, 3, 4)
     with pytest.raises(InputError, match="largest_weight"):
         check_transfer(

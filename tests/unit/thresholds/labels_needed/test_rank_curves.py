@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from calibrant.thresholds import RATES, Cost
-from calibrant.thresholds.labels_needed.rank_curves import RankCurves, fitting_curves, meets
+from calibrant.thresholds.labels_needed.rank_curves import RankCurves, meets, sample_curves
 from calibrant.thresholds.measures import Measures
-from calibrant.thresholds.proof.ranked import Ranked, rank_rows
+from calibrant.thresholds.proof.ranked import RankedRows, rank_rows
 
 
 def some_rows(n=2000, seed=0, digits=None, weights=None):
@@ -20,8 +20,8 @@ def test_the_curve_of_a_world_is_found_again():
     rng = np.random.default_rng(1)
     place = np.sort(rng.random(50_000))
     logit = 1.0 - 1.2 * np.log(place / (1 - place))
-    rows = Ranked(-place, rng.random(50_000) < 1 / (1 + np.exp(-logit)))
-    curves = fitting_curves(rows, 200, rng)
+    rows = RankedRows(-place, rng.random(50_000) < 1 / (1 + np.exp(-logit)))
+    curves = sample_curves(rows, 200, rng)
     middle = (curves.edges[1:] + curves.edges[:-1]) / 2
     true = 1 / (1 + np.exp(-(1.0 - 1.2 * np.log(middle / (1 - middle)))))
     inner = (middle > 0.001) & (middle < 0.999)
@@ -34,7 +34,7 @@ def test_the_curve_of_a_world_is_found_again():
 def test_few_rows_leave_much_open():
     spread = []
     for n in (60, 600, 6000):
-        curves = fitting_curves(some_rows(n), 200, np.random.default_rng(0))
+        curves = sample_curves(some_rows(n), 200, np.random.default_rng(0))
         spread.append(curves.rates[:, np.searchsorted(curves.edges, 0.2) - 1].std())
     assert spread[0] > 2 * spread[1] > 4 * spread[2]
 
@@ -44,7 +44,7 @@ def test_few_rows_leave_much_open():
 def test_cells_are_whole_ties_and_hold_every_row(digits, weighted):
     weights = np.random.default_rng(2).choice([1.0, 3.0], 2000) if weighted else None
     rows = some_rows(digits=digits, weights=weights)
-    curves = fitting_curves(rows, 3, np.random.default_rng(0))
+    curves = sample_curves(rows, 3, np.random.default_rng(0))
     ends = np.round(curves.edges[1:] * rows.n).astype(int)
     assert np.isin(ends, rows.ends).all()
     assert curves.mass.sum() == pytest.approx(1)
@@ -58,7 +58,7 @@ def test_cells_are_whole_ties_and_hold_every_row(digits, weighted):
 def test_many_weights_become_a_few_kinds():
     rng = np.random.default_rng(3)
     weights = 1 + rng.random(2000)
-    curves = fitting_curves(some_rows(weights=weights), 2, rng)
+    curves = sample_curves(some_rows(weights=weights), 2, rng)
     assert curves.weights.shape == (3,)
     assert curves.mass.sum(axis=0) @ curves.weights == pytest.approx(weights.mean())
     assert curves.largest_weight == weights.max()

@@ -6,8 +6,8 @@ import pytest
 from calibrant.stats import log_evidence
 from calibrant.thresholds import Cost, select
 from calibrant.thresholds.proof.candidates import FIXED_LOG_ODDS, Candidates, fixed_candidates
-from calibrant.thresholds.proof.expected_cost import cost_certified
-from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.proof.expected_cost import certify_cost
+from calibrant.thresholds.proof.question import build_problem
 from calibrant.thresholds.proof.ranked import rank_rows
 from calibrant.thresholds.rates import RATES
 
@@ -22,7 +22,7 @@ def rows():
 def test_costs_are_certified_by_the_evidence_of_each_row(rows):
     cost = Cost(1, 5, true_positive=0.5)
     positions = np.array([0, 100, 240, 500, 800])
-    found = cost_certified(rows, Candidates(positions, positions / 800), cost <= 0.7, 0.05)
+    found = certify_cost(rows, Candidates(positions, positions / 800), cost <= 0.7, 0.05)
     for place, k in enumerate(positions):
         acted = np.arange(800) < k
         paid = np.select([acted & rows.event, acted, rows.event], [0.5, 1.0, 5.0], default=0.0)
@@ -35,7 +35,7 @@ def test_costs_are_certified_by_the_evidence_of_each_row(rows):
 def test_fixed_thresholds_know_nothing_of_the_rows_but_include_the_calibrated_rule(rows):
     cost = Cost(1, 5)
     one, other = (
-        fixed_candidates(put_question(y, s, None, [RATES["recall"]]), cost)
+        fixed_candidates(build_problem(y, s, None, [RATES["recall"]]), cost)
         for y, s in (([0, 1], [0.2, 0.8]), ([0, 1, 1], [0.9, 0.1, 0.3]))
     )
     assert np.array_equal(one.thresholds, other.thresholds)

@@ -7,7 +7,7 @@ from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.thresholds import OperatingPoint, precision, recall, select
 from calibrant.thresholds.proof.gap import clear_of_rounding, number_between
-from calibrant.thresholds.proof.question import put_question
+from calibrant.thresholds.proof.question import build_problem
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])
@@ -43,9 +43,9 @@ def test_neighbours_leave_only_the_upper_one(kind):
 @pytest.mark.parametrize("digits", [2, 7, 20])
 def test_a_threshold_acts_on_exactly_the_rows_before_its_position(dtype, digits):
     scores = np.round(np.random.default_rng(0).random(500), digits).astype(dtype)
-    question = put_question(scores > 0.5, scores, None, [precision])
-    for k in question.rows.ends:
-        threshold = question.threshold_at(int(k)).prob
+    problem = build_problem(scores > 0.5, scores, None, [precision])
+    for k in problem.rows.ends:
+        threshold = problem.threshold_at(int(k)).prob
         assert (scores >= threshold).sum() == k  # in the scores' own precision
         assert (scores.astype(np.float64) >= threshold).sum() == k
 

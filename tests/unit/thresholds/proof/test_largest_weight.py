@@ -18,7 +18,11 @@ from calibrant.thresholds import (
 )
 from calibrant.thresholds.band import Band
 from calibrant.thresholds.labelled_rows import LabelledRows
-from calibrant.thresholds.proof.largest_weight import LargestWeight, check_largest, naming
+from calibrant.thresholds.proof.largest_weight import (
+    LargestWeight,
+    check_largest_weight,
+    name_weight_setting,
+)
 
 SEEN = "if no row could weigh more than 3, the largest seen."
 KNOWN = "if no row could weigh more than 4."
@@ -76,7 +80,7 @@ def test_what_promises_nothing_needs_no_condition(rows, weights):
     point = select(*rows, hold=precision >= 0.7, weights=weights, confidence=None)
     assert point.condition is None
     assert not point.notes
-    by_hand = LabelledRows(rows[1], rows[0], (0, 1), weights).set_by_hand(1, prob=0.5)
+    by_hand = LabelledRows(rows[1], rows[0], (0, 1), weights).measure_threshold(1, prob=0.5)
     assert not by_hand.notes
 
 
@@ -105,7 +109,7 @@ def test_points_that_were_saved_before_load_as_they_were(rows, weights):
 def test_labelled_rows_know_the_limit_of_their_design(rows, weights):
     logits = np.log(rows[1] / (1 - rows[1]))
     known = LabelledRows(logits, rows[0], (0, 1), weights, largest_weight=4.0)
-    found = known.certified(1, (precision >= 0.7,), confidence=0.95)
+    found = known.select_point(1, (precision >= 0.7,), confidence=0.95)
     assert found.guarantee.endswith(KNOWN)
     apart = select(rows[0], logits=logits, hold=precision >= 0.7, weights=weights, largest_weight=4)
     assert found.threshold == apart.threshold
@@ -114,18 +118,20 @@ def test_labelled_rows_know_the_limit_of_their_design(rows, weights):
 @pytest.mark.parametrize("weight", [np.array([1.0, 3.0] * 1500), np.full(3000, 3.0)])
 def test_notes_call_the_limit_as_its_user_does(rows, weight):
     point = select(*rows, hold=precision >= 0.7, weights=weight)
-    assert point.notes[0].endswith("; give largest_weight where a row could weigh more.")
-    assert "give --largest-weight where" in naming(point, "--largest-weight").notes[0]
-    bare = naming(point, None).notes[0]
+    assert point.notes[0].endswith("; give largest_weight if a row could weigh more.")
+    assert "give --largest-weight if" in name_weight_setting(point, "--largest-weight").notes[0]
+    bare = name_weight_setting(point, None).notes[0]
     assert bare == point.notes[0].partition(";")[0] + "."
 
 
 def test_a_limit_is_checked_under_the_name_it_was_given():
-    check_largest(None, None)
-    check_largest(3, np.array([1.0, 3.0]))
+    check_largest_weight(None, None)
+    check_largest_weight(3, np.array([1.0, 3.0]))
     with pytest.raises(InputError, match=r"^--largest-weight is given without weights"):
-        check_largest(3, None, name="--largest-weight")
+        check_largest_weight(3, None, name="--largest-weight")
     for wrong in (2, np.inf, np.nan, True, "3"):
         with pytest.raises(InputError, match=r"^limit must be finite .* where a row weighs 3"):
-            check_largest(wrong, np.array([1.0, 3.0]), name="limit")
-    assert LargestWeight(20.0, seen=True).note.startswith("The largest weight among these rows, 20")
+            check_largest_weight(wrong, np.array([1.0, 3.0]), name="limit")
+    assert LargestWeight(20.0, from_sample=True).note.startswith(
+        "The largest weight among these rows, 20"
+    )

@@ -1,9 +1,9 @@
-"""A calibrator that is asked what it has seen."""
+"""Label use of a calibrator."""
 
 import numpy as np
 
 from calibrant.calibrators import AutoCalibrator, HistogramBinning
-from calibrant.thresholds import Seen, precision, select
+from calibrant.thresholds import LabelUse, precision, select
 
 
 def draw(seed, n=600):
@@ -15,21 +15,21 @@ def draw(seed, n=600):
 def test_the_rows_of_the_fit_get_no_promise_and_others_do():
     (logits, labels), others = draw(0), draw(1)
     for fitted in (HistogramBinning().fit(logits, labels), AutoCalibrator().fit(logits, labels)):
-        for (given, known), kept in (
+        for (rows, known), unused in (
             ((logits, labels), False),
             ((logits[::-1], labels[::-1]), False),
             ((logits[:200], labels[:200]), False),
             (others, True),
         ):
-            seen = Seen.told_by(fitted, given, known)
-            probs = fitted.predict_proba(given)
-            point = select(known, probs, hold=precision >= 0.6, positive=0, seen=seen)
-            assert (point.guarantee is not None) == (kept or not seen.changed_scores)
-            assert (seen == Seen()) == kept
+            label_use = LabelUse.from_calibrator(fitted, rows, known)
+            probs = fitted.predict_proba(rows)
+            point = select(known, probs, hold=precision >= 0.6, positive=0, label_use=label_use)
+            assert (point.guarantee is not None) == (unused or not label_use.changed_scores)
+            assert (label_use == LabelUse()) == unused
 
 
 def test_candidates_are_passed_on():
     logits, labels = draw(0)
     fitted = HistogramBinning().fit(logits, labels)
-    assert Seen.told_by(fitted, *draw(1), candidates=7) == Seen(candidates=7)
-    assert Seen.told_by(fitted, logits, labels, candidates=7) == Seen(7, fitted)
+    assert LabelUse.from_calibrator(fitted, *draw(1), candidates=7) == LabelUse(candidates=7)
+    assert LabelUse.from_calibrator(fitted, logits, labels, candidates=7) == LabelUse(7, fitted)

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 from scipy.stats import binom
 
-from calibrant.thresholds.proof.walk import binomial_passes, fewest_rows, plan, walk
+from calibrant.thresholds.proof.walk import binomial_passes, fewest_rows, plan_starts, walk
 
 
 def certified_by_definition(hits, target, delta):
     """Apply the rule one position at a time, with scipy's binomial tail."""
     n = len(hits)
-    shares = dict(zip(*plan(n, target, delta), strict=True))
+    shares = dict(zip(*plan_starts(n, target, delta), strict=True))
     alive, found = 0.0, []
     for k in range(1, n + 1):
         alive += shares.get(k, 0.0)
@@ -28,7 +28,7 @@ def positions(runs):
 def test_nineteen_straight_hits_prove_85_percent_by_hand():
     # 0.85 ** 18 = 0.0536, 0.85 ** 19 = 0.0456
     assert fewest_rows(0.85, 0.05) == 19
-    starts, shares = plan(25, 0.85, 0.05)
+    starts, shares = plan_starts(25, 0.85, 0.05)
     assert starts.tolist() == [19]
     assert shares.tolist() == [0.05]
     assert positions(walk(25, 0.85, 0.05, binomial_passes(np.arange(1, 26), 0.85))) == [
@@ -45,7 +45,7 @@ def test_one_miss_ends_a_walk_that_has_no_slack():
 @pytest.mark.parametrize("target", [0.02, 0.5, 0.85, 0.99])
 @pytest.mark.parametrize("n", [1, 7, 19, 300, 5000])
 def test_the_plan_spends_delta_and_no_more_and_stays_within_the_rows(n, target):
-    starts, shares = plan(n, target, 0.05)
+    starts, shares = plan_starts(n, target, 0.05)
     assert len(starts) == len(shares)
     if len(starts) == 0:
         assert n < fewest_rows(target, 0.05)

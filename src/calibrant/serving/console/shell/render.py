@@ -15,7 +15,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse
 
 from calibrant.formatting import percent
-from calibrant.reports.evaluation.page import soft
+from calibrant.reports.evaluation.page import add_break_hints
 from calibrant.reports.evaluation.page_data import script_json
 from calibrant.serving.console.pages.predictions.wording import (
     direction_marks,
@@ -127,7 +127,7 @@ def _environment() -> Environment:
         loader=FunctionLoader(_load_template),
     )
     filters: dict[str, Callable[..., Any]] = {
-        "soft": soft,
+        "soft": add_break_hints,
         "isolated": lambda text: isolate_direction(make_visible(text)),
         "moment": format_moment,
         "percent": lambda share: percent(share).replace(" ", "\N{NO-BREAK SPACE}"),

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from calibrant.formatting import counted, number, sentence
+from calibrant.formatting import format_count, number, sentence
 from calibrant.metrics.catalogue import title_of
 from calibrant.reports.evaluation.page_data import STATES, figure_cards, figure_row
 from calibrant.results import Figure, Floor, Interval
@@ -78,7 +78,7 @@ def describe_test_rows(metrics: Mapping[str, Any], n: Any = None) -> str:
     rows = metrics.get("n") if n is None else n
     kind = "golden" if metrics.get("source") == "golden" else "held-out"
     whole = isinstance(rows, int) and not isinstance(rows, bool)
-    return counted(rows, f"{kind} test row") if whole else f"{kind} test rows"  # type: ignore[arg-type]
+    return format_count(rows, f"{kind} test row") if whole else f"{kind} test rows"  # type: ignore[arg-type]
 
 
 def get_mapping(saved: Mapping[str, Any], name: str) -> Mapping[str, Any]:

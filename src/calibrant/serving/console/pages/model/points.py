@@ -7,7 +7,7 @@ from typing import Any
 
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import Rule
-from calibrant.formatting import counted, printable, sentence
+from calibrant.formatting import format_count, printable, sentence
 from calibrant.reports.threshold.text import acting_rule
 from calibrant.reports.threshold.wording import (
     aim_words,
@@ -25,7 +25,7 @@ from calibrant.serving.console.pages.model.figures import (
     get_mappings,
 )
 from calibrant.study.report.headline import VERDICTS, cost_words
-from calibrant.study.report.wording import joined, shown_name
+from calibrant.study.report.wording import join_words, shown_name
 from calibrant.thresholds import Band, OperatingPoint
 
 __all__ = ["point_data", "rule_words", "unreached_data"]
@@ -93,7 +93,7 @@ def _entry(bundle: Bundle, position: int, promise: str, rules: Sequence[Rule]) -
 def _title(points: Sequence[OperatingPoint]) -> str:
     of = class_words(points[0].of)
     aims = [aim_words(aim) for point in points for aim in aims_of(point)]
-    description = joined(aims) if aims else "a threshold set by hand"
+    description = join_words(aims) if aims else "a threshold set by hand"
     return f"{of[:1].upper()}{of[1:]}: {description}"
 
 
@@ -115,7 +115,7 @@ def _rates(point: OperatingPoint) -> Iterator[dict[str, str]]:
 
 def _rows(point: OperatingPoint) -> str:
     weighted = ", weighted" if point.weighted else ""
-    return f"{counted(point.n, 'labelled row')}{weighted}"
+    return f"{format_count(point.n, 'labelled row')}{weighted}"
 
 
 def _check(metrics: Mapping[str, Any], point: OperatingPoint) -> dict[str, str] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from calibrant.bundle.packing import CARD
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.model.card_html import card_html
 from calibrant.serving.console.pages.model.figures import candidate_data, figure_data
@@ -46,7 +46,7 @@ def _summary(served: Served) -> str:
     how = "without a calibrator" if method is None else f"calibrated with {method_name(method)}"
     if method == "identity":
         how = "without further calibration"
-    classes = counted(len(bundle.classes), "class")
+    classes = format_count(len(bundle.classes), "class")
     return f"Reads {_READS[served.reads]}{model}, {how}, with {classes}"
 
 

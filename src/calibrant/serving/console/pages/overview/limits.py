@@ -10,7 +10,7 @@ from calibrant.bundle.points import Rule
 from calibrant.bundle.versions.rule_marks import Place
 from calibrant.serving.console.pages.overview.audit import CONFIDENCE
 from calibrant.thresholds import Band
-from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Target
 
 __all__ = [
@@ -47,7 +47,7 @@ def promise_limits(bundle: Bundle) -> dict[Place, PromiseLimit]:
     change over time.
     """
     limits = {
-        (i, j): claim_of(target).least
+        (i, j): as_share_claim(target).least
         for i, each in enumerate(bundle.points)
         if not bundle.is_alternative(i)
         for _, rules in iter_promises(each)

@@ -11,7 +11,7 @@ import numpy as np
 from calibrant.bundle import Bundle
 from calibrant.bundle.points import Rule
 from calibrant.bundle.versions.rule_marks import Place
-from calibrant.formatting import counted, percent
+from calibrant.formatting import format_count, percent
 from calibrant.results import Interval
 from calibrant.serving.console.pages.overview.audit import (
     CALIBRATED,
@@ -28,8 +28,8 @@ from calibrant.serving.console.pages.overview.limits import (
 )
 from calibrant.serving.console.pages.overview.point_audit import PointAudit
 from calibrant.stats import robbins, share_log_evidence, wilson
-from calibrant.thresholds.after.target_check import more_than
-from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.after.target_check import find_further_rows
+from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Rate, Target
 
 __all__ = ["Promise", "PromiseCheck", "check_promises", "may_overlap"]
@@ -69,7 +69,7 @@ class PromiseCheck:
         """`kept`, `broken` or `undecidable`; None if withheld or without labels."""
         if self.interval is None or self.audit.without_logits:
             return None
-        least = claim_of(self.target).least
+        least = as_share_claim(self.target).least
         if self.interval.low >= least:
             return "kept"
         return "broken" if self.interval.high <= least or self.audit.broken else "undecidable"
@@ -80,7 +80,7 @@ class PromiseCheck:
         if self.verdict != "undecidable" or self.interval is None:
             return None
         return _labels_to_decide(
-            self.audit, claim_of(self.target).least, 1 - self.interval.confidence
+            self.audit, as_share_claim(self.target).least, 1 - self.interval.confidence
         )
 
     @property
@@ -118,7 +118,7 @@ class PromiseCheck:
         """Describe what the labels show."""
         audit, interval = self.audit, self.interval
         if audit.without_logits:
-            many = counted(audit.without_logits, "labelled prediction")
+            many = format_count(audit.without_logits, "labelled prediction")
             were = "was" if audit.without_logits == 1 else "were"
             return [
                 f"{many} of this point {were} stored without the logits of all classes, so it is "
@@ -129,15 +129,15 @@ class PromiseCheck:
         since = "" if audit.since is None else f", since {audit.since:%Y-%m-%d}"
         ends = f"{percent(interval.low)} to {percent(interval.high)}"
         words = f"{interval.confidence * 100:.4g} % interval {ends}"
-        many = counted(audit.rows, "labelled row")
+        many = format_count(audit.rows, "labelled row")
         sentences = [
             f"Right on {audit.right:,} of {many} that it would act on{since}: "
             f"{percent(audit.share)} ({words})."
         ]
-        if self.verdict == "broken" and interval.high > claim_of(self.target).least:
+        if self.verdict == "broken" and interval.high > as_share_claim(self.target).least:
             sentences.append("Earlier labels showed that it is not kept.")
         if self.labels_needed is not None:
-            more = counted(self.labels_needed, "more label")
+            more = format_count(self.labels_needed, "more label")
             sentences.append(f"About {more} would decide at the same share.")
         return sentences
 
@@ -170,7 +170,7 @@ def _labels_to_decide(audit: PointAudit, least: float, error: float) -> int | No
         at = np.array(share * rows), np.array(float(rows)), np.array(least)
         return float(share_log_evidence(*at)) >= -math.log(error)
 
-    return more_than(audit.rows, decides, _MAX_LABELS)
+    return find_further_rows(audit.rows, decides, _MAX_LABELS)
 
 
 @dataclass(frozen=True)

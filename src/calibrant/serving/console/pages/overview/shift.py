@@ -12,7 +12,7 @@ import numpy as np
 from calibrant.bundle import Bundle
 from calibrant.bundle.scope import flagged
 from calibrant.bundle.scores import GivenScores
-from calibrant.formatting import counted, percent
+from calibrant.formatting import format_count, percent
 from calibrant.inputs import FloatArray
 from calibrant.results import Floor, Interval
 from calibrant.stats import clopper_pearson
@@ -188,7 +188,7 @@ class ScoreShift:
         if self.difference is None or self.then is None:
             return ""
         return (
-            f"To match the distribution of the {counted(self.then.rows, 'calibrate row')}, "
+            f"To match the distribution of the {format_count(self.then.rows, 'calibrate row')}, "
             f"{percent(self.difference.value)} of the predictions would have to move to another "
             f"bar. {self.difference.chance_words}"
         )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from calibrant.formatting import counted, percent
+from calibrant.formatting import format_count, percent
 from calibrant.store import HourCount
 
 __all__ = [
@@ -146,9 +146,9 @@ class Traffic:
         if len(self.decisions) == 1:
             (only,) = self.decisions
             many = "" if self.total == 1 else "all "
-            return f"{counted(self.total, 'prediction')}, {many}{only.words}."
+            return f"{format_count(self.total, 'prediction')}, {many}{only.words}."
         parts = [f"{each.n:,} {each.words} ({percent(each.share)})" for each in self.decisions]
-        return f"{counted(self.total, 'prediction')}: {', '.join(parts)}."
+        return f"{format_count(self.total, 'prediction')}: {', '.join(parts)}."
 
     def chart(self) -> dict[str, Any]:
         """Return the data that the page's script draws."""
@@ -228,7 +228,7 @@ class Live:
         """Current traffic as a sentence or two."""
         if self.latest is None:
             return "No predictions yet."
-        many = "No predictions" if self.minute == 0 else counted(self.minute, "prediction")
+        many = "No predictions" if self.minute == 0 else format_count(self.minute, "prediction")
         ago = ago_words(self.now - self.latest)
         return f"{many} in the last minute. Last one: {ago}."
 
@@ -254,5 +254,5 @@ def ago_words(past: timedelta) -> str:
     seconds = int(past.total_seconds())
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size:
-            return f"{counted(seconds // size, unit)} ago"
+            return f"{format_count(seconds // size, unit)} ago"
     return "just now"

@@ -10,7 +10,7 @@ from typing import Any
 from calibrant.bundle import Bundle
 from calibrant.bundle.versions.rule_marks import Place
 from calibrant.errors import BundleError
-from calibrant.formatting import counted
+from calibrant.formatting import format_count
 from calibrant.serving.console.pages.overview.audit import (
     ActedSummary,
     combine_acted,
@@ -174,7 +174,7 @@ class Overview:
             return "This bundle makes no promise about its decisions."
         if len(promised) == 1:
             return promised[0].sentence
-        return f"{counted(len(promised), 'promise')}{_tally_states(promised)}."
+        return f"{format_count(len(promised), 'promise')}{_tally_states(promised)}."
 
     def charts(self) -> dict[str, Any]:
         """Return the data that the page's script draws."""

@@ -194,7 +194,7 @@ def _compare(
         odds = float(row_scores(logits, on="logits", **columns)[0])
     by_odds = point.on == "logits" and bundle_point.decides_on == "raw"
     reached = odds >= point.logit if by_odds else prob >= point.threshold
-    if point.told_by_probs:
+    if point.works_on_probs:
         return _Comparison(prob, point.threshold, reached, False)
     return _Comparison(odds, point.logit, odds >= point.logit, True)
 

@@ -287,7 +287,7 @@ def _try_target(service: Service, form: Form, key: str | None) -> str:
         raise Problem(HTTPStatus.CONFLICT, _STALE)
     choice = find_choice(served, form.text("rule"))
     target = _parse_target(form, choice)
-    rows.labelled("raw").question(choice.of, promised=True)  # refuses weights before recording
+    rows.labelled("raw").build_problem(choice.of, promised=True)  # refuses weights before recording
     id = _record_target(service, rows, target, key)
     evaluate_target(service, served, rows, id)  # caches the result for the page that shows it
     costs = read_costs(form)
@@ -348,7 +348,7 @@ def _read_manual_change(served: Served, rows: CachedRows, form: Form) -> Thresho
         raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, "on: the bundle has no calibrator.")
     labelled = rows.labelled("calibrated" if on == "calibrated" else "raw")
     set_as = {"prob": value} if unit == "probability" else {"logit": value}
-    point = labelled.set_by_hand(choice.of, **set_as)
+    point = labelled.measure_threshold(choice.of, **set_as)
     return ThresholdChange(choice, point, "calibrated" if on == "calibrated" else "raw")
 
 

@@ -15,12 +15,12 @@ from calibrant.errors import TargetUnreachable
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.thresholds.rules import ThresholdChoice, count_candidates
 from calibrant.serving.console.pages.thresholds.targets import ThresholdTarget
-from calibrant.thresholds.curve import OperatingCurve, curve_of
+from calibrant.thresholds.curve import OperatingCurve, compute_curve
 from calibrant.thresholds.labelled_rows import LabelledRows
 from calibrant.thresholds.operating_point import OperatingPoint
-from calibrant.thresholds.proof.largest_weight import naming
-from calibrant.thresholds.proof.question import Question
-from calibrant.thresholds.proof.seen_labels import Seen
+from calibrant.thresholds.proof.largest_weight import name_weight_setting
+from calibrant.thresholds.proof.question import ThresholdProblem
+from calibrant.thresholds.proof.seen_labels import LabelUse
 
 __all__ = ["CachedRows", "LruCaches"]
 
@@ -68,7 +68,7 @@ class LruCaches:
         return value
 
 
-_CACHES = LruCaches({"rows": 2, "question": 6, "curve": 24, "result": 64})
+_CACHES = LruCaches({"rows": 2, "problem": 6, "curve": 24, "result": 64})
 
 
 class CachedRows:
@@ -98,10 +98,12 @@ class CachedRows:
 
         return _CACHES.get("rows", (self._served.hash, decides_on), compute)
 
-    def question(self, choice: ThresholdChoice, decides_on: DecidesOn) -> Question:
+    def build_problem(self, choice: ThresholdChoice, decides_on: DecidesOn) -> ThresholdProblem:
         """Return the rows sorted by the scores of a class."""
         key = (self._served.hash, choice.position, decides_on)
-        return _CACHES.get("question", key, lambda: self.labelled(decides_on).question(choice.of))
+        return _CACHES.get(
+            "problem", key, lambda: self.labelled(decides_on).build_problem(choice.of)
+        )
 
     def curve(
         self,
@@ -116,8 +118,11 @@ class CachedRows:
         return _CACHES.get(
             "curve",
             key,
-            lambda: curve_of(
-                self.question(choice, decides_on), confidence=confidence, points=STEPS, keep=keep
+            lambda: compute_curve(
+                self.build_problem(choice, decides_on),
+                confidence=confidence,
+                points=STEPS,
+                keep=keep,
             ),
         )
 
@@ -131,15 +136,17 @@ class CachedRows:
         key = (self._served.hash, choice.code, target.text, confidence, share)
 
         def compute() -> OperatingPoint | TargetUnreachable:
-            result = self.labelled("raw").certified(
+            result = self.labelled("raw").select_point(
                 choice.of,
                 target.targets,
                 confidence=confidence,
                 share=share,
                 clears=choice.clears,
-                seen=Seen(candidates=count_candidates(self._served.bundle)),
+                label_use=LabelUse(candidates=count_candidates(self._served.bundle)),
             )
             # The page has no setting for the largest weight: only the rows may define it.
-            return naming(result, None) if isinstance(result, OperatingPoint) else result
+            return (
+                name_weight_setting(result, None) if isinstance(result, OperatingPoint) else result
+            )
 
         return _CACHES.get("result", key, compute)

@@ -15,7 +15,7 @@ from typing import Any, Self
 from calibrant.errors import InputError
 from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.objective import as_targets
-from calibrant.thresholds.proof.certify import claim_of
+from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Rate, Target, parse_target
 
 __all__ = [
@@ -112,7 +112,7 @@ def _check_kind(target: Target, of: str | None, clears: bool) -> None:
             f"{rate.name} is about one class, but this threshold accepts predictions of any class: "
             "hold accuracy or coverage, or select a class."
         )
-    if clears and claim_of(target).among == "act":
+    if clears and as_share_claim(target).among == "act":
         raise InputError(
             f"{rate.name} is about rows that are acted on, but this threshold clears rows: hold "
             "npv, or recall so that few positive rows are cleared."

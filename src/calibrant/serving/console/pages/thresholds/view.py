@@ -34,7 +34,7 @@ from calibrant.serving.console.pages.thresholds.rules import (
 from calibrant.serving.console.pages.thresholds.tried import TriedTarget, unsavable_reason
 from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.http.problems import Problem
-from calibrant.thresholds.chosen import USUAL, rates_at
+from calibrant.thresholds.chosen import DEFAULT_CONFIDENCE, measure_rates
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import LARGEST_COST, Cost
 
@@ -213,7 +213,7 @@ def _marked_result(selection: Selection, rows: CachedRows) -> OperatingPoint | T
             return point
         rates = {name: rate for name, rate in point.rates.items() if name != "cost"}
         return replace(point, cost=None, baseline=None, rates=rates)
-    labelled = rows.question(selection.choice, "raw").rows
+    labelled = rows.build_problem(selection.choice, "raw").rows
     return TargetUnreachable(
         hold=(), n=labelled.n, positives=labelled.positives, confidence=None,
         of=selection.choice.of, why="no target was given",
@@ -247,10 +247,12 @@ def _comparison_rows(
         return []
     old = current.rule.point
     measured = [
-        rates_at(question, min(question.reaching(logit), question.rows.last), USUAL)
+        measure_rates(
+            question, min(question.count_reaching(logit), question.rows.last), DEFAULT_CONFIDENCE
+        )
         for question, logit in (
-            (rows.question(selection.choice, current.decides_on), old.logit),
-            (rows.question(selection.choice, "raw"), new.logit),
+            (rows.build_problem(selection.choice, current.decides_on), old.logit),
+            (rows.build_problem(selection.choice, "raw"), new.logit),
         )
     ]
     names = [target.rate.name for target in tried.target.targets]

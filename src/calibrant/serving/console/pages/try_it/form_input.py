@@ -11,7 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from calibrant.client.messages import Input
-from calibrant.formatting import quoted, sentence
+from calibrant.formatting import quote_name, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.predictions.wording import make_visible
 from calibrant.serving.console.pages.try_it.fields import MAX_FIELDS, Field, list_fields
@@ -130,7 +130,7 @@ def _unknown_category(each: Field, text: str) -> str | None:
         return None
     if key in {column.rules.fold(known) for known in column.categories}:
         return None
-    some = ", ".join(quoted(known) for known in column.categories[:8])
+    some = ", ".join(quote_name(known) for known in column.categories[:8])
     more = f" and {len(column.categories) - 8} more" if len(column.categories) > 8 else ""
     return (
         f"{_quoted(text)} is not a known category. Known: {some}{more}. Choose one, or leave the "
@@ -148,7 +148,7 @@ def _notes(values: Mapping[str, str], fields: Sequence[Field]) -> list[str]:
         rules = each.column.rules
         if rules.key(text) not in {None, *map(rules.fold, each.column.categories)}:
             notes.append(
-                f"{_quoted(text)} in {quoted(each.label)} is read as a rare category; the model "
+                f"{_quoted(text)} in {quote_name(each.label)} counts as a rare category; the model "
                 "pools those."
             )
     return notes
@@ -167,4 +167,4 @@ def _place_faults(faults: Mapping[str, str], fields: Sequence[Field]) -> dict[st
 
 
 def _quoted(text: str) -> str:
-    return quoted(make_visible(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"))
+    return quote_name(make_visible(text if len(text) <= _MAX_QUOTED else f"{text[:_MAX_QUOTED]}…"))

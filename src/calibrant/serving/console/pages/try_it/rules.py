@@ -63,7 +63,7 @@ class RuleComparison:
     @property
     def resolved_by_probs(self) -> bool:
         """Whether probabilities resolve score and threshold; otherwise log-odds do."""
-        return self.rule.point.told_by_probs
+        return self.rule.point.works_on_probs
 
     @property
     def turns(self) -> bool:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 
 from calibrant.data.redaction.redactor import redact
-from calibrant.formatting import number, quoted, sentence
+from calibrant.formatting import number, quote_name, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.predictions.reasons import UNJUDGED, format_distinct
 from calibrant.serving.console.pages.predictions.wording import make_visible
@@ -44,7 +44,7 @@ def outcome_words(outcome: RowDecision) -> str:
     """
     if outcome.decision == "act":
         action = f" ({make_visible(outcome.action)})" if outcome.action else ""
-        return f"act on {quoted(make_visible(str(outcome.acted_as)))}{action}"
+        return f"act on {quote_name(make_visible(str(outcome.acted_as)))}{action}"
     return {"clear": "clear it"}.get(outcome.decision, "leave it to a person")
 
 
@@ -56,10 +56,10 @@ def headline_words(row: ScoredRow, comparisons: Sequence[RuleComparison]) -> str
         return "Left to a person: it is out of scope."
     if row.decision == "act":
         action = f": {make_visible(row.action)}" if row.action else ""
-        return sentence(f"act on {quoted(make_visible(str(row.acted_as)))}{action}")
+        return sentence(f"act on {quote_name(make_visible(str(row.acted_as)))}{action}")
     if row.decision == "clear":
         of = next(each.rule.point.of for each in comparisons if each.decided)
-        return f"Cleared of {quoted(make_visible(str(of)))}."
+        return f"Cleared of {quote_name(make_visible(str(of)))}."
     return "Left to a person."
 
 
@@ -67,7 +67,7 @@ def score_description(comparison: RuleComparison, *, calibrator: bool) -> str:
     """Describe the score that a rule compares."""
     of = comparison.rule.point.of
     what = "probability" if comparison.resolved_by_probs else "log-odds"
-    about = "of the predicted class" if of is None else f"of {quoted(make_visible(str(of)))}"
+    about = "of the predicted class" if of is None else f"of {quote_name(make_visible(str(of)))}"
     if comparison.calibrated:
         return f"calibrated {what} {about}"
     before = " (before calibration)" if calibrator else ""

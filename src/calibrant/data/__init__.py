@@ -1,4 +1,4 @@
-"""Data: files in and out, splits of rows, redaction, and encoders of tables, texts and images."""
+"""Data files, row splits, redaction, and encoders for tables, texts and images."""
 
 from calibrant.data import return_reasons
 from calibrant.data.encoders.image_encoder import ImageEncoder
@@ -7,7 +7,7 @@ from calibrant.data.encoders.target_cut import TargetCut
 from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.data.images.files import ImageSet, read_images, scan_images
 from calibrant.data.redaction.redactor import redact
-from calibrant.data.resampling import Resampled, resampled, smote
+from calibrant.data.resampling import ResampledRows, resample_rows, smote
 from calibrant.data.row_files import read_rows, scan_rows
 from calibrant.data.splits import Splits
 from calibrant.data.splitting import split_rows
@@ -18,7 +18,7 @@ from calibrant.scores.read import Scores, read_scores, scan_scores
 __all__ = [
     "ImageEncoder",
     "ImageSet",
-    "Resampled",
+    "ResampledRows",
     "Scores",
     "Splits",
     "TableEncoder",
@@ -29,7 +29,7 @@ __all__ = [
     "read_rows",
     "read_scores",
     "redact",
-    "resampled",
+    "resample_rows",
     "return_reasons",
     "scan_images",
     "scan_rows",

@@ -283,7 +283,7 @@ def test_points_that_were_changed_since_the_study(tmp_path, serving):
         base = load_bundle(folder, device="cpu").manifest["sha256"]
         told = {"what": f"the threshold became {new.threshold}", "by": "anna", "reason": reason}
         points = [BundlePoint(new, "calibrated")]
-        Versions(folder).save_points(points, base=base, told=told, begin=lambda made: None)
+        Versions(folder).save_points(points, base=base, change=told, begin=lambda made: None)
     client = serving(folder)
     page = client.get("/console/model")
     seen = text_of(page)

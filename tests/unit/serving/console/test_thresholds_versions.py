@@ -28,7 +28,9 @@ def saved(there, n):
     versions, base, made = Versions(there.folder), there.hash, []
     points = there.service.slot.current.bundle.points
     for i in range(n):
-        base = versions.save_points(points, base=base, told={"what": f"{i}"}, begin=lambda _: None)
+        base = versions.save_points(
+            points, base=base, change={"what": f"{i}"}, begin=lambda _: None
+        )
         made.append(base)
     return made
 
@@ -62,10 +64,10 @@ def test_manifests_of_versions_are_read_once(visit, monkeypatch):
     there.service.reload()
     there.look()
     read = []
-    strictly = "calibrant.bundle.versions.kept_versions.read_strictly"
-    from calibrant.bundle.files import read_strictly
+    strictly = "calibrant.bundle.versions.kept_versions.read_strict_json"
+    from calibrant.bundle.files import read_strict_json
 
-    monkeypatch.setattr(strictly, lambda path: read.append(path) or read_strictly(path))
+    monkeypatch.setattr(strictly, lambda path: read.append(path) or read_strict_json(path))
     assert len(listed(there.look())) == 5
     assert read == []
     (there.folder.parent / "returns.versions" / made[0][:12] / "manifest.json").write_text("{}")
@@ -74,13 +76,13 @@ def test_manifests_of_versions_are_read_once(visit, monkeypatch):
 
 
 def test_few_manifests_are_remembered_where_there_are_many(visit, monkeypatch):
-    known = kept_versions._Known(2)
-    monkeypatch.setattr(kept_versions, "_KNOWN", known)
+    known = kept_versions._InfoCache(2)
+    monkeypatch.setattr(kept_versions, "_INFO_CACHE", known)
     there = visit("one point")
     saved(there, 4)
     for _ in range(2):
         assert len(listed(there.look())) == 5
-        assert len(known._told) == 2
+        assert len(known._entries) == 2
 
 
 def test_what_was_saved_is_said_to_serve_only_where_it_does(visit):

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import Rule
-from calibrant.bundle.versions.rule_marks import Place
+from calibrant.bundle.versions.rule_marks import RulePosition
 from calibrant.serving.console.pages.overview.audit import CONFIDENCE
 from calibrant.thresholds import Band
 from calibrant.thresholds.proof.certify import claim_of
@@ -33,7 +33,7 @@ class Limit:
     confidence: float
 
 
-def limits_of(bundle: Bundle) -> dict[Place, Limit]:
+def limits_of(bundle: Bundle) -> dict[RulePosition, Limit]:
     """Return the limit of each rule whose promise labels of acted decisions can tell.
 
     Each has its share of the error, whether or not labels came in about it: the shares must not

@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
-from calibrant.bundle.versions.rule_marks import Place, rule_marks
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
+from calibrant.bundle.versions.rule_marks import RulePosition, rule_marks
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.serving.console.pages.overview.limits import limits_of
 from calibrant.stats import share_log_evidence
@@ -73,7 +73,7 @@ class _Kept:
 
     url: str
     state: AuditState
-    sums: Mapping[Place, Sums]
+    sums: Mapping[RulePosition, Sums]
 
 
 _KEPT: WeakKeyDictionary[Bundle, _Kept] = WeakKeyDictionary()
@@ -82,7 +82,7 @@ _MARKS: dict[tuple[str, str], frozenset[str]] = {}
 """For the address of a store and the hash of a bundle: a hash stands for one manifest."""
 
 
-def point_audits(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
+def point_audits(store: Store, bundle: Bundle) -> dict[RulePosition, PointAudit]:
     """Count, for each rule that decides without being asked for, what labels say about it.
 
     Versions of the bundle count in which that rule, the model and the calibrator are the same,
@@ -103,8 +103,8 @@ def point_audits(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
 
 
 def _counted(
-    store: Store, bundle: Bundle, versions: Mapping[Place, Collection[str]], now: AuditState
-) -> Mapping[Place, Sums]:
+    store: Store, bundle: Bundle, versions: Mapping[RulePosition, Collection[str]], now: AuditState
+) -> Mapping[RulePosition, Sums]:
     """Count anew, or add what came since; what is kept stands for the labels of its state."""
     kept = _KEPT.get(bundle)
     after, sums = None, dict.fromkeys(versions, (0, 0, 0.0, 0, False))
@@ -144,8 +144,8 @@ class _Count:
     def __init__(
         self,
         bundle: Bundle,
-        versions: Mapping[Place, Collection[str]],
-        sums: dict[Place, Sums],
+        versions: Mapping[RulePosition, Collection[str]],
+        sums: dict[RulePosition, Sums],
     ) -> None:
         self._bundle, self._versions, self.sums = bundle, versions, sums
         self._limits = limits_of(bundle)
@@ -175,7 +175,9 @@ class _Count:
             prob += float(probs[first, of[first]].sum())
             self.sums[place] = rows + len(first), right, prob, lacking, broken
 
-    def _shows_breach(self, place: Place, rows: int, right: int, told: NDArray[np.bool_]) -> bool:
+    def _shows_breach(
+        self, place: RulePosition, rows: int, right: int, told: NDArray[np.bool_]
+    ) -> bool:
         """Say whether new labels, one after the other, show that the promise is not kept."""
         if place not in self._limits or not len(told):
             return False
@@ -200,19 +202,19 @@ class _Count:
 
 def _judged(
     bundle: Bundle, logits: Sequence[Sequence[float]]
-) -> tuple[dict[Place, tuple[NDArray[np.bool_], IntArray]], FloatArray]:
+) -> tuple[dict[RulePosition, tuple[NDArray[np.bool_], IntArray]], FloatArray]:
     """Say of each rule which rows it would act on and as which class, and give probabilities.
 
     A row out of scope is left to a person, so no rule acts on it.
     """
-    given = GivenScores.of(bundle.classes, logits=np.array(logits, dtype=np.float64))
-    outside = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
+    given = ModelScores.from_input(bundle.classes, logits=np.array(logits, dtype=np.float64))
+    outside = flag_rows(bundle.ood, given, with_model=bundle.scorer is not None)
     calibration = bundle.calibration
     log_probs = None if calibration is None else calibration.log_probs(given.matrix)
     inside = np.ones(len(given.array), dtype=bool) if outside is None else ~outside
     found = {
         (i, j): (acts & inside, of)
         for i, each in enumerate(bundle.points)
-        for j, (acts, of) in enumerate(each.verdicts(given, log_probs, bundle.classes))
+        for j, (acts, of) in enumerate(each.apply_rules(given, log_probs, bundle.classes))
     }
     return found, given.probs if log_probs is None else np.exp(log_probs)

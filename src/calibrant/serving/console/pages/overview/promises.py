@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bundle import Bundle
 from calibrant.bundle.points import Rule
-from calibrant.bundle.versions.rule_marks import Place
+from calibrant.bundle.versions.rule_marks import RulePosition
 from calibrant.formatting import counted, percent
 from calibrant.results import Interval
 from calibrant.serving.console.pages.overview.audit import CALIBRATED, Acted, added, believed
@@ -194,7 +194,7 @@ class Promise:
 
 def promises_of(
     bundle: Bundle,
-    audits: Mapping[Place, PointAudit],
+    audits: Mapping[RulePosition, PointAudit],
     acted: Sequence[Acted],
     total: int,
     *,
@@ -222,7 +222,7 @@ class _Checked:
     def __init__(
         self,
         bundle: Bundle,
-        audits: Mapping[Place, PointAudit],
+        audits: Mapping[RulePosition, PointAudit],
         acted: Sequence[Acted],
         total: int,
     ) -> None:
@@ -242,7 +242,7 @@ class _Checked:
                     unchecked.append(target.words)
         return tuple(checks), tuple(unchecked)
 
-    def _check(self, rule: Rule, target: Target, place: Place) -> Check:
+    def _check(self, rule: Rule, target: Target, place: RulePosition) -> Check:
         audit, span = self._audits.get(place, PointAudit()), None
         if audit.rows:
             span = robbins(audit.right, audit.rows, confidence=self._limits[place].confidence)

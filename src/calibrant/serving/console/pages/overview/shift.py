@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.formatting import counted, percent
 from calibrant.inputs import FloatArray
 from calibrant.results import Floor, Interval
@@ -76,8 +76,8 @@ def at_calibration(bundle: Bundle) -> AtCalibration | None:
 def _scored(bundle: Bundle, rows: CalibRows) -> AtCalibration:
     weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
     top = bundle.predict_proba(logits=rows.logits).max(axis=1)
-    given = GivenScores.of(bundle.classes, logits=rows.logits)
-    outside = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
+    given = ModelScores.from_input(bundle.classes, logits=rows.logits)
+    outside = flag_rows(bundle.ood, given, with_model=bundle.scorer is not None)
     return AtCalibration(
         rows=len(top),
         effective=float(weights.sum() ** 2 / (weights**2).sum()),

@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.bundle import BundlePoint
 from calibrant.bundle.points import Rule
-from calibrant.bundle.scores import places_of
+from calibrant.bundle.scores import class_positions
 from calibrant.convert import probs_from_logits
 from calibrant.errors import CalibrantError
 from calibrant.ood import OodRule
@@ -128,7 +128,7 @@ def _rule(
     found: Prediction, record: BundleRecord, place: int, each: BundlePoint, rule: Rule
 ) -> WhyRule:
     point = rule.point
-    order = places_of(each.classes, record.classes, called=("the point", "the bundle"))
+    order = class_positions(each.classes, record.classes, owners=("the point", "the bundle"))
     scores = _compared(found, each, rule, order)
     reached = scores.reached
     decided = found.operating_point == place and _is_of(found, rule)

@@ -111,7 +111,7 @@ def save(
 
     def make(begin: Callable[[str], None]) -> str:
         return Versions(service.settings.bundle).save_points(
-            points, base=base.hash, told=told, begin=begin, provenance=provenance
+            points, base=base.hash, change=told, begin=begin, provenance=provenance
         )
 
     return _changed(service, seen, SAVED, told, base, make)

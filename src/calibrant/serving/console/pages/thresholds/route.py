@@ -218,7 +218,7 @@ def _tried_before(service: Service, rows: AskedRows | None) -> dict[str, Any]:
     if rows is not None:
         try:
             tried = all_tried(service, rows)
-            place = str(Versions(service.settings.bundle).place)
+            place = str(Versions(service.settings.bundle).versions_folder)
         except BundleError as error:
             fault = sentence(str(error))
     return {

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.points import DecidesOn
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.errors import TargetUnreachable
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.thresholds.rules import Choice, candidates_of
@@ -86,8 +86,8 @@ class AskedRows:
 
         def made() -> LabelledRows:
             bundle, own = self._served.bundle, self.calib.logits
-            given = GivenScores("logits", own)
-            withheld = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
+            given = ModelScores("logits", own)
+            withheld = flag_rows(bundle.ood, given, with_model=bundle.scorer is not None)
             if decides_on == "calibrated" and bundle.calibration is not None:
                 own = bundle.calibration.log_probs(own)
             codes, weights = self.calib.codes, self.calib.weights

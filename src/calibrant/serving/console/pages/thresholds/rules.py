@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import DecidesOn, Rule
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scores import ModelScores
 from calibrant.errors import InputError
 from calibrant.reports.threshold.wording import class_words
 from calibrant.serving.console.pages.thresholds.targets import together_after
@@ -279,8 +279,8 @@ def _flagged_twice(point: BundlePoint, bundle: Bundle) -> int:
     log_probs = None
     if point.decides_on == "calibrated" and bundle.calibration is not None:
         log_probs = bundle.calibration.log_probs(bundle.calib.logits)
-    given = GivenScores("logits", bundle.calib.logits)
-    said = point.verdicts(given, log_probs, bundle.classes)
+    given = ModelScores("logits", bundle.calib.logits)
+    said = point.apply_rules(given, log_probs, bundle.classes)
     return int((np.sum([acts for acts, _ in said], axis=0) > 1).sum())
 
 

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibrant.data.encoders.input_columns import listed
+from calibrant.data.encoders.input_columns import format_names
 from calibrant.serving.console.pages.predictions.wording import visible
 
 __all__ = ["pasted"]
@@ -74,13 +74,17 @@ def _of_json(text: str, names: Sequence[str]) -> list[str]:
 def _by_name(found: Mapping[str, str], names: Sequence[str]) -> list[str]:
     unknown = [name for name in found if name not in names]
     if unknown:
-        raise ValueError(f"there is no {visible(unknown[0][:100])!r}: there are {listed(names)}")
+        raise ValueError(
+            f"there is no {visible(unknown[0][:100])!r}: there are {format_names(names)}"
+        )
     return [found.get(name, "") for name in names]
 
 
 def _in_order(values: list[str], names: Sequence[str]) -> list[str]:
     if len(values) != len(names):
-        raise ValueError(f"{len(names)} values are needed, for {listed(names)}, got {len(values)}")
+        raise ValueError(
+            f"{len(names)} values are needed, for {format_names(names)}, got {len(values)}"
+        )
     return values
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.bundle import Bundle, BundlePoint
-from calibrant.bundle.decisions import Verdict, decided
+from calibrant.bundle.decisions import RuleDecision, decide_rows
 from calibrant.bundle.points import Rule
-from calibrant.bundle.scores import GivenScores, places_of
+from calibrant.bundle.scores import ModelScores, class_positions
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.serving.scoring import ScoredRow
@@ -94,15 +94,15 @@ def readings(bundle: Bundle, row: ScoredRow, point: int | None = None) -> list[R
     """Return what every rule that has a say compared, in the order of the operating points."""
     logits = np.array([row.logits], dtype=np.float64)
     log_probs = None if bundle.calibration is None else bundle.calibration.log_probs(logits)
-    given = GivenScores.of(bundle.classes, logits=logits)
-    found: list[tuple[Verdict, Rule, tuple[float, float]]] = []
+    given = ModelScores.from_input(bundle.classes, logits=logits)
+    found: list[tuple[RuleDecision, Rule, tuple[float, float]]] = []
     for i in _deciding(bundle, point):
         each = bundle.points[i]
-        said = each.verdicts(given, log_probs, bundle.classes)
+        said = each.apply_rules(given, log_probs, bundle.classes)
         scores = log_probs if each.decides_on == "calibrated" else logits
         assert scores is not None  # a bundle whose points need a calibrator has one
         for rule, (acts, of) in zip(each.rules, said, strict=True):
-            verdict = Verdict(i, str(rule), acts, of, rule.clears)
+            verdict = RuleDecision(i, str(rule), acts, of, rule.clears)
             found.append((verdict, rule, _score(bundle, each, rule, scores)))
     verdicts = [verdict for verdict, _, _ in found]
     return [
@@ -137,7 +137,7 @@ def _score(
 ) -> tuple[float, float]:
     """Return the one number that a rule looks at, as a probability and as log-odds."""
     point = rule.point
-    order = places_of(each.classes, bundle.classes, called=("the point", "the bundle"))
+    order = class_positions(each.classes, bundle.classes, owners=("the point", "the bundle"))
     own = np.ascontiguousarray(scores[:, order])
     if point.on == "logits":
         odds = np.asarray(
@@ -152,7 +152,7 @@ def _score(
 def _reading(
     bundle: Bundle,
     row: ScoredRow,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RuleDecision],
     place: int,
     rule: Rule,
     score: tuple[float, float],
@@ -176,15 +176,15 @@ def _reading(
     )
 
 
-def _saying(verdict: Verdict, acts: bool) -> Verdict:
+def _saying(verdict: RuleDecision, acts: bool) -> RuleDecision:
     return replace(verdict, acts=np.array([acts]))
 
 
-def _outcome(bundle: Bundle, row: ScoredRow, verdicts: Sequence[Verdict]) -> Outcome:
+def _outcome(bundle: Bundle, row: ScoredRow, verdicts: Sequence[RuleDecision]) -> Outcome:
     """Decide about the row by other verdicts, with the code that decides for all."""
     if row.out_of_scope:
         return Outcome("out_of_scope")
-    made = decided(
+    made = decide_rows(
         bundle.classes,
         np.array([row.probs]),
         verdicts,

@@ -291,7 +291,7 @@ def test_what_was_just_saved_is_looked_for_where_another_process_answers(visit):
     from calibrant.bundle.versions.versions import Versions
 
     made = Versions(there.folder).save_points(
-        [entry, entry], base=there.hash, told={}, begin=lambda _: None
+        [entry, entry], base=there.hash, change={}, begin=lambda _: None
     )
     assert there.service.slot.current.hash != made
     there.look(done="saved", version=made[:12])

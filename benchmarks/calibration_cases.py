@@ -18,7 +18,7 @@ import numpy as np
 
 from benchmarks.harness import Size
 from calibrant.convert import probs_from_logits
-from calibrant.scores.checks import raised, zero_as
+from calibrant.scores.checks import clip_logits, zero_replacement
 
 __all__ = ["Case", "Split", "cases", "data_folder", "scored_rows"]
 
@@ -128,7 +128,10 @@ def _pool(name: str, kind: Kind, logits: np.ndarray, labels: np.ndarray) -> Case
             return None
         floor = _zero_as(logits[fit])
         return Split(
-            raised(logits[fit], floor), labels[fit], raised(logits[rest], floor), labels[rest]
+            clip_logits(logits[fit], floor),
+            labels[fit],
+            clip_logits(logits[rest], floor),
+            labels[rest],
         )
 
     return Case(name, kind, len(labels) - LEAST_JUDGED, split)
@@ -139,7 +142,7 @@ def _zero_as(logits: np.ndarray) -> float:
     lost = np.abs(logits) >= -np.log(FLOOR) * (1 - 1e-12)
     if not lost.any():
         return FLOOR
-    return zero_as(np.where(lost, logits > 0, probs_from_logits(logits)) * 1.0)
+    return zero_replacement(np.where(lost, logits > 0, probs_from_logits(logits)) * 1.0)
 
 
 # Tables -------------------------------------------------------------------------------------------

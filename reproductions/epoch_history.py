@@ -9,7 +9,7 @@ from typing import Any, cast
 import numpy as np
 
 from calibrant.convert import probs_from_logits
-from calibrant.data.resampling import Resampling, resampled
+from calibrant.data.resampling import Resampling, resample_rows
 from calibrant.metrics import measure
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook, Run
@@ -68,7 +68,7 @@ class EpochHistory(Hook):
         rows = self._model._encoded(encoder, test, self._parts.test.labels)
         self._rows = rows.to(run.fabric.device)
         if self._model.resample is not None and self._model.correct_prior:
-            drawn = resampled(
+            drawn = resample_rows(
                 self._parts.train.labels,
                 cast(Resampling, self._model.resample),
                 seed=self._model.seed,

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 from calibrant.files.npz import read_npz
 from calibrant.inputs import FloatArray
 from reproductions.experiment import Experiment, Method, Size
@@ -118,11 +118,11 @@ def write_record(
 ) -> None:
     """Write a record, and the log losses of its test rows beside it."""
     if losses is not None:
-        with whole_file(path.with_suffix(".npz")) as draft:
+        with write_atomically(path.with_suffix(".npz")) as draft:
             held: dict[str, Any] = {name: each.astype(np.float32) for name, each in losses.items()}
             np.savez_compressed(draft, **held)
     # The record comes last: where it stands, the run is whole.
-    with whole_file(path) as draft:
+    with write_atomically(path) as draft:
         draft.write_text(
             json.dumps(_rounded(record), separators=(",", ":")) + "\n", encoding="utf-8"
         )

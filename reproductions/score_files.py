@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 from calibrant.files.npz import read_npz
 from calibrant.inputs import FloatArray, IntArray
 from reproductions.parts import Parts
@@ -55,7 +55,7 @@ def write_scores(record: Path, logits_of_parts: dict[str, FloatArray], parts: Pa
     for part, logits in logits_of_parts.items():
         labels = parts.named()[part].labels
         smallest = np.min_scalar_type(len(parts.classes))
-        with whole_file(score_file(record, part)) as draft:
+        with write_atomically(score_file(record, part)) as draft:
             np.savez_compressed(
                 draft,
                 logits=logits.astype(np.float16),

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import whole_file
-from calibrant.files.lock import alone_in
+from calibrant.files.atomic_write import write_atomically
+from calibrant.files.lock import exclusive_folder
 
 __all__ = ["unfinished"]
 
@@ -41,7 +41,7 @@ def unfinished(record: Path, setting: Mapping[str, Any]) -> Iterator[Path]:
     folder = record.with_name(f".{record.stem}")
     note = folder / "setting.json"
     if folder.is_dir() and _read(note) != setting:
-        with alone_in(folder):  # not from under a run that is at work in it
+        with exclusive_folder(folder):  # not from under a run that is at work in it
             shutil.rmtree(folder, ignore_errors=True)
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -50,7 +50,7 @@ def unfinished(record: Path, setting: Mapping[str, Any]) -> Iterator[Path]:
             f"the folder {folder} cannot be made ({error.strerror or error}): see to it, or choose "
             "another --out."
         ) from None
-    with whole_file(note) as draft:
+    with write_atomically(note) as draft:
         draft.write_text(json.dumps(setting) + "\n", encoding="utf-8")
     yield folder
     shutil.rmtree(folder, ignore_errors=True)

@@ -13,7 +13,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from calibrant.data.splits import Part, Splits
+from calibrant.data.splits import SplitPart, Splits
 from calibrant.study.candidates.trained import refinement_of
 from calibrant.study.judge import choose
 from calibrant.study.result import CandidateResult
@@ -86,7 +86,7 @@ def splits_of(world: World, *, choice: bool) -> Splits:
     if choice:
         steer, kept = halve_steer([str(code) for code in world.codes[:ROWS]], n=ROWS)
     parts |= {"steer": steer, "choice": kept}
-    return Splits(**{name: Part("logs", ids) for name, ids in parts.items()})
+    return Splits(**{name: SplitPart("logs", ids) for name, ids in parts.items()})
 
 
 @cache

@@ -6,7 +6,7 @@ import pytest
 from reproductions.unfinished import unfinished
 
 from calibrant.errors import InputError
-from calibrant.files.lock import alone_in
+from calibrant.files.lock import exclusive_folder
 
 
 def cut_off(record, setting):
@@ -48,8 +48,8 @@ def test_a_folder_that_cannot_be_made_is_told_in_a_sentence(tmp_path):
 def test_what_a_run_at_work_saved_is_not_taken_away_by_one_of_another_setting(tmp_path):
     folder = cut_off(tmp_path / "ce-0.json", {"epochs": 5})
     with (
-        alone_in(folder),
-        pytest.raises(InputError, match="another run is at work"),
+        exclusive_folder(folder),
+        pytest.raises(InputError, match="another run is using"),
         unfinished(tmp_path / "ce-0.json", {"epochs": 4}),
     ):
         pass

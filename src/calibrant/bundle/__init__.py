@@ -1,4 +1,4 @@
-"""The bundle: a folder with all that turns rows or scores into decisions, without any code."""
+"""Bundles: self-contained folders that turn rows or scores into decisions."""
 
 from calibrant.bundle.bundle import Bundle
 from calibrant.bundle.calib_rows import CalibRows

@@ -1,4 +1,4 @@
-"""A loaded bundle: texts, rows of a table, images or logits in, decisions out."""
+"""Loaded bundles: texts, table rows, images or logits in, decisions out."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.bundle.calib_rows import CalibRows
-from calibrant.bundle.calibration import Calibration
-from calibrant.bundle.decisions import Decisions, Verdict, decided
+from calibrant.bundle.calibration import BundleCalibration
+from calibrant.bundle.decisions import Decisions, RuleDecision, decide_rows
 from calibrant.bundle.points import BundlePoint
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.data.encoders.input_columns import InputColumns
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
@@ -32,29 +32,29 @@ __all__ = ["Bundle"]
 
 @dataclass(frozen=True, eq=False)
 class Bundle:
-    """All that turns texts, tables, images or scores into decisions; see `load_bundle`.
+    """A model with calibrator, operating points and out-of-scope rule; see `load_bundle`.
 
-    A row is acted on by an operating point where its score reaches the threshold; below a band it
-    is cleared; otherwise the bundle abstains. The first point of each class has a say; where
-    several act on a row, the one of the most probable class decides. Further points of a class are
-    alternatives, taken by `decide(..., point=1)`. A row that the out-of-scope rule flags is left
-    to a person, whatever the points say. Nothing changes after loading, so threads may share it.
+    An operating point acts on a row if its score reaches the threshold; a row below a band is
+    cleared; otherwise the bundle abstains. The first point of each class is active; if several act
+    on a row, the point of the most probable class decides. Further points of a class are
+    alternatives, selected with `decide(..., point=1)`. A row flagged by the out-of-scope rule is
+    left to a person, whatever the points say. A bundle is immutable, so threads can share it.
 
     Parameters
     ----------
     path : the folder
-    classes : names of the classes, in the order of the columns
+    classes : class names, in the order of the columns
     calibration : the calibrator, or None
     points : the operating points, in the order in which they were packed
-    actions : for class names (as text) the names of what is done
-    manifest : everything that `manifest.json` says
-    scorer : the running model, or None where logits come in
-    ood : the rule that flags rows unlike the train rows, or None
+    actions : action names by class name (as text)
+    manifest : content of `manifest.json`
+    scorer : the model, or None if the bundle takes logits
+    ood : the out-of-scope rule, or None
     """
 
     path: Path
     classes: tuple[Any, ...]
-    calibration: Calibration | None
+    calibration: BundleCalibration | None
     points: tuple[BundlePoint, ...]
     actions: Mapping[str, str] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
@@ -63,48 +63,47 @@ class Bundle:
 
     @property
     def metrics(self) -> Mapping[str, Any]:
-        """The figures that were packed."""
-        found: Mapping[str, Any] = self.manifest["metrics"]
-        return found
+        """The packed metrics."""
+        metrics: Mapping[str, Any] = self.manifest["metrics"]
+        return metrics
 
     @property
     def provenance(self) -> Mapping[str, Any]:
-        """When, by which packages and from which files it was packed."""
-        found: Mapping[str, Any] = self.manifest["provenance"]
-        return found
+        """Time, package versions and source files of the bundle."""
+        provenance: Mapping[str, Any] = self.manifest["provenance"]
+        return provenance
 
     @cached_property
     def calib(self) -> CalibRows | None:
-        """The calibrate rows, read when first asked for; None where none were packed.
+        """The calibrate rows, read from the folder on first access; None if none were packed.
 
-        They are read from the folder: where another bundle stands there by now, or the file is
-        damaged, that is a `BundleError`.
+        Raises `BundleError` if the folder was replaced by another bundle or the file is damaged.
         """
         return CalibRows.read(self.path, self.manifest)
 
     def predict_proba(
         self, inputs: Any = None, *, logits: Any = None, probs: Any = None
     ) -> FloatArray:
-        """Return calibrated probabilities (n, K); without a calibrator those of the model.
+        """Return calibrated probabilities (n, K), or those of the model without a calibrator.
 
         Parameters
         ----------
-        inputs : what the model reads: a list or a column of texts, a table, or images, bytes
-            (n, height, width, channels); in a bundle without a model, logits
-        logits : the model's own scores instead: (n, K), or (n,) log-odds of the second of two
+        inputs : model inputs: a list or a column of texts, a table, or images as uint8
+            (n, height, width, channels); logits in a bundle without a model
+        logits : raw scores of the model instead: (n, K), or (n,) log-odds of the second of two
             classes
-        probs : the model's own probabilities instead, in the same shapes
+        probs : uncalibrated probabilities of the model instead, in the same shapes
         """
-        return self._probabilities(self._given(inputs, logits, probs))
+        return self._probabilities(self._model_scores(inputs, logits, probs))
 
     def predict_logits(self, inputs: Any) -> FloatArray:
-        """Return the model's own logits (n, K), not calibrated.
+        """Return the uncalibrated logits (n, K) of the model.
 
         Parameters
         ----------
         inputs : as in `predict_proba`
         """
-        return self._given(inputs, None, None).matrix
+        return self._model_scores(inputs, None, None).matrix
 
     def decide(
         self,
@@ -114,52 +113,52 @@ class Bundle:
         probs: Any = None,
         point: int | None = None,
     ) -> Decisions:
-        """Decide for each row whether to act, on which class, or to leave it to a person.
+        """Decide for each row whether to act, and on which class, or to leave it to a person.
 
         Parameters
         ----------
         inputs, logits, probs : as in `predict_proba`
-        point : position of the one operating point that decides; by default the first of each class
+        point : position of a single operating point to use; by default the first of each class
         """
-        deciding = self._deciding(point)
-        given = self._given(inputs, logits, probs)
-        outside = flagged(self.ood, given, with_model=self.scorer is not None)
+        point_positions = self._point_positions(point)
+        scores = self._model_scores(inputs, logits, probs)
+        out_of_scope = flag_rows(self.ood, scores, with_model=self.scorer is not None)
         log_probs = None
-        if any(self.points[i].decides_on == "calibrated" for i in deciding):
-            log_probs = self._log_probs(given)
-        return decided(
+        if any(self.points[i].decides_on == "calibrated" for i in point_positions):
+            log_probs = self._log_probs(scores)
+        return decide_rows(
             self.classes,
-            self._probabilities(given, log_probs),
-            self._verdicts(deciding, given, log_probs),
+            self._probabilities(scores, log_probs),
+            self._rule_decisions(point_positions, scores, log_probs),
             actions=[self.actions.get(str(name)) for name in self.classes],
-            out_of_scope=outside,
+            out_of_scope=out_of_scope,
         )
 
     @property
     def columns(self) -> InputColumns:
-        """The columns that are read of a table: none where images are read.
+        """The columns to read from a table; empty for images.
 
-        Without a model they are `logit_<class>` of each class.
+        Without a model these are the columns `logit_<class>`.
         """
         if self.scorer is not None:
             return self.scorer.columns
         return InputColumns(numbers=tuple(f"logit_{name}" for name in self.classes))
 
     def inputs_of(self, table: pa.Table) -> Any:
-        """Pick what `predict_logits`, `predict_proba` and `decide` read out of an Arrow table.
+        """Extract the model inputs from an Arrow table.
 
         Parameters
         ----------
-        table : may have further columns, in any order; one that is lacking is refused by its name
+        table : may have additional columns, in any order; a missing one raises `InputError`
         """
         if self.scorer is not None:
             return self.scorer.pick(table)
-        return self.columns.picked_from(table)
+        return self.columns.select_from(table)
 
     def is_alternative(self, point: int) -> bool:
-        """Whether an earlier operating point acts on one of its classes already."""
-        taken = {of for each in self.points[:point] for of in each.acts_on}
-        return bool(taken & self.points[point].acts_on)
+        """Return whether an earlier operating point already acts on one of its classes."""
+        earlier = {name for each in self.points[:point] for name in each.acts_on}
+        return bool(earlier & self.points[point].acts_on)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the manifest."""
@@ -170,7 +169,7 @@ class Bundle:
         model = "" if self.scorer is None else f", {self.scorer.config['model']}"
         lines = [f"Bundle of {len(self.classes)} classes{model}, {method}."]
         for i, each in enumerate(self.points):
-            lines += [f"{i}. On {each.decides_on} scores: {said}" for said in each.promises]
+            lines += [f"{i}. On {each.decides_on} scores: {promise}" for promise in each.promises]
         if self.ood is not None:
             lines.append(f"Rows {self.ood}")
         return "\n".join(lines)
@@ -178,49 +177,51 @@ class Bundle:
     def _repr_html_(self) -> str:
         return f"<pre>{html.escape(str(self))}</pre>"
 
-    def _given(self, inputs: Any, logits: Any, probs: Any) -> GivenScores:
+    def _model_scores(self, inputs: Any, logits: Any, probs: Any) -> ModelScores:
         if inputs is not None:
             if logits is not None or probs is not None:
-                raise InputError("give one of inputs, logits and probs, not several of them.")
-            # Without a model, what comes in is what a model would have given.
+                raise InputError("give only one of inputs, logits and probs.")
+            # Without a model, the inputs are logits.
             logits = inputs if self.scorer is None else self.scorer.predict_logits(inputs)
-        return GivenScores.of(self.classes, logits=logits, probs=probs)
+        return ModelScores.from_input(self.classes, logits=logits, probs=probs)
 
-    def _log_probs(self, given: GivenScores) -> FloatArray | None:
+    def _log_probs(self, scores: ModelScores) -> FloatArray | None:
         if self.calibration is None:
             return None
-        if given.kind == "probs":
-            given = GivenScores("logits", self.calibration.logits(given.array))
-        return self.calibration.log_probs(given.matrix)
+        if scores.kind == "probs":
+            scores = ModelScores("logits", self.calibration.logits(scores.array))
+        return self.calibration.log_probs(scores.matrix)
 
-    def _probabilities(self, given: GivenScores, log_probs: FloatArray | None = None) -> FloatArray:
-        """Return calibrated probabilities; the identity leaves those of the model as they are."""
+    def _probabilities(
+        self, scores: ModelScores, log_probs: FloatArray | None = None
+    ) -> FloatArray:
+        """Return calibrated probabilities; the identity returns those of the model unchanged."""
         if self.calibration is None or (
-            self.calibration.method == "identity" and given.kind == "probs"
+            self.calibration.method == "identity" and scores.kind == "probs"
         ):
-            return given.probs
-        found = self._log_probs(given) if log_probs is None else log_probs
-        assert found is not None  # there is a calibrator
-        return np.exp(found)
+            return scores.probs
+        calibrated = self._log_probs(scores) if log_probs is None else log_probs
+        assert calibrated is not None  # a calibrator exists
+        return np.exp(calibrated)
 
-    def _verdicts(
-        self, deciding: Sequence[int], given: GivenScores, log_probs: FloatArray | None
-    ) -> list[Verdict]:
-        found = []
-        for i in deciding:
+    def _rule_decisions(
+        self, point_positions: Sequence[int], scores: ModelScores, log_probs: FloatArray | None
+    ) -> list[RuleDecision]:
+        decisions = []
+        for i in point_positions:
             each = self.points[i]
-            said = each.verdicts(given, log_probs, self.classes)
-            found += [
-                Verdict(i, str(rule), acts, of, rule.clears)
-                for rule, (acts, of) in zip(each.rules, said, strict=True)
+            results = each.apply_rules(scores, log_probs, self.classes)
+            decisions += [
+                RuleDecision(i, str(rule), acts, of, rule.clears)
+                for rule, (acts, of) in zip(each.rules, results, strict=True)
             ]
-        return found
+        return decisions
 
-    def _deciding(self, point: int | None) -> list[int]:
-        """Return the positions of the points that have a say."""
+    def _point_positions(self, point: int | None) -> list[int]:
+        """Return the positions of the active points."""
         if not self.points:
             raise InputError(
-                "this bundle has no operating point, so it gives probabilities only: pack one with "
+                "this bundle has no operating point and gives probabilities only: pack one with "
                 "calibrant pack --point."
             )
         if point is None:

@@ -1,4 +1,4 @@
-"""The calibrate rows that travel with a bundle: a model's logits and the true class, no inputs."""
+"""Calibrate rows of a bundle: logits and true classes, without inputs."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ from calibrant.thresholds.proof.largest_weight import check_largest_weight
 __all__ = ["FILE", "CalibRows"]
 
 FILE = "calib.npz"
-"""Name of the file in a bundle's folder."""
+"""Name of the file in a bundle folder."""
 
 _ARRAYS: Mapping[str, str] = {"logits": "f", "codes": "i", "weights": "f", "largest_weight": "f"}
-"""The arrays of the file, with the kind of number in each; the last two may be lacking."""
+"""The arrays of the file and their dtype kinds; the last two are optional."""
 
-_AGAIN = "pack it again, or get a fresh copy"
-_DAMAGE = (
+_REMEDY = "pack it again, or restore a copy"
+_READ_ERRORS = (
     ArithmeticError, AttributeError, EOFError, LookupError, MemoryError, NotImplementedError,
     OSError, RuntimeError, TypeError, ValueError, zipfile.BadZipFile,
 )  # fmt: skip
@@ -37,18 +37,18 @@ _DAMAGE = (
 
 @dataclass(frozen=True, eq=False)
 class CalibRows:
-    """Labelled scores that chose nothing but the calibrator and the points of a bundle.
+    """Labelled scores used only for the calibrator and the operating points of a bundle.
 
-    With them thresholds can be explored and promises certified wherever the bundle is, without the
-    rows themselves: neither texts nor columns nor images are kept.
+    They allow exploring thresholds and certifying promises without the data: no texts, columns or
+    images are stored.
 
     Parameters
     ----------
-    logits : (n, K) the model's own, in the order of the bundle's classes; of two classes log-odds
-        (n,) of the second will do
-    codes : (n,) position of the true class; -1 where a row belongs to none
+    logits : (n, K) uncalibrated logits in the order of the bundle's classes, or (n,) log-odds of
+        the second of two classes
+    codes : (n,) position of the true class; -1 for a row of no class
     weights : (n,) inverse inclusion probabilities, or None
-    largest_weight : the most that any row could weigh by the design, or None where nobody has said
+    largest_weight : the largest weight possible under the sampling design, or None if unknown
 
     Examples
     --------
@@ -68,9 +68,9 @@ class CalibRows:
             logits = two_columns(logits)
         codes = _codes(self.codes, *logits.shape)
         weights = as_weights(self.weights, len(logits), name="the calibrate rows' weights")
-        object.__setattr__(self, "logits", _fixed(logits))
-        object.__setattr__(self, "codes", _fixed(codes))
-        object.__setattr__(self, "weights", None if weights is None else _fixed(weights))
+        object.__setattr__(self, "logits", _read_only(logits))
+        object.__setattr__(self, "codes", _read_only(codes))
+        object.__setattr__(self, "weights", None if weights is None else _read_only(weights))
         check_largest_weight(
             self.largest_weight, weights, name="the calibrate rows' largest_weight"
         )
@@ -80,18 +80,18 @@ class CalibRows:
 
     @cached_property
     def hash(self) -> str:
-        """The SHA-256 of the numbers, however they are stored."""
-        whole = hashlib.sha256(f"calib rows {self.logits.shape}".encode("ascii"))
+        """SHA-256 of the values, independent of the storage type."""
+        digest = hashlib.sha256(f"calib rows {self.logits.shape}".encode("ascii"))
         for name, array in self._arrays().items():
-            whole.update(name.encode("ascii"))
-            whole.update(array.astype(f"<{_ARRAYS[name]}8", copy=False).tobytes())
-        return whole.hexdigest()
+            digest.update(name.encode("ascii"))
+            digest.update(array.astype(f"<{_ARRAYS[name]}8", copy=False).tobytes())
+        return digest.hexdigest()
 
     @cached_property
     def unordered_hash(self) -> str:
-        """The SHA-256 of logits and true classes, the same in whatever order the rows come.
+        """SHA-256 of logits and true classes, independent of the row order.
 
-        Weights do not count: the same labels say the same, however they are weighted.
+        Weights are ignored, because they do not change which labels were used.
 
         Examples
         --------
@@ -101,41 +101,41 @@ class CalibRows:
         """
         table = np.column_stack([self.logits, self.codes]).astype("<f8") + 0.0  # no -0.0
         rows = np.sort(table.view(f"V{table.itemsize * table.shape[1]}"), axis=0)
-        whole = hashlib.sha256(f"unordered calib rows {self.logits.shape}".encode("ascii"))
-        whole.update(rows.tobytes())
-        return whole.hexdigest()
+        digest = hashlib.sha256(f"unordered calib rows {self.logits.shape}".encode("ascii"))
+        digest.update(rows.tobytes())
+        return digest.hexdigest()
 
     def to_bytes(self) -> bytes:
-        """Return the file: numpy's own format, and for the same rows always the same bytes."""
+        """Return the content of the npz file; equal rows give identical bytes."""
         out = io.BytesIO()
-        with zipfile.ZipFile(out, "w") as folder:  # not packed tighter: zlib's bytes vary
+        with zipfile.ZipFile(out, "w") as folder:  # uncompressed: the output of zlib varies
             for name, array in self._arrays().items():
                 entry = zipfile.ZipInfo(f"{name}.npy", date_time=(1980, 1, 1, 0, 0, 0))
-                entry.create_system = 3  # the same on every system
+                entry.create_system = 3  # independent of the platform
                 part = io.BytesIO()
-                np.lib.format.write_array(part, _short(name, array), (1, 0), allow_pickle=False)
+                np.lib.format.write_array(part, _narrow(name, array), (1, 0), allow_pickle=False)
                 folder.writestr(entry, part.getvalue())
         return out.getvalue()
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Self:
-        """Rebuild from `to_bytes`; raise InputError where that is not what it is."""
+        """Rebuild from `to_bytes`; raise `InputError` for invalid data."""
         try:
-            found = _read(data)
-        except _DAMAGE as error:
+            arrays = _read_arrays(data)
+        except _READ_ERRORS as error:
             raise InputError(
-                f"it is not a file of calibrate rows ({type(error).__name__})."
+                f"it is not a valid file of calibrate rows ({type(error).__name__})."
             ) from error
-        return cls(**found)
+        return cls(**arrays)
 
     @classmethod
     def read(cls, folder: str | os.PathLike[str], manifest: Mapping[str, Any]) -> Self | None:
-        """Read those of a bundle; None where it has none, `BundleError` where they are damaged.
+        """Read the calibrate rows of a bundle; None if it has none, `BundleError` if damaged.
 
         Parameters
         ----------
-        folder : of the bundle
-        manifest : of the bundle; the file must have the hash that it gives
+        folder : the folder of the bundle
+        manifest : the manifest of the bundle, with the hash of the file
         """
         digest = manifest.get("files", {}).get(FILE)
         if digest is None:
@@ -144,36 +144,36 @@ class CalibRows:
         try:
             data = path.read_bytes()
         except OSError as error:
-            raise BundleError(f"{path} cannot be read: {error.strerror}: {_AGAIN}.") from None
+            raise BundleError(f"{path} cannot be read: {error.strerror}: {_REMEDY}.") from None
         if hashlib.sha256(data).hexdigest() != digest:
             raise BundleError(f"{path} was changed after the bundle was loaded: load it again.")
         try:
             rows = cls.from_bytes(data)
             rows.check_classes(len(manifest["classes"]))
         except InputError as error:
-            raise BundleError(f"{path} is damaged: {str(error).rstrip('.')}: {_AGAIN}.") from error
+            raise BundleError(f"{path} is damaged: {str(error).rstrip('.')}: {_REMEDY}.") from error
         return rows
 
     def check_classes(self, n_classes: int) -> None:
-        """Refuse rows with more or fewer columns than there are classes."""
+        """Raise `InputError` if the number of columns is not the number of classes."""
         if self.logits.shape[1] != n_classes:
             raise InputError(
                 f"the calibrate rows have {self.logits.shape[1]} logits each, but there are "
-                f"{n_classes} classes: give one column for each."
+                f"{n_classes} classes: give one column per class."
             )
 
     def _arrays(self) -> dict[str, NDArray[Any]]:
-        found = {"logits": self.logits, "codes": self.codes, "weights": self.weights}
+        arrays = {"logits": self.logits, "codes": self.codes, "weights": self.weights}
         if self.largest_weight is not None:
-            found["largest_weight"] = np.array([self.largest_weight], dtype=np.float64)
-        return {name: array for name, array in found.items() if array is not None}
+            arrays["largest_weight"] = np.array([self.largest_weight], dtype=np.float64)
+        return {name: array for name, array in arrays.items() if array is not None}
 
 
-def _codes(given: Any, n: int, n_classes: int) -> IntArray:
-    codes = np.asarray(given)
+def _codes(values: Any, n: int, n_classes: int) -> IntArray:
+    codes = np.asarray(values)
     if codes.shape != (n,) or codes.dtype.kind not in "iu":
         raise InputError(
-            f"the calibrate rows' codes must be {n:,} whole numbers, one for each row of logits, "
+            f"the calibrate rows' codes must be {n:,} integers, one per row of logits, "
             f"got {codes.dtype} of shape {codes.shape}."
         )
     if codes.min() < -1 or codes.max() >= n_classes:
@@ -184,29 +184,29 @@ def _codes(given: Any, n: int, n_classes: int) -> IntArray:
     return codes.astype(np.int64)
 
 
-def _fixed(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the same numbers so that nobody writes into them."""
-    own = np.ascontiguousarray(array).view()
-    own.flags.writeable = False
-    return own
+def _read_only(array: NDArray[Any]) -> NDArray[Any]:
+    """Return a read-only view of an array."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
 
 
-def _short(name: str, array: NDArray[Any]) -> NDArray[Any]:
-    """Return half as many bytes where they hold the same numbers: models give float32."""
+def _narrow(name: str, array: NDArray[Any]) -> NDArray[Any]:
+    """Narrow an array to 32 bits if lossless, because models give float32."""
     with np.errstate(over="ignore"):
-        short = array.astype(f"<{_ARRAYS[name]}4")
-    whole = array.astype(f"<{_ARRAYS[name]}8", copy=False)
-    return short if np.array_equal(short, whole) else whole
+        narrow = array.astype(f"<{_ARRAYS[name]}4")
+    full = array.astype(f"<{_ARRAYS[name]}8", copy=False)
+    return narrow if np.array_equal(narrow, full) else full
 
 
-def _read(data: bytes) -> dict[str, Any]:
+def _read_arrays(data: bytes) -> dict[str, Any]:
     with np.load(io.BytesIO(data), allow_pickle=False) as folder:
-        found: dict[str, Any] = {name: folder[name] for name in folder.files}
-    if not {"logits", "codes"} <= set(found) <= set(_ARRAYS):
-        raise ValueError(f"arrays {sorted(found)}")
-    for name, array in found.items():
+        arrays: dict[str, Any] = {name: folder[name] for name in folder.files}
+    if not {"logits", "codes"} <= set(arrays) <= set(_ARRAYS):
+        raise ValueError(f"arrays {sorted(arrays)}")
+    for name, array in arrays.items():
         if array.dtype.kind != _ARRAYS[name]:
             raise TypeError(f"{name} is {array.dtype}")
-    if "largest_weight" in found:
-        (found["largest_weight"],) = found["largest_weight"].tolist()
-    return found
+    if "largest_weight" in arrays:
+        (arrays["largest_weight"],) = arrays["largest_weight"].tolist()
+    return arrays

@@ -1,4 +1,4 @@
-"""The calibrator of a bundle: scores of the model in, calibrated log-probabilities out."""
+"""Calibrator of a bundle: model scores in, calibrated log-probabilities out."""
 
 from __future__ import annotations
 
@@ -13,27 +13,22 @@ from calibrant.convert import logits_from_probs
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Calibration"]
+__all__ = ["BundleCalibration"]
 
 LEAST_LOG_PROB = -1e6
-"""What the logarithm of a calibrated probability of exactly 0 counts as."""
+"""Finite substitute for the logarithm of a calibrated probability of 0."""
 
 
 @dataclass(frozen=True, eq=False)
-class Calibration:
-    """A fitted calibrator, and what a probability of 0 counts as for it.
-
-    Parameters
-    ----------
-    calibrator : the calibrator
-    zero_as : no probability counts as smaller where its logit is needed
+class BundleCalibration:
+    """A fitted calibrator, and `zero_as`, the smallest probability in its input logits.
 
     Examples
     --------
-    >>> found = Calibration.from_dict(
+    >>> calibration = BundleCalibration.from_dict(
     ...     {"format": 1, "method": "temperature", "classes": ["no", "yes"],
     ...      "params": {"temperature": 2.0}})
-    >>> np.exp(found.log_probs(np.array([[0.0, 2.0]]))).round(4)
+    >>> np.exp(calibration.log_probs(np.array([[0.0, 2.0]]))).round(4)
     array([[0.2689, 0.7311]])
     """
 
@@ -42,13 +37,13 @@ class Calibration:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Rebuild a calibrator that `calibrant calibrate` or `to_dict` saved."""
-        with np.errstate(all="ignore"):  # what a damaged one computes is judged, not warned about
-            made = from_dict(saved)
-        return cls(made, _zero_as(saved))
+        """Rebuild a calibrator saved by `calibrant calibrate` or `to_dict`."""
+        with np.errstate(all="ignore"):  # results of a damaged calibrator are checked later
+            calibrator = from_dict(saved)
+        return cls(calibrator, _zero_as(saved))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes."""
+        """Return the state as JSON values for `from_dict`."""
         from calibrant.scores.checks import FLOOR
 
         saved = self.calibrator.to_dict()
@@ -56,43 +51,45 @@ class Calibration:
 
     @property
     def classes(self) -> list[Any]:
-        """The classes it was fitted on, in the order of its columns."""
-        found: list[Any] = self.calibrator.classes_.tolist()
-        return found
+        """The classes of the calibrator, in column order."""
+        classes: list[Any] = self.calibrator.classes_.tolist()
+        return classes
 
     @property
     def method(self) -> str:
         """Name of the method."""
         return self.calibrator.method
 
-    def same_as(self, other: Calibration) -> bool:
-        """Whether both give the same probabilities for the same scores, whatever taught them."""
+    def same_as(self, other: BundleCalibration) -> bool:
+        """Return whether both give the same probabilities, whatever rows they were fitted on."""
         return bool(_without_rows(self.to_dict()) == _without_rows(other.to_dict()))
 
     def logits(self, probs: FloatArray) -> FloatArray:
-        """Turn a model's probabilities into logits, where a 0 means what it meant when fitting."""
-        from calibrant.scores.checks import FLOOR, raised
+        """Convert probabilities to logits, with zeros replaced as during fitting."""
+        from calibrant.scores.checks import FLOOR, clip_logits
 
-        found = logits_from_probs(probs, floor=FLOOR)
-        return np.asarray(raised(found, self.zero_as), dtype=np.float64)
+        logits = logits_from_probs(probs, floor=FLOOR)
+        return np.asarray(clip_logits(logits, self.zero_as), dtype=np.float64)
 
     def log_probs(self, logits: FloatArray) -> FloatArray:
         """Calibrate logits (n, K)."""
-        with np.errstate(all="ignore"):  # what a damaged calibrator computes is refused below
-            found = self.calibrator.predict_log_proba(np.ascontiguousarray(logits))
-        if np.isnan(found).any():
-            row = int(np.argmax(np.isnan(found).any(axis=1)))
+        with np.errstate(
+            all="ignore"
+        ):  # invalid results of a damaged calibrator are rejected below
+            log_probs = self.calibrator.predict_log_proba(np.ascontiguousarray(logits))
+        if np.isnan(log_probs).any():
+            row = int(np.argmax(np.isnan(log_probs).any(axis=1)))
             raise InputError(
-                f"the calibrator {self.method} gives no probability for row {row}: it is damaged, "
+                f"the calibrator {self.method} gives NaN for row {row}: it is damaged, "
                 "or the scores are far from those it was fitted on."
             )
-        return np.maximum(found, LEAST_LOG_PROB)
+        return np.maximum(log_probs, LEAST_LOG_PROB)
 
 
 def _without_rows(saved: Any) -> Any:
-    """Return a saved calibrator without what it and its members remember of their rows."""
+    """Return a saved calibrator without the record of its training rows."""
     if isinstance(saved, list):
-        return [_without_rows(each) for each in saved]
+        return [_without_rows(item) for item in saved]
     if not isinstance(saved, dict):
         return saved
     return {key: _without_rows(value) for key, value in saved.items() if key != "fitted_on"}

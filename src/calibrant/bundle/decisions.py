@@ -1,4 +1,4 @@
-"""What a bundle decides: for each row act or abstain, on which class, and by which point."""
+"""Decisions of a bundle: act, clear or abstain for each row."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Decisions", "Verdict", "decided"]
+__all__ = ["Decisions", "RuleDecision", "decide_rows"]
 
 WORDS = ("act", "clear", "abstain")
 
@@ -23,29 +23,28 @@ class Decisions:
 
     Parameters
     ----------
-    classes : names behind the columns of `probabilities`
+    classes : class names of the columns of `probabilities`
     label : (n,) the most probable class
-    probabilities : (n, K), calibrated where the bundle has a calibrator
+    probabilities : (n, K), calibrated if the bundle has a calibrator
     decision : (n,) `act`; `abstain`, for a person to decide; or, below a band, `clear`
-    acted_as : (n,) the class that is acted on, None where the decision is not to act
-    action : (n,) the name of that class's action, None where it has none
-    operating_point : (n,) position of the operating point that decided, -1 where the bundle
-        abstains
-    rules : names of the thresholds that have a say
-    acts : (n, rules) whether each of them is for the row to be acted on (or cleared); a promise is
+    acted_as : (n,) the class that is acted on, or None
+    action : (n,) the name of the action of that class, or None
+    operating_point : (n,) position of the operating point that decided, -1 if the bundle abstains
+    rules : names of the active rules
+    acts : (n, rules) whether each rule applies to the row (acts on it or clears it); a promise is
         about all rows of its column, whichever rule decided
-    out_of_scope : (n,) whether the row is unlike those the model knows; such a row is left to a
-        person, and no rule is for it
-    scope_checked : whether there is a rule that tells rows out of scope
+    out_of_scope : (n,) whether the row is out of scope; such a row is left to a person, and no rule
+        applies to it
+    scope_checked : whether the bundle has an out-of-scope rule
 
     Examples
     --------
-    >>> made = Decisions(("no", "yes"), np.array(["yes"]), np.array([[0.1, 0.9]]),
+    >>> decisions = Decisions(("no", "yes"), np.array(["yes"]), np.array([[0.1, 0.9]]),
     ...     np.array(["act"]), np.array(["yes"]), np.array(["refund"]), np.array([0]),
     ...     ("act on 'yes'",), np.array([[True]]), np.array([False]))
-    >>> print(made)
+    >>> print(decisions)
     1 row: 1 act, 0 clear, 0 abstain.
-    >>> made.to_rows()[0]["probabilities"]
+    >>> decisions.to_rows()[0]["probabilities"]
     {'no': 0.1, 'yes': 0.9}
     """
 
@@ -66,11 +65,11 @@ class Decisions:
 
     @property
     def counts(self) -> dict[str, int]:
-        """How many rows got each decision."""
+        """Number of rows by decision."""
         return {word: int(np.count_nonzero(self.decision == word)) for word in WORDS}
 
     def to_rows(self) -> list[dict[str, Any]]:
-        """Return one plain dictionary for each row, ready for JSON."""
+        """Return one dictionary of JSON values per row."""
         names = [str(name) for name in self.classes]
         return [
             {
@@ -95,7 +94,7 @@ class Decisions:
         ]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the decisions as plain JSON values."""
+        """Return the decisions as JSON values."""
         return {
             "n": len(self),
             "decisions": self.counts,
@@ -114,16 +113,16 @@ class Decisions:
 
 
 @dataclass(frozen=True)
-class Verdict:
-    """What one rule says about the rows.
+class RuleDecision:
+    """Rows to which one rule applies.
 
     Parameters
     ----------
-    entry : position of its operating point
-    rule : its name
-    acts : (n,) which rows it is about
-    of : (n,) position of the class they are taken as, -1 where they are cleared
-    clears : whether it clears rows
+    entry : position of the operating point
+    rule : name of the rule
+    acts : (n,) whether the rule applies
+    of : (n,) position of the class that is acted on, -1 for cleared rows
+    clears : whether the rule clears rows
     """
 
     entry: int
@@ -133,22 +132,21 @@ class Verdict:
     clears: bool
 
 
-def decided(
+def decide_rows(
     classes: Sequence[Any],
     probabilities: FloatArray,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RuleDecision],
     *,
     actions: Sequence[str | None],
     out_of_scope: NDArray[np.bool_] | None = None,
 ) -> Decisions:
-    """Choose for each row the rule that decides: of those that act, the most probable class's.
+    """Choose the deciding rule of each row: among those that act, that of the most probable class.
 
-    A row is cleared only where no rule acts on it. A row out of scope is neither acted on nor
-    cleared.
+    A row is cleared only if no rule acts on it. A row out of scope is neither acted on nor cleared.
     """
     n, rows = len(probabilities), np.arange(len(probabilities))
-    outside = np.zeros(n, dtype=bool) if out_of_scope is None else out_of_scope
-    verdicts = [replace(each, acts=each.acts & ~outside) for each in verdicts]
+    flagged = np.zeros(n, dtype=bool) if out_of_scope is None else out_of_scope
+    verdicts = [replace(each, acts=each.acts & ~flagged) for each in verdicts]
     entry, column = np.full(n, -1), np.full(n, -1)
     best = np.full(n, -1.0)
     for verdict in (each for each in verdicts if not each.clears):
@@ -162,26 +160,26 @@ def decided(
     act, clear, abstain = WORDS
     return Decisions(
         classes=tuple(classes),
-        label=_array(classes)[probabilities.argmax(axis=1)],
+        label=_name_array(classes)[probabilities.argmax(axis=1)],
         probabilities=probabilities,
         decision=np.where(column >= 0, act, np.where(entry >= 0, clear, abstain)),
-        acted_as=_objects([*classes, None])[column],
-        action=_objects([*actions, None])[column],
+        acted_as=_object_array([*classes, None])[column],
+        action=_object_array([*actions, None])[column],
         operating_point=entry,
         rules=tuple(verdict.rule for verdict in verdicts),
         acts=np.column_stack([verdict.acts for verdict in verdicts]),
-        out_of_scope=outside,
+        out_of_scope=flagged,
         scope_checked=out_of_scope is not None,
     )
 
 
-def _objects(values: Sequence[Any]) -> NDArray[Any]:
+def _object_array(values: Sequence[Any]) -> NDArray[Any]:
     out = np.empty(len(values), dtype=object)
     out[:] = values
     return out
 
 
-def _array(names: Sequence[Any]) -> NDArray[Any]:
-    """Return names as an array of their own type; mixed ones stay as they are."""
+def _name_array(names: Sequence[Any]) -> NDArray[Any]:
+    """Return names as an array of their type, or of objects for mixed types."""
     same = len({type(name) for name in names}) == 1
-    return np.asarray(list(names)) if same else _objects(names)
+    return np.asarray(list(names)) if same else _object_array(names)

@@ -1,4 +1,4 @@
-"""Files of a bundle: their hashes, and a folder that is written whole or not at all."""
+"""Files of a bundle: hashes and atomic writing of folders."""
 
 from __future__ import annotations
 
@@ -21,20 +21,19 @@ __all__ = [
     "check_folder",
     "is_plain_name",
     "manifest_identity",
-    "read_strictly",
+    "read_strict_json",
     "sha256_of",
-    "whole_folder",
+    "write_folder_atomically",
 ]
 
 MANIFEST = "manifest.json"
-"""The file that tells what all the others are."""
+"""Name of the manifest file."""
 
 
 def sha256_of(path: Path) -> str:
-    """Return the SHA-256 of a file's bytes; of a folder that of the names and bytes of its files.
+    """Return the SHA-256 of a file, or of the names and contents of all files in a folder.
 
-    Files and folders whose names begin with a dot do not count: other tools leave them there.
-    Neither do links to nothing.
+    Hidden files and folders, created by other tools, and broken links are ignored.
 
     Examples
     --------
@@ -49,8 +48,8 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def read_strictly(path: Path) -> Any:
-    """Read JSON without NaN and Infinity; raise ValueError or RecursionError where it is not."""
+def read_strict_json(path: Path) -> Any:
+    """Read strict JSON, without NaN and Infinity; raise ValueError or RecursionError."""
 
     def refuse(word: str) -> None:
         raise ValueError(f"{word} is not JSON")
@@ -59,7 +58,7 @@ def read_strictly(path: Path) -> Any:
 
 
 def is_plain_name(name: str) -> bool:
-    """Whether a name is that of a file right in the folder, other than the manifest.
+    """Return whether a name is a plain file name other than the manifest.
 
     Examples
     --------
@@ -70,7 +69,7 @@ def is_plain_name(name: str) -> bool:
 
 
 def manifest_identity(folder: Path) -> tuple[int, ...] | None:
-    """Return what changes when a folder's manifest is replaced or written anew; None without one.
+    """Return an identity that changes when the manifest of a folder does; None without one.
 
     Examples
     --------
@@ -78,30 +77,30 @@ def manifest_identity(folder: Path) -> tuple[int, ...] | None:
     True
     """
     try:
-        found = os.stat(folder / MANIFEST)
+        status = os.stat(folder / MANIFEST)
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 def bundle_files(folder: Path) -> set[str] | None:
-    """Return the names of the files that a folder's manifest lists, None where it is no bundle.
+    """Return the file names listed in a folder's manifest, or None if it is not a bundle.
 
-    Nothing else is checked: a damaged bundle and one of a newer format are bundles too.
+    Nothing else is checked, so damaged bundles and bundles of a newer format count as well.
     """
     try:
-        found = read_strictly(folder / MANIFEST)
+        manifest = read_strict_json(folder / MANIFEST)
     except (OSError, ValueError, RecursionError):
         return None
-    if not isinstance(found, dict) or not {"format", "scorer", "files"} <= set(found):
+    if not isinstance(manifest, dict) or not {"format", "scorer", "files"} <= set(manifest):
         return None
-    return {MANIFEST, *found["files"]} if isinstance(found["files"], dict) else None
+    return {MANIFEST, *manifest["files"]} if isinstance(manifest["files"], dict) else None
 
 
 def check_folder(
     path: str | os.PathLike[str], *, force: bool = False, name: str = "folder"
 ) -> Path:
-    """Check, before any work is done, that a bundle can be written at `path`.
+    """Check up front that a bundle can be written to `path`.
 
     Examples
     --------
@@ -111,11 +110,11 @@ def check_folder(
     calibrant.errors.InputError: -o no_such_folder/bundle: the folder no_such_folder does not ...
     """
     shown = Path(path)
-    target = _target(shown, name)
+    target = _resolve_target(shown, name)
     parent = target.parent
     if not parent.is_dir():
         problem = "is a file, not a folder" if parent.exists() else "does not exist"
-        remedy = "choose another place" if parent.exists() else "create it first"
+        remedy = "choose another path" if parent.exists() else "create it first"
         raise InputError(f"{name} {shown}: the folder {shown.parent} {problem}: {remedy}.")
     if target.exists() and not target.is_dir():
         raise InputError(f"{name} {shown} is a file: a bundle is a folder, so choose another name.")
@@ -127,20 +126,20 @@ def check_folder(
 
 
 @contextmanager
-def whole_folder(
+def write_folder_atomically(
     path: str | os.PathLike[str], *, force: bool = False, name: str = "folder"
 ) -> Iterator[Path]:
-    """Lend a temporary folder beside `path` and move it there when all went well.
+    """Yield a temporary folder next to `path`, and move it to `path` on success.
 
-    Whatever goes wrong (a full disk, an interruption), nothing is left behind and what stood at
-    `path` before still stands there.
+    On failure (a full disk, an interruption), an existing folder stays unchanged and the temporary
+    folder is removed.
 
     Examples
     --------
-    >>> place = Path(tempfile.mkdtemp())
-    >>> with whole_folder(place / "bundle") as draft:
+    >>> parent = Path(tempfile.mkdtemp())
+    >>> with write_folder_atomically(parent / "bundle") as draft:
     ...     _ = (draft / "a.txt").write_text("done")
-    >>> [str(p.relative_to(place)) for p in sorted(place.rglob("*"))]
+    >>> [str(p.relative_to(parent)) for p in sorted(parent.rglob("*"))]
     ['bundle', 'bundle/a.txt']
     """
     target = check_folder(path, force=force, name=name)
@@ -148,12 +147,12 @@ def whole_folder(
     try:
         draft = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target.parent))
         yield draft
-        _open_up(draft)
-        _move(draft, target)
+        _apply_umask(draft)
+        _move_into_place(draft, target)
     except OSError as error:
         raise InputError(
             f"{name} {path} cannot be written: {error.strerror or error}: "
-            "make room there or choose another place."
+            "free some space or choose another path."
         ) from error
     finally:
         if draft is not None:
@@ -161,59 +160,60 @@ def whole_folder(
 
 
 def _sha256_of_folder(folder: Path) -> str:
-    whole, seen = hashlib.sha256(), set()
-    for place, folders, names in os.walk(folder, followlinks=True):
-        here = Path(place)
+    digest, seen = hashlib.sha256(), set()
+    for path, folders, names in os.walk(folder, followlinks=True):
+        folder_path = Path(path)
         folders[:] = sorted(name for name in folders if not name.startswith("."))
-        if here.resolve() in seen:  # a link back
+        if folder_path.resolve() in seen:  # a circular link
             folders.clear()
-        seen.add(here.resolve())
+        seen.add(folder_path.resolve())
         for name in sorted(name for name in names if not name.startswith(".")):
-            if not (here / name).is_file():  # a link to nothing, or a pipe that would never end
+            file = folder_path / name
+            if not file.is_file():  # a broken link, or a pipe
                 continue
-            told = f"{(here / name).relative_to(folder).as_posix()}\0{sha256_of(here / name)}\n"
-            whole.update(told.encode("utf-8", "surrogateescape"))
-    return whole.hexdigest()
+            entry = f"{file.relative_to(folder).as_posix()}\0{sha256_of(file)}\n"
+            digest.update(entry.encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
 
 
-def _target(shown: Path, name: str) -> Path:
-    """Follow links, so that what is replaced is the folder and not the link to it."""
+def _resolve_target(shown: Path, name: str) -> Path:
+    """Resolve links, so that the folder is replaced and not the link to it."""
     try:
         target = shown.resolve()
         here = target == Path.cwd()
     except (OSError, RuntimeError) as error:
-        raise InputError(f"{name} {shown} cannot be used: {error}: choose another place.") from None
+        raise InputError(f"{name} {shown} cannot be used: {error}: choose another path.") from None
     if here:
-        raise InputError(f"{name} {shown} is the folder you are in: name a new one.")
+        raise InputError(f"{name} {shown} is the current folder: choose another one.")
     return target
 
 
 def _check_replaceable(shown: Path, target: Path, *, force: bool, name: str) -> None:
-    """Refuse to replace anything but an empty folder or, when told to, a bundle."""
+    """Reject the replacement of anything but an empty folder or, with `force`, a bundle."""
     try:
-        there = {entry.name for entry in target.iterdir()}
+        present = {entry.name for entry in target.iterdir()}
     except OSError as error:
         raise InputError(f"{name} {shown} cannot be read: {error.strerror}.") from None
-    if not there:
+    if not present:
         return
-    own = bundle_files(target)
-    if own is None:
+    bundle_names = bundle_files(target)
+    if bundle_names is None:
         raise InputError(
-            f"{name} {shown} is a folder with files that are not a bundle: choose another name."
+            f"{name} {shown} is a folder with other files, not a bundle: choose another name."
         )
     if not force:
         how = "--force" if name.startswith("-") else "force=True"
-        raise InputError(f"{name} {shown} is a bundle already: add {how} to replace it.")
-    others = sorted(there - own)
+        raise InputError(f"{name} {shown} is an existing bundle: add {how} to replace it.")
+    others = sorted(present - bundle_names)
     if others:
         raise InputError(
-            f"{name} {shown} also holds '{others[0]}', which is not the bundle's and would be "
-            "lost: move it away first."
+            f"{name} {shown} also contains '{others[0]}', which is not part of the bundle and "
+            "would be lost: move it first."
         )
 
 
-def _move(draft: Path, target: Path) -> None:
-    """Put the draft at its place; what stood there goes only once the new one stands."""
+def _move_into_place(draft: Path, target: Path) -> None:
+    """Move the draft to its target; an existing folder is removed only after that."""
     if not target.exists():
         draft.rename(target)
         return
@@ -231,9 +231,9 @@ def _move(draft: Path, target: Path) -> None:
             shutil.rmtree(old)
 
 
-def _open_up(draft: Path) -> None:
-    """Let others read: mkdtemp and some libraries make what only the owner may."""
-    closed = umask()
-    draft.chmod(0o777 & ~closed)
+def _apply_umask(draft: Path) -> None:
+    """Apply the umask, because mkdtemp and some libraries create private files."""
+    mask = umask()
+    draft.chmod(0o777 & ~mask)
     for file in draft.iterdir():
-        file.chmod(0o666 & ~closed)
+        file.chmod(0o666 & ~mask)

@@ -1,4 +1,4 @@
-"""Loading a bundle: checks first, then its parts are put together."""
+"""Loading of bundles."""
 
 from __future__ import annotations
 
@@ -9,36 +9,36 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle.bundle import Bundle
-from calibrant.bundle.calibration import Calibration
+from calibrant.bundle.calibration import BundleCalibration
 from calibrant.bundle.files import MANIFEST, manifest_identity
 from calibrant.bundle.manifest import read_manifest
 from calibrant.bundle.points import BundlePoint
-from calibrant.bundle.scores import places_of
+from calibrant.bundle.scores import class_positions
 from calibrant.errors import BundleError, InputError, MissingExtra
 from calibrant.ood import OodRule
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["assembled", "load_bundle"]
+__all__ = ["assemble_bundle", "load_bundle"]
 
 _TRIES = 5
-"""How often a folder is read anew that was replaced meanwhile."""
+"""Attempts to load a folder that is replaced while it is read."""
 
-_DAMAGE = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
+_LOAD_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 
 
 def load_bundle(path: str | os.PathLike[str], *, device: str = "auto") -> Bundle:
-    """Load a bundle: check the schema and the hash of every file, then put its parts together.
+    """Load a bundle after checking the schema and the hash of every file.
 
-    No code of the folder is run and nothing is unpickled. A folder that is damaged, lacks a file or
-    has a newer format raises `BundleError`. A model is made ready at once, so that what is wrong
-    with it shows here; only a bundle with a model needs torch.
+    No code in the folder is executed and nothing is unpickled. A damaged or incomplete folder, or a
+    newer format, raises `BundleError`. The model is loaded eagerly, so that errors surface here;
+    only bundles with a model require torch.
 
     Parameters
     ----------
-    path : a folder that `calibrant train`, `calibrant pack` or `calibrant.bundle.pack` wrote
-    device : where a model runs: "cpu", "cuda", "cuda:1", or "auto" for a GPU where there is one
+    path : a folder written by `calibrant train`, `calibrant pack` or `calibrant.bundle.pack`
+    device : device of the model: "cpu", "cuda", "cuda:1", or "auto" for a GPU if available
 
     Examples
     --------
@@ -56,74 +56,74 @@ def load_bundle(path: str | os.PathLike[str], *, device: str = "auto") -> Bundle
     for _ in range(_TRIES):
         before = manifest_identity(folder)
         try:
-            found = _loaded(folder, device)
+            bundle = _load_folder(folder, device)
         except BundleError:
             if manifest_identity(folder) == before:
                 raise
-            continue  # another version took its place while it was read
+            continue  # replaced by another version meanwhile
         if manifest_identity(folder) == before:
-            return found
+            return bundle
     raise BundleError(f"the bundle {folder} keeps changing while it is read: try again later.")
 
 
-def _loaded(folder: Path, device: str) -> Bundle:
-    found = read_manifest(folder)
+def _load_folder(folder: Path, device: str) -> Bundle:
+    manifest = read_manifest(folder)
     scorer = None
-    if found["scorer"]["kind"] != "none":
-        scorer = _scorer(found, folder, device)
-    with _told(folder / MANIFEST):
-        return assembled(found, folder, scorer)
+    if manifest["scorer"]["kind"] != "none":
+        scorer = _load_scorer(manifest, folder, device)
+    with _as_bundle_error(folder / MANIFEST):
+        return assemble_bundle(manifest, folder, scorer)
 
 
-def assembled(found: Mapping[str, Any], folder: Path, scorer: Scorer | None) -> Bundle:
-    """Put a bundle together from a checked manifest; raise InputError where parts do not fit."""
-    classes = tuple(found["classes"])
+def assemble_bundle(manifest: Mapping[str, Any], folder: Path, scorer: Scorer | None) -> Bundle:
+    """Build a bundle from a checked manifest; raise `InputError` if its parts do not match."""
+    classes = tuple(manifest["classes"])
     calibration = None
-    if found["calibrator"] is not None:
-        calibration = Calibration.from_dict(found["calibrator"])
+    if manifest["calibrator"] is not None:
+        calibration = BundleCalibration.from_dict(manifest["calibrator"])
         if calibration.classes != list(classes):
-            raise InputError("the classes of the calibrator are not those of the bundle.")
+            raise InputError("the classes of the calibrator differ from those of the bundle.")
     if scorer is not None and scorer.n_classes != len(classes):
         raise InputError(
             f"the model gives {scorer.n_classes} logits, but there are {len(classes)} classes."
         )
-    points = tuple(BundlePoint.from_dict(each) for each in found["operating_points"])
+    points = tuple(BundlePoint.from_dict(each) for each in manifest["operating_points"])
     for each in points:
-        places_of(each.classes, classes, called=("a point", "the bundle"))
+        class_positions(each.classes, classes, owners=("a point", "the bundle"))
         if each.decides_on == "calibrated" and calibration is None:
             raise InputError("a point decides on calibrated scores, but there is no calibrator.")
-    unknown = set(found["actions"]) - {str(name) for name in classes}
+    unknown = set(manifest["actions"]) - {str(name) for name in classes}
     if unknown:
         raise InputError(f"there is an action for '{min(unknown)}', which is not a class.")
-    rule = _rule(found.get("ood"))  # format 1 has none
-    return Bundle(folder, classes, calibration, points, found["actions"], found, scorer, rule)
+    rule = _ood_rule(manifest.get("ood"))  # absent in format 1
+    return Bundle(folder, classes, calibration, points, manifest["actions"], manifest, scorer, rule)
 
 
-def _rule(saved: Mapping[str, Any] | None) -> OodRule | None:
+def _ood_rule(saved: Mapping[str, Any] | None) -> OodRule | None:
     return None if saved is None else OodRule.from_dict(saved)
 
 
-def _scorer(found: Mapping[str, Any], folder: Path, device: str) -> Scorer:
-    """Return the running model; torch is imported for a bundle that has one, and for no other."""
+def _load_scorer(manifest: Mapping[str, Any], folder: Path, device: str) -> Scorer:
+    """Load the model; torch is only imported for bundles with a model."""
     try:
         from calibrant.models.saved_parts import TOKENIZER, WEIGHTS, device_named
         from calibrant.models.scorer import Scorer
     except ImportError:
         raise MissingExtra("a bundle with a model", "torch") from None
-    device_named(device)  # where it is wrong, that is not the bundle's fault
-    with _told(folder):
-        for name in (WEIGHTS, TOKENIZER) if found["scorer"]["input"] == "text" else (WEIGHTS,):
-            if name not in found["files"]:  # it was not checked then
+    device_named(device)  # an invalid device is not an error of the bundle
+    with _as_bundle_error(folder):
+        for name in (WEIGHTS, TOKENIZER) if manifest["scorer"]["input"] == "text" else (WEIGHTS,):
+            if name not in manifest["files"]:  # so it was not checked
                 raise InputError(f"the manifest does not list {name!r}: pack it again.")
-        return Scorer.load(found["scorer"], folder, classes=found["classes"], device=device)
+        return Scorer.load(manifest["scorer"], folder, classes=manifest["classes"], device=device)
 
 
 @contextmanager
-def _told(where: Path) -> Iterator[None]:
-    """Turn what goes wrong inside into a sentence about the bundle."""
+def _as_bundle_error(where: Path) -> Iterator[None]:
+    """Convert errors to `BundleError`."""
     try:
         yield
     except InputError as error:
         raise BundleError(f"{where}: {error}") from None
-    except _DAMAGE as error:
+    except _LOAD_ERRORS as error:
         raise BundleError(f"{where} is damaged ({type(error).__name__}): pack it again.") from error

@@ -1,4 +1,4 @@
-"""The operating points of a bundle, and whether they decide on raw or on calibrated scores."""
+"""Operating points of a bundle, on raw or calibrated scores."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Literal, Self, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from calibrant.bundle.scores import GivenScores, places_of
+from calibrant.bundle.scores import ModelScores, class_positions
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
@@ -17,18 +17,12 @@ from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 __all__ = ["BundlePoint", "DecidesOn", "Rule"]
 
 DecidesOn = Literal["raw", "calibrated"]
-Result = OperatingPoint | OperatingPoints | Band
+SelectedPoints = OperatingPoint | OperatingPoints | Band
 
 
 @dataclass(frozen=True)
 class Rule:
-    """One threshold: rows at or above it are acted on or, below the lower end of a band, cleared.
-
-    Parameters
-    ----------
-    point : the threshold and its promise
-    clears : whether rows below the threshold are cleared, instead of those above acted on
-    """
+    """One threshold: acts on rows at or above it or, with `clears`, clears rows below it."""
 
     point: OperatingPoint
     clears: bool = False
@@ -42,31 +36,30 @@ class Rule:
 
 @dataclass(frozen=True)
 class BundlePoint:
-    """What was chosen together, and the scores that its promises are about.
+    """Operating points selected together, and the scores that they apply to.
 
     Parameters
     ----------
     result : an operating point, points of several classes, or a band
-    decides_on : `raw`, the model's own scores; or `calibrated`, what the bundle's calibrator makes
-        of them
+    decides_on : `raw`, scores of the model; or `calibrated`, scores of the bundle's calibrator
     """
 
-    result: Result
+    result: SelectedPoints
     decides_on: DecidesOn
 
     def __post_init__(self) -> None:
-        if not isinstance(self.result, Result):
+        if not isinstance(self.result, SelectedPoints):
             raise InputError(
-                f"an operating point, points or a band is needed, got {self.result!r}."
+                f"result must be an operating point, points or a band, got {self.result!r}."
             )
         if self.decides_on not in get_args(DecidesOn):
             raise InputError(f"decides_on must be 'raw' or 'calibrated', got {self.decides_on!r}.")
         if not self.rules:
-            raise InputError("the operating points are empty, so there is nothing to decide by.")
+            raise InputError("the operating points are empty: give at least one.")
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Rebuild from `to_dict`; what is damaged or newer is refused in one sentence."""
+        """Rebuild from `to_dict`; raise `InputError` if it is damaged or newer."""
         rest = dict(saved)
         decides_on = rest.pop("decides_on", None)
         if "points" in rest:
@@ -76,12 +69,12 @@ class BundlePoint:
         return cls(OperatingPoint.from_dict(rest), decides_on)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the stable JSON shape of the result, with `decides_on`."""
+        """Return the result as JSON values, with `decides_on`."""
         return {**self.result.to_dict(), "decides_on": self.decides_on}
 
     @property
     def rules(self) -> tuple[Rule, ...]:
-        """Every threshold."""
+        """All rules."""
         if isinstance(self.result, OperatingPoints):
             return tuple(Rule(point) for point in self.result.points.values())
         if isinstance(self.result, Band):
@@ -90,60 +83,59 @@ class BundlePoint:
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """The classes that the scores are of."""
+        """The classes of the scores."""
         return self.rules[0].point.classes
 
     @property
     def acts_on(self) -> set[str | None]:
         """The classes that are acted on, as text; None for predictions of any class."""
-        found = (rule.point.of for rule in self.rules)
-        return {None if of is None else str(of) for of in found}
+        names = (rule.point.of for rule in self.rules)
+        return {None if name is None else str(name) for name in names}
 
     @property
     def confidence(self) -> float | None:
-        """Confidence of all promises together; None where nothing is promised."""
+        """Joint confidence of all promises; None without a promise."""
         promised = any(rule.point.guarantee is not None for rule in self.rules)
         return self.result.confidence if promised else None
 
     @property
     def promises(self) -> tuple[str, ...]:
-        """Every promise as a sentence, or why there is none."""
+        """Every promise, or the reason there is none, as a sentence."""
         if isinstance(self.result, Band):
             return (self.result.guarantee or f"No promise: {self.result.why}.",)
         points = (rule.point for rule in self.rules)
         return tuple(point.guarantee or f"No promise: {point.why}." for point in points)
 
-    def verdicts(
-        self, given: GivenScores, log_probs: FloatArray | None, classes: Sequence[Any]
+    def apply_rules(
+        self, scores: ModelScores, log_probs: FloatArray | None, classes: Sequence[Any]
     ) -> list[tuple[NDArray[np.bool_], IntArray]]:
-        """Say of each rule which rows it is about, and the position of the class they are taken as.
+        """Return for each rule the rows it applies to, and the position of the class acted on.
 
-        Columns are put into the order in which the point was chosen, so that every sum is taken as
-        it was then. Where predictions of any class are accepted, the predicted class is that of the
-        scores the point decides on: its promise is about those. A row that is cleared is taken as
-        no class, -1.
+        Columns are reordered as in the selection of the point, so that sums are reproduced exactly.
+        A point for predictions of any class uses the predicted class of the scores it decides on,
+        because its promise is about those. A cleared row has position -1.
 
         Parameters
         ----------
-        given : the model's own scores
-        log_probs : (n, K) calibrated ones, where the point decides on them
+        scores : scores of the model
+        log_probs : (n, K) calibrated log-probabilities, if the point decides on them
         classes : the bundle's classes, in the order of the columns of both
         """
         if self.decides_on == "calibrated":
-            assert log_probs is not None  # a bundle whose points need a calibrator has one
-            given = GivenScores("logits", log_probs)
-        order = places_of(self.classes, classes, called=("the point", "the bundle"))
-        own = given.in_order(order)
-        predicted = np.asarray(order)[own.matrix.argmax(axis=1)]
+            assert log_probs is not None  # guaranteed by `assemble_bundle`
+            scores = ModelScores("logits", log_probs)
+        order = class_positions(self.classes, classes, owners=("the point", "the bundle"))
+        ordered = scores.reorder_columns(order)
+        predicted = np.asarray(order)[ordered.matrix.argmax(axis=1)]
         names = [str(name) for name in classes]
-        found = []
+        results = []
         for rule in self.rules:
-            acts, of = self._acts(rule.point, own), rule.point.of
+            acts, of = self._acts(rule.point, ordered), rule.point.of
             place = -1 if rule.clears else names.index(str(of)) if of is not None else predicted
-            found.append((~acts if rule.clears else acts, np.broadcast_to(place, len(acts))))
-        return found
+            results.append((~acts if rule.clears else acts, np.broadcast_to(place, len(acts))))
+        return results
 
-    def _acts(self, point: OperatingPoint, own: GivenScores) -> NDArray[np.bool_]:
+    def _acts(self, point: OperatingPoint, scores: ModelScores) -> NDArray[np.bool_]:
         if self.decides_on == "calibrated" and point.on == "probs":
-            return point.act(np.exp(own.array))  # calibrators give logarithms
-        return point.act(**{own.kind: own.array})
+            return point.act(np.exp(scores.array))  # calibrators return logarithms
+        return point.act(**{scores.kind: scores.array})

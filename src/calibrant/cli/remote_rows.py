@@ -12,11 +12,11 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant.client.answers import ServedBundle
-from calibrant.data.encoders.input_columns import listed
+from calibrant.data.encoders.input_columns import format_names
 from calibrant.data.row_columns import as_words
-from calibrant.data.row_files import estimated_rows, row_files, scan_rows
+from calibrant.data.row_files import estimate_rows, row_files, scan_rows
 from calibrant.errors import InputError
-from calibrant.files.source import Place, is_score
+from calibrant.files.source import BatchLocation, is_score
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.workflows.image_rows import holds_images
@@ -158,7 +158,7 @@ class ServedRows:
 
     def estimate(self) -> int:
         """Return about how many rows there are."""
-        return estimated_rows(self.files)
+        return estimate_rows(self.files)
 
     def batches(self) -> Generator[Asked, None, None]:
         """Yield the rows in their order, in memory that does not grow with their number."""
@@ -207,9 +207,10 @@ def cut_by_unit(batches: Iterator[Asked], column: str, data: str) -> Generator[A
         names = asked.table.column_names
         if column not in names:
             raise InputError(
-                f"{data} has no column '{column}', which --unit names: it has {listed(names)}."
+                f"{data} has no column '{column}', which --unit names: it has "
+                f"{format_names(names)}."
             )
-        units = as_words(asked.table[column], Place(Path(data)), column).to_pylist()
+        units = as_words(asked.table[column], BatchLocation(Path(data)), column).to_pylist()
         start = 0
         for unit, same in groupby(units):
             stop = start + sum(1 for _ in same)

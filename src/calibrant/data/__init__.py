@@ -1,4 +1,4 @@
-"""Data: rows of a user's file, the named splits, encoders, redaction, images, resampling."""
+"""Data files, row splits, redaction, and encoders for tables, texts and images."""
 
 from calibrant.data import return_reasons
 from calibrant.data.encoders.image_encoder import ImageEncoder
@@ -8,7 +8,7 @@ from calibrant.data.encoders.text_encoder import TextEncoder
 from calibrant.data.example import write_example
 from calibrant.data.images.files import ImageSet, read_images, scan_images
 from calibrant.data.redaction.redactor import redact
-from calibrant.data.resampling import Resampled, resampled, smote
+from calibrant.data.resampling import ResampledRows, resample_rows, smote
 from calibrant.data.row_files import read_rows, scan_rows
 from calibrant.data.splits import Splits
 from calibrant.data.splitting import split_rows
@@ -16,7 +16,8 @@ from calibrant.data.splitting import split_rows
 __all__ = [
     "ImageEncoder",
     "ImageSet",
-    "Resampled",
+    "ResampledRows",
+    "Scores",
     "Splits",
     "TableEncoder",
     "TargetCut",
@@ -24,7 +25,7 @@ __all__ = [
     "read_images",
     "read_rows",
     "redact",
-    "resampled",
+    "resample_rows",
     "return_reasons",
     "scan_images",
     "scan_rows",

@@ -1,4 +1,4 @@
-"""The built-in example: predicted reasons of returned parcels, from an over-confident model."""
+"""Built-in example scores: return reasons predicted by an over-confident model."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 from calibrant.convert import log_probs_from_logits, probs_from_logits
 from calibrant.data.reasons import REASONS
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 
 __all__ = ["write_example"]
 
 _PRIOR = np.array([0.12, 0.08, 0.15, 0.22, 0.43])
 _CHANNELS = ("chat", "email", "phone")
 _CHANNEL_SHARE = np.array([0.45, 0.35, 0.20])
-_SIGNAL = np.array([2.4, 2.4, 1.5])  # transcripts of calls tell less than text ...
-_TEMPERATURE = np.array([0.75, 0.75, 0.40])  # ... and the model does not know it
+_SIGNAL = np.array([2.4, 2.4, 1.5])  # phone transcripts are less informative than text ...
+_TEMPERATURE = np.array([0.75, 0.75, 0.40])  # ... and the model ignores that
 
 
 def write_example(path: str | Path, *, n: int = 4000, seed: int = 0, ideal: bool = False) -> Path:
@@ -33,10 +33,10 @@ def write_example(path: str | Path, *, n: int = 4000, seed: int = 0, ideal: bool
 
     Parameters
     ----------
-    path : where to write; the suffix chooses the format
+    path : output file; the suffix selects the format
     n : number of rows
-    seed : seed of the draw
-    ideal : write the true posterior instead, as a model would that is right about everything
+    seed : random seed
+    ideal : write the true posterior instead, as a perfectly calibrated model would
 
     Examples
     --------
@@ -51,7 +51,7 @@ def write_example(path: str | Path, *, n: int = 4000, seed: int = 0, ideal: bool
     if n < 1:
         raise InputError(f"n must be at least 1, got {n}.")
     table = _table(n, np.random.default_rng(seed), ideal=ideal)
-    with whole_file(path) as draft:
+    with write_atomically(path) as draft:
         if path.suffix == ".csv":
             pacsv.write_csv(table, draft)
         else:
@@ -74,10 +74,10 @@ def _table(n: int, rng: np.random.Generator, *, ideal: bool) -> pa.Table:
         "label": pa.array([REASONS[k] for k in labels]),
     }
     for k, reason in enumerate(REASONS):
-        columns[f"prob_{reason}"] = pa.array(_rounded(probs[:, k]))
+        columns[f"prob_{reason}"] = pa.array(_round_all(probs[:, k]))
     return pa.table(columns)
 
 
-def _rounded(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
-    """Keep six significant digits: short to read, and no small probability becomes 0."""
+def _round_all(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[float]:
+    """Round to six significant digits, so that small probabilities do not become 0."""
     return [float(f"{value:.6g}") for value in values]

@@ -1,4 +1,4 @@
-"""Deal whole groups of rows to parts, so that each class is spread about in proportion."""
+"""Stratified assignment of whole groups of rows to splits."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["deal_groups", "shared_out"]
+__all__ = ["apportion_rows", "deal_groups"]
 
 
-def shared_out(
+def apportion_rows(
     n: int, shares: FloatArray, lacking: FloatArray, has: NDArray[np.bool_] | None = None
 ) -> IntArray:
-    """Share n rows out, each part rounded down or up, the rest going where most is lacking.
+    """Apportion n rows by shares; remainders go to the parts with the largest deficit.
 
-    Every part that has none yet gets at least one row, where there are enough.
+    Every part without a row yet gets at least one if there are enough rows.
 
     Examples
     --------
-    >>> shared_out(10, np.array([0.75, 0.25]), np.zeros(2))
+    >>> apportion_rows(10, np.array([0.75, 0.25]), np.zeros(2))
     array([8, 2])
-    >>> shared_out(10, np.array([0.75, 0.25]), np.array([0.0, 0.5]))
+    >>> apportion_rows(10, np.array([0.75, 0.25]), np.array([0.0, 0.5]))
     array([7, 3])
-    >>> shared_out(3, np.array([0.8, 0.1, 0.1]), np.zeros(3))
+    >>> apportion_rows(3, np.array([0.8, 0.1, 0.1]), np.zeros(3))
     array([1, 1, 1])
     """
     quota = n * shares
     counts = np.floor(quota + 1e-9).astype(np.int64)
-    rest = quota - counts
-    order = np.argsort(-np.where(rest > 1e-9, rest + lacking, -np.inf), kind="stable")
+    remainder = quota - counts
+    order = np.argsort(-np.where(remainder > 1e-9, remainder + lacking, -np.inf), kind="stable")
     counts[order[: n - counts.sum()]] += 1
     for part in np.flatnonzero((counts == 0) & (True if has is None else ~has)):
         if counts.max() > 1:
@@ -51,27 +51,29 @@ def deal_groups(
 ) -> IntArray:
     """Return the part of each row; rows of one group are in one part.
 
-    Groups are dealt by size, the largest first, equals in random order: each to the part that
-    lacks most of its classes, rare classes counting as much as frequent ones, among the parts that
-    have room for it. Groups of one row fill up what is left. A class that one part missed is mended
-    at the end by moving a small group.
+    Groups are assigned from large to small, ties in random order, to the part with the largest
+    deficit of their classes among the parts with room; rare and frequent classes count equally.
+    Groups of one row fill the rest. A class still missing from a part is repaired by moving a
+    small group.
     """
-    table = _Table.of(codes, np.unique(groups, return_inverse=True)[1].reshape(-1), len(names))
-    _refuse_few(table, shares, names)
-    deal = _Deal(table, shares)
+    table = _GroupTable.from_codes(
+        codes, np.unique(groups, return_inverse=True)[1].reshape(-1), len(names)
+    )
+    _reject_rare_classes(table, shares, names)
+    assignment = _Assignment(table, shares)
     order = rng.permutation(len(table.sizes))
     order = order[np.argsort(-table.sizes[order], kind="stable")]
-    several = int((table.sizes > 1).sum())
-    for group in order[:several].tolist():
-        deal.put(group, deal.best(group))
-    deal.put_singles(order[several:])
-    deal.mend(names)
-    return deal.part_of[table.group_of]
+    n_multi_row = int((table.sizes > 1).sum())
+    for group in order[:n_multi_row].tolist():
+        assignment.assign(group, assignment.best_part(group))
+    assignment.assign_singles(order[n_multi_row:])
+    assignment.repair_missing_classes(names)
+    return assignment.part_of[table.group_of]
 
 
 @dataclass(frozen=True)
-class _Table:
-    """Rows per group and class, the pairs that occur only.
+class _GroupTable:
+    """Row counts of the (group, class) pairs that occur.
 
     The classes of group g are `classes[starts[g]:starts[g + 1]]`, with `counts` rows each.
     """
@@ -84,7 +86,7 @@ class _Table:
     n_classes: int
 
     @classmethod
-    def of(cls, codes: IntArray, groups: IntArray, n_classes: int) -> _Table:
+    def from_codes(cls, codes: IntArray, groups: IntArray, n_classes: int) -> _GroupTable:
         pairs, counts = np.unique(groups * n_classes + codes, return_counts=True)
         sizes = np.bincount(groups)
         owners = pairs // n_classes
@@ -92,15 +94,15 @@ class _Table:
         return cls(groups, sizes, starts, pairs % n_classes, counts, n_classes)
 
     def content(self, group: int) -> tuple[IntArray, IntArray]:
-        """Return the classes of a group and their rows."""
-        here = slice(self.starts[group], self.starts[group + 1])
-        return self.classes[here], self.counts[here]
+        """Return the classes of a group and their row counts."""
+        span = slice(self.starts[group], self.starts[group + 1])
+        return self.classes[span], self.counts[span]
 
 
-class _Deal:
-    """Which part has which groups so far."""
+class _Assignment:
+    """Assignment of groups to parts so far."""
 
-    def __init__(self, table: _Table, shares: FloatArray) -> None:
+    def __init__(self, table: _GroupTable, shares: FloatArray) -> None:
         self.table = table
         self.shares = shares
         totals = np.bincount(table.classes, weights=table.counts, minlength=table.n_classes)
@@ -110,8 +112,8 @@ class _Deal:
         self.room = shares * totals.sum()
         self.part_of = np.full(len(table.sizes), -1, dtype=np.int64)
 
-    def put(self, group: int, part: int) -> None:
-        """Give a group to a part, and take it from the one that has it."""
+    def assign(self, group: int, part: int) -> None:
+        """Assign a group to a part, removing it from its current part."""
         classes, counts = self.table.content(group)
         before = self.part_of[group]
         if before >= 0:
@@ -121,65 +123,65 @@ class _Deal:
         self.room[part] -= self.table.sizes[group]
         self.part_of[group] = part
 
-    def best(self, group: int) -> int:
-        """Return the part that lacks most of the group's classes, among those with room."""
+    def best_part(self, group: int) -> int:
+        """Return the part with room that has the largest deficit of the group's classes."""
         classes, counts = self.table.content(group)
         fits = self.room >= self.table.sizes[group]
         if not fits.any():
             return int(np.argmax(self.room))
         lack = 1 - self.have[:, classes] / self.want[:, classes]
         score = lack @ (counts / self.totals[classes])
-        # Of equals the largest part: a large group harms it least.
+        # Ties go to the largest part, which a large group distorts least.
         return int(np.lexsort((-self.shares, -np.round(score, 12), ~fits))[0])
 
-    def put_singles(self, groups: IntArray) -> None:
-        """Fill up with groups of one row, class by class."""
+    def assign_singles(self, groups: IntArray) -> None:
+        """Assign groups of one row, class by class."""
         classes = self.table.classes[self.table.starts[groups]]
         lacking = np.zeros(len(self.shares))
         for c in np.unique(classes):
-            mine = groups[classes == c]
+            members = groups[classes == c]
             lack = np.clip(self.want[:, c] - self.have[:, c], 0, None)
             shares = lack / lack.sum() if lack.any() else self.shares
-            counts = shared_out(len(mine), shares, lacking, has=self.have[:, c] > 0)
-            lacking += len(mine) * shares - counts
-            self.part_of[mine] = np.repeat(np.arange(len(shares)), counts)
+            counts = apportion_rows(len(members), shares, lacking, has=self.have[:, c] > 0)
+            lacking += len(members) * shares - counts
+            self.part_of[members] = np.repeat(np.arange(len(shares)), counts)
             self.have[:, c] += counts
             self.room -= counts
 
-    def mend(self, names: list[Any]) -> None:
-        """Give each part a row of each class, if that is possible by moving one group."""
+    def repair_missing_classes(self, names: list[Any]) -> None:
+        """Give each part at least one row of each class by moving single groups."""
         for part, c in np.argwhere(self.have == 0):
-            group = self._spare(c)
+            group = self._movable_group(c)
             if group is None:
                 raise InputError(
-                    f"groups leave part {part + 1} without {_called(names[c])}: the groups are too "
-                    "large to be spread, so drop that class, use smaller groups, or another seed."
+                    f"groups leave part {part + 1} without {_describe_rows(names[c])}: drop that "
+                    "class, use smaller groups, or another seed."
                 )
-            self.put(group, part)
+            self.assign(group, part)
 
-    def _spare(self, c: int) -> int | None:
-        """Return the smallest group with rows of class c that its part can do without."""
+    def _movable_group(self, c: int) -> int | None:
+        """Return the smallest group with class c that leaves no class of its part empty."""
         owners = np.repeat(np.arange(len(self.table.sizes)), np.diff(self.table.starts))
-        mine = owners[self.table.classes == c]
-        for group in mine[np.argsort(self.table.sizes[mine], kind="stable")].tolist():
+        candidates = owners[self.table.classes == c]
+        for group in candidates[np.argsort(self.table.sizes[candidates], kind="stable")].tolist():
             classes, counts = self.table.content(group)
             if (self.have[self.part_of[group], classes] > counts).all():
                 return int(group)
         return None
 
 
-def _refuse_few(table: _Table, shares: FloatArray, names: list[Any]) -> None:
-    """Refuse a class that too few groups have."""
+def _reject_rare_classes(table: _GroupTable, shares: FloatArray, names: list[Any]) -> None:
+    """Reject a class that occurs in fewer groups than there are parts."""
     spread = np.bincount(table.classes, minlength=table.n_classes)
     few = np.flatnonzero(spread < len(shares))
     if len(few):
         groups = f"{spread[few[0]]} group{'' if spread[few[0]] == 1 else 's'}"
         raise InputError(
-            f"{_called(names[few[0]])} stand in only {groups}, which cannot be spread over "
-            f"{len(shares)} parts: merge the class with another, drop its rows, or leave groups "
-            "out."
+            f"{_describe_rows(names[few[0]])} occur in only {groups}, which cannot be split into "
+            f"{len(shares)} parts: merge the class with another, drop its rows, or omit "
+            "groups."
         )
 
 
-def _called(name: Any) -> str:
+def _describe_rows(name: Any) -> str:
     return "rows" if name is None else f"rows of class {name!r}"

@@ -1,4 +1,4 @@
-"""The five reasons for which customers return something, in the built-in corpus and its scores."""
+"""The five return reasons of the built-in corpus and example scores."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Columns of a user's file as text, as numbers, or as what all their cells are."""
+"""Conversion of file columns to text, to numbers, or to an inferred type."""
 
 from __future__ import annotations
 
@@ -9,116 +9,115 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as pt
 
-from calibrant.data.encoders.table_columns import number_words
+from calibrant.data.encoders.table_columns import format_numbers
 from calibrant.errors import InputError
-from calibrant.files.source import Place
+from calibrant.files.source import BatchLocation
 
-__all__ = ["as_inferred", "as_numbers", "as_words"]
+__all__ = ["as_numbers", "as_words", "infer_type"]
 
 _MISSING = ("", "NA", "N/A", "#N/A", "null", "NULL", "None", "nan", "NaN")
-"""Cells without a value in a column of numbers; in a column of text only '' is one."""
+"""Missing-value markers in numeric columns; in text columns only '' is missing."""
 
 _KINDS = (pa.float64(), pa.bool_(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 _HEAD = 256
 
 
-def as_inferred(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Give a column of text the type that all its cells have.
+def infer_type(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Convert a text column to the type that all its cells have, else return it unchanged.
 
-    Whole numbers, numbers, true and false, dates and times as ISO 8601 writes them; a column in
-    which a single cell is none of these stays text, as it was.
+    Types are integers, floats, booleans, and ISO 8601 dates and times.
 
     Examples
     --------
-    >>> str(as_inferred(pa.chunked_array([["1", None, "2"]])).type)
+    >>> str(infer_type(pa.chunked_array([["1", None, "2"]])).type)
     'int64'
-    >>> str(as_inferred(pa.chunked_array([["1", "two"]])).type)
+    >>> str(infer_type(pa.chunked_array([["1", "two"]])).type)
     'string'
     """
-    # Most columns of text show it in their first cells, and need not be tried as a whole.
-    head = _trimmed(column.slice(0, _HEAD))
-    kinds = [kind for kind in _KINDS if _cast(head, kind) is not None]
-    trimmed = _trimmed(column) if kinds else column
+    # The first cells rule out most types, so that few columns are converted as a whole.
+    head = _trim_cells(column.slice(0, _HEAD))
+    types = [arrow_type for arrow_type in _KINDS if _try_cast(head, arrow_type) is not None]
+    trimmed = _trim_cells(column) if types else column
     if trimmed.null_count == len(trimmed):
         return column
-    for kind in kinds:
-        found = _cast(trimmed, kind)
-        if found is not None:
-            whole = _cast(trimmed, pa.int64()) if kind == pa.float64() else None
-            return found if whole is None else whole
+    for arrow_type in types:
+        converted = _try_cast(trimmed, arrow_type)
+        if converted is not None:
+            integers = _try_cast(trimmed, pa.int64()) if arrow_type == pa.float64() else None
+            return converted if integers is None else integers
     return column
 
 
-def as_words(column: pa.ChunkedArray, place: Place, name: str) -> pa.ChunkedArray:
-    """Write any column of single values as text; whole numbers stand without a point."""
+def as_words(column: pa.ChunkedArray, place: BatchLocation, name: str) -> pa.ChunkedArray:
+    """Convert a column of single values to text; integers have no decimal point."""
     kind = column.type
     if pt.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if pt.is_nested(kind):
         raise InputError(
-            f"{place.file}, {place.column(name)} holds {kind}, not text: name another column."
+            f"{place.file}, {place.column(name)} contains {kind}, not text: choose another column."
         )
     if pt.is_floating(kind):
-        return pa.chunked_array([number_words(_float64(column))]).cast(pa.string())
+        return pa.chunked_array([format_numbers(_float64(column))]).cast(pa.string())
     try:
-        found = column.cast(pa.string())
+        text = column.cast(pa.string())
     except pa.ArrowInvalid:
         raise InputError(
-            f"{place.file}, {place.column(name)} holds bytes that are not UTF-8 text: decode them."
+            f"{place.file}, {place.column(name)} contains bytes that are not UTF-8: decode them."
         ) from None
-    return pc.if_else(pc.equal(found, ""), pa.scalar(None, pa.string()), found)
+    return pc.if_else(pc.equal(text, ""), pa.scalar(None, pa.string()), text)
 
 
-def as_numbers(column: pa.ChunkedArray, place: Place, name: str) -> pa.ChunkedArray:
-    """Read any column of single values as float64; refuse the first cell that is no number."""
+def as_numbers(column: pa.ChunkedArray, place: BatchLocation, name: str) -> pa.ChunkedArray:
+    """Convert a column of single values to float64; raise `InputError` for an invalid cell."""
     kind = column.type
     if pt.is_dictionary(kind):
         column, kind = column.cast(kind.value_type), kind.value_type
     if _is_text(kind):
-        trimmed = _trimmed(column)
-        for way in (pa.float64(), pa.bool_()):
-            found = _cast(trimmed, way)
-            if found is not None:
-                return found.cast(pa.float64())
-        raise _no_number(trimmed, place, name)
+        trimmed = _trim_cells(column)
+        for target in (pa.float64(), pa.bool_()):
+            converted = _try_cast(trimmed, target)
+            if converted is not None:
+                return converted.cast(pa.float64())
+        raise _not_a_number(trimmed, place, name)
     if pt.is_null(kind) or pt.is_integer(kind) or pt.is_floating(kind) or pt.is_decimal(kind):
         return column.cast(pa.float64(), safe=False)
     if pt.is_boolean(kind):
         return column.cast(pa.float64())
     raise InputError(
-        f"{place.file}, {place.column(name)} must hold numbers, but holds {kind}: turn it into "
-        "numbers, as it was when the model was trained."
+        f"{place.file}, {place.column(name)} must be numeric, got {kind}: convert it to "
+        "numbers, as in the train data."
     )
 
 
-def _trimmed(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return the cells without spaces around them, and null where they hold no value."""
+def _trim_cells(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Strip white space from cells, and replace missing-value markers by null."""
     text = column.cast(pa.string()) if column.type != pa.string() else column
-    bare = pc.utf8_trim_whitespace(text)
-    missing = pc.is_in(bare, value_set=pa.array(_MISSING))
-    return pc.if_else(missing, pa.scalar(None, pa.string()), bare)
+    trimmed = pc.utf8_trim_whitespace(text)
+    missing = pc.is_in(trimmed, value_set=pa.array(_MISSING))
+    return pc.if_else(missing, pa.scalar(None, pa.string()), trimmed)
 
 
-def _cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
-    """Return the column in this type, or None where a cell is not of it."""
+def _try_cast(column: pa.ChunkedArray, kind: pa.DataType) -> pa.ChunkedArray | None:
+    """Cast a column, or return None if a cell does not convert."""
     try:
         return column.cast(kind)
     except pa.ArrowInvalid:
         return None
 
 
-def _no_number(column: pa.ChunkedArray, place: Place, name: str) -> InputError:
-    """Return the sentence about the first cell that is no number."""
-    at, value = next((i, v) for i, v in enumerate(column.to_pylist()) if not _is_number(v))
+def _not_a_number(column: pa.ChunkedArray, place: BatchLocation, name: str) -> InputError:
+    """Return the error for the first cell that is not a number."""
+    row, value = next((i, v) for i, v in enumerate(column.to_pylist()) if not _is_number(v))
     shown = f"{value[:60]!r}"
     comma = value.replace(",", "", 1).lstrip("-").isdecimal()
     what = "has a decimal comma" if comma else "is not a number"
     remedy = "write a decimal point" if comma else "correct that cell, or leave it empty"
-    return InputError(f"{place.row(at)}, {place.column(name)}: {shown} {what}: {remedy}.")
+    return InputError(f"{place.row(row)}, {place.column(name)}: {shown} {what}: {remedy}.")
 
 
 def _is_number(value: str | None) -> bool:
-    return value is None or _cast(pa.chunked_array([[value]]), pa.float64()) is not None
+    return value is None or _try_cast(pa.chunked_array([[value]]), pa.float64()) is not None
 
 
 def _is_text(kind: pa.DataType) -> bool:

@@ -1,7 +1,7 @@
-r"""The rows of a user's data file as Arrow tables: all at once, or batch by batch.
+r"""Data files as Arrow tables, read whole or in batches.
 
-A file is `.csv` or `.tsv` (separated by commas, semicolons or tabs), `.jsonl`, each also `.gz`, or
-`.parquet`; a folder or a glob stands for several with the same columns.
+Formats: `.csv` and `.tsv` (separated by commas, semicolons or tabs) and `.jsonl`, also `.gz`, and
+`.parquet`. A folder or a glob selects several files with the same columns.
 """
 
 from __future__ import annotations
@@ -12,18 +12,17 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.csv as pacsv
 import pyarrow.types as pt
 
-from calibrant.data.row_columns import as_inferred, as_numbers, as_words
+from calibrant.data.row_columns import as_numbers, as_words, infer_type
 from calibrant.errors import InputError
 from calibrant.files.csv import CsvSource
-from calibrant.files.find import FileKind, Paths, denied, named_files, suffix_of
+from calibrant.files.find import FileKind, Paths, permission_error, resolve_files, suffix_of
 from calibrant.files.jsonl import JsonlSource
 from calibrant.files.parquet import ParquetSource
-from calibrant.files.source import Ask, Place, Source, reason_of
+from calibrant.files.source import BatchLocation, ColumnOptions, Source, reason_of
 
-__all__ = ["estimated_rows", "read_rows", "row_files", "scan_rows"]
+__all__ = ["estimate_rows", "read_rows", "row_files", "scan_rows"]
 
 _KIND = FileKind(
     noun="data file",
@@ -31,46 +30,22 @@ _KIND = FileKind(
     shown=".csv, .tsv, .parquet or .jsonl",
     needs="column names and at least one row",
 )
-_BLOCKS = (1 << 18, 1 << 22, 1 << 26)
-"""Bytes of a csv file that are parsed at a time. Arrow reads up to 32 blocks ahead, so they are
-small; a row must fit into one, so a file with longer rows is read again in larger ones."""
-
-
-class _CsvRows(CsvSource):
-    """A csv file whose cells are text, or null where they are empty."""
-
-    def _open(self, types: dict[str, pa.DataType], *, threads: bool) -> Iterator[pa.RecordBatch]:
-        cells = pacsv.ConvertOptions(column_types=types, null_values=[""], strings_can_be_null=True)
-        seen = 0
-        for block in _BLOCKS:
-            skipped = seen
-            try:
-                for batch in self._parsed(cells, threads, block):
-                    fresh = batch.slice(min(skipped, batch.num_rows))
-                    skipped -= batch.num_rows - fresh.num_rows
-                    seen += fresh.num_rows
-                    if fresh.num_rows:
-                        yield fresh
-                return
-            except pa.ArrowInvalid as error:
-                if "straddling" not in str(error) or block == _BLOCKS[-1]:
-                    raise
 
 
 def read_rows(path: Paths, *, texts: Sequence[str] = ()) -> pa.Table:
-    r"""Read a whole data file.
+    r"""Read data files into one table.
 
-    The cells of a csv file are text; each column is given the type that all its cells have:
-    numbers, true and false, dates (ISO 8601), else text. A column of numbers with one word in it is
-    text. An empty cell is null; in a column of numbers so are NA, null and the like. Columns of
-    parquet and jsonl files keep their types.
+    The type of a CSV column is inferred from all its cells: numbers, booleans, ISO 8601 dates, else
+    text. A single word in a column of numbers makes it text. Empty cells are null; in numeric
+    columns NA, null and similar markers are null as well. Parquet and jsonl columns keep their
+    types.
 
-    It is not for files that do not fit into memory: see `scan_rows`.
+    For files larger than memory use `scan_rows`.
 
     Parameters
     ----------
     path : a .csv, .tsv or .jsonl file (also .gz) or a .parquet file; a folder or a glob of them
-    texts : columns that are text whatever they look like, so that "007" stays "007"
+    texts : columns to read as text, so that "007" stays "007"
 
     Examples
     --------
@@ -81,21 +56,21 @@ def read_rows(path: Paths, *, texts: Sequence[str] = ()) -> pa.Table:
     [{'id': '007', 'comment': 'it broke', 'price': 9.5}, {'id': '008', 'comment': None,
     'price': 12.0}]
     """
-    texts = _names(texts, "texts")
-    files = named_files(path, _KIND)
+    texts = _as_name_list(texts, "texts")
+    files = resolve_files(path, _KIND)
     parts, first = [], None
     for file in files:
-        source = _opened(file, texts, first)
+        source = _open_file(file, texts, first)
         first = first or source
-        parts.append(_whole(source))
-    table = _joined(parts, files)
-    place, csv = Place(files[0]), isinstance(first, _CsvRows)
+        parts.append(_read_table(source))
+    table = _concatenate(parts, files)
+    place, csv = BatchLocation(files[0]), isinstance(first, CsvSource)
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in texts:
             columns.append(as_words(column, place, name))
         else:
-            columns.append(as_inferred(column) if csv else column)
+            columns.append(infer_type(column) if csv else column)
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
@@ -106,19 +81,18 @@ def scan_rows(
     texts: Sequence[str] = (),
     batch_rows: int = 8192,
 ) -> Iterator[pa.Table]:
-    r"""Yield the rows of a data file as tables of `batch_rows` rows, in constant memory.
+    r"""Yield the rows of data files as tables of `batch_rows` rows, in constant memory.
 
-    No type is guessed: the columns named in `numbers` are float64 and those in `texts` are text.
-    All others come along as they are (text in csv files, their own type in parquet and jsonl
-    files), so that the rows can be written out again with new columns beside them. All tables have
-    the same columns, in the order of the file.
+    Types are not inferred: columns in `numbers` are float64 and columns in `texts` are text. Other
+    columns pass through (text in CSV files, their own type in parquet and jsonl files), so that the
+    rows can be written again with new columns. All tables have the same columns, in file order.
 
     Parameters
     ----------
     path : a .csv, .tsv or .jsonl file (also .gz) or a .parquet file; a folder or a glob of them
-    numbers : columns of numbers; a cell that is none is refused with its row
-    texts : columns of text
-    batch_rows : the number of rows of a table; the last may have fewer
+    numbers : numeric columns; a cell that is not a number raises `InputError` with its row
+    texts : text columns
+    batch_rows : number of rows per table; the last may have fewer
 
     Examples
     --------
@@ -130,28 +104,30 @@ def scan_rows(
     [{'id': '007', 'comment': 'it broke', 'price': 9.5}]
     [{'id': '008', 'comment': None, 'price': 12.0}]
     """
-    numbers, texts = _names(numbers, "numbers"), _names(texts, "texts")
-    both = [name for name in numbers if name in texts]
-    if both:
-        raise InputError(f"'{both[0]}' is named in numbers and in texts: name it in one of them.")
+    numbers, texts = _as_name_list(numbers, "numbers"), _as_name_list(texts, "texts")
+    overlap = [name for name in numbers if name in texts]
+    if overlap:
+        raise InputError(
+            f"column '{overlap[0]}' is in both numbers and texts: give it in one of them."
+        )
     if not isinstance(batch_rows, int) or batch_rows < 1:
         raise InputError(f"batch_rows must be a whole number >= 1, got {batch_rows!r}.")
-    files = named_files(path, _KIND)
-    first = _opened(files[0], [*numbers, *texts])  # before the first row is asked for
-    return _gathered(_scanned(first, files[1:], numbers, texts, batch_rows), batch_rows)
+    files = resolve_files(path, _KIND)
+    first = _open_file(files[0], [*numbers, *texts])  # fail early, before the first batch
+    return _rebatch(_scan_files(first, files[1:], numbers, texts, batch_rows), batch_rows)
 
 
 def row_files(path: Paths) -> list[Path]:
-    """Return the data files that a path, a folder or a glob stands for."""
-    return named_files(path, _KIND)
+    """Return the data files selected by a path, a folder or a glob."""
+    return resolve_files(path, _KIND)
 
 
-def estimated_rows(path: Paths) -> int:
-    """Return about how many rows there are, without reading them; for parquet exactly."""
-    return sum(_opened(file, ()).estimate() for file in row_files(path))
+def estimate_rows(path: Paths) -> int:
+    """Estimate the number of rows without reading them; exact for parquet."""
+    return sum(_open_file(file, ()).estimate() for file in row_files(path))
 
 
-def _scanned(
+def _scan_files(
     first: Source,
     others: list[Path],
     numbers: Sequence[str],
@@ -160,35 +136,39 @@ def _scanned(
 ) -> Iterator[pa.Table]:
     schema: pa.Schema | None = None
     for file in (first.file, *others):
-        source = first if file == first.file else _opened(file, [*numbers, *texts], first)
-        seen = 0
+        source = first if file == first.file else _open_file(file, [*numbers, *texts], first)
+        rows_before = 0
         for batch in _batches(source, batch_rows):
-            table = _typed(pa.Table.from_batches([batch]), numbers, texts, Place(file, seen))
+            table = _convert_types(
+                pa.Table.from_batches([batch]), numbers, texts, BatchLocation(file, rows_before)
+            )
             schema = schema or table.schema
-            yield _like(table, schema, file)
-            seen += batch.num_rows
-        if not seen:
-            raise _no_rows(file)
+            yield _cast_to_schema(table, schema, file)
+            rows_before += batch.num_rows
+        if not rows_before:
+            raise _no_rows_error(file)
 
 
-def _gathered(tables: Iterator[pa.Table], batch_rows: int) -> Iterator[pa.Table]:
-    """Cut and join tables to `batch_rows` rows each: the blocks of a file have no say in it."""
-    waiting: list[pa.Table] = []
-    missing = batch_rows
+def _rebatch(tables: Iterator[pa.Table], batch_rows: int) -> Iterator[pa.Table]:
+    """Rebatch tables to `batch_rows` rows each."""
+    pending: list[pa.Table] = []
+    remaining = batch_rows
     for table in tables:
         start = 0
-        while table.num_rows - start >= missing:
-            yield pa.concat_tables([*waiting, table.slice(start, missing)])
-            start += missing
-            waiting, missing = [], batch_rows
+        while table.num_rows - start >= remaining:
+            yield pa.concat_tables([*pending, table.slice(start, remaining)])
+            start += remaining
+            pending, remaining = [], batch_rows
         if start < table.num_rows:
-            waiting.append(table.slice(start))
-            missing -= table.num_rows - start
-    if waiting:
-        yield pa.concat_tables(waiting)
+            pending.append(table.slice(start))
+            remaining -= table.num_rows - start
+    if pending:
+        yield pa.concat_tables(pending)
 
 
-def _typed(table: pa.Table, numbers: Sequence[str], texts: Sequence[str], place: Place) -> pa.Table:
+def _convert_types(
+    table: pa.Table, numbers: Sequence[str], texts: Sequence[str], place: BatchLocation
+) -> pa.Table:
     columns = []
     for name, column in zip(table.column_names, table.columns, strict=True):
         if name in numbers:
@@ -199,95 +179,97 @@ def _typed(table: pa.Table, numbers: Sequence[str], texts: Sequence[str], place:
     return pa.Table.from_arrays(columns, names=table.column_names)
 
 
-def _like(table: pa.Table, schema: pa.Schema, file: Path) -> pa.Table:
-    """Give a later table the types of the first one."""
+def _cast_to_schema(table: pa.Table, schema: pa.Schema, file: Path) -> pa.Table:
+    """Cast a later table to the schema of the first one."""
     if table.schema == schema:
         return table
     try:
         return table.select(schema.names).cast(schema)
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
         raise InputError(
-            f"{file} has columns of other types than the rows before ({reason_of(error)}): give "
-            "all files the same types."
+            f"{file} has column types that differ from earlier rows ({reason_of(error)}): "
+            "use the same types in all files."
         ) from None
 
 
-def _opened(file: Path, asked: Sequence[str], first: Source | None = None) -> Source:
-    """Open a file and check the names of its columns."""
+def _open_file(file: Path, required: Sequence[str], first: Source | None = None) -> Source:
+    """Open a file and check its column names."""
     try:
-        source = _source(file)
+        source = _source_for(file)
     except PermissionError:
-        raise denied(file) from None
+        raise permission_error(file) from None
     names = list(source.names)
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice and not twice[0]:
+    duplicates = [name for name, count in Counter(names).items() if count > 1]
+    if duplicates and not duplicates[0]:
         raise InputError(
             f"{file} has {names.count('')} columns without a name: name all but one of them in the "
-            "first line."
+            "header."
         )
-    if twice:
-        raise InputError(f"{file} has the column '{twice[0]}' twice: rename or drop one of them.")
-    for name in asked:
-        if name not in names:
-            raise _no_column(file, name, names)
-    if first is not None and set(first.names) != set(names):
-        odd = sorted(set(first.names) ^ set(names))[0]
+    if duplicates:
         raise InputError(
-            f"{file} has other columns than {first.file}: they differ in '{odd}': all files must "
-            "have the same columns."
+            f"{file} has the column '{duplicates[0]}' twice: rename or drop one of them."
+        )
+    for name in required:
+        if name not in names:
+            raise _no_column_error(file, name, names)
+    if first is not None and set(first.names) != set(names):
+        unmatched = sorted(set(first.names) ^ set(names))[0]
+        raise InputError(
+            f"{file} and {first.file} have different columns: they differ in '{unmatched}': "
+            "give all files the same columns."
         )
     return source
 
 
-def _source(file: Path) -> Source:
+def _source_for(file: Path) -> Source:
     suffix = suffix_of(file, _KIND).removesuffix(".gz")
     if suffix == ".parquet":
-        return ParquetSource(file, Ask())
+        return ParquetSource(file, ColumnOptions())
     if suffix == ".jsonl":
-        return JsonlSource(file, Ask(whole=True))
-    return _CsvRows(file, Ask())
+        return JsonlSource(file, ColumnOptions(whole=True))
+    return CsvSource(file, ColumnOptions(), as_text=True)
 
 
 def _batches(source: Source, batch_rows: int) -> Iterator[pa.RecordBatch]:
-    """Yield all columns of a file."""
+    """Yield batches with all columns of a file."""
     return source.batches((), list(source.names), batch_rows)
 
 
-def _whole(source: Source) -> pa.Table:
-    """Return all rows of a file, its columns in its order."""
-    found = list(_batches(source, 1 << 16))
-    if not sum(batch.num_rows for batch in found):
-        raise _no_rows(source.file)
-    table = pa.Table.from_batches(found).replace_schema_metadata(None)
+def _read_table(source: Source) -> pa.Table:
+    """Return all rows of a file, with columns in file order."""
+    batches = list(_batches(source, 1 << 16))
+    if not sum(batch.num_rows for batch in batches):
+        raise _no_rows_error(source.file)
+    table = pa.Table.from_batches(batches).replace_schema_metadata(None)
     return table.select(list(source.names))
 
 
-def _joined(parts: list[pa.Table], files: list[Path]) -> pa.Table:
+def _concatenate(parts: list[pa.Table], files: list[Path]) -> pa.Table:
     try:
         return pa.concat_tables(parts, promote_options="permissive")
     except (pa.ArrowInvalid, pa.ArrowTypeError) as error:
         raise InputError(
             f"{files[0]} and the files after it have columns of different types "
-            f"({reason_of(error)}): give all files the same types."
+            f"({reason_of(error)}): use the same types in all files."
         ) from None
 
 
-def _no_rows(file: Path) -> InputError:
-    return InputError(f"{file} names its columns but has no rows: it needs at least one row.")
+def _no_rows_error(file: Path) -> InputError:
+    return InputError(f"{file} has column names but no rows: it needs at least one row.")
 
 
-def _no_column(file: Path, name: str, names: list[str]) -> InputError:
+def _no_column_error(file: Path, name: str, names: list[str]) -> InputError:
     lower = {known.lower(): known for known in reversed(names)}
     close = difflib.get_close_matches(name.lower(), list(lower), n=1)
-    near = f" (is it '{lower[close[0]]}'?)" if close else ""
+    suggestion = f" (did you mean '{lower[close[0]]}'?)" if close else ""
     shown = ", ".join(f"'{known}'" for known in names[:20])
     more = f" and {len(names) - 20} more" if len(names) > 20 else ""
     return InputError(
-        f"{file} has no column '{name}'{near}: name one of its columns: {shown}{more}."
+        f"{file} has no column '{name}'{suggestion}: choose one of its columns: {shown}{more}."
     )
 
 
-def _names(names: Sequence[str], what: str) -> list[str]:
+def _as_name_list(names: Sequence[str], what: str) -> list[str]:
     if isinstance(names, str):
         raise InputError(
             f"{what} must be a list of column names, got {names!r}: write [{names!r}]."

@@ -1,4 +1,4 @@
-"""The named splits of a study: which row serves which job."""
+"""Named splits of a study, as row ids."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ import numpy as np
 from calibrant.errors import InputError, SplitMisuse
 from calibrant.inputs import IntArray
 
-__all__ = ["Part", "Splits"]
+__all__ = ["SplitPart", "Splits"]
 
 FORMAT = 1
 
-Source = Literal["logs", "golden"]
+RowSource = Literal["logs", "golden"]
 
 
 def _no_ids() -> IntArray:
@@ -24,16 +24,10 @@ def _no_ids() -> IntArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
-    """Rows of one file.
+class SplitPart:
+    """Rows of one split: positions in the file `source` ("logs" or "golden"), from 0."""
 
-    Parameters
-    ----------
-    source : "logs" or "golden", the file
-    ids : positions of the rows in that file, from 0
-    """
-
-    source: Source = "logs"
+    source: RowSource = "logs"
     ids: IntArray = field(default_factory=_no_ids)
 
     def __post_init__(self) -> None:
@@ -45,55 +39,55 @@ class Part:
         return len(self.ids)
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Part):
+        if not isinstance(other, SplitPart):
             return NotImplemented
         return self.source == other.source and np.array_equal(self.ids, other.ids)
 
 
 @dataclass(frozen=True)
 class Splits:
-    """The named splits of a study, one job each, as row ids.
+    """The named splits of a study, as row ids.
 
-    No row has two jobs: figures of rows that also trained or chose something are too good.
-    Overlapping rows are refused with `SplitMisuse`. Equal rows with different ids are not
-    noticed here: see `calibrant.data.row_identity`.
+    Every row belongs to one split only, because metrics on rows also used for training or selection
+    are optimistic. Overlapping splits raise `SplitMisuse`. Duplicate rows with different ids are
+    not detected here: see `calibrant.data.row_identity`.
 
     Parameters
     ----------
-    train : rows of the gradients; of the logs
-    steer : rows that stop the training; of the logs. Without `choice` they may choose too
-    calibrate : rows of calibrators and thresholds
-    test : rows of reported figures
-    log_test : held-out rows of the logs beside a golden set; may be empty
-    out_of_scope : rows that belong to no class; may be empty
-    choice : rows that choose among candidates and do nothing else; of the logs; may be empty
+    train : rows for gradients, from the logs
+    steer : rows for early stopping, from the logs; without `choice`, also for model selection
+    calibrate : rows for calibrators and thresholds
+    test : rows for reported metrics
+    log_test : held-out rows of the logs in addition to a golden set; may be empty
+    out_of_scope : rows of no class; may be empty
+    choice : rows for model selection only, from the logs; may be empty
 
     Examples
     --------
     >>> splits = Splits(
-    ...     train=Part("logs", [0, 1, 2, 5]),
-    ...     steer=Part("logs", [3]),
-    ...     calibrate=Part("golden", [0, 1]),
-    ...     test=Part("golden", [2, 3]),
+    ...     train=SplitPart("logs", [0, 1, 2, 5]),
+    ...     steer=SplitPart("logs", [3]),
+    ...     calibrate=SplitPart("golden", [0, 1]),
+    ...     test=SplitPart("golden", [2, 3]),
     ... )
     >>> print(splits)
     train 4 rows of logs, steer 1 row of logs, calibrate 2 rows of golden, test 2 rows of golden
     >>> Splits.from_dict(splits.to_dict()) == splits
     True
-    >>> Splits(Part("logs", [0, 7]), Part("logs", [1]), Part("logs", [2]), Part("logs", [7]))
+    >>> Splits(*(SplitPart("logs", ids) for ids in ([0, 7], [1], [2], [7])))
     Traceback (most recent call last):
     ...
-    calibrant.errors.SplitMisuse: train and test share 1 row of logs (row 7): give each row one job,
-    for figures of rows that also trained or chose something are too good.
+    calibrant.errors.SplitMisuse: train and test share 1 row of logs (row 7): use each row in one
+    split only, or metrics are optimistic.
     """
 
-    train: Part
-    steer: Part
-    calibrate: Part
-    test: Part
-    log_test: Part = field(default_factory=Part)
-    out_of_scope: Part = field(default_factory=Part)
-    choice: Part = field(default_factory=Part)
+    train: SplitPart
+    steer: SplitPart
+    calibrate: SplitPart
+    test: SplitPart
+    log_test: SplitPart = field(default_factory=SplitPart)
+    out_of_scope: SplitPart = field(default_factory=SplitPart)
+    choice: SplitPart = field(default_factory=SplitPart)
 
     def __post_init__(self) -> None:
         for name in ("train", "steer", "calibrate", "test"):
@@ -102,66 +96,66 @@ class Splits:
         for name in ("train", "steer", "log_test", "choice"):
             if getattr(self, name).source != "logs":
                 raise SplitMisuse(
-                    f"the split {name} must be rows of the logs, got rows of the golden set: those "
-                    "are for calibrate and test."
+                    f"the split {name} must be rows of the logs, got rows of the golden set: use "
+                    "those for calibrate and test."
                 )
         for name, part in self.parts().items():
             if len(np.unique(part.ids)) != len(part):
                 values, counts = np.unique(part.ids, return_counts=True)
                 raise SplitMisuse(
-                    f"{name} has row {values[counts > 1][0]} of {part.source} twice: name each row "
+                    f"{name} has row {values[counts > 1][0]} of {part.source} twice: list each row "
                     "once."
                 )
         for one, other in combinations(self.parts(), 2):
             self._refuse_shared(one, other)
 
-    def parts(self) -> dict[str, Part]:
-        """Return the splits that have rows, by name."""
-        found = {one.name: getattr(self, one.name) for one in fields(self)}
-        return {name: part for name, part in found.items() if len(part)}
+    def parts(self) -> dict[str, SplitPart]:
+        """Return the non-empty splits by name."""
+        all_parts = {entry.name: getattr(self, entry.name) for entry in fields(self)}
+        return {name: part for name, part in all_parts.items() if len(part)}
 
     def sizes(self) -> dict[str, int]:
-        """Return the number of rows of each split, empty ones included."""
-        return {one.name: len(getattr(self, one.name)) for one in fields(self)}
+        """Return the number of rows of every split."""
+        return {entry.name: len(getattr(self, entry.name)) for entry in fields(self)}
 
-    def check(self, job: str, ids: Any, *, source: Source = "logs") -> None:
-        """Refuse rows that are not those of the split `job`.
+    def check(self, job: str, ids: Any, *, source: RowSource = "logs") -> None:
+        """Raise `SplitMisuse` if rows are not in the split `job`.
 
         Examples
         --------
-        >>> one = [Part("logs", [i]) for i in range(4)]
-        >>> Splits(*one).check("train", [0, 3])
+        >>> parts = [SplitPart("logs", [i]) for i in range(4)]
+        >>> Splits(*parts).check("train", [0, 3])
         Traceback (most recent call last):
         ...
         calibrant.errors.SplitMisuse: row 3 of logs belongs to test, not to train: use the rows of
         train.
         """
-        known = {one.name for one in fields(self)}
+        known = {entry.name for entry in fields(self)}
         if job not in known:
-            raise InputError(f"{job!r} is no split: choose among {', '.join(sorted(known))}.")
-        asked = _as_ids(ids)
-        part: Part = getattr(self, job)
-        stray = asked if part.source != source else asked[~np.isin(asked, part.ids)]
-        if not len(stray):
+            raise InputError(f"{job!r} is not a split: choose one of {', '.join(sorted(known))}.")
+        row_ids = _as_ids(ids)
+        part: SplitPart = getattr(self, job)
+        foreign = row_ids if part.source != source else row_ids[~np.isin(row_ids, part.ids)]
+        if not len(foreign):
             return
         owner = next(
-            (n for n, p in self.parts().items() if p.source == source and stray[0] in p.ids),
+            (n for n, p in self.parts().items() if p.source == source and foreign[0] in p.ids),
             "no split",
         )
         raise SplitMisuse(
-            f"row {stray[0]} of {source} belongs to {owner}, not to {job}: use the rows of {job}."
+            f"row {foreign[0]} of {source} belongs to {owner}, not to {job}: use the rows of {job}."
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """Return plain values."""
+        """Return the splits as JSON values."""
         return {
             "format": FORMAT,
             "splits": {
-                one.name: {
-                    "source": getattr(self, one.name).source,
-                    "ids": getattr(self, one.name).ids.tolist(),
+                entry.name: {
+                    "source": getattr(self, entry.name).source,
+                    "ids": getattr(self, entry.name).ids.tolist(),
                 }
-                for one in fields(self)
+                for entry in fields(self)
             },
         }
 
@@ -172,11 +166,12 @@ class Splits:
             raise InputError(
                 f"these are not splits of format {FORMAT}: got format {saved.get('format')!r}."
             )
-        return cls(**{name: Part(**part) for name, part in saved["splits"].items()})
+        return cls(**{name: SplitPart(**part) for name, part in saved["splits"].items()})
 
     def __str__(self) -> str:
         return ", ".join(
-            f"{name} {_rows(len(part))} of {part.source}" for name, part in self.parts().items()
+            f"{name} {_count_rows(len(part))} of {part.source}"
+            for name, part in self.parts().items()
         )
 
     def _refuse_shared(self, one: str, other: str) -> None:
@@ -190,23 +185,22 @@ class Splits:
         first = ", ".join(str(i) for i in shared[:5])
         more = ", ..." if len(shared) > 5 else ""
         raise SplitMisuse(
-            f"{one} and {other} share {_rows(len(shared))} of {a.source} ({word} {first}{more}): "
-            "give each row one job, for figures of rows that also trained or chose something are "
-            "too good."
+            f"{one} and {other} share {_count_rows(len(shared))} of {a.source} ({word} "
+            f"{first}{more}): use each row in one split only, or metrics are optimistic."
         )
 
 
-def _rows(count: int) -> str:
+def _count_rows(count: int) -> str:
     return f"{count:,} row{'' if count == 1 else 's'}"
 
 
 def _as_ids(ids: Any) -> IntArray:
-    found = np.asarray(ids)
-    if found.ndim != 1 or (len(found) and found.dtype.kind not in "iu"):
+    array = np.asarray(ids)
+    if array.ndim != 1 or (len(array) and array.dtype.kind not in "iu"):
         raise InputError(
-            f"row ids must be a list of whole numbers, got {found.dtype} of shape {found.shape}."
+            f"row ids must be a list of whole numbers, got {array.dtype} of shape {array.shape}."
         )
-    found = found.astype(np.int64)
-    if len(found) and found.min() < 0:
-        raise InputError(f"row ids must be >= 0, got {found.min()}: rows count from 0.")
-    return found
+    array = array.astype(np.int64)
+    if len(array) and array.min() < 0:
+        raise InputError(f"row ids must be >= 0, got {array.min()}: rows count from 0.")
+    return array

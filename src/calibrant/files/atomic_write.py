@@ -1,4 +1,4 @@
-"""Write a file whole or not at all."""
+"""Atomic file writes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from pathlib import Path
 from calibrant.errors import InputError
 from calibrant.files.umask import umask
 
-__all__ = ["check_writable", "whole_file"]
+__all__ = ["check_writable", "write_atomically"]
 
 
 def check_writable(path: str | os.PathLike[str], *, name: str = "path") -> Path:
-    """Check, before any work is done, that a file can be written at `path`.
+    """Check up front that a file can be written to `path`.
 
     Examples
     --------
@@ -29,30 +29,30 @@ def check_writable(path: str | os.PathLike[str], *, name: str = "path") -> Path:
     if not folder.exists():
         raise InputError(f"{name} {path}: the folder {folder} does not exist: create it first.")
     if not folder.is_dir():
-        raise InputError(f"{name} {path}: {folder} is a file, not a folder: choose another place.")
+        raise InputError(f"{name} {path}: {folder} is a file, not a folder: choose another path.")
     if path.is_dir():
-        raise InputError(f"{name} {path} is a folder: add the name of a file in it.")
+        raise InputError(f"{name} {path} is a folder: add a file name.")
     if path.exists() and not path.is_file():
-        raise InputError(f"{name} {path} is a device or a pipe: give the name of a plain file.")
+        raise InputError(f"{name} {path} is a device or a pipe: use a regular file.")
     if not os.access(folder, os.W_OK | os.X_OK):
         raise InputError(f"{name} {path}: the folder {folder} is not writable: choose another one.")
     return path
 
 
 @contextmanager
-def whole_file(
+def write_atomically(
     path: str | os.PathLike[str], *, name: str = "path", private: bool = False
 ) -> Iterator[Path]:
-    """Lend a temporary file beside `path` and move it there when all went well.
+    """Yield a temporary file next to `path`, and move it to `path` on success.
 
-    Whatever goes wrong (a full disk, an interruption), nothing is left behind and what stood at
-    `path` before still stands there.
+    On failure (a full disk, an interruption), an existing file stays unchanged and the temporary
+    file is removed.
 
     Examples
     --------
     >>> import tempfile
     >>> folder = Path(tempfile.mkdtemp())
-    >>> with whole_file(folder / "a.txt") as draft:
+    >>> with write_atomically(folder / "a.txt") as draft:
     ...     _ = draft.write_text("done")
     >>> [p.name for p in folder.iterdir()]
     ['a.txt']
@@ -60,20 +60,20 @@ def whole_file(
     path = check_writable(path, name=name)
     draft: Path | None = None
     try:
-        # The suffix stays: writers choose the format by it.
-        handle, made = tempfile.mkstemp(
+        # Keep the suffix, which selects the format.
+        handle, temporary = tempfile.mkstemp(
             prefix=f".{path.name}.", suffix=path.suffix, dir=path.parent
         )
-        draft = Path(made)
+        draft = Path(temporary)
         os.close(handle)
         yield draft
         if not private:
-            draft.chmod(0o666 & ~umask())  # mkstemp makes files that only their owner may read
+            draft.chmod(0o666 & ~umask())  # mkstemp creates private files
         draft.replace(path)
     except OSError as error:
         raise InputError(
             f"{name} {path} cannot be written: {error.strerror or error}: "
-            "make room there or choose another place."
+            "free some space or choose another path."
         ) from error
     finally:
         if draft is not None:

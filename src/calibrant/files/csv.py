@@ -1,4 +1,4 @@
-"""Score files as comma, semicolon or tab separated text."""
+"""CSV files: values separated by commas, semicolons or tabs."""
 
 from __future__ import annotations
 
@@ -13,29 +13,37 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 
 from calibrant.errors import InputError
-from calibrant.files.source import Ask, Place, reason_of
+from calibrant.files.source import BatchLocation, ColumnOptions, reason_of
 
 __all__ = ["CsvSource"]
 
-_HEAD = 1 << 20  # room for the header of some ten thousand classes
-_BLOCK = 1 << 23
-_GZIP_GAIN = 4  # what gzip makes of text, roughly: only the choice to stream hangs on it
+_HEAD = 1 << 20  # enough for a header with ten thousand classes
+_BLOCKS: tuple[int, ...] = (1 << 23,)
+_TEXT_BLOCKS: tuple[int, ...] = (1 << 18, 1 << 22, 1 << 26)
+"""Block sizes in bytes. Arrow reads up to 32 blocks ahead, so they are small; a row must fit into
+one block, so a file with longer rows is parsed again with the next larger size."""
+
+_GZIP_GAIN = 4  # typical gzip ratio of text: only used to decide whether to stream
 _MISSING = ["", "NA", "N/A", "#N/A", "null", "NULL", "None"]
 
 
 class CsvSource:
-    """A csv file (or csv.gz) whose first line names the columns."""
+    """A CSV file (plain or gzip) whose first line names the columns.
 
-    called: tuple[tuple[str, str], ...] = ()
+    With `as_text`, all cells are read as text and only empty cells are null.
+    """
+
+    display_names: tuple[tuple[str, str], ...] = ()
     pair: tuple[str, str] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, file: Path, ask: Ask) -> None:
+    def __init__(self, file: Path, ask: ColumnOptions, *, as_text: bool = False) -> None:
         self.file = file
-        self._head = _first_bytes(file)
-        text = _decoded(self._head, file)
-        self._delimiter = _delimiter(text, ask)
-        self._skipped, header = _header(text, self._delimiter, file)
+        self._as_text = as_text
+        self._head = _read_head(file)
+        text = _decode_head(self._head, file)
+        self._delimiter = _guess_delimiter(text, ask)
+        self._skipped, header = _read_header(text, self._delimiter, file)
         self.names = [name.strip() for name in header]
 
     def batches(
@@ -50,23 +58,41 @@ class CsvSource:
         except PermissionError:
             raise
         except OSError as error:
-            raise _unreadable(self.file, error) from None
+            raise _unreadable_file(self.file, error) from None
 
     def estimate(self) -> int:
-        """Divide the size of the file by the mean length of its first rows."""
-        lines = lines_estimate(self.file, self._head, whole=len(self._head) < _HEAD)
+        """Estimate the number of rows from the file size and the mean length of the first rows."""
+        lines = estimate_lines(self.file, self._head, whole=len(self._head) < _HEAD)
         return max(0, lines - 1 - self._skipped)
 
     def _open(self, types: dict[str, pa.DataType], *, threads: bool) -> Iterator[pa.RecordBatch]:
-        cells = pacsv.ConvertOptions(
-            include_columns=list(types), column_types=types, null_values=_MISSING
+        """Yield the record batches; after a row that is too long, resume with larger blocks."""
+        options = pacsv.ConvertOptions(
+            include_columns=[] if self._as_text else list(types),
+            column_types=types,
+            null_values=[""] if self._as_text else _MISSING,
+            strings_can_be_null=self._as_text,
         )
-        return self._parsed(cells, threads, _BLOCK)
+        blocks = _TEXT_BLOCKS if self._as_text else _BLOCKS
+        seen = 0
+        for block in blocks:
+            skipped = seen
+            try:
+                for batch in self._parse(options, threads, block):
+                    fresh = batch.slice(min(skipped, batch.num_rows))
+                    skipped -= batch.num_rows - fresh.num_rows
+                    seen += fresh.num_rows
+                    if fresh.num_rows:
+                        yield fresh
+                return
+            except pa.ArrowInvalid as error:
+                if "straddling" not in str(error) or block == blocks[-1]:
+                    raise
 
-    def _parsed(
-        self, cells: pacsv.ConvertOptions, threads: bool, block: int
+    def _parse(
+        self, options: pacsv.ConvertOptions, threads: bool, block: int
     ) -> Iterator[pa.RecordBatch]:
-        """Parse the file, `block` bytes at a time, its cells as the options say."""
+        """Parse the file in blocks of `block` bytes."""
         with pa.input_stream(str(self.file), compression="detect") as stream:
             yield from pacsv.open_csv(
                 stream,
@@ -79,28 +105,28 @@ class CsvSource:
                 parse_options=pacsv.ParseOptions(
                     delimiter=self._delimiter, newlines_in_values=True
                 ),
-                convert_options=cells,
+                convert_options=options,
             )
 
     def _blame(
         self, error: pa.ArrowInvalid, numbers: Sequence[str], words: Sequence[str]
     ) -> InputError:
-        """Read again, slowly and as text, to name the cell at fault."""
+        """Parse the file again as text to locate the invalid cell."""
         seen = 0
         try:
             for batch in self._open(dict.fromkeys([*numbers, *words], pa.string()), threads=False):
-                found = self._bad_number(batch, numbers, Place(self.file, seen))
-                if found is not None:
-                    return found
+                fault = self._bad_number(batch, numbers, BatchLocation(self.file, seen))
+                if fault is not None:
+                    return fault
                 seen += batch.num_rows
         except pa.ArrowInvalid as second:
             error = second
         except OSError as second:
-            return _unreadable(self.file, second)
+            return _unreadable_file(self.file, second)
         return self._bad_row(str(error))
 
     def _bad_number(
-        self, batch: pa.RecordBatch, numbers: Sequence[str], place: Place
+        self, batch: pa.RecordBatch, numbers: Sequence[str], place: BatchLocation
     ) -> InputError | None:
         for name in numbers:
             for i, value in enumerate(batch.column(name).to_pylist()):
@@ -120,7 +146,7 @@ class CsvSource:
             number = int(row[1]) - 1 - self._skipped
             return InputError(
                 f"{self.file}, data row {number:,} has {row[3]} cells where the header has "
-                f"{row[2]}: look for an unquoted separator, a decimal comma or a cut-off line."
+                f"{row[2]}: look for an unquoted separator, a decimal comma or a truncated line."
             )
         if "UTF8" in message:
             return InputError(f"{self.file} is not UTF-8 text: save it as UTF-8.")
@@ -128,8 +154,8 @@ class CsvSource:
         return InputError(f"{self.file} cannot be read as CSV ({reason}): check the file.")
 
 
-def lines_estimate(file: Path, head: bytes, *, whole: bool) -> int:
-    """Return about how many lines a text file has, given how it begins or the `whole` of it."""
+def estimate_lines(file: Path, head: bytes, *, whole: bool) -> int:
+    """Estimate the number of lines of a text file from its head, or count them if `whole`."""
     lines = head.count(b"\n") + (not head.endswith(b"\n"))
     if whole:
         return lines
@@ -137,50 +163,50 @@ def lines_estimate(file: Path, head: bytes, *, whole: bool) -> int:
     return round(file.stat().st_size * gain * lines / len(head))
 
 
-def _first_bytes(file: Path) -> bytes:
+def _read_head(file: Path) -> bytes:
     try:
         with pa.input_stream(str(file), compression="detect") as stream:
             return bytes(stream.read(_HEAD))
     except PermissionError:
         raise
     except OSError as error:
-        raise _unreadable(file, error) from None
+        raise _unreadable_file(file, error) from None
 
 
-def _unreadable(file: Path, error: OSError) -> InputError:
+def _unreadable_file(file: Path, error: OSError) -> InputError:
     return InputError(
-        f"{file} is damaged or cut short and cannot be read ({reason_of(error)}): "
+        f"{file} is damaged or truncated and cannot be read ({reason_of(error)}): "
         "write or copy it again."
     )
 
 
-def _decoded(head: bytes, file: Path) -> str:
-    # The last line may be cut inside a character, so a broken end is forgiven.
+def _decode_head(head: bytes, file: Path) -> str:
+    # The head may end inside a character, so an invalid end is ignored.
     try:
         text = head.decode("utf-8-sig", errors="strict" if len(head) < _HEAD else "ignore")
     except UnicodeDecodeError:
         raise InputError(f"{file} is not UTF-8 text: save it as UTF-8.") from None
     if "\0" in text:
-        raise InputError(f"{file} holds binary data, not text: check its type and its name.")
+        raise InputError(f"{file} contains binary data, not text: check the file type and name.")
     return text
 
 
-def _delimiter(text: str, ask: Ask) -> str:
-    """Find which separator makes the header hold the columns that are looked for."""
-    line = next((one for one in text.splitlines() if one.strip()), "")
+def _guess_delimiter(text: str, ask: ColumnOptions) -> str:
+    """Choose the separator that gives a header with the label column and most cells."""
+    line = next((text_line for text_line in text.splitlines() if text_line.strip()), "")
 
     def score(mark: str) -> tuple[bool, int]:
         try:
             cells = [cell.strip() for cell in next(csv.reader([line], delimiter=mark), [])]
-        except csv.Error:  # a long header with the wrong separator is one cell beyond csv's limit
+        except csv.Error:  # with the wrong separator a long header exceeds csv's cell size limit
             return False, 0
         return ask.label in cells, len(cells)
 
     return max(",;\t", key=score)
 
 
-def _header(text: str, delimiter: str, file: Path) -> tuple[int, list[str]]:
-    """Return how many empty lines come first, and the column names."""
+def _read_header(text: str, delimiter: str, file: Path) -> tuple[int, list[str]]:
+    """Return the number of leading empty lines, and the column names."""
     reader = csv.reader(io.StringIO(text), delimiter=delimiter)
     try:
         for skipped, cells in enumerate(reader):
@@ -196,4 +222,4 @@ def _is_number(value: Any) -> bool:
         float(value)
     except ValueError:
         return False
-    return "_" not in value  # float() takes 1_000, a file format should not
+    return "_" not in value  # float() accepts 1_000, which is not valid in a file

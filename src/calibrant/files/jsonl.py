@@ -1,4 +1,4 @@
-"""Score files with one JSON object on each line."""
+"""JSON Lines files: one JSON object per line."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.json as pajson
 
 from calibrant.errors import InputError
-from calibrant.files.csv import lines_estimate
-from calibrant.files.source import Ask, Place, is_score, reason_of
+from calibrant.files.csv import estimate_lines
+from calibrant.files.source import BatchLocation, ColumnOptions, is_score, reason_of
 
 __all__ = ["JsonlSource"]
 
@@ -24,28 +24,30 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class JsonlSource:
-    """A jsonl file (or jsonl.gz); the first object names the columns and their order."""
+    """A JSON Lines file (plain or gzip); the first object sets the columns and their order."""
 
-    called: tuple[tuple[str, str], ...] = ()
+    display_names: tuple[tuple[str, str], ...] = ()
     pair: tuple[str, str] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, file: Path, ask: Ask) -> None:
+    def __init__(self, file: Path, ask: ColumnOptions) -> None:
         self.file = file
         self._head = next(self._blocks(), b"")
         first = next((line for line in self._head.splitlines() if line.strip()), b"")
         if not first:
             raise InputError(f"{file} is empty: it needs a JSON object on at least one line.")
-        pairs = _parsed(first.removeprefix(_BOM), Place(file), 0)
+        pairs = _parse_line(first.removeprefix(_BOM), BatchLocation(file), 0)
         self.names = [name for name, _ in pairs]
         self._first = dict(pairs)
         self._types = self._all_types() if ask.whole else {}
-        # A score that comes late stays unknown, so that its row is refused.
+        # A score column missing in the first line stays unknown, so that its row is rejected.
         self.names += [n for n in self._types if n not in self._first and not is_score(n)]
-        asked = {ask.label, ask.weight, ask.group, ask.ids} - {None}
-        self._absent = asked - set(self.names)
-        kinds = "|".join([r"(?:prob|logit)(?:_[^\"]*)?", *(re.escape(str(n)) for n in asked)])
-        self._key = re.compile(f'"({kinds})"[ \t]*:'.encode())
+        named_columns = {ask.label, ask.weight, ask.group, ask.ids} - {None}
+        self._absent = named_columns - set(self.names)
+        patterns = "|".join(
+            [r"(?:prob|logit)(?:_[^\"]*)?", *(re.escape(str(n)) for n in named_columns)]
+        )
+        self._key = re.compile(f'"({patterns})"[ \t]*:'.encode())
 
     def batches(
         self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
@@ -53,90 +55,94 @@ class JsonlSource:
         """Yield record batches; their length follows from the block size, not `batch_rows`."""
         fields = [(name, pa.float64()) for name in numbers]
         fields += [(name, self._kind(name)) for name in words]
-        seen = 0
+        rows_before = 0
         for block in self._blocks():
-            self._refuse_late_keys(block, seen)
+            self._refuse_late_keys(block, rows_before)
             try:
-                table = _read(block, fields)
+                table = _read_block(block, fields)
             except pa.ArrowInvalid as error:
-                found = self._blame(block, fields, seen)
-                if found is not None:
-                    raise found from None
+                fault = self._blame(block, fields, rows_before)
+                if fault is not None:
+                    raise fault from None
                 table = self._read_as_floats(block, fields, error)
             yield from table.combine_chunks().to_batches()
-            seen += table.num_rows
+            rows_before += table.num_rows
 
     def estimate(self) -> int:
-        """Divide the size of the file by the mean length of its first rows."""
-        return lines_estimate(self.file, self._head, whole=len(self._head) < _BLOCK // 2)
+        """Estimate the number of rows from the file size and the mean length of the first rows."""
+        return estimate_lines(self.file, self._head, whole=len(self._head) < _BLOCK // 2)
 
     def _kind(self, name: str) -> pa.DataType:
-        """Return the type of a column of names: that of its first value which is not null."""
+        """Return the type of a text column: that of its first non-null value."""
         if name in self._types:
             return self._types[name]
         value = self._first[name]
         if value is None:
             for i, line in enumerate(_lines(self._head)):
-                value = dict(_parsed(line.removeprefix(_BOM), Place(self.file), i)).get(name)
+                value = dict(_parse_line(line.removeprefix(_BOM), BatchLocation(self.file), i)).get(
+                    name
+                )
                 if value is not None:
                     break
         return _TYPES.get(type(value), pa.string())
 
     def _all_types(self) -> dict[str, pa.DataType]:
-        """Read the whole file once to find a type for each column that suits every row."""
-        schema, seen = pa.schema([]), 0
+        """Read the whole file once to find the type of each column."""
+        schema, rows_before = pa.schema([]), 0
         for block in self._blocks():
             try:
                 table = pajson.read_json(
                     pa.BufferReader(block),
                     read_options=pajson.ReadOptions(block_size=len(block) + 1),
                 )
-                found = pa.schema([(f.name, _without_dates(f.type)) for f in table.schema])
-                schema = pa.unify_schemas([schema, found], promote_options="permissive")
+                block_schema = pa.schema([(f.name, _without_dates(f.type)) for f in table.schema])
+                schema = pa.unify_schemas([schema, block_schema], promote_options="permissive")
             except pa.ArrowException as error:
-                raise self._blame(block, [], seen) or self._mixed(error, seen) from None
-            seen += table.num_rows
+                raise self._blame(block, [], rows_before) or self._mixed(
+                    error, rows_before
+                ) from None
+            rows_before += table.num_rows
         return {field.name: field.type for field in schema}
 
     def _mixed(self, error: Exception, seen: int) -> InputError:
-        """Name the column whose values have types that cannot stand in one column."""
-        found = re.search(r"Column\(/?(.+?)\) .* in row (\d+)", str(error))
-        if found and "twice" in str(error):
+        """Return the error for a column with mixed types."""
+        match = re.search(r"Column\(/?(.+?)\) .* in row (\d+)", str(error))
+        row = BatchLocation(self.file, seen).row(int(match[2])) if match else ""
+        if match and "twice" in str(error):
             return InputError(
-                f"{Place(self.file, seen).row(int(found[2]))} has the column '{found[1]}' twice: "
-                "rename or drop one of them."
+                f"{row} has the column '{match[1]}' twice: rename or drop one of them."
             )
-        if found:
-            where = f"{Place(self.file, seen).row(int(found[2]))}, column '{found[1]}': the value"
+        if match:
+            where = f"{row}, column '{match[1]}': the value"
         else:
             name = re.search(r"Field (\S+) has incompatible types", str(error))
             where = f"{self.file}: column '{name[1]}'" if name else f"{self.file}: a column"
         return InputError(
-            f"{where} has another type than in the rows before: write the same type on every line, "
-            "or leave the column out."
+            f"{where} has a different type than in earlier rows: use the same type on every line, "
+            "or drop the column."
         )
 
     def _refuse_late_keys(self, block: bytes, seen: int) -> None:
-        """Refuse a column that the first line lacks: leaving it out would go unnoticed."""
+        """Reject a column that the first line lacks, which would otherwise be ignored silently."""
         if not self._may_have_late_keys(block):
             return
         known = set(self.names)
-        late = {key for key in set(self._key.findall(block)) if _text(key) not in known}
-        if not late:
+        late_keys = {key for key in set(self._key.findall(block)) if _decode_key(key) not in known}
+        if not late_keys:
             return
-        place = Place(self.file, seen)
+        location = BatchLocation(self.file, seen)
         for i, line in enumerate(_lines(block)):
-            if not any(key in line for key in late):
+            if not any(key in line for key in late_keys):
                 continue
-            for name, _ in _parsed(line, place, i):  # a key deeper inside is none of ours
+            for name, _ in _parse_line(line, location, i):  # nested keys are ignored
                 if name not in known and self._key.fullmatch(f'"{name}":'.encode()):
                     raise InputError(
-                        f"{place.row(i)} has '{name}', which the first line does not have: "
-                        "write the same keys on each line."
+                        f"{location.row(i)} has '{name}', which the first line does not have: "
+                        "use the same keys on every line."
                     )
 
     def _may_have_late_keys(self, block: bytes) -> bool:
-        """Count rather than look, which is much faster and almost always enough."""
+        """Check cheaply by counting, which is almost always enough."""
         if any(f'"{name}"'.encode() in block for name in self._absent):
             return True
         rows = block.count(b"\n") + 1
@@ -149,17 +155,17 @@ class JsonlSource:
     def _read_as_floats(
         self, block: bytes, fields: list[tuple[str, pa.DataType]], error: Exception
     ) -> pa.Table:
-        """Read whole numbers that are mixed with others, such as 1 and 0.0."""
-        lax = [(name, pa.float64() if kind == pa.int64() else kind) for name, kind in fields]
+        """Read a block whose integer columns also contain floats, such as 1 and 0.0."""
+        widened = [(name, pa.float64() if kind == pa.int64() else kind) for name, kind in fields]
         try:
-            return _read(block, lax)
+            return _read_block(block, widened)
         except pa.ArrowInvalid:
             raise InputError(
                 f"{self.file} cannot be read as JSON lines ({reason_of(error)}): check the file."
             ) from None
 
     def _blocks(self) -> Iterator[bytes]:
-        """Cut the file into blocks of whole lines."""
+        """Yield the file in blocks of whole lines."""
         rest = b""
         try:
             with pa.input_stream(str(self.file), compression="detect") as stream:
@@ -179,19 +185,21 @@ class JsonlSource:
     def _blame(
         self, block: bytes, fields: list[tuple[str, pa.DataType]], seen: int
     ) -> InputError | None:
-        """Parse line by line to name the value at fault, if there is one."""
-        place = Place(self.file, seen)
+        """Parse line by line to locate the invalid value, if any."""
+        location = BatchLocation(self.file, seen)
         for i, line in enumerate(_lines(block)):
             try:
-                row = dict(_parsed(line, place, i))
-            except InputError as found:
-                return found
+                row = dict(_parse_line(line, location, i))
+            except InputError as error:
+                return error
             for name, kind in fields:
-                wrong = _wrong(row.get(name), kind)
-                if wrong:
+                problem = _type_problem(row.get(name), kind)
+                if problem:
                     value = dict(row[name]) if isinstance(row[name], _Pairs) else row[name]
                     shown = json.dumps(value, ensure_ascii=False)[:80]
-                    return InputError(f"{place.row(i)}, {place.column(name)}: {shown} {wrong}.")
+                    return InputError(
+                        f"{location.row(i)}, {location.column(name)}: {shown} {problem}."
+                    )
         return None
 
 
@@ -199,7 +207,7 @@ def _lines(block: bytes) -> list[bytes]:
     return [line for line in block.split(b"\n") if line.strip()]
 
 
-def _read(block: bytes, fields: list[tuple[str, pa.DataType]]) -> pa.Table:
+def _read_block(block: bytes, fields: list[tuple[str, pa.DataType]]) -> pa.Table:
     return pajson.read_json(
         pa.BufferReader(block),
         read_options=pajson.ReadOptions(block_size=_BLOCK),
@@ -210,7 +218,7 @@ def _read(block: bytes, fields: list[tuple[str, pa.DataType]]) -> pa.Table:
 
 
 def _without_dates(kind: pa.DataType) -> pa.DataType:
-    """Leave text that looks like a date as text."""
+    """Replace inferred timestamps by text."""
     if pa.types.is_timestamp(kind):
         return pa.string()
     if pa.types.is_list(kind):
@@ -220,46 +228,46 @@ def _without_dates(kind: pa.DataType) -> pa.DataType:
     return kind
 
 
-def _text(key: bytes) -> str:
-    """Return a key as JSON means it, for it may be written with escapes."""
+def _decode_key(key: bytes) -> str:
+    """Decode a JSON key, which may contain escapes."""
     try:
         return str(json.loads(b'"' + key + b'"'))
     except ValueError:
         return key.decode("utf-8", "replace")
 
 
-def _parsed(line: bytes, place: Place, i: int) -> list[tuple[str, Any]]:
-    """Return a line's names and values; names that occur twice stay twice."""
+def _parse_line(line: bytes, location: BatchLocation, i: int) -> list[tuple[str, Any]]:
+    """Return the names and values of a line, including duplicate names."""
     try:
-        found = json.loads(line, object_pairs_hook=_Pairs)
+        parsed = json.loads(line, object_pairs_hook=_Pairs)
     except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):
         text = line[:40].decode("utf-8", "replace").strip()
         raise InputError(
-            f"{place.row(i)} is not JSON ({text!r}): write one object on each line."
+            f"{location.row(i)} is not JSON ({text!r}): write one object per line."
         ) from None
-    if not isinstance(found, _Pairs):
+    if not isinstance(parsed, _Pairs):
         raise InputError(
-            f"{place.row(i)} is not a JSON object: write one like "
+            f"{location.row(i)} is not a JSON object: write one like "
             '{"label": 1, "prob": 0.9} on each line.'
         )
-    return list(found)
+    return list(parsed)
 
 
 class _Pairs(list[tuple[str, Any]]):
-    """The members of a JSON object, told apart from a JSON array."""
+    """The members of a JSON object, as distinct from a JSON array."""
 
 
-def _wrong(value: Any, kind: pa.DataType) -> str:
-    """Say what is wrong with a value in a column of this type, or nothing."""
+def _type_problem(value: Any, kind: pa.DataType) -> str:
+    """Return what is wrong with a value in a column of this type, or ''."""
     if pa.types.is_nested(kind) or pa.types.is_null(kind):
         return ""
     if isinstance(value, list | dict):
         return "is not a single value: write a number, text, true or false"
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == pa.int64() and number and abs(value) >= 2**63:
-        return "is too large for a whole number: write it as text on every line"
+        return "exceeds the integer range: write it as text on every line"
     fits = {pa.string(): isinstance(value, str), pa.bool_(): isinstance(value, bool)}
     if value is None or fits.get(kind, number):
         return ""
     holds = _HOLDS.get(kind, "numbers")
-    return f"has the wrong type: this column holds {holds}, so write that on every line"
+    return f"has the wrong type: this column contains {holds}, so use that on every line"

@@ -1,4 +1,4 @@
-"""A folder that one run at a time holds; one that ends, however it ends, lets go of it."""
+"""Exclusive locks on folders, released when the process ends."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["LOCK", "alone_in", "taken"]
+__all__ = ["LOCK", "exclusive_folder", "try_lock"]
 
 LOCK = ".lock"
-"""What the file is called in the folder that it guards."""
+"""Name of the lock file in the locked folder."""
 
 _TRIES, _PAUSE = 3, 0.05
-"""A run that is just ending takes its lock away: then the next try finds the folder free."""
+"""Attempts, and seconds between them: a run that is just ending still holds its lock."""
 
 _NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP}
 
 
-def taken(folder: Path, mode: int | None = None) -> int | None:
-    """Take the lock of a folder; closing the handle that is returned lets go of it.
+def try_lock(folder: Path, mode: int | None = None) -> int | None:
+    """Try to lock a folder and return the file handle; closing it releases the lock.
 
-    Returns None where another holds it, or has just taken the folder or the file away; and raises
-    ImportError on a system that has no locks of files.
+    Returns None if another process holds the lock or has just removed the folder or the lock file.
+    Raises ImportError on systems without file locks.
     """
     import fcntl
 
@@ -36,7 +36,7 @@ def taken(folder: Path, mode: int | None = None) -> int | None:
     path = folder / LOCK
     try:
         handle = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
-    except FileNotFoundError:  # the one before us took its folder away
+    except FileNotFoundError:  # the previous holder removed its folder
         return None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -52,26 +52,26 @@ def taken(folder: Path, mode: int | None = None) -> int | None:
 
 
 @contextmanager
-def alone_in(folder: Path, *, option: str = "--out") -> Iterator[None]:
-    """Hold the folder of a run, which is made, and taken away where nothing was put into it.
+def exclusive_folder(folder: Path, *, option: str = "--out") -> Iterator[None]:
+    """Create and lock the folder of a run; remove it afterwards if it is empty.
 
-    A second run is refused at once: two would remove each other's checkpoints. The lock goes with
-    the process, so one that was killed leaves none. On a system, or a disk, without locks of files
-    nothing is guarded.
+    A second run in the same folder raises `InputError`, because two runs would remove each other's
+    checkpoints. The lock ends with the process, also if it is killed. Without support for file
+    locks, nothing is locked.
 
     Examples
     --------
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp(), "run")
-    >>> with alone_in(place), alone_in(place):
+    >>> folder = Path(tempfile.mkdtemp(), "run")
+    >>> with exclusive_folder(folder), exclusive_folder(folder):
     ...     pass
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: another run is at work in ...
+    calibrant.errors.InputError: another run is using ...
     """
-    made: list[Path] = []
+    created: list[Path] = []
     try:
-        handle = _held(folder, option, made)
+        handle = _acquire_lock(folder, option, created)
         try:
             yield
         finally:
@@ -80,29 +80,30 @@ def alone_in(folder: Path, *, option: str = "--out") -> Iterator[None]:
                     os.unlink(folder / LOCK)
                 os.close(handle)
     finally:
-        for place in made:
-            with suppress(OSError):  # it is not empty any more
-                os.rmdir(place)
+        for path in created:
+            with suppress(OSError):  # it is not empty
+                os.rmdir(path)
 
 
-def _held(folder: Path, option: str, made: list[Path]) -> int | None:
-    """Return the handle of the lock, or None where there are no locks; note what was made."""
+def _acquire_lock(folder: Path, option: str, created: list[Path]) -> int | None:
+    """Return the lock handle, or None without file locks; add created folders to `created`."""
     for attempt in range(_TRIES):
         time.sleep(_PAUSE * min(attempt, 1))
         try:
-            made += [p for p in (folder, *folder.parents) if not p.exists() and p not in made]
+            created += [p for p in (folder, *folder.parents) if not p.exists() and p not in created]
             folder.mkdir(parents=True, exist_ok=True)
-            handle = taken(folder)
+            handle = try_lock(folder)
         except ImportError:
             return None
         except OSError as error:
             if error.errno in _NO_LOCKS:
                 return None
             raise InputError(
-                f"{option} {folder} cannot be made ({error.strerror or error}): choose another one."
+                f"{option} {folder} cannot be created ({error.strerror or error}): choose another "
+                "one."
             ) from None
         if handle is not None:
             return handle
     raise InputError(
-        f"another run is at work in {folder}: wait until it has ended, or choose another {option}."
+        f"another run is using {folder}: wait until it has ended, or choose another {option}."
     )

@@ -1,4 +1,4 @@
-"""Score files as parquet."""
+"""Parquet files."""
 
 from __future__ import annotations
 
@@ -9,27 +9,27 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from calibrant.errors import InputError
-from calibrant.files.source import Ask, reason_of
+from calibrant.files.source import ColumnOptions, reason_of
 
 __all__ = ["ParquetSource"]
 
 
 class ParquetSource:
-    """A parquet file; only the columns that are needed are read."""
+    """A parquet file; only the requested columns are read."""
 
-    called: tuple[tuple[str, str], ...] = ()
+    display_names: tuple[tuple[str, str], ...] = ()
     pair: tuple[str, str] | None = None
     left_out: tuple[str, ...] = ()
 
-    def __init__(self, file: Path, ask: Ask) -> None:
+    def __init__(self, file: Path, ask: ColumnOptions) -> None:
         self.file = file
         try:
-            # Without pre-buffering: it would hold on to every row group that has been read.
+            # Pre-buffering would keep every row group in memory.
             self._reader = pq.ParquetFile(file, pre_buffer=False)
         except PermissionError:
             raise
         except (pa.ArrowException, OSError) as error:
-            raise _damaged(file, error) from None
+            raise _damaged_file(file, error) from None
         self.names = list(self._reader.schema_arrow.names)
 
     def batches(
@@ -40,14 +40,14 @@ class ParquetSource:
         try:
             yield from self._reader.iter_batches(batch_rows, columns=columns, use_threads=True)
         except (pa.ArrowException, OSError) as error:
-            raise _damaged(self.file, error) from None
+            raise _damaged_file(self.file, error) from None
 
     def estimate(self) -> int:
-        """Return the number of rows, which the footer knows."""
+        """Return the number of rows from the footer."""
         return int(self._reader.metadata.num_rows)
 
 
-def _damaged(file: Path, error: Exception) -> InputError:
+def _damaged_file(file: Path, error: Exception) -> InputError:
     return InputError(
-        f"{file} is damaged, cut short or not parquet ({reason_of(error)}): write or copy it again."
+        f"{file} is damaged, truncated or not parquet ({reason_of(error)}): write or copy it again."
     )

@@ -1,4 +1,4 @@
-"""A file as a table: its columns and batches, and its rows in the words of the user."""
+"""A file as a table: its columns and batches, and the location of its rows for messages."""
 
 from __future__ import annotations
 
@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["Ask", "Place", "Source", "is_score", "reason_of"]
+__all__ = ["BatchLocation", "ColumnOptions", "Source", "is_score", "reason_of"]
 
 
 @dataclass(frozen=True)
-class Ask:
-    """What the user said about the columns.
-
-    `whole` asks for every column of the file, as it is, and does without labels.
-    """
+class ColumnOptions:
+    """Column names given by the user; `whole` requests all columns and needs no labels."""
 
     label: str = "label"
     weight: str = "weight"
@@ -26,42 +23,42 @@ class Ask:
 
 
 @dataclass(frozen=True)
-class Place:
-    """Where a batch lies in its file, so that errors speak of the user's rows."""
+class BatchLocation:
+    """Location of a batch in its file, for messages about rows and columns."""
 
     file: Path
     first: int = 0
-    called: tuple[tuple[str, str], ...] = ()
+    display_names: tuple[tuple[str, str], ...] = ()
 
     def row(self, i: int) -> str:
-        """Name row `i` of the batch as the user counts: data rows from 1."""
+        """Describe row `i` of the batch; data rows count from 1."""
         return f"{self.file}, data row {self.first + i + 1:,}"
 
     def column(self, name: str) -> str:
-        """Name a column in the words of the file's format."""
-        return dict(self.called).get(name, f"column '{name}'")
+        """Describe a column by its display name."""
+        return dict(self.display_names).get(name, f"column '{name}'")
 
 
 class Source(Protocol):
-    """A score file of any format, seen as a table."""
+    """A data or score file of any format, as a table."""
 
     file: Path
 
     @property
     def names(self) -> Sequence[str]:
-        """Names of the columns, in their order."""
+        """Column names, in order."""
 
     @property
-    def called(self) -> tuple[tuple[str, str], ...]:
-        """What the user calls a column, where that is not its name."""
+    def display_names(self) -> tuple[tuple[str, str], ...]:
+        """Pairs of column name and display name, if they differ."""
 
     @property
     def pair(self) -> tuple[str, str] | None:
-        """The two classes behind a lone column, where the file names them."""
+        """The two classes of a single score column, if the file names them."""
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """What the file holds beside its columns."""
+        """Content of the file that is not a column."""
 
     def batches(
         self, numbers: Sequence[str], words: Sequence[str], batch_rows: int
@@ -69,16 +66,16 @@ class Source(Protocol):
         """Yield Arrow record batches of these columns."""
 
     def estimate(self) -> int:
-        """Return about how many rows there are."""
+        """Estimate the number of rows."""
 
 
 def reason_of(error: object) -> str:
-    """Return the first sentence of another library's message, to be quoted in brackets."""
+    """Return the first sentence of another library's message, for quoting."""
     lines = str(error).strip().splitlines() or ["no reason given"]
     return lines[0].split(". ")[0][:160].rstrip(". ")
 
 
 def is_score(name: str, *kinds: str) -> bool:
-    """Whether a column holds scores of one of these kinds, by its name; without any, of either."""
+    """Return whether a column name is that of scores of the given kinds (default: any)."""
     kinds = kinds or ("prob", "logit")
     return any(name == kind or name.startswith(f"{kind}_") for kind in kinds)

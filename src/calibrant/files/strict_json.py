@@ -14,10 +14,10 @@ __all__ = ["read_json", "write_json"]
 
 def write_json(content: Mapping[str, Any], path: Path, *, name: str = "-o") -> None:
     """Write one strict JSON object; `name` is what errors call the path."""
-    from calibrant.files.atomic_write import whole_file
+    from calibrant.files.atomic_write import write_atomically
 
     text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=2)
-    with whole_file(path, name=name) as draft:
+    with write_atomically(path, name=name) as draft:
         draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 
 

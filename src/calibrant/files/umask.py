@@ -1,4 +1,4 @@
-"""Which rights new files do not get."""
+"""The umask of the process."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ _STATUS = Path("/proc/self/status")
 
 
 def umask() -> int:
-    """Return the mask of this process, without a moment in which another thread has none.
+    """Return the umask of this process.
 
-    Python can only read the mask by setting it. Linux also tells it in a file.
+    Python can only read it by setting it, which affects other threads; Linux also reports it in a
+    file.
 
     Examples
     --------
@@ -22,11 +23,11 @@ def umask() -> int:
     True
     """
     try:
-        told = re.search(r"^Umask:\s*([0-7]+)$", _STATUS.read_text(encoding="utf-8"), re.MULTILINE)
+        match = re.search(r"^Umask:\s*([0-7]+)$", _STATUS.read_text(encoding="utf-8"), re.MULTILINE)
     except OSError:
-        told = None
-    if told is not None:
-        return int(told[1], 8)
-    mask = os.umask(0o077)  # should another thread make a file now, nobody else may read it
+        match = None
+    if match is not None:
+        return int(match[1], 8)
+    mask = os.umask(0o077)  # restrictive, for files that other threads create meanwhile
     os.umask(mask)
     return mask

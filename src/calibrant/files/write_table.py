@@ -1,4 +1,4 @@
-"""Write a table batch by batch, as parquet, csv or jsonl: whole or not at all."""
+"""Atomic, batched writing of tables as parquet, CSV or JSON Lines."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import check_writable, whole_file
+from calibrant.files.atomic_write import check_writable, write_atomically
 
 __all__ = ["check_table_file", "write_tables"]
 
 Write = Callable[[pa.Table], None]
 
 _ROW_GROUP = 1 << 24
-"""Bytes gathered for a row group: larger ones keep the index of a parquet file small, but while one
-is packed it takes several times this much memory."""
+"""Bytes per parquet row group: larger groups keep the index small, but compressing one takes
+several times this much memory."""
 
 _SUFFIXES = (".parquet", ".csv", ".csv.gz", ".jsonl", ".jsonl.gz")
 
 
 def check_table_file(path: str | os.PathLike[str], *, name: str = "path") -> Path:
-    """Check, before any work is done, that a table can be written at `path`."""
+    """Check up front that a table can be written to `path`."""
     path = check_writable(path, name=name)
     if not path.name.lower().endswith(_SUFFIXES):
         raise InputError(
@@ -47,10 +47,10 @@ def write_tables(
     name: str = "path",
     private: bool = False,
 ) -> int:
-    r"""Write tables with the same columns one below the other, and return the number of rows.
+    r"""Write tables with the same columns to one file atomically, and return the number of rows.
 
-    The suffix chooses the format. Whatever goes wrong (a full disk, an interruption, an error in
-    the last row), nothing is left behind and what stood at `path` before still stands there.
+    The suffix selects the format. On failure (a full disk, an interruption, an error in the last
+    row), an existing file stays unchanged and no partial file is left.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def write_tables(
     """
     path = check_table_file(path, name=name)
     rows = 0
-    with whole_file(path, name=name, private=private) as draft:
+    with write_atomically(path, name=name, private=private) as draft:
         parts = iter(tables)
-        first = _fitting(next(parts), path, name)
+        first = _convert_columns(next(parts), path, name)
         with _writer(draft, path, first.schema, name) as write:
             write(first)
             rows += int(first.num_rows)
             for part in parts:
-                write(_fitting(part, path, name))
+                write(_convert_columns(part, path, name))
                 rows += int(part.num_rows)
     return rows
 
@@ -80,7 +80,7 @@ def _writer(draft: Path, path: Path, schema: pa.Schema, name: str) -> Iterator[W
     lower = path.name.lower()
     try:
         if lower.endswith(".parquet"):
-            with pq.ParquetWriter(draft, schema) as parquet, _grouped(parquet) as write:
+            with pq.ParquetWriter(draft, schema) as parquet, _buffer_row_groups(parquet) as write:
                 yield write
             return
         packing = "gzip" if lower.endswith(".gz") else None
@@ -93,33 +93,33 @@ def _writer(draft: Path, path: Path, schema: pa.Schema, name: str) -> Iterator[W
     except (pa.ArrowNotImplementedError, pa.ArrowInvalid, pa.ArrowTypeError) as error:
         reason = str(error).strip().splitlines()[0][:160].rstrip(".")
         raise InputError(
-            f"{name} {path} cannot hold these columns ({reason}): drop the column or choose "
+            f"{name} {path} cannot store these columns ({reason}): drop the column or choose "
             "another format."
         ) from None
 
 
 @contextmanager
-def _grouped(parquet: pq.ParquetWriter) -> Iterator[Write]:
-    """Lend a function that gathers tables to row groups of some size."""
-    waiting: list[pa.Table] = []
+def _buffer_row_groups(parquet: pq.ParquetWriter) -> Iterator[Write]:
+    """Yield a write function that buffers tables into row groups."""
+    buffered: list[pa.Table] = []
 
     def flush() -> None:
-        if waiting:
-            whole = pa.concat_tables(waiting)
-            parquet.write_table(whole, row_group_size=max(1, whole.num_rows))
-            waiting.clear()
+        if buffered:
+            combined = pa.concat_tables(buffered)
+            parquet.write_table(combined, row_group_size=max(1, combined.num_rows))
+            buffered.clear()
 
     def write(table: pa.Table) -> None:
-        waiting.append(table)
-        if sum(part.nbytes for part in waiting) >= _ROW_GROUP:
+        buffered.append(table)
+        if sum(part.nbytes for part in buffered) >= _ROW_GROUP:
             flush()
 
     yield write
     flush()
 
 
-def _fitting(table: pa.Table, path: Path, name: str) -> pa.Table:
-    """Bring the columns into types that the format has; refuse what it cannot hold."""
+def _convert_columns(table: pa.Table, path: Path, name: str) -> pa.Table:
+    """Convert columns to types supported by the format, or raise `InputError`."""
     if path.name.lower().endswith(".parquet"):
         return table
     text = ".csv" in path.name.lower()[-7:]
@@ -128,7 +128,7 @@ def _fitting(table: pa.Table, path: Path, name: str) -> pa.Table:
         kind = field.type
         if text and pa.types.is_nested(kind):
             raise InputError(
-                f"{name} {path} cannot hold the column '{field.name}' of type {kind}: write "
+                f"{name} {path} cannot store the column '{field.name}' of type {kind}: write "
                 ".parquet or .jsonl, or drop the column."
             )
         if pa.types.is_dictionary(kind):
@@ -149,13 +149,13 @@ def _json_lines(table: pa.Table, name: str, path: Path) -> bytes:
         ]
     except (TypeError, ValueError) as error:
         raise InputError(
-            f"{name} {path} cannot hold these columns as JSON ({error}): write .parquet instead."
+            f"{name} {path} cannot store these columns as JSON ({error}): write .parquet instead."
         ) from None
     return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogatepass")
 
 
 def _json_text(value: Any) -> str:
-    """Write what JSON has no type for as text."""
+    """Convert values without a JSON type to text."""
     if isinstance(value, datetime.datetime | datetime.date | datetime.time):
         return value.isoformat()
     if isinstance(value, decimal.Decimal | datetime.timedelta):

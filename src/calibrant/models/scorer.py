@@ -15,7 +15,7 @@ from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.input_columns import InputColumns
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
-from calibrant.data.redaction.redactor import redacted_column
+from calibrant.data.redaction.redactor import redact_column
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.models.ensemble import Ensemble
@@ -223,7 +223,7 @@ class Scorer:
         """Return logits (n, K)."""
         rows = as_inputs(inputs, self.encoder, self.column)
         if self.redact:
-            rows = redacted_column(rows)
+            rows = redact_column(rows)
         return self._logits(rows)
 
     def pick(self, table: pa.Table) -> Any:
@@ -235,7 +235,7 @@ class Scorer:
             )
         if isinstance(self.encoder, TableEncoder) and not self.encoder.named_:
             return table  # columns without names go by position
-        picked = self.columns.picked_from(table)
+        picked = self.columns.select_from(table)
         return picked.column(0) if self.text else picked
 
     def save(self, folder: Path) -> dict[str, Any]:

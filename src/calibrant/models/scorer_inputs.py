@@ -7,7 +7,7 @@ from numbers import Number
 from typing import Any
 
 from calibrant.data.encoders.image_encoder import ImageEncoder
-from calibrant.data.encoders.input_columns import InputColumns, listed, refuse_lacking
+from calibrant.data.encoders.input_columns import InputColumns, format_names, require_columns
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_columns import as_table
@@ -58,31 +58,31 @@ def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:
         return as_text_column(_text_column(inputs, str(column)), name="inputs")
     if isinstance(encoder, ImageEncoder):
         _refuse_no_images(inputs, encoder)
-        return encoder.checked(inputs, name="inputs")
+        return encoder.check_images(inputs, name="inputs")
     if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], str):
         raise InputError(
             "inputs must be a table, got a list of texts: give a DataFrame, a dict of columns or a "
-            f"list of dicts with {listed(columns_of(encoder, column).names)}."
+            f"list of dicts with {format_names(columns_of(encoder, column).names)}."
         )
     rows = as_table(inputs, name="inputs", wanted=encoder.wants)
     if encoder.named_ and rows.named:
-        refuse_lacking([each.name for each in encoder.columns_], rows.names)
+        require_columns([each.name for each in encoder.columns_], rows.names)
     return rows
 
 
 def _text_column(inputs: Any, column: str) -> Any:
     """Take the column of texts out of a table; anything else is taken as that column."""
     if isinstance(inputs, Mapping):
-        refuse_lacking([column], [str(key) for key in inputs])
+        require_columns([column], [str(key) for key in inputs])
         return inputs[column]
     if isinstance(inputs, list | tuple) and inputs and isinstance(inputs[0], Mapping):
         for row in inputs:
-            refuse_lacking([column], [str(key) for key in row] if isinstance(row, Mapping) else [])
+            require_columns([column], [str(key) for key in row] if isinstance(row, Mapping) else [])
         return [row[column] for row in inputs]
     names = getattr(inputs, "column_names", getattr(inputs, "columns", None))
     if names is None:
         return inputs
-    refuse_lacking([column], [str(name) for name in names])
+    require_columns([column], [str(name) for name in names])
     return inputs[column]
 
 

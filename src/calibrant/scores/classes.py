@@ -1,4 +1,4 @@
-"""The same classes by name, whatever the order of their columns."""
+"""Matching of classes by name, independent of column order."""
 
 from __future__ import annotations
 
@@ -8,16 +8,18 @@ from dataclasses import replace
 import numpy as np
 
 from calibrant.errors import InputError
-from calibrant.scores.labels import TRUTH
+from calibrant.scores.labels import BOOLEAN_CODES
 from calibrant.scores.read import Scores
 
-__all__ = ["are_truths", "class_order", "in_order_of"]
+__all__ = ["are_boolean", "class_order", "reorder_classes"]
 
 
-def class_order(have: Sequence[str], want: Sequence[str], *, files: tuple[str, str]) -> list[int]:
-    """Return where each class of `want` stands among `have`, or say what differs first.
+def class_order(
+    available: Sequence[str], wanted: Sequence[str], *, files: tuple[str, str]
+) -> list[int]:
+    """Return the position in `available` of each class in `wanted`, or raise `InputError`.
 
-    0 and 1 are the same classes as false and true. `files` names what `have` and `want` come from.
+    0 and 1 match false and true. `files` names the origins of both, for messages.
 
     Examples
     --------
@@ -26,35 +28,37 @@ def class_order(have: Sequence[str], want: Sequence[str], *, files: tuple[str, s
     >>> class_order(["0", "1"], ["False", "True"], files=("one.csv", "two.csv"))
     [0, 1]
     """
-    if len(have) != len(want):
+    if len(available) != len(wanted):
         raise InputError(
-            f"{files[0]} has scores of {len(have)} classes, but {files[1]} is about {len(want)}: "
-            "both must be about the same classes."
+            f"{files[0]} has scores for {len(available)} classes, but {files[1]} has "
+            f"{len(wanted)}: use the same classes for both."
         )
-    if set(have) != set(want) and are_truths(have) and are_truths(want):
-        have, want = ([str(TRUTH[name.lower()]) for name in names] for names in (have, want))
-    if set(have) != set(want):
-        lacking = next(name for name in want if name not in have)
-        extra = next(name for name in have if name not in want)
+    if set(available) != set(wanted) and are_boolean(available) and are_boolean(wanted):
+        available, wanted = (
+            [str(BOOLEAN_CODES[name.lower()]) for name in names] for names in (available, wanted)
+        )
+    if set(available) != set(wanted):
+        missing = next(name for name in wanted if name not in available)
+        extra = next(name for name in available if name not in wanted)
         raise InputError(
-            f"{files[0]} has no scores of the class '{lacking}', which {files[1]} is about, but of "
-            f"'{extra}': both must be about the same classes."
+            f"{files[0]} has scores for the class '{extra}' where {files[1]} has '{missing}': "
+            "use the same classes for both."
         )
-    return [list(have).index(name) for name in want]
+    return [list(available).index(name) for name in wanted]
 
 
-def are_truths(classes: Sequence[str]) -> bool:
-    """Whether the classes are 0 and 1, or false and true, which mean the same."""
-    return sorted(TRUTH.get(name.lower(), -1) for name in classes) == [0, 1]
+def are_boolean(classes: Sequence[str]) -> bool:
+    """Return whether the classes are 0 and 1, or false and true."""
+    return sorted(BOOLEAN_CODES.get(name.lower(), -1) for name in classes) == [0, 1]
 
 
-def in_order_of(scores: Scores, classes: tuple[str, ...], *, files: tuple[str, str]) -> Scores:
-    """Return scores that were read with their logits with the classes in another order.
+def reorder_classes(scores: Scores, classes: tuple[str, ...], *, files: tuple[str, str]) -> Scores:
+    """Return scores, which must have logits, with their classes in another order.
 
     Examples
     --------
     >>> scores = Scores(np.array([0]), np.array([0.8]), ("b", "a"), logits=np.array([1.5]))
-    >>> turned = in_order_of(scores, ("a", "b"), files=("one.csv", "two.csv"))
+    >>> turned = reorder_classes(scores, ("a", "b"), files=("one.csv", "two.csv"))
     >>> turned.labels, turned.logits
     (array([1]), array([-1.5]))
     """

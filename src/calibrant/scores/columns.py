@@ -1,4 +1,4 @@
-"""What the columns of a score file mean, read from their names and never from their values."""
+"""Roles of the columns of a score file, determined by name and never by value."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ from pathlib import Path
 from typing import Any, Literal
 
 from calibrant.errors import InputError
-from calibrant.files.source import Ask, Source, is_score
+from calibrant.files.source import ColumnOptions, Source, is_score
 
 __all__ = [
     "Layout",
+    "check_same_layout",
     "layout_of",
-    "same_layout",
 ]
 
 
 @dataclass(frozen=True)
 class Layout:
-    """Which column plays which part.
+    """Role of each column.
 
-    `classes` follows the order of the value columns; for a lone `prob` or `logit` it stays empty
-    until the labels have been looked at. `named_by` says who named the classes of a lone column:
-    nobody (then labels are 0 and 1, or false and true), the user, or the file.
+    `classes` follows the order of the value columns; for a single `prob` or `logit` it is empty
+    until the labels are read. `named_by` is the origin of the class names of a single column:
+    "" (labels are 0 and 1, or false and true), the user, or the file.
     """
 
     kind: Literal["prob", "logit"]
@@ -40,34 +40,34 @@ class Layout:
 
     @property
     def lone(self) -> bool:
-        """Whether one column holds P(positive)."""
+        """Whether a single column holds P(positive)."""
         return len(self.values) == 1
 
     @property
     def numbers(self) -> tuple[str, ...]:
-        """Columns that must hold numbers."""
+        """Columns that must be numeric."""
         return self.values if self.weight is None else (*self.values, self.weight)
 
     @property
     def words(self) -> tuple[str, ...]:
-        """Columns that hold names, of any type."""
-        found = (self.label, self.group, self.ids)
-        return tuple(dict.fromkeys(c for c in found if c is not None))
+        """Columns of names, of any type."""
+        columns = (self.label, self.group, self.ids)
+        return tuple(dict.fromkeys(c for c in columns if c is not None))
 
 
-def layout_of(source: Source, ask: Ask) -> Layout:
-    """Give each column its part, or say in one sentence what is missing."""
+def layout_of(source: Source, ask: ColumnOptions) -> Layout:
+    """Assign a role to each column, or raise `InputError` for a missing one."""
     names, file = list(source.names), source.file
-    _refuse_twice(names, file)
+    _reject_duplicates(names, file)
     if not ask.whole:
-        _require(ask.label, "label", "--label", names, file)
+        _require_column(ask.label, "label", "--label", names, file)
     if ask.group is not None:
-        _require(ask.group, "group", "--group", names, file)
-    _refuse_scores(ask, names, file)
-    _refuse_label_as_group(ask, file)
-    taken = {ask.label, ask.weight, ask.group, ask.ids}
-    kind, values = _value_columns([n for n in names if n not in taken], names, file)
-    found = Layout(
+        _require_column(ask.group, "group", "--group", names, file)
+    _reject_score_columns(ask, names, file)
+    _reject_label_as_group(ask, file)
+    named = {ask.label, ask.weight, ask.group, ask.ids}
+    kind, values = _value_columns([n for n in names if n not in named], names, file)
+    layout = Layout(
         kind=kind,
         values=values,
         classes=() if len(values) == 1 else _class_names(values, file),
@@ -76,20 +76,20 @@ def layout_of(source: Source, ask: Ask) -> Layout:
         group=ask.group,
         ids=ask.ids if ask.ids in names else None,
     )
-    return found if found.lone else _with_positive(found, ask.positive, file)
+    return layout if layout.lone else _with_positive(layout, ask.positive, file)
 
 
-def same_layout(first: Layout, first_file: Path, other: Layout, file: Path) -> None:
-    """Refuse a later file whose columns differ from the first one's."""
-    for what, mine, theirs in (
+def check_same_layout(first: Layout, first_file: Path, other: Layout, file: Path) -> None:
+    """Raise `InputError` if the columns of a later file differ from the first one."""
+    for what, expected, actual in (
         ("score columns", set(first.values), set(other.values)),
         ("weight columns", {first.weight} - {None}, {other.weight} - {None}),
         ("id columns", {first.ids} - {None}, {other.ids} - {None}),
     ):
-        if mine != theirs:
+        if expected != actual:
             raise InputError(
-                f"{file} has other {what} than {first_file}: {_listed(theirs)} instead of "
-                f"{_listed(mine)}: all files must have the same columns."
+                f"{file} has different {what} than {first_file}: {_format_names(actual)} instead "
+                f"of {_format_names(expected)}: give all files the same columns."
             )
 
 
@@ -103,75 +103,75 @@ def _value_columns(
             f"{file} has both probabilities ('{probs[0]}') and logits ('{logits[0]}'): "
             "keep one kind and rename or drop the other."
         )
-    found = tuple(probs or logits)
+    score_columns = tuple(probs or logits)
     kind: Literal["prob", "logit"] = "prob" if probs else "logit"
-    if not found:
+    if not score_columns:
         raise InputError(
-            f"{file} has no score columns{_near(free, ('prob', 'logit'))}: name them "
-            f"'prob_<class>' or 'logit_<class>', or a lone 'prob' (columns: {_listed(names)})."
+            f"{file} has no score columns{_suggest_name(free, ('prob', 'logit'))}: name them "
+            "'prob_<class>' or 'logit_<class>', or a single 'prob' (columns: "
+            f"{_format_names(names)})."
         )
-    if len(found) > 1 and kind in found:
-        other = next(n for n in found if n != kind)
+    if len(score_columns) > 1 and kind in score_columns:
+        other = next(n for n in score_columns if n != kind)
         raise InputError(
-            f"{file} has a lone '{kind}' beside '{other}': keep the lone column, "
-            "or one column for each class."
+            f"{file} has both '{kind}' and '{other}': keep the single column, "
+            "or one column per class."
         )
-    if len(found) == 1 and found[0] != kind:
-        name = found[0].split("_", 1)[1]
+    if len(score_columns) == 1 and score_columns[0] != kind:
+        name = score_columns[0].split("_", 1)[1]
         raise InputError(
-            f"{file} has only one class column '{found[0]}': add a column for each other class, "
-            f"or rename it to '{kind}' and pass --positive {name}."
+            f"{file} has only one class column '{score_columns[0]}': add a column for every other "
+            f"class, or rename it to '{kind}' and pass --positive {name}."
         )
-    if any(n.strip() == f"{kind}_" for n in found):
+    if any(n.strip() == f"{kind}_" for n in score_columns):
         raise InputError(f"{file} has a column '{kind}_' without a class: write '{kind}_<class>'.")
-    return kind, found
+    return kind, score_columns
 
 
 def _class_names(values: Sequence[str], file: Path) -> tuple[str, ...]:
-    """Return what follows the first underscore, without spaces around it."""
+    """Return the class names: the stripped text after the first underscore."""
     names = [value.split("_", 1)[1].strip() for value in values]
-    twice = [i for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        other, this = values[names.index(names[twice[0]])], values[twice[0]]
+    duplicates = [i for i, name in enumerate(names) if name in names[:i]]
+    if duplicates:
+        other, this = values[names.index(names[duplicates[0]])], values[duplicates[0]]
         raise InputError(
-            f"{file} has the class '{names[twice[0]]}' twice, as '{other}' and '{this}': "
+            f"{file} has the class '{names[duplicates[0]]}' twice, as '{other}' and '{this}': "
             "rename or drop one of them."
         )
     return tuple(names)
 
 
-def _refuse_scores(ask: Ask, names: Sequence[str], file: Path) -> None:
-    """Refuse a score column that is asked to play another part as well."""
+def _reject_score_columns(ask: ColumnOptions, names: Sequence[str], file: Path) -> None:
+    """Reject a score column used as label or group."""
     for flag, part, name in (("--label", "label", ask.label), ("--group", "group", ask.group)):
         if name in names and is_score(str(name)):
             raise InputError(
                 f"{flag} {name}: the column '{name}' of {file} is a score column and cannot be the "
-                f"{part} column: name another one."
+                f"{part} column: choose another one."
             )
 
 
-def _refuse_label_as_group(ask: Ask, file: Path) -> None:
-    """Refuse to judge rows of one label alone: no model is calibrated among them."""
+def _reject_label_as_group(ask: ColumnOptions, file: Path) -> None:
+    """Reject the label as group: no model is calibrated among rows of one label."""
     if ask.group is not None and ask.group == ask.label:
         raise InputError(
-            f"--group {ask.group}: the column '{ask.group}' of {file} is the label; among rows of "
-            "one label no score is right: name another column."
+            f"--group {ask.group}: the column '{ask.group}' of {file} is the label, and no model "
+            "is calibrated among rows of one label: choose another column."
         )
 
 
 def _with_positive(layout: Layout, positive: str | None, file: Path) -> Layout:
-    """For two class columns put the positive class second, and say which it is."""
+    """Put the positive of two classes second, and add a note that names it."""
     classes = layout.classes
     if positive is not None and positive not in classes:
         raise InputError(
-            f"--positive {positive} is not a class of {file}{_near(classes, (positive,))}: "
-            f"choose among {_listed(classes)}."
+            f"--positive {positive} is not a class of {file}{_suggest_name(classes, (positive,))}: "
+            f"choose one of {_format_names(classes)}."
         )
     if len(classes) > 2:
         if positive is not None:
             raise InputError(
-                f"--positive {positive} needs two classes, but {file} has {len(classes)}: "
-                "leave it out."
+                f"--positive {positive} needs two classes, but {file} has {len(classes)}: omit it."
             )
         return layout
     if positive is None:
@@ -189,33 +189,35 @@ def _with_positive(layout: Layout, positive: str | None, file: Path) -> Layout:
     )
 
 
-def _refuse_twice(names: list[str], file: Path) -> None:
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise InputError(f"{file} has the column '{twice[0]}' twice: rename or drop one of them.")
+def _reject_duplicates(names: list[str], file: Path) -> None:
+    duplicates = [name for name, count in Counter(names).items() if count > 1]
+    if duplicates:
+        raise InputError(
+            f"{file} has the column '{duplicates[0]}' twice: rename or drop one of them."
+        )
 
 
-def _require(name: str, part: str, flag: str, names: list[str], file: Path) -> None:
+def _require_column(name: str, part: str, flag: str, names: list[str], file: Path) -> None:
     if name in names:
         return
     raise InputError(
-        f"{file} has no {part} column '{name}'{_near(names, (name,))}: name it with {flag} or "
-        f"check that the first line holds the column names (columns: {_listed(names)})."
+        f"{file} has no {part} column '{name}'{_suggest_name(names, (name,))}: name it with {flag} "
+        f"or check that the first line holds the column names (columns: {_format_names(names)})."
     )
 
 
-def _near(names: Sequence[str], wanted: Sequence[str]) -> str:
-    """Suggest the name that was probably meant."""
+def _suggest_name(names: Sequence[str], wanted: Sequence[str]) -> str:
+    """Suggest a similar name."""
     lower = {name.lower(): name for name in reversed(list(names))}
     for want in wanted:
         longer = [name for name in lower if name.startswith(want.lower())]
         close = difflib.get_close_matches(want.lower(), list(lower), n=1) or longer
         if close:
-            return f" (is it '{lower[close[0]]}'?)"
+            return f" (did you mean '{lower[close[0]]}'?)"
     return ""
 
 
-def _listed(names: Sequence[str] | set[Any], most: int = 8) -> str:
+def _format_names(names: Sequence[str] | set[Any], most: int = 8) -> str:
     known = sorted(names) if isinstance(names, set) else list(names)
     if not known:
         return "none"

@@ -1,14 +1,14 @@
-"""Which files SCORES names: a file, a folder, a glob, or several of them."""
+"""Score files: resolution of paths and choice of reader."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 from calibrant.files.csv import CsvSource
-from calibrant.files.find import FileKind, Paths, denied, named_files, suffix_of
+from calibrant.files.find import FileKind, Paths, permission_error, resolve_files, suffix_of
 from calibrant.files.jsonl import JsonlSource
 from calibrant.files.parquet import ParquetSource
-from calibrant.files.source import Ask, Source
+from calibrant.files.source import ColumnOptions, Source
 from calibrant.scores.npz import NpzSource
 
 __all__ = ["Paths", "count_rows", "open_source", "score_files"]
@@ -32,23 +32,23 @@ _KIND = FileKind(
 def score_files(path: Paths) -> list[Path]:
     """Resolve a path, folder, glob or a list of them to existing files of one type.
 
-    Files in a folder and matches of a glob come in alphabetical order.
+    Files in a folder and matches of a glob are sorted alphabetically.
     """
-    return named_files(path, _KIND)
+    return resolve_files(path, _KIND)
 
 
-def open_source(file: Path, ask: Ask) -> Source:
+def open_source(file: Path, ask: ColumnOptions) -> Source:
     """Open a score file with the reader for its suffix."""
     try:
         return _READERS[suffix_of(file, _KIND)](file, ask)
     except PermissionError:
-        raise denied(file) from None
+        raise permission_error(file) from None
 
 
 def count_rows(path: Paths) -> int:
     r"""Estimate the number of rows without reading them.
 
-    Exact for parquet and npz; for text files from the file size and the length of the first rows.
+    Exact for parquet and npz; text files are extrapolated from the length of the first rows.
 
     Examples
     --------
@@ -58,4 +58,4 @@ def count_rows(path: Paths) -> int:
     >>> count_rows(file)
     2
     """
-    return sum(open_source(file, Ask()).estimate() for file in score_files(path))
+    return sum(open_source(file, ColumnOptions()).estimate() for file in score_files(path))

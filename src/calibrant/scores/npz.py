@@ -15,17 +15,17 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.files.npz import read_npz
-from calibrant.files.source import Ask
+from calibrant.files.source import ColumnOptions
 
 __all__ = ["NpzSource"]
 
-_SINGULAR = {"groups": "group", "ids": "id"}  # what a table calls such a column
+_SINGULAR = {"groups": "group", "ids": "id"}  # column names in tables
 
 
 class NpzSource:
-    """An npz archive, shown as the table that the other formats hold."""
+    """An npz archive, presented as a table."""
 
-    def __init__(self, file: Path, ask: Ask) -> None:
+    def __init__(self, file: Path, ask: ColumnOptions) -> None:
         self.file = file
         self._ask = ask
 
@@ -35,13 +35,13 @@ class NpzSource:
 
     @cached_property
     def _columns(self) -> Mapping[str, tuple[str, NDArray[Any]]]:
-        """Column name -> (what the user calls it, its values)."""
+        """Column name -> (display name, values)."""
         arrays = self._arrays
         ask = self._ask
         columns: dict[str, tuple[str, NDArray[Any]]] = {}
         labels = "labels" if ask.label == "label" and "label" not in arrays else ask.label
         if labels in arrays:
-            columns[ask.label] = (labels, _named_labels(arrays, labels, self.file))
+            columns[ask.label] = (labels, _label_names(arrays, labels, self.file))
         columns |= _score_columns(arrays, self.file)
         for name, plural in ((ask.weight, "weights"), (ask.group, "groups"), (ask.ids, "ids")):
             if name is None:
@@ -55,21 +55,21 @@ class NpzSource:
     def _others(
         self, columns: Mapping[str, tuple[str, NDArray[Any]]]
     ) -> dict[str, tuple[str, NDArray[Any]]]:
-        """Return the arrays that hold one more value for each row, as columns."""
-        used = {"classes", *(called.split("[")[0] for called, _ in columns.values())}
+        """Return the remaining arrays with one value per row, as columns."""
+        used = {"classes", *(display_name.split("[")[0] for display_name, _ in columns.values())}
         rows = len(next(iter(columns.values()))[1]) if columns else 0
-        found = {}
+        others = {}
         for key, values in self._arrays.items():
             name = _SINGULAR.get(key, key)
             if key in used or values.shape != (rows,):
                 continue
-            found[key if name in columns or name in self._arrays else name] = (key, values)
-        return found
+            others[key if name in columns or name in self._arrays else name] = (key, values)
+        return others
 
     @property
     def left_out(self) -> tuple[str, ...]:
-        """Names of the arrays that are no columns."""
-        used = {called.split("[")[0] for called, _ in self._columns.values()}
+        """Names of the arrays that are not columns."""
+        used = {display_name.split("[")[0] for display_name, _ in self._columns.values()}
         return tuple(key for key in self._arrays if key not in used and key != "classes")
 
     def _check_lengths(self, columns: Mapping[str, tuple[str, NDArray[Any]]]) -> None:
@@ -78,12 +78,12 @@ class NpzSource:
             if values.ndim != 1:
                 raise InputError(
                     f"{self.file}: {key} must have shape (n,), got {values.shape}: "
-                    "give one value for each row, not one-hot rows."
+                    "give one value per row, not one-hot rows."
                 )
             if rows is not None and len(values) != rows[1]:
                 raise InputError(
                     f"{self.file}: {rows[0]} and {key} must have the same length, got {rows[1]:,} "
-                    f"and {len(values):,}: give one entry for each row."
+                    f"and {len(values):,}: give one entry per row."
                 )
             rows = rows or (key, len(values))
 
@@ -93,13 +93,13 @@ class NpzSource:
         return list(self._columns)
 
     @property
-    def called(self) -> tuple[tuple[str, str], ...]:
-        """Names of the columns in the words of the archive."""
-        return tuple((name, called) for name, (called, _) in self._columns.items())
+    def display_names(self) -> tuple[tuple[str, str], ...]:
+        """Display names of the columns: the arrays they come from."""
+        return tuple((name, display_name) for name, (display_name, _) in self._columns.items())
 
     @cached_property
     def pair(self) -> tuple[str, str] | None:
-        """Names of the two classes behind `probs` or `logits` of shape (n,)."""
+        """Names of the two classes of `probs` or `logits` of shape (n,)."""
         lone = {"prob", "logit"} & set(self._columns)
         classes = self._arrays.get("classes")
         if not lone or classes is None:
@@ -115,8 +115,8 @@ class NpzSource:
         n = len(next(iter(columns.values()))[1])
         for start in range(0, n, batch_rows):
             part = {
-                name: self._arrow(called, values[start : start + batch_rows])
-                for name, (called, values) in columns.items()
+                name: self._arrow(display_name, values[start : start + batch_rows])
+                for name, (display_name, values) in columns.items()
             }
             yield pa.record_batch(part)
 
@@ -124,40 +124,40 @@ class NpzSource:
         """Return the number of rows, from the largest first dimension in the headers."""
         try:
             with zipfile.ZipFile(self.file) as archive:
-                return max((_rows(archive, name) for name in archive.namelist()), default=0)
+                return max((_count_rows(archive, name) for name in archive.namelist()), default=0)
         except (zipfile.BadZipFile, zlib.error, ValueError, OSError, RuntimeError):
-            return 0  # reading it will say what is wrong
+            return 0  # reading it will report the problem
 
-    def _arrow(self, called: str, values: NDArray[Any]) -> pa.Array:
+    def _arrow(self, display_name: str, values: NDArray[Any]) -> pa.Array:
         try:
-            return pa.array(np.ascontiguousarray(_native(values)))
+            return pa.array(np.ascontiguousarray(_to_native(values)))
         except (pa.ArrowException, UnicodeDecodeError):
             raise InputError(
-                f"{self.file}: {called} has type {values.dtype}: give numbers or text."
+                f"{self.file}: {display_name} has type {values.dtype}: give numbers or text."
             ) from None
 
 
-def _native(values: NDArray[Any]) -> NDArray[Any]:
-    """Bring values into a type that Arrow knows: this machine's byte order, 64 bits at most."""
+def _to_native(values: NDArray[Any]) -> NDArray[Any]:
+    """Convert values to a type supported by Arrow: native byte order, at most 64 bits."""
     if values.dtype.kind == "f" and values.dtype.itemsize > 8:
-        with np.errstate(over="ignore"):  # an infinity is told with its row
+        with np.errstate(over="ignore"):  # infinities are reported later, with their row
             return values.astype(np.float64)
     return values if values.dtype.isnative else values.astype(values.dtype.newbyteorder("="))
 
 
-def _named_labels(arrays: Mapping[str, NDArray[Any]], key: str, file: Path) -> NDArray[Any]:
-    """Take whole numbers as positions in `classes`, unless those names are numbers themselves."""
+def _label_names(arrays: Mapping[str, NDArray[Any]], key: str, file: Path) -> NDArray[Any]:
+    """Map integer labels to names in `classes`, unless the names are numbers themselves."""
     labels, classes = arrays[key], arrays.get("classes")
     if classes is None or labels.ndim != 1 or labels.dtype.kind not in "iu":
         return labels
     names = np.array([str(name).strip() for name in np.ravel(classes).tolist()])
     if any(name.lstrip("-").isdigit() for name in names) or len(labels) == 0:
         return labels
-    off = (labels < 0) | (labels >= len(names))
-    if off.any():
-        row = int(np.argmax(off))
+    out_of_range = (labels < 0) | (labels >= len(names))
+    if out_of_range.any():
+        row = int(np.argmax(out_of_range))
         raise InputError(
-            f"{file}, data row {row + 1}, {key}: label {labels[row]} is no position in classes, "
+            f"{file}, data row {row + 1}, {key}: label {labels[row]} is not a position in classes, "
             f"which has {len(names)} names: correct the label or the array classes."
         )
     return np.asarray(names[labels])
@@ -166,7 +166,7 @@ def _named_labels(arrays: Mapping[str, NDArray[Any]], key: str, file: Path) -> N
 def _score_columns(
     arrays: Mapping[str, NDArray[Any]], file: Path
 ) -> dict[str, tuple[str, NDArray[Any]]]:
-    """Turn `probs` or `logits` into one column for each class."""
+    """Split `probs` or `logits` into one column per class."""
     columns: dict[str, tuple[str, NDArray[Any]]] = {}
     for key, kind in (("probs", "prob"), ("logits", "logit")):
         if key not in arrays:
@@ -192,16 +192,16 @@ def _class_names(classes: NDArray[Any] | None, n_classes: int, key: str, file: P
     if len(names) != n_classes:
         raise InputError(
             f"{file}: classes has {len(names)} names, but {key} has scores for {n_classes}: "
-            "give one name for each class."
+            "give one name per class."
         )
-    twice = [name for i, name in enumerate(names) if name in names[:i]]
-    if twice:
-        raise InputError(f"{file}: classes has '{twice[0]}' twice: names must differ.")
+    duplicates = [name for i, name in enumerate(names) if name in names[:i]]
+    if duplicates:
+        raise InputError(f"{file}: classes contains '{duplicates[0]}' twice: names must be unique.")
     return names
 
 
-def _rows(archive: zipfile.ZipFile, name: str) -> int:
-    """Read the length of a member from its header alone."""
+def _count_rows(archive: zipfile.ZipFile, name: str) -> int:
+    """Read the length of a member from its header."""
     with archive.open(name) as member:
         version = np.lib.format.read_magic(member)
         read = np.lib.format.read_array_header_1_0

@@ -1,4 +1,4 @@
-"""`read_scores` and `scan_scores`: what a model said, and what was true, from files."""
+"""Score files: predicted scores with true labels, read whole or in batches."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.files.source import Ask, Place, Source
+from calibrant.files.source import BatchLocation, ColumnOptions, Source
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.scores.checks import (
     FLOOR,
-    as_checked_probs,
-    as_finite_logits,
-    checked_scores,
-    checked_weights,
+    check_scores,
+    check_weights,
+    clip_logits,
     floor_note,
-    raised,
-    zero_as,
+    scores_to_logits,
+    scores_to_probs,
+    zero_replacement,
 )
-from calibrant.scores.columns import Layout, layout_of, same_layout
+from calibrant.scores.columns import Layout, check_same_layout, layout_of
 from calibrant.scores.files import Paths, open_source, score_files
-from calibrant.scores.labels import class_codes, names_of, settle_classes
+from calibrant.scores.labels import as_names, class_codes, resolve_classes
 
 __all__ = ["Scores", "read_scores", "scan_scores"]
 
@@ -35,20 +35,20 @@ _MOST_GROUPS = 200
 
 @dataclass(frozen=True)
 class Scores:
-    """Rows of a score file that passed every check.
+    """Validated rows of a score file.
 
     Parameters
     ----------
-    labels : (n,) positions into `classes`
+    labels : (n,) positions in `classes`
     probs : (n,) P(second class), or (n, K) in the order of `classes`
-    classes : class names, always as text
+    classes : class names, as text
     weights : (n,) or None
     groups : (n,) names, or None
-    ids : (n,) names of the rows, or None
-    notes : sentences that a report should repeat
-    logits : where they were asked for: (n,) log-odds of the second class, or (n, K)
-    floored : how many probabilities count as `zero_as` in `logits`, for 0 has no logarithm
-    zero_as : the least that a probability counts as in `logits`
+    ids : (n,) row names, or None
+    notes : notes for the report
+    logits : if requested: (n,) log-odds of the second class, or (n, K)
+    floored : number of probabilities replaced by `zero_as` in `logits`, because 0 has no logarithm
+    zero_as : smallest probability in `logits`
     """
 
     labels: IntArray
@@ -83,12 +83,12 @@ def read_scores(
     Parameters
     ----------
     path : `.csv`, `.jsonl` (also `.gz`), `.parquet` or `.npz`; a folder, a glob, or a list of them
-    positive : for two classes, the one that counts as the event; by default the second column
-    group : column whose values split the rows into groups
+    positive : for two classes, the positive class; by default the second column
+    group : column that divides the rows into groups
     label : name of the label column
-    weight : name of the weight column; rows count alike where there is none
-    ids : name of a column that identifies rows, read where it exists
-    logits : also give the logits: those of the file, or the logarithms of its probabilities
+    weight : name of the weight column; without it, all rows have equal weight
+    ids : name of a column of row ids, read if it exists
+    logits : also return logits: those of the file, or the logarithms of its probabilities
 
     Examples
     --------
@@ -113,18 +113,18 @@ def read_scores(
             batch_rows=1 << 20,
         )
     )
-    whole = parts[0] if len(parts) == 1 else _joined(parts)
+    whole = parts[0] if len(parts) == 1 else _concatenate(parts)
     if whole.floored and whole.logits is not None:
-        floor = zero_as(whole.probs)
+        floor = zero_replacement(whole.probs)
         notes = (*whole.notes, floor_note(whole.floored, floor))
-        whole = replace(whole, logits=raised(whole.logits, floor), zero_as=floor, notes=notes)
+        whole = replace(whole, logits=clip_logits(whole.logits, floor), zero_as=floor, notes=notes)
     if whole.groups is not None:
         _check_groups(whole.groups, str(group))
-    present = np.unique(whole.labels)
-    if len(present) == 1:
-        name = whole.classes[int(present[0])]
-        all_are = "The only label is" if whole.n == 1 else f"All {whole.n:,} labels are"
-        note = f"{all_are} '{name}': figures that rank classes need a second one."
+    labels_present = np.unique(whole.labels)
+    if len(labels_present) == 1:
+        name = whole.classes[int(labels_present[0])]
+        subject = "The only label is" if whole.n == 1 else f"All {whole.n:,} labels are"
+        note = f"{subject} '{name}': ranking metrics need a second class."
         whole = replace(whole, notes=(*whole.notes, note))
     return whole
 
@@ -140,10 +140,11 @@ def scan_scores(
     logits: bool = False,
     batch_rows: int = 1 << 20,
 ) -> Iterator[Scores]:
-    r"""Read score files batch by batch, in constant memory.
+    r"""Read score files in batches, in constant memory.
 
-    The first file fixes the classes and their order; a later file with other columns is an error
-    that names it. Options are those of `read_scores`. Text formats choose their own batch length.
+    The first file sets the classes and their order; a later file with different columns raises
+    `InputError`. Options are those of `read_scores`. For text formats, the batch size is fixed by
+    the reader.
 
     Examples
     --------
@@ -153,25 +154,27 @@ def scan_scores(
     >>> [batch.n for batch in scan_scores(file)]
     [2]
     """
-    ask = Ask(label=label, weight=weight, group=group, positive=positive, ids=ids)
+    ask = ColumnOptions(label=label, weight=weight, group=group, positive=positive, ids=ids)
     files = score_files(path)
     first = open_source(files[0], ask)
     layout = layout_of(first, ask)
-    layout = settle_classes(layout, _opened(files, first, layout, ask), ask, first.pair)
-    # Opened anew: what was looked at to settle the classes is read again with the rest.
-    sources = _opened(files, first, layout, ask)
+    layout = resolve_classes(layout, _open_sources(files, first, layout, ask), ask, first.pair)
+    # Open again: the batches read to resolve the classes are part of the data.
+    sources = _open_sources(files, first, layout, ask)
     return _batches(sources, layout, files, batch_rows, logits=logits)
 
 
-def _opened(files: list[Path], first: Source, layout: Layout, ask: Ask) -> Iterator[Source]:
-    """Open one file after the other, each only when its turn comes."""
+def _open_sources(
+    files: list[Path], first: Source, layout: Layout, ask: ColumnOptions
+) -> Iterator[Source]:
+    """Open the files lazily, one after the other."""
     yield first
     for file in files[1:]:
         source = open_source(file, ask)
-        same_layout(layout, files[0], layout_of(source, ask), file)
+        check_same_layout(layout, files[0], layout_of(source, ask), file)
         if source.pair != first.pair:
             raise InputError(
-                f"{file} has other classes than {files[0]}: all files must have the same."
+                f"{file} has different classes than {files[0]}: use the same in all files."
             )
         yield source
 
@@ -190,8 +193,8 @@ def _batches(
         for batch in source.batches(layout.numbers, layout.words, batch_rows):
             if batch.num_rows == 0:
                 continue
-            place = Place(source.file, first, source.called)
-            scores = _scores(batch, layout, place, logits=logits)
+            place = BatchLocation(source.file, first, source.display_names)
+            scores = _check_batch(batch, layout, place, logits=logits)
             first += scores.n
             mass += scores.n if scores.weights is None else float(scores.weights.sum())
             yield scores
@@ -201,35 +204,37 @@ def _batches(
         raise InputError(f"{shown} has column names but no rows: at least one row is needed.")
     if mass == 0:
         raise InputError(
-            f"{shown}, column '{layout.weight}': the weights are all zero: "
-            "at least one row must count."
+            f"{shown}, column '{layout.weight}': all weights are zero: "
+            "at least one must be positive."
         )
 
 
-def _scores(batch: pa.RecordBatch, layout: Layout, place: Place, *, logits: bool) -> Scores:
-    """Check one batch."""
-    values = checked_scores(batch, layout, place)
-    found, floored = as_finite_logits(values, layout) if logits else (None, 0)
+def _check_batch(
+    batch: pa.RecordBatch, layout: Layout, place: BatchLocation, *, logits: bool
+) -> Scores:
+    """Validate one batch."""
+    values = check_scores(batch, layout, place)
+    file_logits, floored = scores_to_logits(values, layout) if logits else (None, 0)
 
     def words(name: str | None) -> NDArray[np.str_] | None:
-        return None if name is None else names_of(batch.column(name), name, place)
+        return None if name is None else as_names(batch.column(name), name, place)
 
     return Scores(
         labels=class_codes(batch.column(layout.label), layout, place),
-        probs=as_checked_probs(values, layout),
+        probs=scores_to_probs(values, layout),
         classes=layout.classes,
         weights=None
         if layout.weight is None
-        else checked_weights(batch.column(layout.weight), layout.weight, place),
+        else check_weights(batch.column(layout.weight), layout.weight, place),
         groups=words(layout.group),
         ids=words(layout.ids),
         notes=layout.notes,
-        logits=found,
+        logits=file_logits,
         floored=floored,
     )
 
 
-def _joined(parts: list[Scores]) -> Scores:
+def _concatenate(parts: list[Scores]) -> Scores:
     def join(name: str) -> Any:
         columns = [getattr(part, name) for part in parts]
         return None if columns[0] is None else np.concatenate(columns)
@@ -240,9 +245,9 @@ def _joined(parts: list[Scores]) -> Scores:
 
 
 def _check_groups(groups: NDArray[np.str_], name: str) -> None:
-    found = len(np.unique(groups))
-    if found > _MOST_GROUPS:
+    n_groups = len(np.unique(groups))
+    if n_groups > _MOST_GROUPS:
         raise InputError(
-            f"the group column '{name}' has {found:,} different values, at most {_MOST_GROUPS} are "
-            "compared: choose a coarser column."
+            f"the group column '{name}' has {n_groups:,} distinct values, but at most "
+            f"{_MOST_GROUPS} are supported: choose a coarser column."
         )

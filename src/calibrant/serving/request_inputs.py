@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant.client.messages import Input
-from calibrant.data.encoders.input_columns import listed
+from calibrant.data.encoders.input_columns import format_names
 from calibrant.data.redaction.redactor import redact
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.settings import InputPolicy
@@ -94,7 +94,7 @@ def _row(given: Input, where: str, served: Served, max_text: int) -> list[Any]:
     names, numbers = _columns(served)
     if given.row is None:
         raise Faulty(
-            where, f'the bundle reads rows of a table: give {{"row": …}} with {listed(names)}'
+            where, f'the bundle reads rows of a table: give {{"row": …}} with {format_names(names)}'
         )
     where = f"{where}.row"
     lacking = [name for name in names if name not in given.row]
@@ -103,7 +103,7 @@ def _row(given: Input, where: str, served: Served, max_text: int) -> list[Any]:
     if len(given.row) > len(names):
         unknown = next(name for name in given.row if name not in names)
         raise Faulty(
-            where, f"the bundle reads no column {unknown[:100]!r}: it reads {listed(names)}"
+            where, f"the bundle reads no column {unknown[:100]!r}: it reads {format_names(names)}"
         )
     return [
         (_number if name in numbers else _category)(given.row[name], f"{where}.{name}", max_text)
@@ -138,14 +138,14 @@ def _logits(given: Input, where: str, served: Served, max_text: int) -> list[flo
         if len(given.logits) > len(served.classes):
             unknown = next(name for name in given.logits if name not in served.classes)
             raise Faulty(
-                where, f"{unknown[:100]!r} is not a class: there are {listed(served.classes)}"
+                where, f"{unknown[:100]!r} is not a class: there are {format_names(served.classes)}"
             )
         return _bounded([given.logits[name] for name in served.classes], where)
     if len(given.logits) != len(served.classes):
         raise Faulty(
             where,
-            f"{len(served.classes)} logits are needed, one for each of {listed(served.classes)}, "
-            f"got {len(given.logits)}",
+            f"{len(served.classes)} logits are needed, one for each of "
+            f"{format_names(served.classes)}, got {len(given.logits)}",
         )
     return _bounded(given.logits, where)
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.client.messages import Input
 from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
@@ -119,8 +119,8 @@ def _decided(bundle: Bundle, logits: FloatArray, point: int | None) -> Iterator[
 def _probable(bundle: Bundle, logits: FloatArray) -> Iterator[ScoredRow]:
     """Return the rows of a bundle without an operating point: probabilities, no decision."""
     probs = bundle.predict_proba(logits=logits)
-    given = GivenScores.of(bundle.classes, logits=logits)
-    outside = flagged(bundle.ood, given, with_model=bundle.scorer is not None)
+    given = ModelScores.from_input(bundle.classes, logits=logits)
+    outside = flag_rows(bundle.ood, given, with_model=bundle.scorer is not None)
     flags = [None] * len(probs) if outside is None else np.asarray(outside).tolist()
     return (
         ScoredRow(own, row, str(bundle.classes[int(np.argmax(row))]), out_of_scope=flag)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.data import return_reasons
-from calibrant.files.lock import alone_in
+from calibrant.files.lock import exclusive_folder
 from calibrant.inputs import as_seed
 from calibrant.study.candidates.devices import refuse_torchrun
 from calibrant.study.result import StudyResult
@@ -64,7 +64,7 @@ def run_demo(
     """Write logs and a golden set, run a study on them, and check its bundle on fresh messages."""
     refuse_torchrun()
     folder, seed = folder_of(out), as_seed(seed)
-    with alone_in(folder):
+    with exclusive_folder(folder):
         check_place(folder)
         return _demo(folder, seed, DEMO if size is None else size, progress)
 

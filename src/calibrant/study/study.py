@@ -13,7 +13,7 @@ from calibrant.bundle import Bundle, CalibRows, pack
 from calibrant.calibrators import AutoCalibrator, Calibrator
 from calibrant.calibrators.base.registry import find_method
 from calibrant.errors import InputError, TrainingError
-from calibrant.files.lock import alone_in
+from calibrant.files.lock import exclusive_folder
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
@@ -102,7 +102,7 @@ def run_study(
     """
     refuse_torchrun()
     folder = folder_of(out)
-    with alone_in(folder):
+    with exclusive_folder(folder):
         return study_in(folder, config, progress=progress, fresh=fresh)
 
 

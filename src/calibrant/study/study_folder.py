@@ -11,7 +11,7 @@ from typing import Any
 
 from calibrant.bundle.files import check_folder
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 from calibrant.study.settings.config_file import read_config
 
 __all__ = [
@@ -110,7 +110,7 @@ def put(draft: Path, folder: Path, names: Iterable[str]) -> None:
 
 def write_json(content: Any, path: Path) -> None:
     """Write JSON, whole or not at all."""
-    with whole_file(path, name="--out") as draft:
+    with write_atomically(path, name="--out") as draft:
         text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1)
         draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
 

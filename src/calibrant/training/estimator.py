@@ -18,7 +18,7 @@ from torch import nn
 
 from calibrant.calibrators.base.calibrator import Unfitted
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits
-from calibrant.data.resampling import Resampling, resampled
+from calibrant.data.resampling import Resampling, resample_rows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.class_weights import has_unknown_shift
@@ -296,7 +296,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
         """Return the train rows for the loop, resampled, and what that moves the logits by."""
         if self.resample is None:
             return self._encoded(encoder, rows, codes), None
-        found = resampled(codes, cast(Resampling, self.resample), seed=self.seed)
+        found = resample_rows(codes, cast(Resampling, self.resample), seed=self.seed)
         drawn = self._encoded(encoder, _taken(rows, found.places), codes[found.places])
         return drawn, found.log_shift
 

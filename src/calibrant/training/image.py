@@ -198,13 +198,13 @@ class ImageClassifier(Estimator):
 
     def _read(self, X: Any, name: str, encoder: ImageEncoder) -> NDArray[np.uint8]:  # noqa: N803
         if hasattr(encoder, "size_"):
-            return encoder.checked(X, name=name)
+            return encoder.check_images(X, name=name)
         return as_images(X, name=name)
 
     def _encoded(
         self, encoder: ImageEncoder, rows: NDArray[np.uint8], labels: IntArray | None
     ) -> ImageRows:
-        images = encoder.checked(rows, name="steer X")  # train images and others have the size
+        images = encoder.check_images(rows, name="steer X")  # train images and others have the size
         return ImageRows(
             images,
             labels,

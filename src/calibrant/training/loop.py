@@ -15,7 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.errors import TrainingError
-from calibrant.files.lock import alone_in
+from calibrant.files.lock import exclusive_folder
 from calibrant.losses import as_loss
 from calibrant.losses.function import check_value
 from calibrant.losses.names import LossLike
@@ -113,7 +113,7 @@ def train(
         at_the_end.enter_context(tuned_convolutions(model))
         job = set_up(model, module, train_rows, steer_rows, options, shift)
         if checkpoints.folder is not None and job.run.fabric.is_global_zero:
-            at_the_end.enter_context(alone_in(checkpoints.folder, option="folder"))
+            at_the_end.enter_context(exclusive_folder(checkpoints.folder, option="folder"))
         if progress:
             bar = ProgressBar(options.epochs, job.steps)
             at_the_end.callback(bar.close)

@@ -14,7 +14,7 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from calibrant.errors import TrainingError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 
 __all__ = ["bytes_of", "read_state", "write_state"]
 
@@ -39,7 +39,7 @@ def write_state(path: Path, state: Any) -> None:
     tensors: dict[str, Tensor] = {}
     layout = json.dumps(_packed(state, tensors))
     metadata = {"layout": layout, "crc": _crc(tensors, layout)}
-    with whole_file(path, name="checkpoint") as draft:
+    with write_atomically(path, name="checkpoint") as draft:
         try:
             save_file(tensors, draft, metadata=metadata)
         except SafetensorError as error:  # it has no other word for a full disk

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from calibrant.bundle import Bundle
-from calibrant.data.row_files import estimated_rows, row_files, scan_rows
+from calibrant.data.row_files import estimate_rows, row_files, scan_rows
 from calibrant.errors import InputError
 from calibrant.files.source import is_score
 from calibrant.inputs import FloatArray
@@ -111,7 +111,7 @@ class ModelRows:
 
     def estimate(self) -> int:
         """Return about how many rows there are."""
-        return estimated_rows(self.files)
+        return estimate_rows(self.files)
 
     def batches(self) -> Generator[Given, None, None]:
         """Yield the rows in their order, in memory that does not grow with their number."""
@@ -142,7 +142,7 @@ class ModelRows:
         if self._text is not None:
             return self._scorer.predict_logits(table[self._text].fill_null(""))
         try:
-            return self._scorer.predict_logits(self._scorer.columns.picked_from(table))
+            return self._scorer.predict_logits(self._scorer.columns.select_from(table))
         except InputError as error:  # it counts the rows of the batch from 0
             rows = f"data rows {seen + 1:,} to {seen + table.num_rows:,}"
             raise InputError(f"{rows} of {self.files[0]}: {error}") from None

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.files.source import Ask
+from calibrant.files.source import ColumnOptions
 from calibrant.scores import read_scores
 from calibrant.scores.checks import floor_note
-from calibrant.scores.classes import are_truths, in_order_of
+from calibrant.scores.classes import are_boolean, reorder_classes
 from calibrant.scores.columns import layout_of
 from calibrant.scores.files import open_source, score_files
 
 if TYPE_CHECKING:
     from calibrant.bundle import CalibRows
-    from calibrant.bundle.calibration import Calibration
+    from calibrant.bundle.calibration import BundleCalibration
 
 __all__ = ["calib_files", "read_calib"]
 
@@ -30,7 +30,7 @@ def calib_files(path: str) -> list[Path]:
 def read_calib(
     files: Sequence[Path],
     classes: Sequence[Any],
-    calibration: Calibration | None,
+    calibration: BundleCalibration | None,
     *,
     label: str = "label",
 ) -> tuple[CalibRows, tuple[str, ...]]:
@@ -45,7 +45,7 @@ def read_calib(
     read = read_scores(
         list(files), logits=True, label=label, positive=_positive(files[0], names, label)
     )
-    found = in_order_of(read, names, files=(str(files[0]), "the bundle"))
+    found = reorder_classes(read, names, files=(str(files[0]), "the bundle"))
     notes = [note for note in found.notes if not note.startswith("The positive class")]
     logits = found.logits
     assert logits is not None  # they were asked for
@@ -59,8 +59,8 @@ def read_calib(
 
 def _positive(file: Path, names: tuple[str, ...], label: str) -> str | None:
     """Return the class that a lone column is of, where the file does not say it itself."""
-    ask = Ask(label=label)
+    ask = ColumnOptions(label=label)
     source = open_source(file, ask)
-    if not layout_of(source, ask).lone or source.pair is not None or are_truths(names):
+    if not layout_of(source, ask).lone or source.pair is not None or are_boolean(names):
         return None
     return names[-1]

@@ -31,14 +31,14 @@ def read_calibrator(path: Path, *, flag: str = "--apply") -> tuple[Calibrator, f
 
 def calibrator_of(saved: Any, path: Path) -> tuple[Calibrator, float]:
     """Rebuild a calibrator that was read from the file `path`."""
-    from calibrant.bundle.calibration import Calibration
+    from calibrant.bundle.calibration import BundleCalibration
 
     if isinstance(saved, Mapping) and "params" not in saved and "threshold" in saved:
         raise InputError(
             f"{path} is a point, not a calibrator: name a file that calibrate -o wrote."
         )
     try:
-        found = Calibration.from_dict(saved)
+        found = BundleCalibration.from_dict(saved)
         return found.calibrator, found.zero_as
     except InputError as error:
         raise InputError(f"{path}: {error}") from None

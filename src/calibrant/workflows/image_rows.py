@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 __all__ = ["ImageFileRows", "holds_images"]
 
 _ARCHIVE = ".npz"
-_MIXED = "images must all have one size"
+_MIXED = "images must all have the same size"
 
 
 class ImageFileRows:
@@ -89,7 +89,7 @@ class ImageFileRows:
             if _MIXED not in str(error):
                 raise
             # Its remedy is for training: where a bundle reads, the size is settled.
-            raise self._wrong_size(str(error).partition(": bring")[0]) from None
+            raise self._wrong_size(str(error).partition(": resize")[0]) from None
 
     def _logits(self, part: ImageSet) -> FloatArray:
         if part.images.shape[1:3] != self._encoder.size_:

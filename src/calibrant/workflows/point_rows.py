@@ -11,11 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.files.source import Ask
+from calibrant.files.source import ColumnOptions
 from calibrant.inputs.fingerprint import fingerprint
 from calibrant.inputs.row_sketch import ScoresAndLabels
 from calibrant.scores import Scores, read_scores
-from calibrant.scores.checks import floor_note, raised
+from calibrant.scores.checks import clip_logits, floor_note
 from calibrant.scores.classes import class_order
 from calibrant.scores.columns import Layout, layout_of
 from calibrant.scores.files import open_source
@@ -116,7 +116,7 @@ class PointRows:
 
 def columns_of(files: Sequence[Path], *, label: str) -> Layout:
     """Return what the columns of the first file mean; a lone column's classes are not known yet."""
-    ask = Ask(label=label)
+    ask = ColumnOptions(label=label)
     return layout_of(open_source(files[0], ask), ask)
 
 
@@ -170,7 +170,7 @@ def _in_order(
     order = calibration.order(read.classes, file=file)
     logits = read.logits
     if kind == "prob":
-        logits = raised(logits, calibration.zero_as)
+        logits = clip_logits(logits, calibration.zero_as)
     if logits.ndim == 1:
         logits = np.column_stack([-0.5 * logits, 0.5 * logits])
     return logits, order

@@ -7,8 +7,8 @@ from contextlib import closing
 from pathlib import Path
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.workflows.bundle_rows import BundleRows
 from calibrant.workflows.scored_rows import Given
 from calibrant.workflows.write_predictions import Predicted, Said, Teller, refuse_taken, tell_file
@@ -44,6 +44,6 @@ def _said(bundle: Bundle, given: Given, point: int | None) -> Said:
             made.action.tolist(),
             None if bundle.ood is None else made.out_of_scope,
         )
-    scores = GivenScores.of(bundle.classes, **given.scores)
-    outside = flagged(bundle.ood, scores, with_model=bundle.scorer is not None)
+    scores = ModelScores.from_input(bundle.classes, **given.scores)
+    outside = flag_rows(bundle.ood, scores, with_model=bundle.scorer is not None)
     return Said(given.table, bundle.predict_proba(**given.scores), out_of_scope=outside)

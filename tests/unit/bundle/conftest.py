@@ -6,7 +6,7 @@ import pytest
 from tests.unit.bundle.parts import point, temperature
 
 from calibrant.bundle import BundlePoint, pack
-from calibrant.bundle.manifest import sealed
+from calibrant.bundle.manifest import seal_manifest
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def rewrite(packed):
         file = packed.path / "manifest.json"
         found = {**json.loads(file.read_text(encoding="utf-8")), **new}
         whole = {key: value for key, value in found.items() if key not in drop}
-        file.write_text(json.dumps(sealed(whole) if "sha256" not in drop else whole))
+        file.write_text(json.dumps(seal_manifest(whole) if "sha256" not in drop else whole))
         return packed.path
 
     return change

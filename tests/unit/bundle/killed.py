@@ -34,7 +34,7 @@ def change(bundle, kind, first, begin=lambda made: None):
     if kind == "restore":
         return versions.restore(first, base=base, begin=begin)
     points = [BundlePoint(each.result, each.decides_on) for each in load_bundle(bundle).points]
-    return versions.save_points(points[::-1], base=base, told={"by": "Ann"}, begin=begin)
+    return versions.save_points(points[::-1], base=base, change={"by": "Ann"}, begin=begin)
 
 
 def killed_at(step, bundle, kind, first):
@@ -84,7 +84,7 @@ def _next(bundle, kind, first):
     if kind == "restore":
         return Versions(bundle).restore(first, base=base, begin=lambda made: None)
     points = load_bundle(place / base[:12]).points[::-1]
-    return Versions(bundle).save_points(points, base=base, told={}, begin=lambda made: None)
+    return Versions(bundle).save_points(points, base=base, change={}, begin=lambda made: None)
 
 
 def _loaded(folder):
@@ -97,7 +97,7 @@ def _loaded(folder):
 def main(folder, kind, way):
     os.fsync = lambda handle: None  # only a machine that stops needs it, and it takes long
     if way == "renames":
-        exchange.exchanged = lambda first, second: False
+        exchange.exchange_folders = lambda first, second: False
     first = json.loads((folder / "first.json").read_text())
     for step in range(1000):
         place = folder / f"{kind}-{way}-{step}"

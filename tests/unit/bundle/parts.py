@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from calibrant.bundle.calibration import Calibration
+from calibrant.bundle.calibration import BundleCalibration
 from calibrant.results import Interval
 from calibrant.thresholds import (
     Band,
@@ -21,7 +21,7 @@ CLASSES = ("defect", "parts", "other")
 
 def temperature(value=2.0, classes=CLASSES, **more):
     saved = {"format": 1, "method": "temperature", "classes": list(classes)}
-    return Calibration.from_dict({**saved, "params": {"temperature": value}, **more})
+    return BundleCalibration.from_dict({**saved, "params": {"temperature": value}, **more})
 
 
 def point(of="defect", threshold=0.75, *, on="logits", classes=CLASSES, **changes):

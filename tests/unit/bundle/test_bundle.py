@@ -3,6 +3,7 @@
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.sentences import refuses
 from tests.unit.bundle.parts import (
     CLASSES,
     band,
@@ -15,7 +16,7 @@ from tests.unit.bundle.parts import (
 
 import calibrant
 from calibrant.bundle import BundlePoint, load_bundle, pack
-from calibrant.bundle.calibration import Calibration
+from calibrant.bundle.calibration import BundleCalibration
 from calibrant.calibrators import PlattScaling, VectorScaling
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
@@ -135,7 +136,7 @@ def test_named_columns_may_come_in_any_order(packed, kind):
     straight = packed.decide(**{f"{kind}s": values})
     assert (found.probabilities == straight.probabilities).all()
     assert (found.decision == straight.decision).all()
-    with pytest.raises(InputError, match="'other', which the table does not have"):
+    with refuses(InputError, "'other', which the table does not have"):
         packed.decide(**{f"{kind}s": turned.rename_columns([f"{kind}_x", *names[:2]])})
 
 
@@ -160,7 +161,7 @@ def test_accepted_predictions_are_those_the_promise_is_about(made):
     """A calibrator that changes the most probable class changes nothing for a raw point."""
     params = {"weight": [1.0, 1.0, 1.0], "intercept": [0.0, 0.0, 9.0]}
     saved = {"format": 1, "method": "vector", "classes": list(CLASSES), "params": params}
-    bundle = made(BundlePoint(point(None), "raw"), calibrator=Calibration.from_dict(saved))
+    bundle = made(BundlePoint(point(None), "raw"), calibrator=BundleCalibration.from_dict(saved))
     found = bundle.decide([[5.0, 0.0, 0.0]])
     assert found.label.tolist() == ["other"]
     assert found.acted_as.tolist() == ["defect"]
@@ -215,7 +216,7 @@ def test_saturated_scores_stay_apart_where_logits_are_given(made):
     sure = point("yes", 1 - 1e-16, classes=("no", "yes"), logit=40.0, both_kinds=False)
     bundle = made(sure)
     assert bundle.decide([39.0, 41.0]).decision.tolist() == ["abstain", "act"]
-    with pytest.raises(InputError, match="give logits"):
+    with refuses(InputError, "give logits"):
         bundle.decide(probs=[0.5, 1.0])
     both = pack(bundle.path, points=[point("yes", classes=("no", "yes")), sure], force=True)
     assert both.decide(probs=[0.5, 1.0]).decision.tolist() == ["abstain", "act"]
@@ -230,14 +231,14 @@ def test_zero_in_a_file_means_what_it_meant_when_fitting(made):
 
 def test_the_identity_leaves_a_zero_a_zero(made):
     saved = {"format": 1, "method": "identity", "classes": ["no", "yes"], "params": {}}
-    bundle = made(calibrator=Calibration.from_dict(saved))
+    bundle = made(calibrator=BundleCalibration.from_dict(saved))
     assert bundle.predict_proba(probs=[0.0, 0.25]).tolist() == [[1.0, 0.0], [0.75, 0.25]]
 
 
 def test_without_a_point_there_are_probabilities_and_no_decisions(made):
     bundle = made(calibrator=temperature())
     assert bundle.predict_proba([[0.0, 0.0, 0.0]]) == pytest.approx(np.full((1, 3), 1 / 3))
-    with pytest.raises(InputError, match="no operating point"):
+    with refuses(InputError, "no operating point"):
         bundle.decide([[0.0, 0.0, 0.0]])
 
 
@@ -246,9 +247,9 @@ def test_without_a_point_there_are_probabilities_and_no_decisions(made):
     [
         ({}, "either logits or probs"),
         ({"logits": [[0, 0, 0]], "probs": [[1, 0, 0]]}, "either logits or probs"),
-        ({"inputs": [[0, 0, 0]], "probs": [[1, 0, 0]]}, "give one of inputs"),
-        ({"inputs": [[0, 0]]}, "about 3 classes, but the logits have shape"),
-        ({"inputs": [0.0]}, "about 3 classes, but the logits have shape"),
+        ({"inputs": [[0, 0, 0]], "probs": [[1, 0, 0]]}, "only one of inputs"),
+        ({"inputs": [[0, 0]]}, "3 classes, but the logits have shape"),
+        ({"inputs": [0.0]}, "3 classes, but the logits have shape"),
         ({"inputs": [[0, float("nan"), 0]]}, "must be finite"),
         ({"inputs": []}, "at least one row"),
         ({"probs": [[0.5, 0.5, 0.5]]}, "sums to 1.5"),
@@ -262,7 +263,7 @@ def test_scores_that_do_not_fit_are_refused(packed, given, said):
 
 @pytest.mark.parametrize("position", [1, -1, "defect"])
 def test_a_position_without_a_point_is_refused(packed, position):
-    with pytest.raises(InputError, match="position from 0 to 0"):
+    with refuses(InputError, "position from 0 to 0"):
         packed.decide([[0.0, 0.0, 0.0]], point=position)
 
 

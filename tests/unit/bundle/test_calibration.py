@@ -4,9 +4,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 from tests.unit.bundle.parts import rows, temperature
 
-from calibrant.bundle.calibration import LEAST_LOG_PROB, Calibration
+from calibrant.bundle.calibration import LEAST_LOG_PROB, BundleCalibration
 from calibrant.calibrators import TemperatureScaling, VectorScaling
 from calibrant.errors import InputError
 
@@ -14,12 +15,12 @@ from calibrant.errors import InputError
 def giving(*log_probs):
     """Return a calibrator that gives these for every input."""
     stub = SimpleNamespace(method="stub", predict_log_proba=lambda logits: np.array(log_probs))
-    return Calibration(stub, 1e-12)
+    return BundleCalibration(stub, 1e-12)
 
 
 def test_it_is_saved_and_loaded():
     for made in (temperature(), temperature(zero_as=0.02)):
-        again = Calibration.from_dict(made.to_dict())
+        again = BundleCalibration.from_dict(made.to_dict())
         assert again.to_dict() == made.to_dict()
         assert (again.method, again.zero_as) == ("temperature", made.zero_as)
         assert again.classes == ["defect", "parts", "other"]
@@ -36,13 +37,13 @@ def test_another_temperature_and_another_zero_are_not_the_same():
 def test_what_a_calibrator_remembers_of_its_rows_stays_with_it():
     logits, labels = rows(), np.arange(200) % 3
     chain = TemperatureScaling().then(VectorScaling()).fit(logits, labels)
-    made = Calibration(chain, 1e-12)
-    again = Calibration.from_dict(made.to_dict())
+    made = BundleCalibration(chain, 1e-12)
+    again = BundleCalibration.from_dict(made.to_dict())
     assert again.calibrator.has_seen(logits, labels)
     bare = made.to_dict()
     for step in bare["params"]["steps"]:
         del step["fitted_on"]
-    older = Calibration.from_dict(bare)
+    older = BundleCalibration.from_dict(bare)
     assert not older.calibrator.has_seen(logits, labels)
     assert older.same_as(made)  # the same probabilities, whatever taught them
 
@@ -53,13 +54,13 @@ def test_the_logarithm_of_zero_is_a_number():
 
 
 def test_what_is_no_probability_is_refused():
-    with pytest.raises(InputError, match="stub gives no probability for row 1"):
+    with refuses(InputError, "stub", "row 1"):
         giving([-0.5, -0.9], [np.nan, 0.0]).log_probs(np.zeros((2, 2)))
 
 
 @pytest.mark.parametrize("value", [0, 0.5, "a", True, None])
 def test_a_zero_that_counts_as_nonsense_is_refused(value):
-    with pytest.raises(InputError, match="zero_as"):
+    with refuses(InputError, "zero_as"):
         temperature(zero_as=value)
 
 

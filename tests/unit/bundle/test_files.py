@@ -4,10 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from tests.sentences import assert_mentions, refuses
 from tests.unit.bundle.parts import point
 
 from calibrant.bundle import pack
-from calibrant.bundle.files import bundle_files, check_folder, sha256_of, whole_folder
+from calibrant.bundle.files import bundle_files, check_folder, sha256_of, write_folder_atomically
 from calibrant.errors import InputError
 
 
@@ -17,7 +18,7 @@ def names(folder):
 
 def break_off(path, error):
     """Start to write a bundle, and meet an error half-way."""
-    with whole_folder(path, force=True, name="-o") as draft:
+    with write_folder_atomically(path, force=True, name="-o") as draft:
         (draft / "half.txt").write_text("half")
         raise error
 
@@ -33,10 +34,8 @@ def test_what_goes_wrong_leaves_nothing_behind(tmp_path, error, before):
         break_off(tmp_path / "b", error)
     assert names(tmp_path) == kept
     if raised is InputError:
-        assert str(caught.value) == (
-            f"-o {tmp_path / 'b'} cannot be written: No space left: make room there or choose "
-            "another place."
-        )
+        where = f"-o {tmp_path / 'b'} cannot be written"
+        assert_mentions(caught.value, where, "No space left", "choose another path")
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(13, "Permission denied")])
@@ -56,7 +55,7 @@ def test_a_bundle_stays_where_it_was_when_it_cannot_be_replaced(
     monkeypatch.setattr(Path, "rename", rename)
     with (
         pytest.raises((InputError, KeyboardInterrupt)),
-        whole_folder(tmp_path / "b", force=True) as draft,
+        write_folder_atomically(tmp_path / "b", force=True) as draft,
     ):
         (draft / "new.txt").write_text("new")
     assert names(tmp_path) == kept
@@ -71,9 +70,9 @@ def test_an_empty_folder_is_filled(tmp_path):
 
 def test_a_bundle_is_replaced_only_when_told_to(tmp_path):
     pack(tmp_path / "b", points=[point(threshold=0.6)])
-    with pytest.raises(InputError, match=r"is a bundle already: add force=True to replace it\."):
+    with refuses(InputError, "existing bundle: add force=True to replace it."):
         pack(tmp_path / "b", points=[point()])
-    with pytest.raises(InputError, match="add --force to replace it"):
+    with refuses(InputError, "add --force to replace it"):
         check_folder(tmp_path / "b", name="-o")
     new = pack(tmp_path / "b", points=[point()], force=True)
     assert new.points[0].result.threshold == 0.75
@@ -90,13 +89,13 @@ def test_a_damaged_bundle_may_be_replaced(tmp_path):
 def test_what_is_not_the_bundles_is_never_lost(tmp_path):
     pack(tmp_path / "b", points=[point()])
     (tmp_path / "b/notes.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"also holds 'notes\.txt', which is not the bundle's"):
+    with refuses(InputError, "'notes.txt', which is not part of the bundle"):
         pack(tmp_path / "b", points=[point()], force=True)
     for content in ("{", "[]", '{"format": 1}', '{"format": 1, "scorer": {}, "files": []}'):
         other = tmp_path / "other"
         other.mkdir(exist_ok=True)
         (other / "manifest.json").write_text(content)
-        with pytest.raises(InputError, match="with files that are not a bundle"):
+        with refuses(InputError, "not a bundle"):
             pack(other, points=[point()], force=True)
         assert (other / "manifest.json").read_text() == content
 
@@ -113,10 +112,10 @@ def test_places_where_no_folder_can_be(tmp_path, monkeypatch):
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
     for path in (".", tmp_path / "here", "../here"):
-        with pytest.raises(InputError, match="the folder you are in"):
+        with refuses(InputError, "the current folder"):
             check_folder(path)
     monkeypatch.setattr(os, "access", lambda *args: False)
-    with pytest.raises(InputError, match="is not writable"):
+    with refuses(InputError, "is not writable"):
         check_folder(tmp_path / "b")
 
 
@@ -127,7 +126,7 @@ def test_a_link_stays_a_link(tmp_path):
     assert (tmp_path / "link").is_symlink()
     assert '"threshold": 0.75' in (real / "manifest.json").read_text(encoding="utf-8")
     (tmp_path / "loop").symlink_to(tmp_path / "loop")
-    with pytest.raises(InputError, match="loop"):
+    with refuses(InputError, "loop"):
         check_folder(tmp_path / "loop")
 
 

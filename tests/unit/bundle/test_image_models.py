@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.bundle.model_parts import CLASSES, IMAGES, image_scorer, know_tiny_images
 from tests.unit.bundle.parts import point, temperature
 from tests.unit.bundle.test_models import refused, reseal
@@ -87,13 +88,13 @@ def test_images_may_come_in_other_wrappings(images, make):
         ([0.5, 0.5], "got rows of numbers: give scores as logits="),
         (torch.zeros(6, 3), "got rows of numbers: give scores as logits="),
         (IMAGES[0, :, :, 0], "got a single one: put it into a list"),
-        (IMAGES[0], "may be one colour image"),
+        (IMAGES[0], "one colour image"),
         (IMAGES / 255, "must be whole numbers 0..255"),
         (IMAGES[:, :3], "must be 4 x 5 colour images as at fit, got 3 x 5 colour images"),
         (IMAGES[..., :1], "must be 4 x 5 colour images as at fit, got 4 x 5 grey images"),
         (IMAGES[:0], "inputs is empty"),
         ([], "inputs is empty"),
-        (["a.png"], "read_images reads files"),
+        (["a.png"], "use read_images"),
         ({"image": IMAGES}, "got a table"),
         (pa.table({"logit_defect": [0.1]}), "got a table"),
         ([{"image": 1}], "got a table"),
@@ -116,7 +117,7 @@ def test_scores_are_given_by_name(images):
 
 
 def test_a_table_holds_no_images(images):
-    with pytest.raises(InputError, match="reads images, which a table does not hold"):
+    with refuses(InputError, "reads images, which a table does not hold"):
         images.inputs_of(pa.table({"image": ["a.png"]}))
 
 
@@ -161,9 +162,9 @@ def changed(bundle, change):
     ("change", "said"),
     [
         (lambda s: s["encoder"].update(format=9), "not an image encoder of format 1"),
-        (lambda s: s["encoder"].update(channels=1), "mean must hold one finite number"),
+        (lambda s: s["encoder"].update(channels=1), "mean must have one finite number"),
         (lambda s: s["encoder"].update(size=[4]), "is damaged (ValueError)"),
-        (lambda s: s["encoder"].update(mean=[1.0]), "mean must hold one finite number"),
+        (lambda s: s["encoder"].update(mean=[1.0]), "mean must have one finite number"),
         (lambda s: s["encoder"].update(std=[1.0, 0.0, 1.0]), "std must be above 0"),
         (lambda s: s["encoder"].pop("mean"), "is damaged (KeyError)"),
         (lambda s: s["model"].update(n_channels=1), "is of another network"),
@@ -189,7 +190,7 @@ def test_a_member_that_is_not_known_here_is_named(tmp_path):
 
 def test_a_network_for_other_images_is_refused(tmp_path):
     torch.manual_seed(0)
-    with pytest.raises(InputError, match="does not fit its encoder: images must have at least"):
+    with refuses(InputError, "does not fit its encoder: images must have at least"):
         Scorer(ImageEncoder().fit(IMAGES), ResNet50(3, 3, width=1))
-    with pytest.raises(InputError, match="does not fit its encoder: "):
+    with refuses(InputError, "does not fit its encoder:"):
         Scorer(ImageEncoder().fit(IMAGES[..., :1]), image_scorer().model)

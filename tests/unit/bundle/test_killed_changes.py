@@ -22,7 +22,7 @@ def start(tmp_path):
     calib = CalibRows([[1.0, 0.0, 0.0]] * 4, [0, 1, 2, -1])
     first = pack(bundle, points=[point()], calib=calib).manifest["sha256"]
     points = [BundlePoint(point("parts"), "raw"), BundlePoint(point("other"), "raw")]
-    second = Versions(bundle).save_points(points, base=first, told={}, begin=lambda made: None)
+    second = Versions(bundle).save_points(points, base=first, change={}, begin=lambda made: None)
     (tmp_path / "first.json").write_text(json.dumps(first))
     return tmp_path, first, second
 
@@ -30,7 +30,7 @@ def start(tmp_path):
 def can_exchange(folder):
     for name in ("a", "b"):
         (folder / name).mkdir()
-    return exchange.exchanged(folder / "a", folder / "b")
+    return exchange.exchange_folders(folder / "a", folder / "b")
 
 
 def tries(folder, kind, way):

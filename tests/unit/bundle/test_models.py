@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.bundle.model_parts import (
     CLASSES,
     TABLE,
@@ -22,7 +23,7 @@ from tests.unit.bundle.parts import point, temperature
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.bundle.files import sha256_of
-from calibrant.bundle.manifest import sealed
+from calibrant.bundle.manifest import seal_manifest
 from calibrant.convert import probs_from_logits
 from calibrant.errors import BundleError, InputError
 from calibrant.models import BiLSTM, models, register
@@ -61,7 +62,7 @@ def reseal(path, change=lambda found: None):
     found = json.loads(file.read_text(encoding="utf-8"))
     change(found)
     found["files"] = {name: sha256_of(path / name) for name in found["files"]}
-    file.write_text(json.dumps(sealed(found)), encoding="utf-8")
+    file.write_text(json.dumps(seal_manifest(found)), encoding="utf-8")
     return path
 
 
@@ -119,7 +120,7 @@ def test_scores_may_still_come_in(texts):
     probs = texts.predict_proba(TEXTS)
     assert texts.predict_proba(logits=logits) == pytest.approx(probs)
     assert texts.predict_proba(probs=probs_from_logits(logits)) == pytest.approx(probs)
-    with pytest.raises(InputError, match="give one of inputs, logits and probs"):
+    with refuses(InputError, "only one of inputs, logits and probs"):
         texts.decide(TEXTS, logits=logits)
 
 
@@ -144,7 +145,7 @@ def test_log_odds_are_no_logits_for_the_rule(tmp_path):
     made = pack(tmp_path / "b", scorer=scorer, ood=rule,
                 points=[point("yes", classes=("no", "yes"))])  # fmt: skip
     assert made.decide(logits=[[0.0, 5.0]]).decision.tolist() == ["act"]
-    with pytest.raises(InputError, match="give logits of both classes"):
+    with refuses(InputError, "give logits of both classes"):
         made.decide(logits=[5.0])
 
 
@@ -159,7 +160,7 @@ def test_redacted_texts_are_what_the_model_reads(tmp_path):
     given = ["mail jo@example.com today"]
     assert made.predict_logits(given) == pytest.approx(raw.predict_logits(["mail _email_ today"]))
     assert made.predict_logits(given) != pytest.approx(raw.predict_logits(given))
-    assert "taken out of every text" in (made.path / "card.md").read_text(encoding="utf-8")
+    assert "redacted from every text" in (made.path / "card.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("make", [pa.table, dict, lambda t: pa.table(t).to_pylist(),
@@ -179,7 +180,7 @@ def test_the_columns_of_a_table_are_picked(texts, tables):
         with pytest.raises(InputError) as caught:
             bundle.inputs_of(whole.drop_columns(lacking))
         said = str(caught.value)
-        assert f"lacks the column '{lacking}', which the bundle reads: it has 'id', " in said
+        assert f"lacks the column '{lacking}', which the bundle reads (columns: 'id', " in said
 
 
 def test_a_bundle_without_a_model_picks_logits(packed):
@@ -187,7 +188,7 @@ def test_a_bundle_without_a_model_picks_logits(packed):
     assert packed.columns.numbers == ("logit_defect", "logit_parts", "logit_other")
     found = packed.predict_logits(packed.inputs_of(table))
     assert found.tolist() == [[4.0, 1.0, 0.0]]
-    with pytest.raises(InputError, match="lacks the column 'logit_parts'"):
+    with refuses(InputError, "lacks the column 'logit_parts'"):
         packed.inputs_of(table.drop_columns("logit_parts"))
 
 
@@ -201,7 +202,7 @@ def test_a_bundle_without_a_model_picks_logits(packed):
         (pa.array(["a", None]), "inputs row 1 is missing"),
         ([], "inputs is empty"),
         ("one text", "put a single text into a list"),
-        ({"text": ["a"]}, "lacks the column 'message', which the bundle reads: it has 'text'"),
+        ({"text": ["a"]}, "lacks the column 'message', .*'text'"),
         ([{"text": "a"}], "lacks the column 'message'"),
         (pa.table({"a": ["b"]}), "lacks the column 'message'"),
     ],
@@ -217,9 +218,9 @@ def test_a_bundle_for_texts_refuses_other_things(texts, inputs, said):
     ("inputs", "said"),
     [
         (["a text"], "must be a table, got a list of texts"),
-        ({"price": [1.0]}, "lacks the column 'shelf', which the bundle reads: it has 'price'"),
+        ({"price": [1.0]}, "lacks the column 'shelf', .*'price'"),
         ([{"shelf": "top"}], "lacks the column 'price'"),
-        ({"price": ["a"], "shelf": ["b"]}, "column 'price' held numbers at fit"),
+        ({"price": ["a"], "shelf": ["b"]}, "column 'price' was numeric in fit"),
         (np.zeros((2, 2)), "has no column names"),
         ({"price": [float("inf")], "shelf": ["b"]}, "infinity"),
         ({"price": [], "shelf": []}, "no rows"),
@@ -338,12 +339,12 @@ def test_as_many_logits_as_classes(texts, tmp_path):
         found.update(classes=["a", "b"], calibrator=None, operating_points=[])
 
     assert "the model gives 3 logits, but there are 2 classes" in refused(reseal(texts.path, two))
-    with pytest.raises(InputError, match="a point is about 2 classes, but the model about 3"):
+    with refuses(InputError, "a point has 2 classes, but the model has 3"):
         pack(tmp_path / "c", scorer=text_scorer(), points=[point("a", classes=("a", "b"))])
-    with pytest.raises(InputError, match="must be those of the model in their order"):
+    with refuses(InputError, "must be those of the model"):
         pack(tmp_path / "c", scorer=text_scorer(), classes=("parts", "defect", "other"))
     turned = temperature(classes=("parts", "defect", "other"))
-    with pytest.raises(InputError, match="classes of the calibrator are not those of the bundle"):
+    with refuses(InputError, "classes of the calibrator", "those of the bundle"):
         pack(tmp_path / "c", scorer=text_scorer(), calibrator=turned)
     assert not (tmp_path / "c").exists()
 
@@ -370,7 +371,7 @@ def test_a_config_that_tells_only_half_is_refused(tmp_path, monkeypatch):
             return self.factor * self.layer(features)
 
     encoder = table_scorer().encoder
-    with pytest.raises(InputError, match="its config must hold every option"):
+    with refuses(InputError, "its config must contain every option"):
         pack(tmp_path / "b", scorer=Scorer(encoder, Forgetful(3, 3, 9.0), classes=CLASSES))
     assert not (tmp_path / "b").exists()
     made = pack(tmp_path / "b", scorer=Scorer(encoder, Forgetful(3, 3), classes=CLASSES))
@@ -379,7 +380,7 @@ def test_a_config_that_tells_only_half_is_refused(tmp_path, monkeypatch):
 
 def test_a_device_that_is_not_here_is_the_callers_fault(texts):
     for device in ("tpu", "cuda:99", "cuda:x"):
-        with pytest.raises(InputError, match="device"):
+        with refuses(InputError, "device"):
             load_bundle(texts.path, device=device)
 
 

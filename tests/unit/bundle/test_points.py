@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.sentences import refuses
 from tests.unit.bundle.parts import band, point, points_of, temperature, without_promise
 
 from calibrant.bundle import BundlePoint
@@ -43,11 +44,11 @@ def test_promises_and_their_confidence():
 
 
 def test_what_is_not_a_point_is_refused():
-    with pytest.raises(InputError, match="is needed, got Calibration"):
+    with refuses(InputError, "must be an operating point", "got BundleCalibration"):
         BundlePoint(temperature(), "raw")
-    with pytest.raises(InputError, match="'raw' or 'calibrated', got 'cooked'"):
+    with refuses(InputError, "'raw' or 'calibrated', got 'cooked'"):
         BundlePoint(point(), "cooked")
-    with pytest.raises(InputError, match="nothing to decide by"):
+    with refuses(InputError, "operating points are empty"):
         BundlePoint(points_of(unreachable=["other"]), "raw")
-    with pytest.raises(InputError, match="'raw' or 'calibrated', got None"):
+    with refuses(InputError, "'raw' or 'calibrated', got None"):
         BundlePoint.from_dict(point().to_dict())

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.bundle import BundlePoint, CalibRows, load_bundle, pack
 from calibrant.calibrators import TemperatureScaling, VectorScaling
@@ -34,9 +35,7 @@ def test_one_set_of_rows_for_both_is_refused(tmp_path, hold):
     fitted = VectorScaling().fit(*rows)
     point = chosen(fitted, *rows, **hold)
     assert point.guarantee is not None  # bare arrays cannot tell
-    with pytest.raises(
-        SplitMisuse, match=r"point 0 holds a promise that does not hold.* vector was"
-    ):
+    with pytest.raises(SplitMisuse, match=r"point 0 .*promise.* vector was"):
         packed(tmp_path / "b", fitted, point, rows)
     assert not (tmp_path / "b").exists()
     honest = chosen(fitted, *rows, **hold, label_use=LabelUse.from_calibrator(fitted, *rows))
@@ -49,7 +48,7 @@ def test_a_band_is_refused_too(tmp_path):
     fitted = VectorScaling().fit(*rows)
     scores = {"logits": fitted.predict_log_proba(rows[0]), "classes": [0, 1, 2], "positive": 0}
     band = select_band(rows[1], act=precision >= 0.7, clear=npv >= 0.8, **scores)
-    with pytest.raises(SplitMisuse, match="point 0"):
+    with refuses(SplitMisuse, "point 0"):
         packed(tmp_path / "b", fitted, band, rows)
 
 

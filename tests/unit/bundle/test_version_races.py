@@ -8,11 +8,12 @@ import threading
 from pathlib import Path
 
 import pytest
+from tests.sentences import refuses
 from tests.unit.bundle.parts import point, rows
 
 from calibrant.bundle import BundlePoint, CalibRows, Versions, load_bundle, pack
 from calibrant.bundle.versions import exchange
-from calibrant.bundle.versions.lock import alone
+from calibrant.bundle.versions.lock import lock_versions
 from calibrant.errors import BundleError, VersionConflict
 from calibrant.files.lock import LOCK
 from calibrant.serving.bundle_slot import BundleSlot
@@ -27,7 +28,8 @@ points = [BundlePoint(each.result, "raw") for each in load_bundle(folder).points
 print("ready", flush=True)
 sys.stdin.readline()
 try:
-    made = Versions(folder).save_points(points, base=base, told={"by": by}, begin=lambda made: None)
+    change = {"by": by}
+    made = Versions(folder).save_points(points, base=base, change=change, begin=lambda made: None)
 except VersionConflict as error:
     made = f"conflict: {error}"
 print(made)
@@ -51,7 +53,7 @@ def place(bundle):
 def save(bundle, threshold=0.6):
     chosen = [BundlePoint(point("parts", threshold), "raw")]
     versions, base = Versions(bundle), seal(bundle)
-    return versions.save_points(chosen, base=base, told={}, begin=lambda made: None)
+    return versions.save_points(chosen, base=base, change={}, begin=lambda made: None)
 
 
 def test_of_processes_that_change_the_same_version_one_does(bundle):
@@ -67,7 +69,7 @@ def test_of_processes_that_change_the_same_version_one_does(bundle):
     said = [each.communicate(timeout=60)[0].strip() for each in started]
     made = [each for each in said if not each.startswith("conflict: ")]
     assert made == [seal(bundle)]
-    assert all("look at it again" in each for each in said if each not in made)
+    assert all("repeat the change" in each for each in said if each not in made)
     found = load_bundle(bundle)
     assert [each["by"] for each in found.provenance["changes"]] == [str(said.index(made[0]))]
     assert sorted(os.listdir(place(bundle))) == [LOCK, base[:12]]
@@ -75,10 +77,14 @@ def test_of_processes_that_change_the_same_version_one_does(bundle):
 
 def test_a_change_waits_for_another_and_not_for_ever(bundle, monkeypatch):
     monkeypatch.setattr(
-        "calibrant.bundle.versions.versions.alone", lambda p, **more: alone(p, patience=0.1)
+        "calibrant.bundle.versions.versions.lock_versions",
+        lambda p, **more: lock_versions(p, patience=0.1),
     )
     base = seal(bundle)
-    with alone(place(bundle)), pytest.raises(VersionConflict, match="another process is at work"):
+    with (
+        lock_versions(place(bundle)),
+        pytest.raises(VersionConflict, match="another process is changing"),
+    ):
         save(bundle)
     assert seal(bundle) == base
     assert not place(bundle).exists()
@@ -94,7 +100,9 @@ def test_a_change_goes_on_when_the_other_is_done(bundle):
 
     other = threading.Thread(target=wait)
     other.start()
-    with alone(place(bundle)):  # takes the folder away at its end, for nothing is kept in it
+    with lock_versions(
+        place(bundle)
+    ):  # takes the folder away at its end, for nothing is kept in it
         inside.set()
         other.join(0.3)
         assert done == []
@@ -105,7 +113,7 @@ def test_a_change_goes_on_when_the_other_is_done(bundle):
 @pytest.mark.parametrize("way", ["one step", "renames"])
 def test_whoever_loads_meanwhile_gets_a_whole_version(bundle, monkeypatch, way):
     if way == "renames":
-        monkeypatch.setattr(exchange, "exchanged", lambda first, second: False)
+        monkeypatch.setattr(exchange, "exchange_folders", lambda first, second: False)
     made, seen, wrong, over = [seal(bundle)], set(), [], threading.Event()
 
     def load():
@@ -137,7 +145,7 @@ def test_whoever_loads_meanwhile_gets_a_whole_version(bundle, monkeypatch, way):
 def test_a_folder_that_never_stands_still_is_told(bundle, monkeypatch):
     changing = iter(range(100))
     monkeypatch.setattr("calibrant.bundle.loading.manifest_identity", lambda _: next(changing))
-    with pytest.raises(BundleError, match="keeps changing while it is read"):
+    with refuses(BundleError, "keeps changing while it is read"):
         load_bundle(bundle)
 
 

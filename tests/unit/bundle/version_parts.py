@@ -45,10 +45,10 @@ def seal(folder):
     return json.loads((folder / "manifest.json").read_text(encoding="utf-8"))["sha256"]
 
 
-def save(bundle, *points, told=None, begin=lambda made: None, **more):
+def save(bundle, *points, change=None, begin=lambda made: None, **more):
     chosen = [BundlePoint(each, "raw") for each in points or (point("parts", 0.6),)]
     base = more.pop("base", None) or seal(bundle)
-    more = {"base": base, "told": told or {}, **more}
+    more = {"base": base, "change": change or {}, **more}
     return Versions(bundle).save_points(chosen, begin=begin, **more)
 
 

@@ -98,8 +98,8 @@ CASES = {
     "decimal comma": (text("label;prob\n1;0,5\n"), "data row 1, column 'prob'", "decimal comma"),
     "decimal comma in csv": (text("label,prob\n1,0,5\n"), "data row 1", "decimal comma"),
     "short row": (text("label,prob\n1,0.5\n1\n"), "data row 2", "has 1 cells"),
-    "wrong type": (parquet(label=[1], prob=["0.5"]), "column 'prob'", "must hold numbers"),
-    "list column": (parquet(label=[1], prob=[[0.5]]), "column 'prob'", "must hold numbers"),
+    "wrong type": (parquet(label=[1], prob=["0.5"]), "column 'prob'", "must be numeric"),
+    "list column": (parquet(label=[1], prob=[[0.5]]), "column 'prob'", "must be numeric"),
     "json type": (text('{"label":1,"prob":0.5}\n{"label":1,"prob":"x"}\n', "s.jsonl"),
                   "data row 2, column 'prob'", "wrong type"),
     "json missing key": (text('{"label":1,"prob":0.5}\n{"label":1}\n', "s.jsonl"),
@@ -117,10 +117,10 @@ CASES = {
     # weights
     "negative weight": (text("label,prob,weight\n1,0.5,-1\n"), "column 'weight'", "got -1"),
     "infinite weight": (text("label,prob,weight\n1,0.5,inf\n"), "column 'weight'", "got inf"),
-    "zero weights": (text("label,prob,weight\n1,0.5,0\n"), "column 'weight'", "all zero"),
+    "zero weights": (text("label,prob,weight\n1,0.5,0\n"), "column 'weight'", "zero"),
     # columns
-    "no label": (text("Labels,prob\n1,0.5\n"), "'label'", "is it 'Labels'?"),
-    "no scores": (text("label,probability\n1,0.5\n"), "no score columns", "is it 'probability'?"),
+    "no label": (text("Labels,prob\n1,0.5\n"), "'label'", "'Labels'?"),
+    "no scores": (text("label,probability\n1,0.5\n"), "no score columns", "'probability'?"),
     "no header": (text("1,0.5\n0,0.4\n"), "'label'", "first line"),
     "both kinds": (text("label,prob_a,logit_a\na,0.5,1\n"), "'prob_a'", "'logit_a'"),
     "lone and many": (text("label,prob,prob_a\na,0.5,1\n"), "'prob'", "'prob_a'"),
@@ -134,7 +134,7 @@ CASES = {
     "header only": (text("label,prob\n"), "s.csv", "no rows"),
     "empty parquet": (parquet(label=pa.array([], pa.int64()), prob=pa.array([], pa.float64())),
                       "s.parquet", "no rows"),
-    "truncated parquet": (truncated, "s.parquet", "cut short"),
+    "truncated parquet": (truncated, "s.parquet", "truncated"),
     "damaged parquet": (damaged_page, "s.parquet", "damaged"),
     "not parquet": (text("hello world, this is text", "s.parquet"), "s.parquet", "not parquet"),
     "not npz": (text("hello world", "s.npz"), "s.npz", "numpy"),
@@ -199,13 +199,13 @@ def test_bad_score_files_as_json(cli, tmp_path, case):
 
 
 USAGE = {
-    "group missing": (("--group", "plac"), "is it 'place'?"),
+    "group missing": (("--group", "plac"), "'place'?"),
     "group in a stream": (("--group", "place", "--stream"), "--no-stream"),
     "confidence": (("--confidence", "95"), "--confidence"),
     "bins": (("--bins", "0"), "--bins"),
     "target": (("--target", "bottom-label"), "--target"),
     "option": (("--grup", "place"), "--grup"),
-    "label": (("--label", "lab"), "is it 'label'?"),
+    "label": (("--label", "lab"), "'label'?"),
     "positive": (("--positive", "7"), "'7'"),
 }
 
@@ -284,7 +284,7 @@ def test_a_file_without_permission(spawn, tmp_path):
         process = spawn("evaluate", file)
         _, err = process.communicate()
         assert process.returncode == 2
-        assert "may not be read" in err
+        assert "permission denied" in err
         return
     # root may read everything, so the refusal is played
     from calibrant.scores import files as score_files
@@ -296,8 +296,8 @@ def test_a_file_without_permission(spawn, tmp_path):
     known = score_files._READERS[".csv"]
     score_files._READERS[".csv"] = Refusing
     try:
-        with pytest.raises(InputError, match="may not be read"):
-            score_files.open_source(text(GOOD)(tmp_path), score_files.Ask())
+        with pytest.raises(InputError, match="permission denied"):
+            score_files.open_source(text(GOOD)(tmp_path), score_files.ColumnOptions())
     finally:
         score_files._READERS[".csv"] = known
 

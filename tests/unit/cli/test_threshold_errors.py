@@ -139,7 +139,7 @@ CHOICES = {
     f"IN/two.csv {H} --calibrator IN/no.json {OUT}": "--calibrator",
     f"IN/two.csv {H} --calibrator IN/p.json {OUT}": "is a point, not a calibrator",
     f"IN/three.csv --hold 'a: recall>=0.5' --calibrator IN/c.json {OUT}": "3 classes",
-    f"IN/three.csv --hold 'a: recall>=0.5' --calibrator IN/abc.json {OUT}": "the class 'z'",
+    f"IN/three.csv --hold 'a: recall>=0.5' --calibrator IN/abc.json {OUT}": "abc.json has 'z'",
     f"IN/no.csv {H} {OUT}": "does not exist",
     f"IN/two.csv {H} --label truth {OUT}": "no label column 'truth'",
 }  # fmt: skip
@@ -245,7 +245,7 @@ DECISIONS = {
     "IN/two.csv --point IN/p.json -o IN/d.xlsx": "must end in",
     "IN/two.csv --point IN/p.json -o IN/no/d.csv": "does not exist",
     "IN/three.csv --point IN/p.json": "3 classes, but",
-    "IN/names.csv --point IN/p.json": "no scores of the class '0'",
+    "IN/names.csv --point IN/p.json": "p.json has '0'",
     "IN/two.csv --point IN/p.json --positive yes": "--positive yes",
     "IN/two.csv --point IN/p.json --check": "did not choose the point",
     "IN/taken.csv --point IN/p.json -o IN/d.csv": "has a column 'decision' already",

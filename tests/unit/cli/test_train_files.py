@@ -237,12 +237,10 @@ def test_a_feature_that_predict_would_write_over_is_refused(cli, place, name):
 def test_a_study_that_has_no_bundle_yet_is_told_so(cli, place):
     (place / "out/candidates").mkdir(parents=True)
     result = cli("predict", "out/bundle", "logs.csv")
-    assert (
-        "name a folder that calibrant train (at its end) or calibrant pack wrote" in result.stderr
-    )
+    assert "written by calibrant train (at its end) or calibrant pack" in result.stderr
     (place / "out/bundle").mkdir()
     (place / "out/bundle/manifest.json").touch()
-    assert "no manifest.json: name out/bundle." in cli("predict", "out", "logs.csv").stderr
+    assert "no manifest.json): use out/bundle." in cli("predict", "out", "logs.csv").stderr
 
 
 def test_a_column_of_numbers_and_words_is_a_category(cli, place):

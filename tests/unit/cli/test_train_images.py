@@ -36,8 +36,8 @@ def images(tmp_path, monkeypatch):
 
 BAD_IMAGES = {
     "no folder": (("nowhere", "--images"), "nowhere does not exist"),
-    "nothing in it": (("empty", "--images"), "empty holds no folders"),
-    "class without images": (("bare", "--images"), "bare/cat holds no images"),
+    "nothing in it": (("empty", "--images"), "empty has no subfolders"),
+    "class without images": (("bare", "--images"), "bare/cat has no images"),
     "no picture": (("broken", "--images"), "broken/cat/1.png"),
     "a table": (("tickets.csv", "--images"), "neither a folder nor an .npz file"),
     "torn": (("torn.npz", "--images"), "torn.npz"),
@@ -51,7 +51,7 @@ BAD_IMAGES = {
     "same images": (("good.npz", "--images", "--golden", "good.npz"), "120 images stand both in"),
     "arrays as texts": (("good.npz", "--text", "message"), "add --images if they are images"),
     "arrays as a table": (("good.npz", "--tabular"), "add --images if they are images"),
-    "folder as texts": (("broken", "--text", "message"), "is a folder without any .csv"),
+    "folder as texts": (("broken", "--text", "message"), "is a folder without .csv"),
 }
 
 

@@ -7,10 +7,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.scores import Scores, read_scores, scan_scores
-from calibrant.scores.paired import paired
+from calibrant.scores.paired import pair_scores
 
 
 def jsonl(folder, *rows):
@@ -80,7 +81,7 @@ def test_jsonl_numbers_may_be_mixed(tmp_path, labels):
         ((None, 1), "data row 1, column 'label': the label is missing"),
         ((1, None), "data row 2, column 'label': the label is missing"),
         (({"a": 1}, 1), 'data row 1, .* {"a": 1} is not a single value'),
-        ((1, 10**30), "data row 2, .* is too large for a whole number"),
+        ((1, 10**30), "data row 2, .* integer range"),
     ],
 )
 def test_jsonl_labels_of_other_types_get_a_true_sentence(tmp_path, labels, said):
@@ -116,7 +117,7 @@ def test_npz_with_named_classes_may_not_be_contradicted(tmp_path):
 def test_npz_files_must_name_the_same_classes(tmp_path):
     for name, classes in (("a", ["a", "b"]), ("b", ["b", "a"])):
         np.savez(tmp_path / f"{name}.npz", labels=classes, probs=[0.1, 0.9], classes=classes)
-    with pytest.raises(InputError, match=r"b\.npz has other classes than"):
+    with refuses(InputError, "b.npz", "classes", "a.npz"):
         read_scores(tmp_path)
 
 
@@ -130,7 +131,7 @@ def test_npz_that_cannot_be_unpacked(tmp_path, offset):
             content[at + place] = 97  # an unknown method; as a flag, 97 is odd: encrypted
             at = content.find(mark, at + 4)
     file.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=r"scores\.npz cannot be unpacked \("):
+    with refuses(InputError, "scores.npz cannot be unpacked ("):
         read_scores(file)
 
 
@@ -141,7 +142,7 @@ def test_a_positive_class_that_never_occurs_is_noted(tmp_path):
         read_scores(file, positive="yess").notes,
         next(scan_scores(file, positive="yess")).notes,
     ):
-        assert "No label is 'yess', so all rows count as not 'yess'" in notes[0]
+        assert "No label is 'yess'" in notes[0]
     assert not any("No label" in note for note in read_scores(file, positive="yes").notes)
 
 
@@ -157,7 +158,7 @@ def test_gzip_that_breaks_off_late_names_the_file(tmp_path, damage):
         content[late : late + 80] = rng.bytes(80)
     file = tmp_path / "scores.csv.gz"
     file.write_bytes(bytes(content))
-    with pytest.raises(InputError, match=r"scores\.csv\.gz .*: "):
+    with refuses(InputError, "scores.csv.gz", ":"):
         read_scores(file)
 
 
@@ -175,7 +176,7 @@ def test_a_score_column_has_no_other_part(tmp_path, name, part):
 def test_a_missing_label_in_text(tmp_path, label, positive):
     file = tmp_path / "scores.csv"
     file.write_text(f"label,prob\n1,0.5\n0,0.5\n{label},0.5\n")
-    with pytest.raises(InputError, match="data row 3, column 'label': the label is missing"):
+    with refuses(InputError, "data row 3, column 'label': the label is missing"):
         read_scores(file, positive=positive)
 
 
@@ -190,7 +191,7 @@ def test_spaces_around_class_names_do_not_count(tmp_path):
     file.write_text("label,prob_ cat,prob_dog \ncat,0.5,0.5\ndog,0.2,0.8\n")
     assert read_scores(file).classes == ("cat", "dog")
     file.write_text("label,prob_ cat,prob_cat\ncat,0.5,0.5\n")
-    with pytest.raises(InputError, match="the class 'cat' twice"):
+    with refuses(InputError, "the class 'cat' twice"):
         read_scores(file)
 
 
@@ -210,12 +211,12 @@ def test_true_and_1_are_the_same_class_for_a_pair():
     codes, probs = np.array([0, 1]), np.array([0.1, 0.8])
     a, b = Scores(codes, probs, ("0", "1")), Scores(codes, probs, ("False", "True"))
     for first, second in ((a, b), (b, a)):
-        found = paired(first, second)[1]
+        found = pair_scores(first, second)[1]
         assert found.classes == first.classes
         assert found.labels.tolist() == [0, 1]
         assert found.probs.tolist() == [0.1, 0.8]
     turned = Scores(codes[::-1], np.array([[0.1, 0.9], [0.8, 0.2]]), ("true", "false"))
-    assert paired(a, turned)[1].probs.tolist() == [0.1, 0.8]
+    assert pair_scores(a, turned)[1].probs.tolist() == [0.1, 0.8]
 
 
 def test_one_row_is_not_many(tmp_path):
@@ -227,5 +228,5 @@ def test_one_row_is_not_many(tmp_path):
 def test_the_label_is_no_group(tmp_path):
     path = tmp_path / "scores.csv"
     path.write_text("label,prob\n1,0.7\n0,0.2\n")
-    with pytest.raises(InputError, match=r"--group label: the column 'label' of .* is the label"):
+    with refuses(InputError, "--group label: the column 'label' of", "is the label"):
         read_scores(path, group="label")

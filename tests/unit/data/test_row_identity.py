@@ -2,9 +2,9 @@
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from tests.sentences import refuses
 
 from calibrant.data.row_identity import content_groups, same_rows
 from calibrant.errors import InputError
@@ -81,11 +81,11 @@ def test_a_million_rows_are_compared():
 
 def test_columns_that_cannot_be_compared_are_refused():
     table = pa.table({"a": [1], "deep": [[1]]})
-    with pytest.raises(InputError, match="no column 'b': it has 'a', 'deep'"):
+    with refuses(InputError, "no column 'b'", "'a', 'deep'"):
         same_rows(table, table, ["b"])
-    with pytest.raises(InputError, match="columns must be a list of at least one column name"):
+    with refuses(InputError, "columns must be a list of at least one column name"):
         content_groups(table, [])
-    with pytest.raises(InputError, match="columns must be a list of at least one column name"):
+    with refuses(InputError, "columns must be a list of at least one column name"):
         content_groups(table, "a")
-    with pytest.raises(InputError, match="column 'deep' holds list"):
+    with refuses(InputError, "column 'deep' contains list"):
         content_groups(table, ["deep"])

@@ -4,15 +4,15 @@ import os
 
 import pytest
 
-from calibrant.files.lock import LOCK, taken
+from calibrant.files.lock import LOCK, try_lock
 
 
 def test_one_at_a_time(tmp_path):
-    first = taken(tmp_path)
+    first = try_lock(tmp_path)
     assert first is not None
-    assert taken(tmp_path) is None
+    assert try_lock(tmp_path) is None
     os.close(first)
-    second = taken(tmp_path)
+    second = try_lock(tmp_path)
     assert second is not None
     os.close(second)
 
@@ -28,8 +28,8 @@ def test_a_lock_whose_file_was_taken_away_is_none(tmp_path, monkeypatch):
         own(handle, how)
 
     monkeypatch.setattr("fcntl.flock", late)
-    assert taken(tmp_path) is None
-    assert taken(tmp_path / "no folder") is None
+    assert try_lock(tmp_path) is None
+    assert try_lock(tmp_path / "no folder") is None
 
 
 def test_a_system_that_refuses_is_not_taken_for_another_holder(tmp_path, monkeypatch):
@@ -39,5 +39,5 @@ def test_a_system_that_refuses_is_not_taken_for_another_holder(tmp_path, monkeyp
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr("fcntl.flock", refuse)
     with pytest.raises(OSError, match="no locks here"):
-        taken(tmp_path)
+        try_lock(tmp_path)
     assert len(os.listdir("/proc/self/fd")) == before

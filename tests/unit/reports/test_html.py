@@ -154,7 +154,7 @@ def test_write_is_whole_or_nothing(binary, tmp_path, monkeypatch):
     path = tmp_path / "report.html"
     path.write_text("old")
     monkeypatch.setattr(Path, "replace", _fail)
-    with pytest.raises(InputError, match="disk full: make room there"):
+    with pytest.raises(InputError, match="disk full: free some space"):
         write_html(binary, path)
     assert path.read_text() == "old"
     assert [p.name for p in tmp_path.iterdir()] == ["report.html"]

@@ -9,11 +9,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
-from calibrant.files.source import Place
+from calibrant.files.source import BatchLocation
 from calibrant.scores import count_rows, read_scores, scan_scores
-from calibrant.scores.labels import names_of
+from calibrant.scores.labels import as_names
 
 CLASSES = ("cat", "dog", "elk")
 N = 257
@@ -223,7 +224,7 @@ def test_missing_groups_are_a_group(tmp_path):
 
 def test_a_file_named_twice_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("label,prob\n1,0.5\n")
-    with pytest.raises(InputError, match="named twice"):
+    with refuses(InputError, "given twice"):
         read_scores([tmp_path, tmp_path / "a.csv"])
 
 
@@ -231,7 +232,7 @@ def test_a_file_named_twice_is_refused(tmp_path):
 def test_no_path_is_not_the_current_folder(tmp_path, monkeypatch, path):
     (tmp_path / "a.csv").write_text("label,prob\n1,0.5\n")
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(InputError, match="no score file was named"):
+    with refuses(InputError, "no score file given"):
         read_scores(path)
 
 
@@ -247,7 +248,7 @@ def test_wide_files_with_long_headers(tmp_path):
 def test_too_many_groups_are_refused(tmp_path):
     file = tmp_path / "scores.csv"
     file.write_text("label,prob,g\n" + "".join(f"1,0.5,{i}\n" for i in range(300)))
-    with pytest.raises(InputError, match="'g' has 300 different values"):
+    with refuses(InputError, "'g' has 300 distinct values"):
         read_scores(file, group="g")
 
 
@@ -262,7 +263,7 @@ def test_rows_are_counted_over_batches(tmp_path):
     probs = np.full(5000, 0.5)
     probs[4321] = 1.5
     pq.write_table(pa.table({"label": np.zeros(5000, int), "prob": probs}), file)
-    with pytest.raises(InputError, match=r"data row 4,322, column 'prob'.*got 1\.5"):
+    with refuses(InputError, "data row 4,322, column 'prob'", "got 1.5"):
         list(scan_scores(file, batch_rows=1000))
 
 
@@ -271,7 +272,7 @@ def test_a_bad_cell_far_into_a_text_file_is_found(tmp_path):
     rows[1_900_000] = "1,oops"
     file = tmp_path / "scores.csv"
     file.write_text("label,prob\n" + "\n".join(rows))
-    with pytest.raises(InputError, match=r"data row 1,900,001, column 'prob': 'oops'"):
+    with refuses(InputError, "data row 1,900,001, column 'prob': 'oops'"):
         read_scores(file)
 
 
@@ -289,7 +290,7 @@ def test_whole_numbers_in_an_npz_are_positions_in_its_class_names(tmp_path):
     assert found.classes == ("stay", "churn")
     assert found.labels.tolist() == [0, 1, 1]
     np.savez(file, labels=[0, 2], probs=[0.2, 0.9], classes=["stay", "churn"])
-    with pytest.raises(InputError, match="data row 2, labels: label 2 is no position in classes"):
+    with refuses(InputError, "data row 2, labels: label 2", "position in classes"):
         read_scores(file)
 
 
@@ -298,7 +299,7 @@ def test_whole_numbers_in_an_npz_are_positions_in_its_class_names(tmp_path):
 def test_a_nested_column_cannot_name_rows_or_groups(tmp_path, cells, part):
     file = tmp_path / "nested.parquet"
     pq.write_table(pa.table({"label": [0, 1], "prob": [0.2, 0.7], "s": cells}), file)
-    with pytest.raises(InputError, match=r"nested.parquet: column 's' has type .*single values"):
+    with refuses(InputError, "nested.parquet: column 's' has type", "single values"):
         read_scores(file, **{part: "s"})
 
 
@@ -324,7 +325,7 @@ def test_uuids_name_rows():
     names = [uuid.UUID(int=7), None, uuid.UUID(int=8)]
     stored = pa.array([name and name.bytes for name in names], pa.binary(16))
     column = pa.ExtensionArray.from_storage(UUIDs(), stored)
-    found = names_of(column, "id", Place(Path("rows.parquet")))
+    found = as_names(column, "id", BatchLocation(Path("rows.parquet")))
     assert found.tolist() == [str(names[0]), "(missing)", str(names[2])]
 
 

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
@@ -85,7 +86,7 @@ def test_jsonl_keeps_what_is_nested_late_or_looks_like_a_date(tmp_path):
 @pytest.mark.parametrize(
     ("late", "said"),
     [
-        ({"id": "x", "logit": 0.0}, "data row 2, column 'id': the value has another type"),
+        ({"id": "x", "logit": 0.0}, "data row 2, column 'id': .*different type"),
         ({"id": 2, "logit": 0.0, "logit_a": 1.0}, "data row 2 has 'logit_a', which the first"),
         ({"id": 2, "logit": "x"}, "data row 2, column 'logit'"),
     ],
@@ -96,9 +97,9 @@ def test_jsonl_that_changes_its_mind(tmp_path, late, said):
 
 
 def test_jsonl_with_a_broken_line(tmp_path):
-    with pytest.raises(InputError, match="data row 2 is not JSON"):
+    with refuses(InputError, "data row 2 is not JSON"):
         rows_of(text(tmp_path, '{"logit": 1}\n{"logit":\n', "s.jsonl"))
-    with pytest.raises(InputError, match="'logit' twice"):
+    with refuses(InputError, "'logit' twice"):
         rows_of(text(tmp_path, '{"logit": 1, "logit": 2}\n', "s.jsonl"))
 
 
@@ -124,19 +125,19 @@ def test_parts_keep_their_order_and_must_have_the_same_columns(tmp_path, ending)
     found = [row["id"] for row in rows_of(tmp_path)]
     assert found == [f"{i}-{j}" for i in range(3) for j in range(4)]
     write_tables(tmp_path / f"3.{ending}", [pa.table({"logit": [0.5], "other": ["x"]})])
-    with pytest.raises(InputError, match=rf"3\.{ending} has other columns than .*'id' is only in"):
+    with pytest.raises(InputError, match=rf"3\.{ending} .*different columns.*'id' is only in"):
         rows_of(tmp_path)
 
 
 def test_a_column_of_another_type_in_a_later_file(tmp_path):
     for name, ids in (("1", [1, 2]), ("2", ["x", "y"])):
         pq.write_table(pa.table({"id": ids, "prob": [0.5, 0.5]}), tmp_path / f"{name}.parquet")
-    with pytest.raises(InputError, match=r"2\.parquet: column 'id' has type string, but int64"):
+    with refuses(InputError, "2.parquet: column 'id' has type string, but int64"):
         rows_of(tmp_path)
 
 
 def test_no_rows(tmp_path):
-    with pytest.raises(InputError, match="no rows"):
+    with refuses(InputError, "no rows"):
         rows_of(text(tmp_path, "label,prob\n"))
 
 
@@ -159,9 +160,9 @@ def test_a_lone_column_finds_its_class(tmp_path, case):
 @pytest.mark.parametrize(
     ("positive", "classes", "said"),
     [
-        (None, ("ham", "spam"), "lone 'prob', but c.json is about 'ham' and 'spam'.*--positive s"),
+        (None, ("ham", "spam"), "'prob', but c.json .*'ham' and 'spam'.*--positive s"),
         ("egg", ("ham", "spam"), "--positive egg is not a class of c.json"),
-        (None, ("a", "b", "c"), "lone 'prob', which knows two classes, but c.json is about 3"),
+        (None, ("a", "b", "c"), "'prob' .*two classes, but c.json has 3"),
     ],
 )
 def test_a_lone_column_of_another_class(tmp_path, positive, classes, said):
@@ -173,7 +174,7 @@ def test_a_lone_column_of_another_class(tmp_path, positive, classes, said):
 def test_an_archive_that_names_its_classes_is_not_contradicted(tmp_path):
     np.savez(tmp_path / "s.npz", probs=[0.5], classes=["stay", "churn"])
     assert ScoreTable(tmp_path / "s.npz").order(("churn", "stay"), name="c.json") == [1, 0]
-    with pytest.raises(InputError, match="--positive stay contradicts"):
+    with refuses(InputError, "--positive stay contradicts"):
         ScoreTable(tmp_path / "s.npz", positive="stay")
 
 
@@ -222,14 +223,14 @@ def test_text_formats_write_what_they_can(tmp_path):
 
 
 def test_nested_columns_do_not_fit_into_csv(tmp_path):
-    with pytest.raises(InputError, match="cannot hold the column 'tags' of type list"):
+    with refuses(InputError, "column 'tags' of type list", "parquet"):
         write_tables(tmp_path / "a.csv", [pa.table({"tags": [["a"]]})])
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("name", ["a.npz", "a", "a.json", "a.parquet.gz"])
 def test_other_endings_are_refused(tmp_path, name):
-    with pytest.raises(InputError, match=r"must end in \.parquet, \.csv or \.jsonl"):
+    with refuses(InputError, "must end in .parquet, .csv or .jsonl"):
         write_tables(tmp_path / name, [pa.table({"a": [1]})])
 
 

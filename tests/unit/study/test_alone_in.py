@@ -11,15 +11,15 @@ import pytest
 from tests.unit.study.runs import text_config
 
 from calibrant.errors import InputError
-from calibrant.files.lock import LOCK, alone_in
+from calibrant.files.lock import LOCK, exclusive_folder
 from calibrant.study import run_study
 from calibrant.study.demo import DemoSize, run_demo
 
 HOLDER = (
     "import sys, time\n"
     "from pathlib import Path\n"
-    "from calibrant.files.lock import alone_in\n"
-    "with alone_in(Path(sys.argv[1])):\n"
+    "from calibrant.files.lock import exclusive_folder\n"
+    "with exclusive_folder(Path(sys.argv[1])):\n"
     "    print('held', flush=True)\n"
     "    time.sleep(600)\n"
 )
@@ -39,9 +39,9 @@ def holder(tmp_path):
 def test_a_second_run_is_refused_before_anything_is_read(holder, tmp_path, monkeypatch):
     monkeypatch.setattr("calibrant.study.study.read_study_rows", None)  # it is not reached
     config = text_config(tmp_path)
-    with pytest.raises(InputError, match=r"another run is at work in .*/run: wait until it has"):
+    with pytest.raises(InputError, match=r"another run is using .*/run: wait until it has"):
         run_study(config, tmp_path / "run")
-    with pytest.raises(InputError, match="another run is at work"):
+    with pytest.raises(InputError, match="another run is using"):
         run_demo(tmp_path / "run", size=DemoSize(logs=10, golden=10, fresh=10))
     assert os.listdir(tmp_path / "run") == [LOCK]
 
@@ -50,7 +50,7 @@ def test_a_killed_run_leaves_no_lock(holder, tmp_path):
     holder.send_signal(signal.SIGKILL)
     holder.wait(timeout=60)
     assert (tmp_path / "run" / LOCK).exists()
-    with alone_in(tmp_path / "run"):
+    with exclusive_folder(tmp_path / "run"):
         pass
     assert os.listdir(tmp_path / "run") == []
 
@@ -67,17 +67,17 @@ def test_a_run_that_put_nothing_there_leaves_no_folder(tmp_path):
 
 
 def test_a_run_that_is_just_ending_is_waited_for(tmp_path, monkeypatch):
-    first = alone_in(tmp_path / "run")
+    first = exclusive_folder(tmp_path / "run")
     first.__enter__()
     monkeypatch.setattr("time.sleep", lambda s: s and first.__exit__(None, None, None))
-    with alone_in(tmp_path / "run"):
+    with exclusive_folder(tmp_path / "run"):
         assert os.listdir(tmp_path / "run") == [LOCK]
 
 
 def test_a_place_that_is_no_folder_is_told(tmp_path):
     (tmp_path / "file").write_text("")
-    told = r"--out .*file cannot be made \(File exists\)"
-    with pytest.raises(InputError, match=told), alone_in(tmp_path / "file"):
+    told = r"--out .*file cannot be created \(File exists\)"
+    with pytest.raises(InputError, match=told), exclusive_folder(tmp_path / "file"):
         raise AssertionError
 
 
@@ -86,7 +86,7 @@ def test_without_locks_of_files_nothing_is_guarded(tmp_path, monkeypatch):
         raise OSError(errno.ENOLCK, "No locks available")
 
     monkeypatch.setattr("fcntl.flock", refuse)
-    with alone_in(tmp_path / "a"), alone_in(tmp_path / "a"):
+    with exclusive_folder(tmp_path / "a"), exclusive_folder(tmp_path / "a"):
         pass
     monkeypatch.undo()
     own = builtins.__import__
@@ -97,5 +97,5 @@ def test_without_locks_of_files_nothing_is_guarded(tmp_path, monkeypatch):
         return own(name, *more)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with alone_in(tmp_path / "b"), alone_in(tmp_path / "b"):
+    with exclusive_folder(tmp_path / "b"), exclusive_folder(tmp_path / "b"):
         pass

@@ -185,7 +185,7 @@ def test_images_without_a_label_and_classes_without_an_image_are_told(tmp_path):
     rows = read(archive(tmp_path, labels=labels))
     assert rows.notes == ("Of logs.npz, 2 images without a label were left out.",)
     rows = read(archive(tmp_path, classes=["cat", "dog", "owl"]))
-    assert "the first without is 'owl'" in rows.notes[0]
+    assert "the first without one is 'owl'" in rows.notes[0]
 
 
 def test_a_class_that_only_the_golden_set_has_is_named_by_its_files(tmp_path):

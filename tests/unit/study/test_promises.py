@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from calibrant.data.splits import Part, Splits
+from calibrant.data.splits import SplitPart, Splits
 from calibrant.data.splitting import split_rows
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.ood import OodRule
@@ -39,7 +39,7 @@ def world(n: int, seed: int, outside: float = 0.0):
     off = rng.random(4 * n) < outside
     off[: 2 * n] = False  # nobody learns from rows of no class
     codes = np.where(off, OUTSIDE, codes).astype(np.int64)
-    parts = [Part("logs", np.arange(i * n, (i + 1) * n)) for i in range(4)]
+    parts = [SplitPart("logs", np.arange(i * n, (i + 1) * n)) for i in range(4)]
     splits = Splits(**dict(zip(("train", "steer", "calibrate", "test"), parts, strict=True)))
     rows = StudyRows(
         "text", CLASSES, {"logs": SplitRows([""] * (4 * n), codes)}, splits, {"data": ""}

@@ -19,7 +19,7 @@ import calibrant
 from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.data import read_rows, return_reasons
-from calibrant.data.splits import Part, Splits
+from calibrant.data.splits import SplitPart, Splits
 from calibrant.errors import InputError, TargetUnreachable, TrainingError
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
@@ -248,7 +248,7 @@ def test_another_promise_needs_no_training_and_another_seed_does(study):
     splits = read_study_rows(config).splits
     changed = (config, replace(config, seed=1), replace(config, redact=False))
     assert len({candidates_of(c, {"data": "x"}, splits)[0].folder for c in changed}) == 3
-    other = replace(splits, train=Part("logs", splits.train.ids[1:]))
+    other = replace(splits, train=SplitPart("logs", splits.train.ids[1:]))
     names = [candidates_of(config, {"data": "x"}, each)[0].folder for each in (splits, other)]
     assert names[0] != names[1]
     moved = replace(config, data=f"./{config.data}", training={**config.training, "accumulate": 2})

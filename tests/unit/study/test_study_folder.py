@@ -106,7 +106,7 @@ def test_something_beside_the_bundle_in_its_folder_is_refused_before_any_work(st
     shutil.copytree(study[1], tmp_path / "run")
     (tmp_path / "run/bundle/notes.txt").write_text("mine")
     before = content(tmp_path / "run")
-    with pytest.raises(InputError, match=r"also holds 'notes\.txt', which is not the bundle's"):
+    with pytest.raises(InputError, match=r"'notes\.txt', which is not part of the bundle"):
         run_study(replace(study[0], seed=6), tmp_path / "run")
     assert content(tmp_path / "run") == before
 

@@ -218,7 +218,7 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(tmp_path):
 
     class Twice(Hook):
         def on_epoch_end(self, run, record):
-            with pytest.raises(InputError, match=r"another run is at work in .*another folder"):
+            with pytest.raises(InputError, match=r"another run is using .*another folder"):
                 train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, options=options())
             refused.append(record.epoch)
 

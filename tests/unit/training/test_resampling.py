@@ -6,7 +6,7 @@ import torch
 from sklearn.base import clone
 from tests.unit.training.runs import blobs, net, options, same_weights
 
-from calibrant.data import resampled
+from calibrant.data import resample_rows
 from calibrant.errors import InputError, NotFitted
 from calibrant.training import ArrayRows, Hook, TextClassifier, train
 from calibrant.training.steer_figures import steer_figures
@@ -93,7 +93,7 @@ def test_the_loss_counts_resampled_rows_and_both_shifts_add_up(loss):
     X, y, _ = world(800, 0, rate=0.2)
     fitted = model(epochs=1, resample="over", loss=loss).fit(X, y)
     train_y = np.delete(y, fitted.steer_places_)
-    of_rows = resampled(train_y, "over").log_shift
+    of_rows = resample_rows(train_y, "over").log_shift
     # Resampled classes are equally frequent, so the loss has nothing left to even out.
     difference = fitted.log_shift_ - of_rows
     assert difference[0] == pytest.approx(difference[1], abs=1e-6)
@@ -144,7 +144,7 @@ def test_epochs_are_judged_by_probabilities_for_the_data(loss):
 def test_a_model_that_knows_the_frequencies_only_is_judged_right():
     draw = np.random.default_rng(0)
     y = np.repeat([0, 1], [950, 50])
-    found = resampled(y, "over")
+    found = resample_rows(y, "over")
     features = draw.normal(size=(1000, 2))
     rows, steer = ArrayRows(features[found.places], y[found.places]), ArrayRows(features, y)
     start = torch.nn.Linear(2, 2)

@@ -178,8 +178,8 @@ def test_a_column_that_gives_the_labels_away_is_warned_of():
     ("change", "sentence"),
     [
         ({"price": np.inf}, "X column 'price' row 0 is inf"),
-        ({"day": pd.Timestamp("2024-01-01")}, "X column 'day' holds dates or times"),
-        ({"id": [f"item {i}" for i in range(400)]}, "'id' holds another text in nearly every row"),
+        ({"day": pd.Timestamp("2024-01-01")}, "X column 'day' contains dates or times"),
+        ({"id": [f"item {i}" for i in range(400)]}, "'id' .*in nearly every row"),
     ],
 )
 def test_columns_that_are_no_features_are_refused(change, sentence):

@@ -1,4 +1,4 @@
-"""The model card of a bundle, for people: what it is for, what it promises, and how it fails."""
+"""Model card of a bundle, in Markdown."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from calibrant.bundle.card.model import (
     intended_use,
     origin,
 )
-from calibrant.bundle.card.points import decides, not_promised, promises
-from calibrant.bundle.card.wording import safe
+from calibrant.bundle.card.points import decision_rules, non_promises, promises
+from calibrant.bundle.card.wording import escape_html
 from calibrant.errors import InputError
 from calibrant.formatting import format_count, printable, quote_name
 
@@ -26,52 +26,54 @@ __all__ = ["SECTIONS", "card_of"]
 
 SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
     "Intended use": intended_use,
-    "What it decides": decides,
+    "What it decides": decision_rules,
     "What it promises": promises,
     "Figures": figures,
-    "What it does not promise": not_promised,
+    "What it does not promise": non_promises,
     "Failure modes": failure_modes,
     "Hand-over to a person": hand_over,
     "Data handling": data_handling,
     "Where it comes from": origin,
     "Changes": changes,
 }
-"""The sections of a card in their order, and what writes them; one without a line is left out."""
+"""Sections of a card in order, with their writers; empty sections are omitted."""
 
-_READ = {"text": "texts", "table": "rows of a table", "image": "images"}
+_INPUT_NOUN = {"text": "texts", "table": "rows of a table", "image": "images"}
 
 
 def card_of(bundle: Bundle, more: Mapping[str, str] | None = None) -> str:
     """Write the card of a bundle as Markdown."""
-    given = _checked(more or {})
+    custom = _check_sections(more or {})
     parts = [_head(bundle)]
     for title, lines in SECTIONS.items():
-        said = [safe(printable(" ".join(given[title].split())))] if title in given else []
-        rows = "\n".join(f"- {line}" for line in (*said, *lines(bundle)))
+        own_lines = (
+            [escape_html(printable(" ".join(custom[title].split())))] if title in custom else []
+        )
+        rows = "\n".join(f"- {line}" for line in (*own_lines, *lines(bundle)))
         parts += [f"## {title}\n\n{rows}"] if rows else []
     return "\n\n".join(parts) + "\n"
 
 
 def _head(bundle: Bundle) -> str:
-    classes = ", ".join(safe(quote_name(name)) for name in bundle.classes)
+    classes = ", ".join(escape_html(quote_name(name)) for name in bundle.classes)
     what = (
-        "This bundle turns the scores of a classifier into decisions. The classifier itself is not "
-        "in it: give it the classifier's logits."
+        "This bundle turns the scores of a classifier into decisions. It does not contain the "
+        "classifier: pass the logits of the classifier."
         if bundle.scorer is None
-        else f"This bundle is a classifier that turns {_READ[bundle.scorer.kind]} into "
+        else f"This bundle is a classifier that turns {_INPUT_NOUN[bundle.scorer.kind]} into "
         "probabilities and decisions."
     )
-    size = format_count(len(bundle.classes), "class")
-    return f"# Model card\n\n{what}\n\nIt knows {size}: {classes}."
+    return (
+        f"# Model card\n\n{what}\n\nIt has {format_count(len(bundle.classes), 'class')}: {classes}."
+    )
 
 
-def _checked(more: Mapping[str, str]) -> Mapping[str, str]:
+def _check_sections(more: Mapping[str, str]) -> Mapping[str, str]:
     for title, text in more.items():
         if title not in SECTIONS:
             raise InputError(
-                f"card has the section {title!r}, which there is not: choose among "
-                f"{', '.join(SECTIONS)}."
+                f"card has the unknown section {title!r}: choose one of {', '.join(SECTIONS)}."
             )
         if not isinstance(text, str) or not text.strip():
-            raise InputError(f"the words of the card's section {title!r} must be text.")
+            raise InputError(f"the card section {title!r} must be non-empty text.")
     return more

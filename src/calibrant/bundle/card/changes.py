@@ -1,11 +1,11 @@
-"""What a card says about changes since the bundle was packed: what, when, by whom and why."""
+"""Card section on changes since the bundle was packed."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from calibrant.bundle.card.wording import safe
+from calibrant.bundle.card.wording import escape_html
 from calibrant.formatting import printable, sentence
 
 if TYPE_CHECKING:
@@ -15,14 +15,16 @@ __all__ = ["changes"]
 
 
 def changes(bundle: Bundle) -> Iterator[str]:
-    """Tell every change, the newest first; nothing where there was none."""
-    found = bundle.provenance.get("changes")
-    told = [each for each in found if isinstance(each, Mapping)] if isinstance(found, list) else []
-    for each in reversed(told):
-        yield " ".join(_said(each))
+    """List the changes, newest first."""
+    saved = bundle.provenance.get("changes")
+    entries = (
+        [each for each in saved if isinstance(each, Mapping)] if isinstance(saved, list) else []
+    )
+    for each in reversed(entries):
+        yield " ".join(_change_sentences(each))
 
 
-def _said(each: Mapping[str, Any]) -> Iterator[str]:
+def _change_sentences(each: Mapping[str, Any]) -> Iterator[str]:
     by = f", by {_words(each['by'])}" if each.get("by") else ""
     yield f"{_words(each.get('at') or 'At an unknown time')}{by}:"
     yield _sentence(each.get("what") or "the operating points were changed")
@@ -32,8 +34,8 @@ def _said(each: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _words(value: Any) -> str:
-    return safe(printable(" ".join(str(value).split())))
+    return escape_html(printable(" ".join(str(value).split())))
 
 
 def _sentence(value: Any) -> str:
-    return safe(sentence(printable(" ".join(str(value).split()))))
+    return escape_html(sentence(printable(" ".join(str(value).split()))))

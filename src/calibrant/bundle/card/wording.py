@@ -1,4 +1,4 @@
-"""Words of a card that names of classes and files cannot break."""
+"""Escaping of names in a card."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from typing import Any
 
 from calibrant.formatting import printable
 
-__all__ = ["code", "names", "safe"]
+__all__ = ["as_code", "escape_html", "list_names"]
 
 _MANY = 12
 
 
-def safe(text: str) -> str:
-    """Keep names of classes and files from being read as HTML.
+def escape_html(text: str) -> str:
+    """Escape a text for Markdown with inline HTML.
 
     Examples
     --------
-    >>> safe("<b>")
+    >>> escape_html("<b>")
     '&lt;b&gt;'
     """
     return html.escape(text, quote=False)
 
 
-def code(value: Any) -> str:
-    """Return a name in the letters of code.
+def as_code(value: Any) -> str:
+    """Format a name as inline code.
 
     Examples
     --------
-    >>> code("text"), code("a`b")
+    >>> as_code("text"), as_code("a`b")
     ('`text`', "`a'b`")
     """
-    return f"`{safe(printable(str(value))).replace('`', chr(39))}`"
+    return f"`{escape_html(printable(str(value))).replace('`', chr(39))}`"
 
 
-def names(values: Sequence[Any]) -> str:
-    """Return the first twelve names, and how many more there are.
+def list_names(values: Sequence[Any]) -> str:
+    """Format the first twelve names, and the number of others.
 
     Examples
     --------
-    >>> names(["weight", "fat"])
+    >>> list_names(["weight", "fat"])
     '`weight`, `fat`'
     """
     more = f" and {len(values) - _MANY} more" if len(values) > _MANY else ""
-    return ", ".join(code(value) for value in values[:_MANY]) + more
+    return ", ".join(as_code(value) for value in values[:_MANY]) + more

@@ -1,4 +1,4 @@
-"""Two folders change places: in one step where the system can, else in two renames."""
+"""Atomic exchange of two folders, with a fallback to two renames."""
 
 from __future__ import annotations
 
@@ -8,30 +8,30 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["ASIDE", "exchanged", "synced", "take_place"]
+__all__ = ["ASIDE", "exchange_folders", "replace_folder", "sync_to_disk"]
 
 ASIDE = ".aside"
-"""How the name ends under which a folder stands aside between two renames."""
+"""Suffix of a folder that was moved aside between two renames."""
 
 _HERE = -100
-"""AT_FDCWD of Linux: paths are taken from the folder the process is in."""
+"""AT_FDCWD on Linux: paths are relative to the current folder."""
 
 _EXCHANGE = 2
-"""RENAME_EXCHANGE of Linux."""
+"""RENAME_EXCHANGE on Linux."""
 
 
-def exchanged(first: Path, second: Path) -> bool:
-    """Let two folders change places in one step; False where that cannot be, and nothing changed.
+def exchange_folders(first: Path, second: Path) -> bool:
+    """Exchange two folders atomically; return False, without any change, if unsupported.
 
     Examples
     --------
     >>> import tempfile
-    >>> place = Path(tempfile.mkdtemp())
+    >>> parent = Path(tempfile.mkdtemp())
     >>> for name in ("a", "b"):
-    ...     (place / name).mkdir()
-    ...     _ = (place / name / "file.txt").write_text(name)
-    >>> done = exchanged(place / "a", place / "b")
-    >>> (place / "b/file.txt").read_text() == ("a" if done else "b")
+    ...     (parent / name).mkdir()
+    ...     _ = (parent / name / "file.txt").write_text(name)
+    >>> done = exchange_folders(parent / "a", parent / "b")
+    >>> (parent / "b/file.txt").read_text() == ("a" if done else "b")
     True
     """
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
@@ -42,14 +42,16 @@ def exchanged(first: Path, second: Path) -> bool:
     return bool(rename(_HERE, ends[0], _HERE, ends[1], _EXCHANGE) == 0)
 
 
-def take_place(draft: Path, folder: Path, *, refuse: Callable[[Path], None]) -> Path:
-    """Put a complete folder in the place of another, and return where the other one is now."""
-    if exchanged(draft, folder):
+def replace_folder(draft: Path, folder: Path, *, refuse: Callable[[Path], None]) -> Path:
+    """Replace a folder by a complete draft, and return the new path of the old folder."""
+    if exchange_folders(draft, folder):
         try:
             refuse(draft)
         except BaseException:
-            if not exchanged(draft, folder):  # it was possible a moment ago
-                os.rename(draft, draft.with_name(f"unknown{draft.name}"))  # let nobody remove it
+            if not exchange_folders(draft, folder):  # it worked a moment ago
+                os.rename(
+                    draft, draft.with_name(f"unknown{draft.name}")
+                )  # protects it from removal
             raise
         return draft
     aside = draft.with_name(f"{draft.name}{ASIDE}")
@@ -63,10 +65,10 @@ def take_place(draft: Path, folder: Path, *, refuse: Callable[[Path], None]) -> 
     return aside
 
 
-def synced(path: Path) -> None:
-    """Have a file on the disk, or the names in a folder, where the file system lets us wait."""
+def sync_to_disk(path: Path) -> None:
+    """Flush a file, or the entries of a folder, to disk."""
     if path.is_dir():
-        with suppress(OSError):  # not all systems can, and it is no reason to fail
+        with suppress(OSError):  # not supported everywhere
             _sync(path)
     else:
         _sync(path)

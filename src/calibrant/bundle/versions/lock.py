@@ -1,4 +1,4 @@
-"""One change of a bundle at a time, over all processes."""
+"""Inter-process lock on the versions of a bundle."""
 
 from __future__ import annotations
 
@@ -9,41 +9,41 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from calibrant.errors import BundleError, VersionConflict
-from calibrant.files.lock import LOCK, taken
+from calibrant.files.lock import LOCK, try_lock
 
-__all__ = ["alone"]
+__all__ = ["lock_versions"]
 
 _PAUSE = 0.05
 
 
 @contextmanager
-def alone(place: Path, *, mode: int = 0o777, patience: float = 10.0) -> Iterator[None]:
-    """Hold the lock of a versions folder, which is made, and taken away where it stays empty."""
+def lock_versions(folder: Path, *, mode: int = 0o777, patience: float = 10.0) -> Iterator[None]:
+    """Create and lock a versions folder; remove it afterwards if it is empty."""
     until = time.monotonic() + patience
-    handle = _taken(place, mode)
+    handle = _try_lock(folder, mode)
     while handle is None:
         if time.monotonic() > until:
             raise VersionConflict(
-                f"another process is at work on the versions in {place}: try again when it is done."
+                f"another process is changing the versions in {folder}: try again later."
             )
         time.sleep(_PAUSE)
-        handle = _taken(place, mode)
+        handle = _try_lock(folder, mode)
     try:
         yield
     finally:
         with suppress(OSError):
-            if os.listdir(place) == [LOCK]:  # nothing is kept, so nothing is left behind
-                os.unlink(place / LOCK)
-                os.rmdir(place)
-        os.close(handle)  # this lets go of the lock
+            if os.listdir(folder) == [LOCK]:  # no versions were kept
+                os.unlink(folder / LOCK)
+                os.rmdir(folder)
+        os.close(handle)  # releases the lock
 
 
-def _taken(place: Path, mode: int) -> int | None:
-    """Return the handle of the lock, or None where another has it or has just removed it."""
+def _try_lock(folder: Path, mode: int) -> int | None:
+    """Return the lock handle, or None if another process holds or has just removed the lock."""
     try:
-        return taken(place, mode)
+        return try_lock(folder, mode)
     except ImportError:
         raise BundleError(
-            "versions of a bundle cannot be changed on this system, which has no locks of files: "
+            "versions of a bundle cannot be changed on this system, which has no file locks: "
             "pack the bundle again instead."
         ) from None

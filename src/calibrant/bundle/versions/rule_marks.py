@@ -1,4 +1,4 @@
-"""Marks that tell whether a rule of two bundles acts on the very same rows."""
+"""Marks that identify rules acting on the same rows in different bundles."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ __all__ = ["rule_marks"]
 _PARTS = ("classes", "scorer", "calibrator", "ood")
 _WEIGHTS = ("model.safetensors", "tokenizer.json")
 
-Place = tuple[int, int]
-"""Position of an operating point, and of a rule among its rules."""
+RulePosition = tuple[int, int]
+"""Position of an operating point, and of one of its rules."""
 
 
-def rule_marks(manifest: Mapping[str, Any]) -> dict[Place, str]:
-    """Return a mark of every rule that acts without being asked for.
+def rule_marks(manifest: Mapping[str, Any]) -> dict[RulePosition, str]:
+    """Return a mark for every active rule that acts on rows.
 
     Two rules with the same mark act on the same rows: model, calibrator, out-of-scope rule, class
-    and threshold are the same. What is promised of them is no part of it, and neither is any other
-    point. Where the scores come from elsewhere, that model is not known, and taken as the same. A
-    manifest that this version cannot read has no marks.
+    and threshold are equal. Promises and other points are ignored. In a bundle without a model, the
+    model is unknown and assumed to be the same. A manifest that this version cannot read has no
+    marks.
 
     Examples
     --------
@@ -38,14 +38,14 @@ def rule_marks(manifest: Mapping[str, Any]) -> dict[Place, str]:
         return {}
     files = manifest.get("files", {})
     parts = [manifest.get(name) for name in _PARTS] + [files.get(name) for name in _WEIGHTS]
-    found, taken = {}, set[str | None]()
+    marks, acted_on = {}, set[str | None]()
     for i, each in enumerate(points):
-        if not taken & each.acts_on:
+        if not acted_on & each.acts_on:
             acting = {j: rule for j, rule in enumerate(each.rules) if not rule.clears}
             for j, rule in acting.items():
-                found[i, j] = _hash([parts, each.decides_on, _facts(rule)])
-        taken |= each.acts_on
-    return found
+                marks[i, j] = _hash([parts, each.decides_on, _facts(rule)])
+        acted_on |= each.acts_on
+    return marks
 
 
 def _facts(rule: Rule) -> list[Any]:
@@ -56,15 +56,15 @@ def _facts(rule: Rule) -> list[Any]:
 
 
 def _hash(value: Any) -> str:
-    return hashlib.sha256(json.dumps(_plain(value), sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(_as_floats(value), sort_keys=True).encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
-    """Return numbers as floats: a database may give a whole number back for one."""
+def _as_floats(value: Any) -> Any:
+    """Convert numbers to floats, because a database may return integers for them."""
     if isinstance(value, Mapping):
-        return {key: _plain(part) for key, part in value.items()}
+        return {key: _as_floats(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(part) for part in value]
+        return [_as_floats(part) for part in value]
     if isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     return value

@@ -1,4 +1,4 @@
-"""Versions of a bundle: its points change while it serves, and every earlier version is kept."""
+"""Versions of a bundle: changes of operating points, with earlier versions kept."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle.card.card import card_of
 from calibrant.bundle.files import MANIFEST, sha256_of
-from calibrant.bundle.loading import assembled, load_bundle
+from calibrant.bundle.loading import assemble_bundle, load_bundle
 from calibrant.bundle.manifest import as_json, read_manifest, write_manifest
 from calibrant.bundle.packing import CARD
-from calibrant.bundle.versions.exchange import ASIDE, synced, take_place
+from calibrant.bundle.versions.exchange import ASIDE, replace_folder, sync_to_disk
 from calibrant.bundle.versions.kept_versions import (
     SHORT,
     Version,
-    copied,
-    files_alike,
+    copy_files,
+    copy_permissions,
+    find_identical_files,
+    find_version,
     is_copy,
-    kept_versions,
+    iter_versions,
     seal_of,
-    take_rights,
-    version_named,
 )
-from calibrant.bundle.versions.lock import alone
+from calibrant.bundle.versions.lock import lock_versions
 from calibrant.distribution import own_version
 from calibrant.errors import BundleError, InputError, VersionConflict
 
@@ -39,23 +39,23 @@ if TYPE_CHECKING:
 __all__ = ["Version", "Versions"]
 
 _DRAFT = ".draft-"
-"""How names of folders begin that are being made; what a killed process left is removed."""
+"""Prefix of drafts; leftovers of killed processes are removed."""
 
 _Fill = Callable[[Path, Path], str]
-"""Fills a draft (second) with a version of the bundle in a folder (first); returns its hash."""
+"""Writes a version of the bundle in a folder (first) to a draft (second); returns its hash."""
 
 
 class Versions:
-    """The versions of one bundle, kept in `<folder>.versions/` beside it.
+    """The versions of one bundle, kept in `<folder>.versions/` next to it.
 
-    A change is made whole in a draft first; then the draft and the bundle's folder change places,
-    in one step where the system can. So whoever loads the bundle gets the old version or the new
-    one. A process that is killed leaves one of both at the folder; on systems that need two renames
-    the old one may be left in the versions folder, from where the next change puts it back.
+    A change is completed in a draft, which is then exchanged with the bundle's folder, atomically
+    if the system supports it. Readers therefore load either the old or the new version. A killed
+    process leaves one of them in the folder; on systems that need two renames, the old one may be
+    left in the versions folder, from where the next change restores it.
 
     Parameters
     ----------
-    folder : of the bundle; where it is a link, the folder that it leads to is changed
+    folder : the folder of the bundle, or a link to it
 
     Examples
     --------
@@ -65,13 +65,13 @@ class Versions:
     >>> points = [select(labels, logits=logits, hold=precision >= goal) for goal in (0.8, 0.9)]
     >>> folder = Path(tempfile.mkdtemp()) / "bundle"
     >>> first = pack(folder, points=points[:1]).manifest["sha256"]
-    >>> versions, told = Versions(folder), {"by": "Ann", "reason": "fewer mistakes"}
+    >>> versions, change = Versions(folder), {"by": "Ann", "reason": "fewer mistakes"}
     >>> second = versions.save_points(
-    ...     [BundlePoint(points[1], "raw")], base=first, told=told, begin=lambda made: None
+    ...     [BundlePoint(points[1], "raw")], base=first, change=change, begin=lambda new_hash: None
     ... )
     >>> [(each.current, each.hash == first) for each in versions.all()]
     [(True, False), (False, True)]
-    >>> versions.restore(first, base=second, begin=lambda made: None) == first
+    >>> versions.restore(first, base=second, begin=lambda new_hash: None) == first
     True
     >>> load_bundle(folder).manifest["sha256"] == first
     True
@@ -81,108 +81,111 @@ class Versions:
         self._folder = Path(folder)
 
     @property
-    def place(self) -> Path:
-        """The folder that keeps them, which need not be there yet."""
-        return _place(self._resolved())
+    def versions_folder(self) -> Path:
+        """The folder of kept versions, which may not exist yet."""
+        return _versions_folder(self._resolved())
 
     def all(self) -> list[Version]:
-        """Return every version, the newest first; nothing is written and no lock is needed."""
+        """Return all versions, newest first, without a lock."""
         folder = self._resolved()
-        current = Version.at(folder, current=True)
-        found = [] if current is None else [current]
-        kept = kept_versions(_place(folder))
-        found += [each for each in kept if current is None or each.hash != current.hash]
-        return sorted(found, key=lambda each: each.rank, reverse=True)
+        current = Version.from_folder(folder, current=True)
+        versions = [] if current is None else [current]
+        earlier = iter_versions(_versions_folder(folder))
+        versions += [each for each in earlier if current is None or each.hash != current.hash]
+        return sorted(versions, key=lambda each: each.rank, reverse=True)
 
     def save_points(
         self,
         points: Sequence[BundlePoint],
         *,
         base: str,
-        told: Mapping[str, Any],
+        change: Mapping[str, Any],
         begin: Callable[[str], None],
         provenance: Mapping[str, Any] | None = None,
     ) -> str:
-        """Put a version with other operating points in the bundle's place; return its hash.
+        """Replace the operating points of the bundle; return the hash of the new version.
 
-        Model, calibrator and all other files stay; the card is written anew. What the points
-        promise together is not known here, so `confidence_together` of the provenance is dropped
-        where `provenance` does not give a new one: the card then counts all doubts together.
+        The model, the calibrator and all other files stay; the card is rewritten. The joint
+        confidence of the new points is unknown here, so `confidence_together` is removed from the
+        provenance unless `provenance` gives a new one: the card then adds up the error rates.
 
         Parameters
         ----------
-        points : all points of the new version, in their order
+        points : all points of the new version, in order
         base : hash of the version that they were chosen for
-        told : about the change, as JSON has it; the card shows "what" (a sentence), "by" (a name)
-            and "reason". When it was, and what it was before, are added
-        begin : called with the new hash when all is ready, right before folders change places;
-            where it raises, nothing is changed
-        provenance : entries that take the place of those of the old version
+        change : description of the change, as JSON values; the card shows "what" (a sentence),
+            "by" (a name) and "reason". The time and the base version are added
+        begin : called with the new hash when the draft is complete, right before the exchange; if
+            it raises, nothing changes
+        provenance : entries that replace those of the old version
         """
 
         def fill(folder: Path, draft: Path) -> str:
             old = load_bundle(folder, device="cpu")
-            change = {**told, "at": _now(), "base": base, "calibrant": own_version()}
-            made = {**old.provenance, **(provenance or {})}
+            entry = {**change, "at": _now(), "base": base, "calibrant": own_version()}
+            new_provenance = {**old.provenance, **(provenance or {})}
             if "confidence_together" not in (provenance or {}):
-                made.pop("confidence_together", None)
-            before = made.get("changes")
-            made["changes"] = [*(before if isinstance(before, list) else []), change]
-            return _write_version(old, points, made, draft)
+                new_provenance.pop("confidence_together", None)
+            earlier_changes = new_provenance.get("changes")
+            new_provenance["changes"] = [
+                *(earlier_changes if isinstance(earlier_changes, list) else []),
+                entry,
+            ]
+            return _write_version(old, points, new_provenance, draft)
 
-        return self._changed(base, begin, fill)
+        return self._apply_change(base, begin, fill)
 
     def restore(self, hash: str, *, base: str, begin: Callable[[str], None]) -> str:
-        """Put a kept version in the bundle's place, byte for byte; return its hash.
+        """Restore a kept version byte for byte; return its hash.
 
         Parameters
         ----------
-        hash : of the version, all 64 characters
-        base : hash of the version that is to be replaced
+        hash : full hash of the version, 64 characters
+        base : hash of the version to replace
         begin : as in `save_points`
         """
         if hash == base:
-            raise InputError(f"version {hash[:SHORT]} is the bundle's own: choose an earlier one.")
+            raise InputError(f"version {hash[:SHORT]} is the current one: choose an earlier one.")
 
         def fill(folder: Path, draft: Path) -> str:
-            kept = version_named(_place(folder), hash)
-            manifest = read_manifest(kept)
-            copied(kept, [*manifest["files"], MANIFEST], draft)
-            load_bundle(draft, device="cpu")  # what could not be loaded is not put there
+            version_folder = find_version(_versions_folder(folder), hash)
+            manifest = read_manifest(version_folder)
+            copy_files(version_folder, [*manifest["files"], MANIFEST], draft)
+            load_bundle(draft, device="cpu")  # never restore a bundle that does not load
             return hash
 
-        return self._changed(base, begin, fill)
+        return self._apply_change(base, begin, fill)
 
-    def _changed(self, base: str, begin: Callable[[str], None], fill: _Fill) -> str:
+    def _apply_change(self, base: str, begin: Callable[[str], None], fill: _Fill) -> str:
         folder = self._resolved()
-        place = _place(folder)
+        versions_folder = _versions_folder(folder)
         try:
-            mode = _checked_mode(folder)
-            with alone(place, mode=mode):
-                _tidy(folder, place)
+            mode = _check_replaceable(folder)
+            with lock_versions(versions_folder, mode=mode):
+                _remove_leftovers(folder, versions_folder)
                 _check_base(folder, base)
-                with _kept(folder, place, base), _draft(place) as draft:
-                    made = fill(folder, draft)
-                    begin(made)
-                    old = take_place(draft, folder, refuse=lambda old: _check_base(old, base))
+                with _keep_copy(folder, versions_folder, base), _draft(versions_folder) as draft:
+                    new_hash = fill(folder, draft)
+                    begin(new_hash)
+                    old = replace_folder(draft, folder, refuse=lambda old: _check_base(old, base))
                     shutil.rmtree(old, ignore_errors=True)
-                    synced(folder.parent)
-                return made
+                    sync_to_disk(folder.parent)
+                return new_hash
         except OSError as error:
             raise BundleError(
-                f"the bundle {self._folder} cannot be changed: {error.strerror or error}: see that "
-                f"there is room and that {folder.parent} and what is in it may be written."
+                f"the bundle {self._folder} cannot be changed: {error.strerror or error}: check "
+                f"the free space and the write permissions of {folder.parent}."
             ) from error
 
     def _resolved(self) -> Path:
-        """Follow links, so that the folder changes and not the link to it."""
+        """Resolve links, so that the folder is changed and not the link to it."""
         try:
             return self._folder.resolve()
         except (OSError, RuntimeError) as error:
             raise BundleError(f"the bundle {self._folder} cannot be used: {error}.") from None
 
 
-def _place(folder: Path) -> Path:
+def _versions_folder(folder: Path) -> Path:
     return folder.with_name(f"{folder.name}.versions")
 
 
@@ -190,32 +193,32 @@ def _now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
-def _checked_mode(folder: Path) -> int:
-    """Refuse, before anything is written, a folder that cannot be replaced; return its rights."""
-    with suppress(FileNotFoundError):  # the folder we were in is gone
+def _check_replaceable(folder: Path) -> int:
+    """Check up front that a folder can be replaced; return its permissions."""
+    with suppress(FileNotFoundError):  # the current folder was removed
         here = Path.cwd()
         if folder in (here, *here.parents):
             raise BundleError(
-                f"the bundle {folder} cannot be replaced while this process stands in it: start it "
-                "from another folder."
+                f"the bundle {folder} cannot be replaced, because it contains the current folder: "
+                "start the process from another folder."
             )
     if os.path.ismount(folder):
         raise BundleError(
-            f"the bundle {folder} cannot be replaced, for it is a mount of its own: mount the "
-            "folder above it instead."
+            f"the bundle {folder} cannot be replaced, because it is a mount point: mount the "
+            "parent folder instead."
         )
     for place in (folder.parent, folder):
         if place.is_dir() and not os.access(place, os.W_OK | os.X_OK):
             raise BundleError(
-                f"the bundle {folder} cannot be changed, for {place} is not writable: have it made "
+                f"the bundle {folder} cannot be changed, because {place} is not writable: make it "
                 "writable for this user."
             )
     return folder.stat().st_mode & 0o7777 if folder.is_dir() else 0o777
 
 
-def _tidy(folder: Path, place: Path) -> None:
-    """Remove what a killed process left; a bundle that it had just set aside is put back."""
-    for path in sorted(place.glob(f"{_DRAFT}*")):
+def _remove_leftovers(folder: Path, versions_folder: Path) -> None:
+    """Remove leftovers of killed processes; restore a bundle that was moved aside."""
+    for path in sorted(versions_folder.glob(f"{_DRAFT}*")):
         if path.name.endswith(ASIDE) and not folder.exists():
             os.rename(path, folder)
         else:
@@ -223,46 +226,46 @@ def _tidy(folder: Path, place: Path) -> None:
 
 
 def _check_base(folder: Path, base: str) -> None:
-    found = seal_of(folder)
-    if found is None:
-        found = str(read_manifest(folder)["sha256"])  # says what is wrong
-    if found != base:
+    current = seal_of(folder)
+    if current is None:
+        current = str(read_manifest(folder)["sha256"])  # raises the specific error
+    if current != base:
         raise VersionConflict(
-            f"the bundle is version {found[:SHORT]} by now, and not {base[:SHORT]} any more: look "
-            "at it again, then repeat the change."
+            f"the bundle is now version {current[:SHORT]}, not {base[:SHORT]}: review it, "
+            "then repeat the change."
         )
 
 
 @contextmanager
-def _kept(folder: Path, place: Path, base: str) -> Iterator[None]:
-    """Keep a copy of the bundle; it goes again where the bundle was not changed after all."""
+def _keep_copy(folder: Path, versions_folder: Path, base: str) -> Iterator[None]:
+    """Keep a copy of the bundle, and remove it if the change fails."""
     manifest = read_manifest(folder)
     others = sorted({each.name for each in folder.iterdir()} - {MANIFEST, *manifest["files"]})
     if others:
         raise BundleError(
-            f"the bundle {folder} also holds '{others[0]}', which is not the bundle's and would be "
-            "lost: move it away first."
+            f"the bundle {folder} also contains '{others[0]}', which is not part of the bundle and "
+            "would be lost: move it first."
         )
-    path = place / base[:SHORT]
-    there = is_copy(path, folder, manifest)
-    if not there:
-        with _draft(place) as draft:
-            same = files_alike(place, manifest["files"])
-            copied(folder, [*manifest["files"], MANIFEST], draft, same=same)
-            shutil.rmtree(path, ignore_errors=True)  # a damaged one
+    path = versions_folder / base[:SHORT]
+    is_kept = is_copy(path, folder, manifest)
+    if not is_kept:
+        with _draft(versions_folder) as draft:
+            same = find_identical_files(versions_folder, manifest["files"])
+            copy_files(folder, [*manifest["files"], MANIFEST], draft, same=same)
+            shutil.rmtree(path, ignore_errors=True)  # a damaged copy
             os.rename(draft, path)
-            synced(place)
+            sync_to_disk(versions_folder)
     try:
         yield
     except BaseException:
-        if not there and seal_of(folder) == base:
+        if not is_kept and seal_of(folder) == base:
             shutil.rmtree(path, ignore_errors=True)
         raise
 
 
 @contextmanager
-def _draft(place: Path) -> Iterator[Path]:
-    draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=place))
+def _draft(versions_folder: Path) -> Iterator[Path]:
+    draft = Path(tempfile.mkdtemp(prefix=_DRAFT, dir=versions_folder))
     try:
         yield draft
     finally:
@@ -272,7 +275,7 @@ def _draft(place: Path) -> Iterator[Path]:
 def _write_version(
     old: Bundle, points: Sequence[BundlePoint], provenance: Mapping[str, Any], draft: Path
 ) -> str:
-    """Fill a draft with a bundle that has other points, and return its hash."""
+    """Write a bundle with new points to a draft, and return its hash."""
     content = as_json(
         {
             **old.manifest,
@@ -280,23 +283,23 @@ def _write_version(
             "provenance": provenance,
         }
     )
-    made = assembled(content, old.path, old.scorer)
+    bundle = assemble_bundle(content, old.path, old.scorer)
     try:
-        text = card_of(made, content["provenance"].get("card"))
+        text = card_of(bundle, content["provenance"].get("card"))
     except (AttributeError, LookupError, TypeError) as error:
         raise BundleError(
-            f"the provenance of the bundle {old.path} lacks a part that its card tells "
+            f"the provenance of the bundle {old.path} lacks a part that its card needs "
             f"({type(error).__name__}): pack it again."
         ) from error
-    copied(old.path, [name for name in content["files"] if name != CARD], draft)
+    copy_files(old.path, [name for name in content["files"] if name != CARD], draft)
     (draft / CARD).write_text(text, encoding="utf-8", errors="backslashreplace")
     content["files"][CARD] = sha256_of(draft / CARD)
     write_manifest(content, draft)
     for name in (CARD, MANIFEST):
-        take_rights(old.path / name, draft / name)
-        synced(draft / name)
-    synced(draft)
-    found = seal_of(draft)
-    if found is None or not is_copy(draft, old.path, {**content, "sha256": found}):
-        raise BundleError(f"a version of {old.path} was not written whole: try again.")
-    return found
+        copy_permissions(old.path / name, draft / name)
+        sync_to_disk(draft / name)
+    sync_to_disk(draft)
+    new_hash = seal_of(draft)
+    if new_hash is None or not is_copy(draft, old.path, {**content, "sha256": new_hash}):
+        raise BundleError(f"a version of {old.path} was not written completely: try again.")
+    return new_hash

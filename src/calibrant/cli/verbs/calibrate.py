@@ -189,8 +189,8 @@ def _judges(
     """Read the rows that judge, with their classes in the order of the fitted ones."""
     from calibrant.inputs import check_two_classes
     from calibrant.scores import read_scores
-    from calibrant.scores.checks import raised
-    from calibrant.scores.classes import in_order_of
+    from calibrant.scores.checks import clip_logits
+    from calibrant.scores.classes import reorder_classes
     from calibrant.workflows.judge_calibrator import counting_rows
 
     if not others:
@@ -198,8 +198,8 @@ def _judges(
     names = (str(others[0]), str(files[0]))
     read = counting_rows(read_scores(others, logits=True, **columns))
     if rows.floored and read.logits is not None:  # what 0 means was settled by the fitted rows
-        read = replace(read, logits=raised(read.logits, rows.zero_as))
-    found = in_order_of(read, rows.classes, files=names)
+        read = replace(read, logits=clip_logits(read.logits, rows.zero_as))
+    found = reorder_classes(read, rows.classes, files=names)
     check_two_classes(_class_counts(found), found.classes)
     return found
 

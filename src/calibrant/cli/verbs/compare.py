@@ -57,12 +57,12 @@ def compare(
     called = _names(names, a, b)
     from calibrant.metrics import compare as measure
     from calibrant.scores import read_scores
-    from calibrant.scores.paired import paired
+    from calibrant.scores.paired import pair_scores
 
     both: list[Scores] = [
         read_scores(path, positive=positive, label=label, ids="id") for path in (a, b)
     ]
-    first, second = paired(*both, files=(a, b))
+    first, second = pair_scores(*both, files=(a, b))
     result = measure(
         first.labels,
         first.probs,

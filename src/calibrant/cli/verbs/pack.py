@@ -15,7 +15,7 @@ from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.bundle import Bundle, BundlePoint, CalibRows
-    from calibrant.bundle.calibration import Calibration
+    from calibrant.bundle.calibration import BundleCalibration
     from calibrant.workflows.point_file import PointFile
 
 __all__ = ["pack"]
@@ -128,7 +128,7 @@ def actions_of(given: Sequence[str], classes: Sequence[str]) -> dict[str, str]:
 
 def _parts(
     calibrator: Path | None, files: Sequence[Path]
-) -> tuple[Calibration | None, list[BundlePoint]]:
+) -> tuple[BundleCalibration | None, list[BundlePoint]]:
     """Read the files, and check that the points and the calibrator belong together."""
     from calibrant.bundle import BundlePoint
     from calibrant.workflows.point_file import read_point
@@ -159,7 +159,7 @@ def _calib_files(path: str) -> list[Path]:
 
 
 def _calib(
-    files: Sequence[Path], classes: Sequence[Any], calibration: Calibration | None, label: str
+    files: Sequence[Path], classes: Sequence[Any], calibration: BundleCalibration | None, label: str
 ) -> tuple[CalibRows | None, tuple[str, ...]]:
     """Read the rows that go along, and what a user should be told of them."""
     if not files:
@@ -169,37 +169,37 @@ def _calib(
     return read_calib(files, classes, calibration, label=label)
 
 
-def _read_calibration(path: Path) -> Calibration:
-    from calibrant.bundle.calibration import Calibration
+def _read_calibration(path: Path) -> BundleCalibration:
+    from calibrant.bundle.calibration import BundleCalibration
     from calibrant.files.strict_json import read_json
     from calibrant.workflows.calibrator_file import calibrator_of
 
     saved = read_json(path, what="calibrator", maker="calibrate -o", flag="--calibrator")
     if isinstance(saved, dict) and {"threshold", "points", "upper"} & set(saved):
         raise InputError(f"--calibrator {path} is a point, not a calibrator: give it to --point.")
-    return Calibration(*calibrator_of(saved, path))
+    return BundleCalibration(*calibrator_of(saved, path))
 
 
-def _own_calibration(loaded: PointFile) -> Calibration | None:
-    from calibrant.bundle.calibration import Calibration
+def _own_calibration(loaded: PointFile) -> BundleCalibration | None:
+    from calibrant.bundle.calibration import BundleCalibration
 
     own = loaded.calibration
-    return None if own is None else Calibration(own.calibrator, own.zero_as)
+    return None if own is None else BundleCalibration(own.calibrator, own.zero_as)
 
 
 def _check_classes(
-    calibration: Calibration | None,
+    calibration: BundleCalibration | None,
     source: Path | None,
     points: Sequence[BundlePoint],
     files: Sequence[Path],
 ) -> None:
     """Refuse files that are about different classes, by their names."""
-    from calibrant.bundle.scores import places_of
+    from calibrant.bundle.scores import class_positions
 
     first = source if calibration is not None else files[0]
     classes = points[0].classes if calibration is None else calibration.classes
     for each, path in zip(points, files, strict=True):
-        places_of(each.classes, classes, called=(str(path), str(first)))
+        class_positions(each.classes, classes, owners=(str(path), str(first)))
 
 
 def _show(made: Bundle, out: Path, notes: list[str], *, json: bool) -> None:

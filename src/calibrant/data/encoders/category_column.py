@@ -1,4 +1,4 @@
-"""One column of categories: cleaned, counted, one feature for each."""
+"""One-hot encoding of a category column."""
 
 from __future__ import annotations
 
@@ -18,29 +18,21 @@ from calibrant.inputs import IntArray
 __all__ = ["CategoryColumn"]
 
 _ALMOST_ALL = 0.9
-"""With more distinct texts than this share of the rows, a column tells rows apart, not kinds."""
+"""Share of distinct texts above which a column identifies rows and is not a category."""
 
 
 @dataclass(frozen=True)
 class CategoryColumn:
-    """A column of categories as one-hot features, the categories being those of the train rows.
+    """One-hot encoding of a column, with the categories of the train rows.
 
-    A missing value is a category of its own where train rows had one. Beyond `max_categories` the
-    rarer ones share the feature `(other)`. A category that the train rows never had, or a missing
-    value where none was missing, counts as other; where nothing was pooled, all features are 0.
-
-    Parameters
-    ----------
-    name : of the column
-    categories : the tidy spelling of each, in the order of the features
-    missing : whether missing values have a feature
-    other : whether rare categories share a feature
-    rules : which spellings mean the same
+    Missing values get their own category if the train rows had any. Beyond `max_categories`, rarer
+    categories share the feature `(other)`. Unseen categories, and missing values if the train rows
+    had none, count as other; without that feature, all features are 0.
 
     Examples
     --------
     >>> words = pa.array(["Low Fat", "low fat", "LF", "Regular", None], pa.large_string())
-    >>> rules = CategoryRules.of({"LF": "Low Fat"}, column="fat")
+    >>> rules = CategoryRules.from_renames({"LF": "Low Fat"}, column="fat")
     >>> column = CategoryColumn.learn("fat", words, rules=rules)
     >>> column.features
     ('fat=Low Fat', 'fat=Regular', 'fat=(missing)')
@@ -65,49 +57,53 @@ class CategoryColumn:
         max_categories: int = 50,
         chosen: bool = False,
     ) -> CategoryColumn:
-        """Find the categories of the train rows."""
+        """Learn the categories of the train rows."""
         rules = rules or CategoryRules()
-        counts, spellings = _counted(words, rules)
-        here = sum(counts.values())
-        if not here:
+        counts, spellings = _count_categories(words, rules)
+        n_present = sum(counts.values())
+        if not n_present:
             raise InputError(
-                f"column {name!r} has no value in any of the {len(words)} train rows: leave it "
-                f"out with drop=[{name!r}]."
+                f"column {name!r} has no value in any of the {len(words)} train rows: drop "
+                f"it with drop=[{name!r}]."
             )
         if len(counts) > max_categories and not chosen:
-            _refuse_ids(name, [next(iter(s)) for s in spellings.values()], len(counts) / here)
-        # Frequent ones first; among equals the alphabet decides, never the order of the rows.
-        kept = sorted(sorted(counts, key=lambda key: (-counts[key], key))[:max_categories])
+            _reject_id_column(
+                name, [next(iter(s)) for s in spellings.values()], len(counts) / n_present
+            )
+        # Most frequent first; ties in alphabetical order, independent of the row order.
+        keys = sorted(sorted(counts, key=lambda key: (-counts[key], key))[:max_categories])
         return cls(
             name=name,
-            categories=tuple(_usual(spellings[key], rules) for key in kept),
-            missing=here < len(words),
+            categories=tuple(_preferred_spelling(spellings[key], rules) for key in keys),
+            missing=n_present < len(words),
             other=len(counts) > max_categories,
             rules=rules,
         )
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features that the column becomes."""
+        """Names of the encoded features."""
         extra = ["(missing)"] * self.missing + ["(other)"] * self.other
         return tuple(f"{self.name}={category}" for category in (*self.categories, *extra))
 
     def encode(self, words: pa.Array) -> NDArray[np.float32]:
-        """Return the features (n, number of categories) of any rows."""
-        place = {self.rules.fold(category): i for i, category in enumerate(self.categories)}
+        """Return the features (n, number of categories) of rows."""
+        position = {self.rules.fold(category): i for i, category in enumerate(self.categories)}
         other = len(self.features) - 1 if self.other else -1
         absent = len(self.categories) if self.missing else other
-        codes, texts = _coded(words)
+        codes, texts = _dictionary_encode(words)
         keys = (self.rules.key(text) for text in texts)
-        at = [absent if key is None else place.get(key, other) for key in keys]
-        found = np.array([*at, absent], dtype=np.int64)[codes]  # code -1, a null, reads the last
+        positions = [absent if key is None else position.get(key, other) for key in keys]
+        column_of_row = np.array([*positions, absent], dtype=np.int64)[
+            codes
+        ]  # code -1 (null) indexes the last entry
         out = np.zeros((len(words), len(self.features)), dtype=np.float32)
-        known = np.flatnonzero(found >= 0)
-        out[known, found[known]] = 1.0
+        known = np.flatnonzero(column_of_row >= 0)
+        out[known, column_of_row[known]] = 1.0
         return out
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as JSON."""
+        """Return the fitted state as JSON values."""
         return {
             "kind": "category",
             "name": self.name,
@@ -129,47 +125,47 @@ class CategoryColumn:
         )
 
 
-def _coded(words: pa.Array) -> tuple[IntArray, list[str]]:
-    """Return the distinct texts, and which of them each row holds (-1 for a null)."""
-    coded = words.dictionary_encode()
-    codes = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
-    return codes, coded.dictionary.to_pylist()
+def _dictionary_encode(words: pa.Array) -> tuple[IntArray, list[str]]:
+    """Return each row's position among the distinct texts (-1 for null), and those texts."""
+    encoded = words.dictionary_encode()
+    codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    return codes, encoded.dictionary.to_pylist()
 
 
-def _counted(
+def _count_categories(
     words: pa.Array, rules: CategoryRules
 ) -> tuple[dict[str, int], dict[str, dict[str, int]]]:
-    """Count the rows of each category, and of each of its spellings."""
-    codes, texts = _coded(words)
+    """Count rows per category, and per spelling of each category."""
+    codes, texts = _dictionary_encode(words)
     rows = np.bincount(codes[codes >= 0], minlength=len(texts)).tolist()
     counts: dict[str, int] = defaultdict(int)
     spellings: dict[str, dict[str, int]] = defaultdict(lambda: defaultdict(int))
     for text, n in zip(texts, rows, strict=True):
-        meant = rules.read(text)
-        if meant is not None and n:  # a dictionary may list texts that no row holds
-            counts[rules.fold(meant)] += n
-            spellings[rules.fold(meant)][meant] += n
+        category = rules.clean(text)
+        if category is not None and n:  # a dictionary may contain unused values
+            counts[rules.fold(category)] += n
+            spellings[rules.fold(category)][category] += n
     return counts, spellings
 
 
-def _usual(spellings: Mapping[str, int], rules: CategoryRules) -> str:
-    """Choose the spelling that names a category: the rules' own, else the most frequent."""
-    named = set(rules.renames.values())
-    return min(spellings, key=lambda text: (text not in named, -spellings[text], text))
+def _preferred_spelling(spellings: Mapping[str, int], rules: CategoryRules) -> str:
+    """Choose the spelling that names a category: a rename target, else the most frequent."""
+    rename_targets = set(rules.renames.values())
+    return min(spellings, key=lambda text: (text not in rename_targets, -spellings[text], text))
 
 
-def _refuse_ids(name: str, texts: list[str], share: float) -> None:
+def _reject_id_column(name: str, texts: list[str], share: float) -> None:
     if all(map(_is_numeral, texts)):
         raise InputError(
             f"column {name!r} holds {len(texts):,} different numbers as text, such as "
-            f"{texts[0]!r}: turn them into numbers first, or say that they are categories with "
+            f"{texts[0]!r}: convert them to numbers, or declare them with "
             f"categories=[{name!r}]."
         )
     if share > _ALMOST_ALL:
         raise InputError(
-            f"column {name!r} holds another text in nearly every row, such as {texts[0][:40]!r}, so"
-            f" it is an id or free text: leave it out with drop=[{name!r}], or give free text to a "
-            "TextClassifier."
+            f"column {name!r} has a different text in nearly every row, such as {texts[0][:40]!r}, "
+            f"so it is an id or free text: drop it with drop=[{name!r}], or use a TextClassifier "
+            "for free text."
         )
 
 

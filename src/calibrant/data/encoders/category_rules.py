@@ -1,4 +1,4 @@
-"""Clean-up rules: which spellings of a category mean the same one."""
+"""Clean-up rules that merge spellings of a category."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from typing import Any
 
 from calibrant.errors import InputError
 
-__all__ = ["CategoryRules", "spelled"]
+__all__ = ["CategoryRules", "normalise_spelling"]
 
 
-def spelled(text: str) -> str:
-    """Return a text in Unicode form NFKC with single spaces and none at the ends.
+def normalise_spelling(text: str) -> str:
+    """Normalise a text to Unicode form NFKC with collapsed, stripped white space.
 
     Examples
     --------
-    >>> spelled("  Low   Fat ")
+    >>> normalise_spelling("  Low   Fat ")
     'Low Fat'
     """
     return " ".join(unicodedata.normalize("NFKC", text).split())
@@ -25,23 +25,17 @@ def spelled(text: str) -> str:
 
 @dataclass(frozen=True)
 class CategoryRules:
-    """Rules by which the spellings of one column are merged into categories.
+    """Rules that merge the spellings of one column into categories.
 
-    Spaces at the ends, repeated spaces, compatibility forms of letters (NFKC) and, with
-    `fold_case`, upper and lower case make no difference. Then the explicit renames are looked up.
-    An empty text is a missing value. The rules are the user's: nothing here is learned, and similar
-    spellings are not guessed to be the same.
-
-    Parameters
-    ----------
-    renames : from the key of a spelling to the text that it stands for, or to None where it stands
-        for a missing value
-    fold_case : whether "low fat" and "Low Fat" are one category
+    Surrounding and repeated spaces, compatibility forms of letters (NFKC) and, with `fold_case`,
+    letter case are ignored. Then the user's `renames` apply; None marks a missing value, as an
+    empty text does. Nothing is learned, and similar spellings are not merged by guessing.
 
     Examples
     --------
-    >>> rules = CategoryRules.of({"LF": "Low Fat", "reg": "Regular", "?": None}, column="fat")
-    >>> [rules.read(text) for text in ("low fat", " lf", "Reg", "?", "")]
+    >>> renames = {"LF": "Low Fat", "reg": "Regular", "?": None}
+    >>> rules = CategoryRules.from_renames(renames, column="fat")
+    >>> [rules.clean(text) for text in ("low fat", " lf", "Reg", "?", "")]
     ['low fat', 'Low Fat', 'Regular', None, None]
     >>> [rules.key(text) for text in ("low fat", " lf", "Reg")]
     ['low fat', 'low fat', 'regular']
@@ -51,51 +45,55 @@ class CategoryRules:
     fold_case: bool = True
 
     @classmethod
-    def of(cls, renames: Any, *, column: str, fold_case: bool = True) -> CategoryRules:
-        """Check the user's renames of a column and make rules of them."""
+    def from_renames(cls, renames: Any, *, column: str, fold_case: bool = True) -> CategoryRules:
+        """Build rules from the user's renames of a column."""
         if not isinstance(renames, Mapping):
             raise InputError(
                 f"clean of column {column!r} must be a dict of spellings such as "
                 f"{{'LF': 'Low Fat'}}, got {renames!r}."
             )
-        bare = cls(fold_case=fold_case)
-        found: dict[str, str | None] = {}
-        for spelling, meant in renames.items():
-            if not isinstance(spelling, str) or not isinstance(meant, str | None):
+        rules = cls(fold_case=fold_case)
+        targets: dict[str, str | None] = {}
+        for spelling, replacement in renames.items():
+            if not isinstance(spelling, str) or not isinstance(replacement, str | None):
                 raise InputError(
                     f"clean of column {column!r} must map text to text or to None, got "
-                    f"{spelling!r}: {meant!r}."
+                    f"{spelling!r}: {replacement!r}."
                 )
-            key = bare.fold(spelling)
-            target = None if meant is None or not spelled(meant) else spelled(meant)
-            if key in found and found[key] != target:
+            key = rules.fold(spelling)
+            target = (
+                None
+                if replacement is None or not normalise_spelling(replacement)
+                else normalise_spelling(replacement)
+            )
+            if key in targets and targets[key] != target:
                 raise InputError(
-                    f"clean of column {column!r} gives {spelling!r} two meanings, {found[key]!r} "
+                    f"clean of column {column!r} maps {spelling!r} to both {targets[key]!r} "
                     f"and {target!r}: keep one of them."
                 )
-            found[key] = target
-        _refuse_chains(found, bare, column)
-        return cls(found, fold_case)
+            targets[key] = target
+        _reject_chained_renames(targets, rules, column)
+        return cls(targets, fold_case)
 
     def fold(self, text: str) -> str:
-        """Return what two spellings of one category have in common, before renames."""
-        clean = spelled(text)
-        return clean.casefold() if self.fold_case else clean
+        """Return the comparison key of a spelling, before renames."""
+        normalised = normalise_spelling(text)
+        return normalised.casefold() if self.fold_case else normalised
 
-    def read(self, text: str) -> str | None:
-        """Return the tidy spelling of a text after renames, or None for a missing value."""
-        folded = self.fold(text)
-        if folded in self.renames:
-            return self.renames[folded]
-        return spelled(text) or None
+    def clean(self, text: str) -> str | None:
+        """Return the normalised spelling after renames, or None for a missing value."""
+        key = self.fold(text)
+        if key in self.renames:
+            return self.renames[key]
+        return normalise_spelling(text) or None
 
     def key(self, text: str) -> str | None:
-        """Return the key of the category that a text belongs to, or None for a missing value."""
-        meant = self.read(text)
-        return None if meant is None else self.fold(meant)
+        """Return the category key of a text, or None for a missing value."""
+        category = self.clean(text)
+        return None if category is None else self.fold(category)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rules as JSON."""
+        """Return the rules as JSON values."""
         return {"renames": dict(self.renames), "fold_case": self.fold_case}
 
     @classmethod
@@ -104,14 +102,16 @@ class CategoryRules:
         return cls(dict(saved["renames"]), bool(saved["fold_case"]))
 
 
-def _refuse_chains(found: Mapping[str, str | None], rules: CategoryRules, column: str) -> None:
-    """Refuse a rename onto something that is renamed itself: the order would decide."""
-    for key, meant in found.items():
-        if meant is None:
+def _reject_chained_renames(
+    targets: Mapping[str, str | None], rules: CategoryRules, column: str
+) -> None:
+    """Reject a rename whose target is itself renamed: the result would depend on the order."""
+    for key, target in targets.items():
+        if target is None:
             continue
-        further = found.get(rules.fold(meant), meant)
-        if further is None or rules.fold(further) != rules.fold(meant):
+        final_target = targets.get(rules.fold(target), target)
+        if final_target is None or rules.fold(final_target) != rules.fold(target):
             raise InputError(
-                f"clean of column {column!r} turns {key!r} into {meant!r}, which is itself turned "
-                f"into {further!r}: name the last one for both."
+                f"clean of column {column!r} maps {key!r} to {target!r}, which is itself mapped "
+                f"to {final_target!r}: map both to the last one."
             )

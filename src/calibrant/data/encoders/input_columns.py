@@ -1,4 +1,4 @@
-"""The columns that a model reads of a table, and a sentence for a table that lacks one."""
+"""Columns that a model reads from a table."""
 
 from __future__ import annotations
 
@@ -11,19 +11,19 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["InputColumns", "listed", "refuse_lacking"]
+__all__ = ["InputColumns", "format_names", "require_columns"]
 
 _SHOWN = 8
 
 
 @dataclass(frozen=True)
 class InputColumns:
-    """Columns by what they hold, as readers of files want to know it.
+    """Names of the numeric and the text columns to read.
 
     Parameters
     ----------
-    numbers : columns of numbers
-    texts : columns of text, categories that look like numbers among them
+    numbers : numeric columns
+    texts : text columns, including categories that look like numbers
 
     Examples
     --------
@@ -36,46 +36,46 @@ class InputColumns:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """All of them."""
+        """All column names."""
         return (*self.numbers, *self.texts)
 
     def to_dict(self) -> dict[str, list[str]]:
-        """Return plain lists."""
+        """Return the names as lists."""
         return {key: list(names) for key, names in asdict(self).items()}
 
-    def picked_from(self, table: pa.Table) -> pa.Table:
-        """Return an Arrow table with these columns only; one that is lacking is named."""
-        refuse_lacking(self.names, table.column_names)
+    def select_from(self, table: pa.Table) -> pa.Table:
+        """Select these columns from an Arrow table; raise `InputError` if one is missing."""
+        require_columns(self.names, table.column_names)
         return table.select(list(self.names))
 
 
-def refuse_lacking(wanted: Iterable[str], there: Sequence[str]) -> None:
-    """Refuse a table that lacks a column, and list those that it has.
+def require_columns(wanted: Iterable[str], available: Sequence[str]) -> None:
+    """Raise `InputError` if a table lacks a column, listing those that it has.
 
     Examples
     --------
-    >>> refuse_lacking(["text"], ["id", "message"])
+    >>> require_columns(["text"], ["id", "message"])
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: the table lacks the column 'text', which the bundle reads: it has
-    'id', 'message'.
+    calibrant.errors.InputError: the table lacks the column 'text', which the bundle reads (columns:
+    'id', 'message').
     """
-    known = set(there)
-    lacking = [name for name in wanted if name not in known]
-    if lacking:
-        more = f" and {len(lacking) - 1} more" if len(lacking) > 1 else ""
+    available_names = set(available)
+    missing = [name for name in wanted if name not in available_names]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
         raise InputError(
-            f"the table lacks the column {lacking[0]!r}{more}, which the bundle reads: it has "
-            f"{listed(there)}."
+            f"the table lacks the column {missing[0]!r}{more}, which the bundle reads "
+            f"(columns: {format_names(available)})."
         )
 
 
-def listed(names: Sequence[str]) -> str:
-    """Return the first few names for a sentence.
+def format_names(names: Sequence[str]) -> str:
+    """Format the first few names for a message.
 
     Examples
     --------
-    >>> listed(["id", "message"])
+    >>> format_names(["id", "message"])
     "'id', 'message'"
     """
     shown = ", ".join(repr(name) for name in names[:_SHOWN])

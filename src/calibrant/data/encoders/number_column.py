@@ -1,4 +1,4 @@
-"""One column of numbers: missing values filled, standardised, far ones known."""
+"""Standardisation of a numeric column, with detection of far values."""
 
 from __future__ import annotations
 
@@ -15,47 +15,39 @@ from calibrant.inputs import FloatArray
 
 __all__ = ["NumberColumn"]
 
-_ERASED = 1e-6
-"""Standard deviations within which the ordinary values of a column are no longer told apart."""
+_MIN_SPREAD = 1e-6
+"""Spread of the middle 98 % (in standard deviations) below which values are indistinguishable."""
 
-_LARGEST = 1e30
-"""Beyond this a standardised value would square to infinity in float32."""
+_MAX_Z = 1e30
+"""Largest standardised value whose square is finite in float32."""
 
-_TINIEST, _HUGEST = 1e-300, 1e300
-"""Spans beyond these have no tenth to round to, or limits that are no numbers."""
+_MIN_SPAN, _MAX_SPAN = 1e-300, 1e300
+"""Range of spans for which rounded limits are finite numbers."""
 
-_FEWEST = 20
-"""Values of train rows from which their span says something about values of new rows."""
+_MIN_VALUES = 20
+"""Fewest train values for which limits are set."""
 
 
 @dataclass(frozen=True)
 class NumberColumn:
-    r"""A column of numbers, standardised with statistics of the train rows.
+    r"""A numeric column, standardised with statistics of the train rows.
 
     $$ z = (x - \text{mean}) / \text{scale}, \qquad z = 0 \text{ where } x \text{ is missing} $$
 
-    mean and scale are the mean and the standard deviation (divided by n) of the values that the
-    train rows have; so a missing value is filled with the train mean, for which z is 0. Where train
-    rows lacked values, a second feature is 1 for a missing value and 0 otherwise, from which a
-    model can learn what absence means. A column that never varied becomes 0.
+    mean and scale are the mean and the standard deviation (divided by n) of the non-missing train
+    values; missing values are imputed with the train mean, z = 0. If train values were missing, a
+    second feature indicates missing values. A constant column becomes 0.
 
     Values beyond
 
     $$ \text{least} \approx \min - (\max - \min), \qquad \text{most} \approx \max + (\max - \min) $$
 
-    are far: they lie further outside the train rows' values than these lie apart. Far values are
-    not clipped; `is_far` tells them, for a network was never shown what they mean. Both limits are
-    rounded outwards to two digits of the span.
-    It is no test: a new value of the same kind as the n train rows' is far with a chance below 1/n
-    where tails are not heavier than those of a Cauchy distribution.
-
-    Parameters
-    ----------
-    name : of the column
-    mean, scale : of the train rows; scale is 0 for a constant column
-    missing : whether train rows lacked values
-    least, most : between which values are not far; None where all are near, as in a column that
-        never varied, with fewer than 20 values, or learned before there were such limits
+    are far: their distance from the train range exceeds its width. Far values are not clipped;
+    `is_far` flags them, because a network never saw values like them. Both limits are rounded
+    outwards to two digits of the span. This is not a test: a new value from the distribution of the
+    n train values is far with probability below 1/n if its tails are not heavier than Cauchy.
+    `least` and `most` are None for constant columns, for fewer than 20 values, and for columns
+    saved before limits existed.
 
     Examples
     --------
@@ -81,52 +73,52 @@ class NumberColumn:
 
     @classmethod
     def learn(cls, name: str, values: FloatArray) -> NumberColumn:
-        """Take the statistics of the train rows."""
-        there = values[~np.isnan(values)]
-        if not len(there):
+        """Learn the statistics of the train rows."""
+        present = values[~np.isnan(values)]
+        if not len(present):
             raise InputError(
-                f"column {name!r} has no value in any of the {len(values)} train rows: leave it "
-                f"out with drop=[{name!r}]."
+                f"column {name!r} has no value in any of the {len(values)} train rows: drop "
+                f"it with drop=[{name!r}]."
             )
-        largest = float(np.abs(there).max()) or 1.0  # squares of huge values must be numbers
-        small = there / largest
-        constant = bool((there == there[0]).all())
-        mean = float(there[0]) if constant else float(small.mean()) * largest
-        scale = 0.0 if constant else float(small.std()) * largest
-        _refuse_erased(name, there, mean, scale)
-        least, most = _limits(there)
-        return cls(name, mean, scale, len(there) < len(values), least, most)
+        largest = float(np.abs(present).max()) or 1.0  # avoids overflow of squares
+        scaled = present / largest
+        constant = bool((present == present[0]).all())
+        mean = float(present[0]) if constant else float(scaled.mean()) * largest
+        scale = 0.0 if constant else float(scaled.std()) * largest
+        _reject_extreme_value(name, present, mean, scale)
+        least, most = _limits(present)
+        return cls(name, mean, scale, len(present) < len(values), least, most)
 
     @property
     def features(self) -> tuple[str, ...]:
-        """Names of the features that the column becomes."""
+        """Names of the encoded features."""
         return (self.name, f"{self.name} missing") if self.missing else (self.name,)
 
     def encode(self, values: FloatArray) -> NDArray[np.float32]:
-        """Return the features (n, 1 or 2) of any rows."""
-        absent = np.isnan(values)
+        """Return the features (n, 1 or 2) of rows."""
+        missing = np.isnan(values)
         if self.scale == 0.0:
             z = np.zeros(len(values))
         else:
             with np.errstate(over="ignore"):
-                z = np.where(absent, 0.0, (values - self.mean) / self.scale)
-        if not (np.abs(z) < _LARGEST).all():
-            row = int(np.argmin(np.abs(z) < _LARGEST))
+                z = np.where(missing, 0.0, (values - self.mean) / self.scale)
+        if not (np.abs(z) < _MAX_Z).all():
+            row = int(np.argmin(np.abs(z) < _MAX_Z))
             raise InputError(
-                f"column {self.name!r} row {row} is {values[row]:g}, more than {_LARGEST:g} "
-                f"standard deviations from the train rows' mean {self.mean:g}: repair that value."
+                f"column {self.name!r} row {row} is {values[row]:g}, more than {_MAX_Z:g} "
+                f"standard deviations from the train mean {self.mean:g}: correct that value."
             )
-        found = np.column_stack([z, absent]) if self.missing else z[:, None]
-        return found.astype(np.float32)
+        features = np.column_stack([z, missing]) if self.missing else z[:, None]
+        return features.astype(np.float32)
 
     def is_far(self, values: FloatArray) -> NDArray[np.bool_]:
-        """Return which values (n,) are far from those of the train rows; a missing one is not."""
+        """Return which values (n,) are far from the train values; missing values are not."""
         if self.least is None or self.most is None:
             return np.zeros(len(values), dtype=np.bool_)
         return np.asarray((values < self.least) | (values > self.most))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as JSON."""
+        """Return the fitted state as JSON values."""
         return {"kind": "number", **asdict(self)}
 
     @classmethod
@@ -145,24 +137,24 @@ class NumberColumn:
         )
 
 
-def _limits(there: FloatArray) -> tuple[float | None, float | None]:
-    """Return between which values a new one is not far, rounded outwards."""
-    low, high = float(there.min()), float(there.max())
+def _limits(present: FloatArray) -> tuple[float | None, float | None]:
+    """Return the limits beyond which values are far, rounded outwards."""
+    low, high = float(present.min()), float(present.max())
     span = high - low
-    if len(there) < _FEWEST or not _TINIEST < span < _HUGEST:
+    if len(present) < _MIN_VALUES or not _MIN_SPAN < span < _MAX_SPAN:
         return None, None
     step = 10.0 ** (math.floor(math.log10(span)) - 1)
     return math.floor((low - span) / step) * step, math.ceil((high + span) / step) * step
 
 
-def _refuse_erased(name: str, there: FloatArray, mean: float, scale: float) -> None:
-    """Refuse a value so far off that the middle 98 % of the column would become one number."""
+def _reject_extreme_value(name: str, present: FloatArray, mean: float, scale: float) -> None:
+    """Reject a value so extreme that the middle 98 % of the column would become one number."""
     if scale == 0.0:
         return
-    low, high = np.quantile(there / scale, [0.01, 0.99])
-    if 0.0 < high - low < _ERASED:
-        far = there[int(np.argmax(np.abs(there / scale - mean / scale)))]
+    low, high = np.quantile(present / scale, [0.01, 0.99])
+    if 0.0 < high - low < _MIN_SPREAD:
+        extreme = present[int(np.argmax(np.abs(present / scale - mean / scale)))]
         raise InputError(
-            f"column {name!r} holds {far:g}, beside which its other values can hardly be told "
-            "apart: repair that value, or leave the column out."
+            f"column {name!r} contains {extreme:g}, which makes its other values "
+            "indistinguishable: correct that value, or drop the column."
         )

@@ -1,4 +1,4 @@
-"""Texts to numbers of word pieces, as the tokenizer of a pretrained model cuts them."""
+"""Encoding of texts with the tokenizer of a pretrained model."""
 
 from __future__ import annotations
 
@@ -18,33 +18,26 @@ __all__ = ["SubwordEncoder"]
 
 FORMAT = 1
 _BATCH = 4096
-"""Texts cut at a time, so that few of them stand in memory as objects."""
+"""Texts per batch, to limit Python objects in memory."""
 
 
 class SubwordEncoder:
-    """Turn texts into numbers of word pieces with a tokenizer that is there already.
+    """Encode texts as token ids with an existing tokenizer.
 
-    A pretrained transformer knows the pieces that its tokenizer cuts, and the special ones that it
-    sets around a text. So nothing is learned: `fit` only looks at what it is given. The numbers are
-    those that the `transformers` library gives with `truncation=True`; that library is not needed.
-
-    It is not a vocabulary of the train texts: that is `TextEncoder`. A text without words has the
-    special pieces alone, or none where the tokenizer has none.
-
-    Parameters
-    ----------
-    tokenizer : the text of a `tokenizer.json`. What it says about padding is left out, and of
-        truncation only the side counts that long texts lose
-    max_length : pieces of a text that are read, the special ones included
+    Nothing is learned: `fit` only checks its arguments. The ids are those of the `transformers`
+    library with `truncation=True`, which is not required. For a vocabulary of the train texts see
+    `TextEncoder`. An empty text has the special tokens only, or none if the tokenizer has none.
+    Padding options of the tokenizer are ignored, and of its truncation options only the side is
+    used.
 
     Examples
     --------
     >>> from tokenizers import Tokenizer, models, pre_tokenizers, processors
     >>> pieces = {"[UNK]": 0, "[CLS]": 1, "[SEP]": 2, "brok": 3, "##en": 4, "it": 5}
-    >>> cutter = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
-    >>> cutter.pre_tokenizer = pre_tokenizers.Whitespace()
-    >>> cutter.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
-    >>> encoder = SubwordEncoder(cutter.to_str(), max_length=5)
+    >>> tokenizer = Tokenizer(models.WordPiece(pieces, unk_token="[UNK]"))
+    >>> tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    >>> tokenizer.post_processor = processors.BertProcessing(("[SEP]", 2), ("[CLS]", 1))
+    >>> encoder = SubwordEncoder(tokenizer.to_str(), max_length=5)
     >>> encoder.encode(["it broken", "it it it it", ""])
     (array([1, 5, 3, 4, 2, 1, 5, 5, 5, 2, 1, 2]), array([ 0,  5, 10, 12]))
 
@@ -59,56 +52,58 @@ class SubwordEncoder:
         self.max_length = max_length
 
     def fit(self, texts: Any) -> Self:
-        """Check options and texts; there is nothing to learn."""
+        """Check options and texts; nothing is learned."""
         self.check()
         as_texts(texts)
         return self
 
     def check(self) -> None:
-        """Refuse a tokenizer that cannot be read, and a length that leaves no room for words."""
+        """Raise `InputError` for an invalid tokenizer or a length without room for words."""
         value = self.max_length
         if not isinstance(value, Integral) or isinstance(value, bool) or value < 1:
             raise InputError(f"max_length must be a whole number >= 1, got {value!r}.")
         special = self._tokenizer().num_special_tokens_to_add(False)
         if value <= special:
             raise InputError(
-                f"max_length must be at least {special + 1}, for the tokenizer sets {special} "
-                f"special tokens around a text, got {value}."
+                f"max_length must be at least {special + 1}, because the tokenizer adds {special} "
+                f"special tokens to a text, got {value}."
             )
 
     def encode(self, texts: Any) -> tuple[IntArray, IntArray]:
-        """Return the pieces of all texts one after another, and where each text begins.
+        """Return the token ids of all texts, concatenated, and the offsets (n + 1,) of the texts.
 
-        Text i is `tokens[offsets[i]:offsets[i + 1]]`; `offsets` has one entry more than there are
-        texts.
+        Text i is `tokens[offsets[i]:offsets[i + 1]]`.
         """
         rows = as_text_column(texts)
-        cutter = self._tokenizer()
+        tokenizer = self._tokenizer()
         tokens, counts = [], []
         for i in range(0, len(rows), _BATCH):
-            found = [
-                each.ids for each in cutter.encode_batch_fast(rows[i : i + _BATCH].to_pylist())
+            ids_of_texts = [
+                encoding.ids
+                for encoding in tokenizer.encode_batch_fast(rows[i : i + _BATCH].to_pylist())
             ]
-            counts.append(np.array([len(ids) for ids in found], dtype=np.int64))
-            tokens.append(np.fromiter(chain.from_iterable(found), np.int64, counts[-1].sum()))
+            counts.append(np.array([len(ids) for ids in ids_of_texts], dtype=np.int64))
+            tokens.append(
+                np.fromiter(chain.from_iterable(ids_of_texts), np.int64, counts[-1].sum())
+            )
         return np.concatenate(tokens), np.concatenate([[0], np.cumsum(np.concatenate(counts))])
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The pieces in the order of their numbers; a number that no piece has is ''."""
+        """The vocabulary by id; an unused id is ''."""
         known = self._tokenizer().get_vocab()
-        found = [""] * self.n_tokens
+        pieces = [""] * self.n_tokens
         for piece, number in known.items():
-            found[number] = piece
-        return tuple(found)
+            pieces[number] = piece
+        return tuple(pieces)
 
     @property
     def n_tokens(self) -> int:
-        """The largest number of a piece, plus 1: the least rows that a network needs."""
+        """The largest token id plus 1: the minimum size of an embedding."""
         return max(self._tokenizer().get_vocab().values(), default=-1) + 1
 
     def to_dict(self) -> dict[str, Any]:
-        """Return options and tokenizer as JSON."""
+        """Return options and tokenizer as JSON values."""
         return {
             "format": FORMAT,
             "kind": "subword",
@@ -127,22 +122,22 @@ class SubwordEncoder:
         return cls(json.dumps(saved["tokenizer"], ensure_ascii=False), **saved["options"])
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the running tokenizer out: its text is kept, and makes it again."""
-        return {key: value for key, value in self.__dict__.items() if key != "_made"}
+        """Exclude the cached tokenizer, which is rebuilt from its JSON text."""
+        return {key: value for key, value in self.__dict__.items() if key != "_cached"}
 
     def _tokenizer(self) -> Any:
-        """Return the running tokenizer, which cuts texts to the length asked for."""
-        made = getattr(self, "_made", None)
-        if made is None or made.truncation["max_length"] != self.max_length:
-            made = _running(self.tokenizer)
-            side = (made.truncation or {}).get("direction", "right")
-            made.no_padding()
-            made.enable_truncation(int(self.max_length), direction=side)
-            self._made = made  # last: another thread may look
-        return made
+        """Return the cached tokenizer, which truncates to `max_length`."""
+        tokenizer = getattr(self, "_cached", None)
+        if tokenizer is None or tokenizer.truncation["max_length"] != self.max_length:
+            tokenizer = _load_tokenizer(self.tokenizer)
+            side = (tokenizer.truncation or {}).get("direction", "right")
+            tokenizer.no_padding()
+            tokenizer.enable_truncation(int(self.max_length), direction=side)
+            self._cached = tokenizer  # last, for thread safety
+        return tokenizer
 
 
-def _running(tokenizer: Any) -> Any:
+def _load_tokenizer(tokenizer: Any) -> Any:
     try:
         from tokenizers import Tokenizer
     except ImportError:
@@ -150,7 +145,7 @@ def _running(tokenizer: Any) -> Any:
     if not isinstance(tokenizer, str):
         raise InputError(
             "tokenizer must be the text of a tokenizer.json, got "
-            f"{type(tokenizer).__name__}: read that file first."
+            f"{type(tokenizer).__name__}: read the file first."
         )
     try:
         return Tokenizer.from_str(tokenizer)

@@ -1,4 +1,4 @@
-"""Tables of any kind, seen as named columns of numbers or of words."""
+"""Conversion of tables to named columns of numbers or text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Column", "Table", "as_column", "as_table", "is_missing", "is_number", "number_words"]
+__all__ = ["Column", "Table", "as_column", "as_table", "format_numbers", "is_missing", "is_number"]
 
 Column = Any
-"""Numbers: a float64 array in which NaN is a missing value. Words: Arrow text with nulls."""
+"""A float64 array (NaN is missing) or an Arrow text array (null is missing)."""
 
 _UNREADABLE = (
     pa.ArrowInvalid,
@@ -36,11 +36,10 @@ class Table:
 
     Parameters
     ----------
-    names : of the columns; x0, x1, ... where the user's table has none
-    columns : each a float64 array (NaN is missing) or Arrow text (null is missing); None for one
-        that was not asked for
+    names : column names; x0, x1, ... if the input has none
+    columns : float64 array (NaN is missing), Arrow text (null is missing), or None if not requested
     n : number of rows
-    named : whether the names are the user's
+    named : whether the names come from the input
     """
 
     names: tuple[str, ...]
@@ -53,23 +52,23 @@ class Table:
 
     def take(self, rows: NDArray[np.int64]) -> Table:
         """Return the rows at these positions."""
-        taken = tuple(_taken(column, rows) for column in self.columns)
-        return Table(self.names, taken, len(rows), self.named)
+        columns = tuple(_take_values(column, rows) for column in self.columns)
+        return Table(self.names, columns, len(rows), self.named)
 
 
-def _taken(column: Column | None, rows: NDArray[np.int64]) -> Column | None:
+def _take_values(column: Column | None, rows: NDArray[np.int64]) -> Column | None:
     if column is None:
         return None
     return column[rows] if is_number(column) else column.take(pa.array(rows))
 
 
 def is_number(column: Column) -> bool:
-    """Say whether a column holds numbers."""
+    """Return whether a column is numeric."""
     return isinstance(column, np.ndarray)
 
 
 def is_missing(value: Any) -> bool:
-    """Say whether a value of the user's stands for none: None, NaN, pandas' NA and NaT."""
+    """Return whether a value is missing: None, NaN, pandas' NA or NaT."""
     if type(value).__name__ in ("NoneType", "NAType", "NaTType"):
         return True
     return isinstance(value, float | np.floating) and bool(np.isnan(value))
@@ -78,7 +77,7 @@ def is_missing(value: Any) -> bool:
 def as_table(
     values: Any, *, name: str = "X", wanted: Callable[[int, str], bool] | None = None
 ) -> Table:
-    """Read a table as columns; the type of a column is that of its values, never a guess.
+    """Convert a table to columns; types are those of the values and never inferred from text.
 
     Examples
     --------
@@ -90,29 +89,29 @@ def as_table(
     """
     if isinstance(values, Table):
         return values
-    _refuse(values, name)
-    found, named = _split(values, name)
-    names = tuple(str(key) for key, _ in found)
+    _reject_non_table(values, name)
+    pairs, named = _split_columns(values, name)
+    names = tuple(str(key) for key, _ in pairs)
     if not names:
         n = len(values) if hasattr(values, "__len__") else 0
         raise InputError(
             f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required: "
-            f"give {name} at least one column."
+            f"provide at least one column in {name}."
         )
-    twice = [key for i, key in enumerate(names) if key in names[:i]]
-    if twice:
-        raise InputError(f"{name} has two columns {twice[0]!r}: rename or drop one of them.")
-    n = _length([(key, len(column)) for key, (_, column) in zip(names, found, strict=True)], name)
-    asked = [wanted is None or wanted(place, key) for place, key in enumerate(names)]
+    duplicates = [key for i, key in enumerate(names) if key in names[:i]]
+    if duplicates:
+        raise InputError(f"{name} has two columns {duplicates[0]!r}: rename or drop one of them.")
+    n = _length([(key, len(column)) for key, (_, column) in zip(names, pairs, strict=True)], name)
+    is_wanted = [wanted is None or wanted(place, key) for place, key in enumerate(names)]
     columns = tuple(
-        as_column(values, name=f"{name} column '{key}'") if ask else None
-        for (_, values), key, ask in zip(found, names, asked, strict=True)
+        as_column(values, name=f"{name} column '{key}'") if include else None
+        for (_, values), key, include in zip(pairs, names, is_wanted, strict=True)
     )
     return Table(names, columns, n, named)
 
 
 def _length(lengths: list[tuple[str, int]], name: str) -> int:
-    """Return the number of rows, which all columns must have."""
+    """Return the common number of rows of all columns."""
     first, n = lengths[0]
     for key, length in lengths:
         if length != n:
@@ -126,19 +125,19 @@ def _length(lengths: list[tuple[str, int]], name: str) -> int:
 
 
 def as_column(values: Any, *, name: str) -> Column:
-    """Read one column as numbers or as words; refuse infinite numbers, dates and mixtures."""
+    """Convert a column to numbers or text; reject infinities, dates and mixed types."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return _finite(values.astype(np.float64, copy=False), name)
     array = _arrow(values, name)
-    if pt.is_dictionary(array.type):  # a category by its type, whatever it is a category of
-        return _words(array.dictionary, name).take(array.indices)
+    if pt.is_dictionary(array.type):  # categorical by type, also if the categories are numbers
+        return _as_words(array.dictionary, name).take(array.indices)
     if _numeric(array.type):
         return _finite(_float64(array), name)
-    return _words(array, name)
+    return _as_words(array, name)
 
 
-def _refuse(values: Any, name: str) -> None:
-    """Refuse what is no table, each with its remedy."""
+def _reject_non_table(values: Any, name: str) -> None:
+    """Reject inputs that are not a table."""
     if values is None or isinstance(values, str | bytes):
         raise InputError(
             f"{name} must be a table, got {type(values).__name__}: give a DataFrame, a dict of "
@@ -152,27 +151,27 @@ def _refuse(values: Any, name: str) -> None:
         )
 
 
-def _split(values: Any, name: str) -> tuple[list[tuple[Any, Any]], bool]:
-    """Return the columns with their names, and whether those are the user's."""
+def _split_columns(values: Any, name: str) -> tuple[list[tuple[Any, Any]], bool]:
+    """Return (name, column) pairs, and whether the names come from the input."""
     if hasattr(values, "iloc") and hasattr(values, "columns"):  # pandas
-        found = [(key, values.iloc[:, i]) for i, key in enumerate(values.columns)]
-        if all(isinstance(key, int | np.integer) for key, _ in found):
-            return _numbered([column for _, column in found])
-        return found, True
+        pairs = [(key, values.iloc[:, i]) for i, key in enumerate(values.columns)]
+        if all(isinstance(key, int | np.integer) for key, _ in pairs):
+            return _number_columns([column for _, column in pairs])
+        return pairs, True
     if hasattr(values, "__arrow_c_stream__") or isinstance(values, pa.RecordBatch):
         table = _arrow_table(values, name)
         return list(zip(table.column_names, table.columns, strict=True)), True
     if isinstance(values, Mapping):
-        return [(key, _listed(column, key, name)) for key, column in values.items()], True
+        return [(key, _check_sequence(column, key, name)) for key, column in values.items()], True
     if isinstance(values, list | tuple) and values and isinstance(values[0], Mapping):
         return _from_dicts(values, name), True
-    array = _two_d(values, name)
+    array = _as_2d_array(values, name)
     if array.dtype.names is not None:
         return [(key, array[key]) for key in array.dtype.names], True
-    return _numbered(list(array.T))
+    return _number_columns(list(array.T))
 
 
-def _numbered(columns: Iterable[Any]) -> tuple[list[tuple[Any, Any]], bool]:
+def _number_columns(columns: Iterable[Any]) -> tuple[list[tuple[Any, Any]], bool]:
     return [(f"x{i}", column) for i, column in enumerate(columns)], False
 
 
@@ -182,11 +181,11 @@ def _arrow_table(values: Any, name: str) -> pa.Table:
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
         raise InputError(
             f"{name} must be a table, got one column ({type(values).__name__}): give a table with "
-            "one named column for each feature."
+            "one named column per feature."
         ) from None
 
 
-def _listed(column: Any, key: Any, name: str) -> Any:
+def _check_sequence(column: Any, key: Any, name: str) -> Any:
     if isinstance(column, set | frozenset):
         raise InputError(
             f"{name} column '{key}' is a set, which has no order: give its values as a list."
@@ -203,16 +202,18 @@ def _from_dicts(rows: Sequence[Any], name: str) -> list[tuple[Any, Any]]:
     keys = list(rows[0])
     for i, row in enumerate(rows):
         if not isinstance(row, Mapping) or row.keys() != rows[0].keys():
-            odd = sorted(map(str, set(row) ^ set(keys))) if isinstance(row, Mapping) else [row]
+            differing = (
+                sorted(map(str, set(row) ^ set(keys))) if isinstance(row, Mapping) else [row]
+            )
             raise InputError(
-                f"{name} row {i} must have the same keys as row 0, but they differ in {odd[0]!r}: "
-                "write None where a value is missing."
+                f"{name} row {i} must have the same keys as row 0, but they differ in "
+                f"{differing[0]!r}: use None for missing values."
             )
     return [(key, [row[key] for row in rows]) for key in keys]
 
 
-def _two_d(values: Any, name: str) -> NDArray[Any]:
-    """Read rows as an array; mixed rows become objects, so that no number turns into text."""
+def _as_2d_array(values: Any, name: str) -> NDArray[Any]:
+    """Convert rows to a 2-D array; mixed rows stay objects, so that numbers do not become text."""
     if hasattr(values, "detach"):  # a torch tensor, without importing torch
         values = values.detach().cpu()
     try:
@@ -249,24 +250,24 @@ def _arrow(values: Any, name: str) -> pa.Array:
             values = pa.array(values, from_pandas=True)
         except _UNREADABLE:
             return _from_objects(values, name)
-    return _in_one_piece(values)
+    return _combine_chunks(values)
 
 
-def _in_one_piece(values: pa.Array | pa.ChunkedArray) -> pa.Array:
-    """Join chunks: tables that were read or put together in parts have several."""
+def _combine_chunks(values: pa.Array | pa.ChunkedArray) -> pa.Array:
+    """Concatenate the chunks of a column."""
     if isinstance(values, pa.Array):
         return values
     return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
 def _from_objects(values: Any, name: str) -> pa.Array:
-    """Read numbers of types that Arrow does not mix; refuse any other mixture."""
+    """Convert numbers of types that Arrow does not mix; reject any other mixture."""
     flat = np.asarray(values, dtype=object)
     missing = np.fromiter(map(is_missing, flat), bool, len(flat))
     kinds = sorted({type(v).__name__ for v in flat[~missing]})
     if kinds == ["str"]:
         row = next(i for i, v in enumerate(flat) if not missing[i] and not _is_unicode(v))
-        raise InputError(f"{name} row {row} is not valid Unicode text: repair that value.")
+        raise InputError(f"{name} row {row} is not valid Unicode text: correct that value.")
     try:
         if "str" in kinds or "bool" in kinds or "bool_" in kinds:
             raise ValueError
@@ -274,7 +275,7 @@ def _from_objects(values: Any, name: str) -> pa.Array:
         wide[~missing] = [float(v) for v in flat[~missing]]
     except (TypeError, ValueError, OverflowError):
         raise InputError(
-            f"{name} holds {' and '.join(kinds)}: give numbers below 1e308 alone, or text alone."
+            f"{name} contains {' and '.join(kinds)}: use either numbers below 1e308 or text."
         ) from None
     return pa.array(wide)
 
@@ -299,38 +300,38 @@ def _finite(values: FloatArray, name: str) -> FloatArray:
     if infinite.any():
         row = int(np.argmax(infinite))
         raise InputError(
-            f"{name} row {row} is {values[row]}, which is infinity: give a finite number, or None "
-            "where the value is missing."
+            f"{name} row {row} is {values[row]}, which is infinity: use a finite number, or None "
+            "for a missing value."
         )
     return values
 
 
-def _words(array: pa.Array, name: str) -> pa.Array:
-    """Return text with nulls."""
+def _as_words(array: pa.Array, name: str) -> pa.Array:
+    """Convert a column to text with nulls."""
     kind = array.type
     if pt.is_null(kind):
         return pa.nulls(len(array), pa.large_string())
     if _numeric(kind):
-        return number_words(_float64(array))
+        return format_numbers(_float64(array))
     if pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view":
         return array.cast(pa.large_string())
-    raise _no_feature(kind, name)
+    raise _unsupported_type(kind, name)
 
 
-def number_words(values: FloatArray) -> pa.Array:
-    """Write numbers as text, whole ones without a point: 1999.0 and 1999 are the same category."""
-    plain = (
+def format_numbers(values: FloatArray) -> pa.Array:
+    """Format numbers as text, integers without a decimal point, so that 1999.0 equals 1999."""
+    texts = (
         None if v != v else str(int(v)) if v.is_integer() else repr(v) for v in values.tolist()
     )
-    return pa.array(plain, pa.large_string())
+    return pa.array(texts, pa.large_string())
 
 
-def _no_feature(kind: pa.DataType, name: str) -> InputError:
+def _unsupported_type(kind: pa.DataType, name: str) -> InputError:
     if pt.is_temporal(kind):
         return InputError(
-            f"{name} holds dates or times ({kind}), which have no single meaning as a feature: "
-            "turn them into numbers first (year, month, days since an event), or drop the column."
+            f"{name} contains dates or times ({kind}), which are not supported as a feature: "
+            "convert them to numbers (year, month, days since an event), or drop the column."
         )
     return InputError(
-        f"{name} must hold numbers, booleans or text, got {kind}: unpack, decode or drop it."
+        f"{name} must contain numbers, booleans or text, got {kind}: unpack, decode or drop it."
     )

@@ -1,4 +1,4 @@
-"""A continuous target cut into two classes at the median of the train rows."""
+"""Binarisation of a continuous target at the train median."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ class TargetCut:
     $$ \text{class} = \text{high} \text{ if } y > m, \text{ else low}; \qquad
        m = \text{median of the train rows} $$
 
-    y is the target of a row. A value equal to m is low, so with many ties the classes are not of
-    equal size. The median of all rows would be a leak: the test rows would have a say in where
-    they are cut. `transform` therefore refuses to work before `fit`, and never learns.
+    y is the target of a row. A value equal to m is low, so with many ties the classes differ in
+    size. The median of all rows would leak the test rows into the labels, so only `fit` learns, and
+    `transform` before `fit` raises `NotFitted`.
 
-    It makes balanced classes by construction: class weights, focal losses and F1 have nothing to
-    mend in them.
+    The classes are balanced by construction, so class weights, focal losses and F1 have no
+    imbalance to correct.
 
     Parameters
     ----------
-    names : the lower and the upper class
+    names : names of the lower and the upper class
 
     Attributes
     ----------
-    median_ : where the target is cut
+    median_ : the threshold
 
     Examples
     --------
@@ -51,7 +51,7 @@ class TargetCut:
         self.names = names
 
     def fit(self, target: Any) -> Self:
-        """Take the median of the train rows."""
+        """Learn the median of the train rows."""
         if isinstance(self.names, str) or len(set(self.names)) != 2 or len(self.names) != 2:
             raise InputError(f"names must be two different classes, got {self.names!r}.")
         values = _numbers(target)
@@ -59,7 +59,7 @@ class TargetCut:
         if not (values > median).any():
             raise InputError(
                 f"target cannot be cut at its median {median:g}, which is also its largest value: "
-                "at least half of the train rows share it, so choose a cut of your own."
+                "choose another threshold."
             )
         self.median_ = median
         return self
@@ -68,14 +68,14 @@ class TargetCut:
         """Return the class of each row."""
         if not hasattr(self, "median_"):
             raise NotFitted(
-                "this TargetCut has not seen the train rows yet: call fit with their targets."
+                "this TargetCut is not fitted yet: call fit with the targets of the train rows."
             )
         return np.asarray(self.names)[(_numbers(target) > self.median_).astype(np.int64)]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what was learned as JSON."""
+        """Return the fitted state as JSON values."""
         if not hasattr(self, "median_"):
-            raise NotFitted("this TargetCut has nothing to save yet: call fit first.")
+            raise NotFitted("this TargetCut is not fitted yet: call fit first.")
         return {
             "format": FORMAT,
             "kind": "target_cut",
@@ -91,9 +91,9 @@ class TargetCut:
                 f"this is not a target cut of format {FORMAT}: got format "
                 f"{saved.get('format')!r} and kind {saved.get('kind')!r}."
             )
-        made = cls(tuple(saved["names"]))
-        made.median_ = float(saved["median"])
-        return made
+        cut = cls(tuple(saved["names"]))
+        cut.median_ = float(saved["median"])
+        return cut
 
 
 def _numbers(target: Any) -> FloatArray:
@@ -101,7 +101,7 @@ def _numbers(target: Any) -> FloatArray:
     if not len(values):
         raise InputError("target is empty: at least one row is needed.")
     if not is_number(values) or values.ndim != 1:
-        raise InputError("target must be one number for each row: this is no column of numbers.")
+        raise InputError("target must have one number per row: give a numeric column.")
     missing = np.isnan(values)
     if missing.any():
         raise InputError(

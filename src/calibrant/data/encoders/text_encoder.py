@@ -1,4 +1,4 @@
-"""Texts to word numbers: the vocabulary is that of the train texts alone."""
+"""Encoding of texts as word ids, with the vocabulary of the train texts."""
 
 from __future__ import annotations
 
@@ -21,40 +21,39 @@ __all__ = ["PAD", "UNKNOWN", "TextEncoder", "as_text_column", "as_texts"]
 
 FORMAT = 1
 PAD, UNKNOWN = 0, 1
-"""Numbers of the filler of short texts and of words outside the vocabulary."""
+"""Ids of padding and of words outside the vocabulary."""
 
 _SPECIAL = ["[PAD]", "[UNK]"]
 _BATCH = 4096
-"""Texts cut at a time: enough that a step over all of them costs nothing for each, and few enough
-that they stay in the caches."""
+"""Texts per batch: enough to amortise overhead, few enough to stay in the CPU caches."""
 
 _PARTS = ("normalizer", "pre_tokenizer", "post_processor")
 
 
 class TextEncoder:
-    r"""Turn texts into numbers of words, with the vocabulary of the texts it was fitted on.
+    r"""Encode texts as word ids, with the vocabulary of the train texts.
 
-    A text is brought into Unicode form NFKC and lower case, and cut into runs of letters and
-    digits and runs of other signs. Each is numbered by how often the train texts hold it, the most
-    frequent first, equals in alphabetical order: the same texts give the same numbers in any order.
-    0 fills up short texts, 1 stands for a word outside the vocabulary; a text without words is one
-    such word. The first `max_length` words count.
+    A text is normalised to Unicode form NFKC and lower case, and split into runs of letters and
+    digits and runs of other characters. Words are numbered by frequency in the train texts, ties in
+    alphabetical order, so that the order of the texts does not matter. 0 is padding and 1 is a word
+    outside the vocabulary; an empty text is encoded as one unknown word. Texts are truncated to
+    `max_length` words.
 
-    `fit` learns, `encode` never does: give `fit` the train texts only.
+    Only `fit` learns: pass it the train texts only.
 
-    It is not a sub-word tokenizer: a misspelt word is unknown, and a language written without
-    spaces becomes one word for each run of letters.
+    This is not a sub-word tokenizer: a misspelt word is unknown, and in a language without spaces
+    each run of letters is one word.
 
     Parameters
     ----------
-    vocabulary : the largest number of different words kept, the two special ones included
-    min_count : a word is kept if the train texts hold it at least so often
-    max_length : words of a text that are read
+    vocabulary : maximum size of the vocabulary, including the two special words
+    min_count : minimum frequency of a word in the train texts
+    max_length : maximum number of words per text
 
     Attributes
     ----------
-    tokenizer_ : what was learned, as the text of a `tokenizer.json`, which the `tokenizers` and
-        `transformers` libraries read
+    tokenizer_ : the fitted tokenizer as the text of a `tokenizer.json`, readable by the
+        `tokenizers` and `transformers` libraries
 
     Examples
     --------
@@ -77,7 +76,7 @@ class TextEncoder:
         """Learn the vocabulary of the train texts."""
         self._check_options()
         train = as_texts(texts)
-        tokenizer = _untrained()
+        tokenizer = _new_tokenizer()
         from tokenizers.trainers import WordLevelTrainer
 
         trainer = WordLevelTrainer(
@@ -89,33 +88,32 @@ class TextEncoder:
         tokenizer.train_from_iterator(train, trainer, length=len(train))
         if tokenizer.get_vocab_size() == len(_SPECIAL):
             raise InputError(
-                f"texts hold no word at least {self.min_count} times: give more texts, or lower "
-                "min_count."
+                f"no word occurs at least {self.min_count} times in texts: give more texts, or "
+                "lower min_count."
             )
         self.tokenizer_ = str(tokenizer.to_str())
-        self._made: Any = None
+        self._cached: Any = None
         return self
 
     def encode(self, texts: Any) -> tuple[IntArray, IntArray]:
-        """Return the words of all texts one after another, and where each text begins.
+        """Return the word ids of all texts, concatenated, and the offsets (n + 1,) of the texts.
 
-        Text i is `tokens[offsets[i]:offsets[i + 1]]`; `offsets` has one entry more than there are
-        texts. No text is empty.
+        Text i is `tokens[offsets[i]:offsets[i + 1]]`, with at least one word.
         """
         self._check_fitted()
         rows = as_text_column(texts)
         parts = [self._numbers(rows[i : i + _BATCH]) for i in range(0, len(rows), _BATCH)]
-        tokens, counts = (np.concatenate(each) for each in zip(*parts, strict=True))
+        tokens, counts = (np.concatenate(arrays) for arrays in zip(*parts, strict=True))
         return tokens, np.concatenate([[0], np.cumsum(counts)])
 
     @property
     def words(self) -> tuple[str, ...]:
-        """The vocabulary, in the order of its numbers."""
+        """The vocabulary by id."""
         known = self._tokenizer().get_vocab()
         return tuple(sorted(known, key=known.__getitem__))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return options and what was learned as JSON."""
+        """Return options and fitted state as JSON values."""
         self._check_fitted()
         return {
             "format": FORMAT,
@@ -136,65 +134,65 @@ class TextEncoder:
                 f"this is not a text encoder of format {FORMAT}: got format "
                 f"{saved.get('format')!r} and kind {saved.get('kind')!r}."
             )
-        made = cls(**saved["options"])
-        made.tokenizer_ = json.dumps(saved["tokenizer"], ensure_ascii=False)
-        return made
+        encoder = cls(**saved["options"])
+        encoder.tokenizer_ = json.dumps(saved["tokenizer"], ensure_ascii=False)
+        return encoder
 
     def __getstate__(self) -> dict[str, Any]:
-        """Leave the running tokenizer out: its text is kept, and makes it again."""
-        made = ("_made", "_known", "_number_of")
-        return {key: value for key, value in self.__dict__.items() if key not in made}
+        """Exclude the cached tokenizer, which is rebuilt from its JSON text."""
+        caches = ("_cached", "_known", "_number_of")
+        return {key: value for key, value in self.__dict__.items() if key not in caches}
 
     def _tokenizer(self) -> Any:
         self._check_fitted()
-        if getattr(self, "_made", None) is None:
-            made = _library().Tokenizer.from_str(self.tokenizer_)
-            made.enable_truncation(int(self.max_length))
-            known: dict[str, int] = made.get_vocab() if _is_ours(made) else {}
-            self._known = pa.array(list(known), pa.large_string())
-            self._number_of = np.array([*known.values(), UNKNOWN])
-            self._made = made  # last: another thread may look
-        return self._made
+        if getattr(self, "_cached", None) is None:
+            tokenizer = _import_tokenizers().Tokenizer.from_str(self.tokenizer_)
+            tokenizer.enable_truncation(int(self.max_length))
+            vocabulary: dict[str, int] = tokenizer.get_vocab() if _is_own_format(tokenizer) else {}
+            self._known = pa.array(list(vocabulary), pa.large_string())
+            self._number_of = np.array([*vocabulary.values(), UNKNOWN])
+            self._cached = tokenizer  # last, for thread safety
+        return self._cached
 
     def _numbers(self, rows: pa.LargeStringArray) -> tuple[IntArray, IntArray]:
-        """Return the words of some texts one after another, and how many each text has.
+        """Return the word ids of a batch of texts, concatenated, and the number per text.
 
-        ASCII texts are cut and looked up here, with the same result in a tenth of the time. A
-        bracket may begin a special word, which only the tokenizer knows.
+        ASCII texts take a vectorised path with the same result in a tenth of the time. A bracket
+        may start a special word, so texts with one go through the tokenizer.
         """
         tokenizer = self._tokenizer()
         most = tokenizer.truncation["max_length"]
         plain = _is_plain(rows) if len(self._known) else np.zeros(len(rows), dtype=bool)
         if plain.all():
             return self._plain_numbers(rows, most)
-        coded = [
-            each.ids
-            for each in tokenizer.encode_batch_fast(rows.filter(pa.array(~plain)).to_pylist())
+        ids_of_texts = [
+            encoding.ids
+            for encoding in tokenizer.encode_batch_fast(rows.filter(pa.array(~plain)).to_pylist())
         ]
-        tokens, counts = _or_unknown(
-            np.array([number for ids in coded for number in ids], dtype=np.int64),
-            np.array([len(ids) for ids in coded]),
+        tokens, counts = _fill_empty_texts(
+            np.array([number for ids in ids_of_texts for number in ids], dtype=np.int64),
+            np.array([len(ids) for ids in ids_of_texts]),
         )
         if not plain.any():
             return tokens, counts
-        own, own_counts = self._plain_numbers(rows.filter(pa.array(plain)), most)
+        plain_tokens, plain_counts = self._plain_numbers(rows.filter(pa.array(plain)), most)
         both_counts = np.empty(len(rows), dtype=np.int64)
-        both_counts[plain], both_counts[~plain] = own_counts, counts
-        both, is_own = np.empty(int(both_counts.sum()), np.int64), np.repeat(plain, both_counts)
-        both[is_own], both[~is_own] = own, tokens
+        both_counts[plain], both_counts[~plain] = plain_counts, counts
+        both, is_plain = np.empty(int(both_counts.sum()), np.int64), np.repeat(plain, both_counts)
+        both[is_plain], both[~is_plain] = plain_tokens, tokens
         return both, both_counts
 
-    def _plain_numbers(self, rows: pa.LargeStringArray, most: int) -> tuple[IntArray, IntArray]:
-        """Return the words of texts that need no tokenizer."""
+    def _plain_numbers(
+        self, rows: pa.LargeStringArray, max_length: int
+    ) -> tuple[IntArray, IntArray]:
+        """Encode ASCII texts without the tokenizer."""
         words, counts = ascii_words(rows)
-        place = pc.index_in(words, value_set=self._known).fill_null(len(self._known))
-        return _or_unknown(*_shortened(self._number_of[place], counts, most))
+        position = pc.index_in(words, value_set=self._known).fill_null(len(self._known))
+        return _fill_empty_texts(*_truncate(self._number_of[position], counts, max_length))
 
     def _check_fitted(self) -> None:
         if not hasattr(self, "tokenizer_"):
-            raise NotFitted(
-                "this TextEncoder has not learned any words yet: call fit with the train texts."
-            )
+            raise NotFitted("this TextEncoder is not fitted yet: call fit with the train texts.")
 
     def _check_options(self) -> None:
         for option, least in (("vocabulary", 3), ("min_count", 1), ("max_length", 1)):
@@ -204,7 +202,7 @@ class TextEncoder:
 
 
 def as_text_column(texts: Any, *, name: str = "texts") -> pa.LargeStringArray:
-    """Read a list or a column of texts as an Arrow column; see `as_texts`.
+    """Convert a list or a column of texts to an Arrow column; see `as_texts`.
 
     Examples
     --------
@@ -220,8 +218,8 @@ def as_text_column(texts: Any, *, name: str = "texts") -> pa.LargeStringArray:
 
 
 def as_texts(texts: Any, *, name: str = "texts") -> list[str]:
-    """Read a list or a column of texts; anything that is not a text is refused with its row."""
-    _refuse_no_column(texts, name)
+    """Convert a list or a column of texts to a list; raise `InputError` for other values."""
+    _reject_non_column(texts, name)
     if isinstance(texts, pa.Array | pa.ChunkedArray):
         rows: list[Any] = texts.to_pylist()
     else:
@@ -232,25 +230,25 @@ def as_texts(texts: Any, *, name: str = "texts") -> list[str]:
         if not isinstance(text, str):
             shown = "missing" if is_missing(text) else f"{text!r}"[:60]
             raise InputError(
-                f"{name} row {i} is {shown}, not a text: drop that row, or write '' for no text."
+                f"{name} row {i} is {shown}, not text: drop that row, or use '' for an empty text."
             )
         if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
-            raise InputError(f"{name} row {i} is not valid Unicode: repair that text.")
+            raise InputError(f"{name} row {i} is not valid Unicode: correct that text.")
     return rows
 
 
-def _refuse_no_column(texts: Any, name: str) -> None:
-    """Refuse what is no column, each with its remedy."""
+def _reject_non_column(texts: Any, name: str) -> None:
+    """Reject inputs that are not a column of texts."""
     if texts is None or isinstance(texts, str | bytes | Mapping):
         raise InputError(
             f"{name} must be a list or a column of texts, got {type(texts).__name__}: put a single "
             "text into a list."
         )
     if isinstance(texts, set | frozenset):
-        raise InputError(f"{name} is a set, which has no order: give the texts as a list.")
+        raise InputError(f"{name} is a set, which has no order: use a list.")
     if hasattr(texts, "columns") or hasattr(texts, "column_names") or _dimensions(texts) != 1:
         raise InputError(
-            f"{name} must be one column of texts, got a table: choose its column of texts."
+            f"{name} must be one column of texts, got a table: select its text column."
         )
 
 
@@ -258,7 +256,7 @@ def _dimensions(texts: Any) -> int:
     return len(getattr(texts, "shape", (0,)))
 
 
-def _library() -> Any:
+def _import_tokenizers() -> Any:
     try:
         import tokenizers
     except ImportError:
@@ -266,8 +264,8 @@ def _library() -> Any:
     return tokenizers
 
 
-def _untrained() -> Any:
-    library = _library()
+def _new_tokenizer() -> Any:
+    library = _import_tokenizers()
     from tokenizers import normalizers, pre_tokenizers
 
     tokenizer = library.Tokenizer(library.models.WordLevel(unk_token=_SPECIAL[UNKNOWN]))
@@ -276,12 +274,12 @@ def _untrained() -> Any:
     return tokenizer
 
 
-def _is_ours(tokenizer: Any) -> bool:
-    """Whether a loaded tokenizer cuts texts as `fit` has it: a file may hold any other."""
-    found, ours = (json.loads(each.to_str()) for each in (tokenizer, _untrained()))
-    same = all(found[part] == ours[part] for part in _PARTS)
-    model = {key: value for key, value in found["model"].items() if key != "vocab"}
-    words = sorted((each["content"], each["id"]) for each in found["added_tokens"])
+def _is_own_format(tokenizer: Any) -> bool:
+    """Return whether a tokenizer is configured as by `fit`, so that the fast path applies."""
+    loaded, expected = (json.loads(encoding.to_str()) for encoding in (tokenizer, _new_tokenizer()))
+    same = all(loaded[part] == expected[part] for part in _PARTS)
+    model = {key: value for key, value in loaded["model"].items() if key != "vocab"}
+    words = sorted((encoding["content"], encoding["id"]) for encoding in loaded["added_tokens"])
     special = [(word, number) for number, word in enumerate(_SPECIAL)]
     return (
         same and model == {"type": "WordLevel", "unk_token": _SPECIAL[UNKNOWN]} and words == special
@@ -293,17 +291,17 @@ def _is_plain(rows: pa.LargeStringArray) -> NDArray[np.bool_]:
     return np.asarray(plain.to_numpy(zero_copy_only=False), dtype=bool)
 
 
-def _shortened(tokens: IntArray, counts: IntArray, most: int) -> tuple[IntArray, IntArray]:
-    """Keep the first words of each text."""
-    if counts.max() <= most:
+def _truncate(tokens: IntArray, counts: IntArray, max_length: int) -> tuple[IntArray, IntArray]:
+    """Truncate each text to its first words."""
+    if counts.max() <= max_length:
         return tokens, counts
     starts = np.cumsum(counts) - counts
-    place = np.arange(len(tokens)) - np.repeat(starts, counts)
-    return tokens[place < most], np.minimum(counts, most)
+    position = np.arange(len(tokens)) - np.repeat(starts, counts)
+    return tokens[position < max_length], np.minimum(counts, max_length)
 
 
-def _or_unknown(tokens: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
-    """Give a text without words one unknown word."""
+def _fill_empty_texts(tokens: IntArray, counts: IntArray) -> tuple[IntArray, IntArray]:
+    """Encode empty texts as one unknown word."""
     if counts.all():
         return tokens, counts
     starts = np.cumsum(counts) - counts

@@ -1,4 +1,4 @@
-"""Images in a numpy archive: `images`, and by wish `labels`, `classes` and `weights`."""
+"""Images in a numpy archive: `images`, and optionally `labels`, `classes` and `weights`."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.encoders.image_encoder import as_images
-from calibrant.data.images.decoding import Size, resized
+from calibrant.data.images.decoding import Size, resize_images
 from calibrant.data.images.image_set import ImageSet
 from calibrant.errors import InputError
-from calibrant.files.find import denied
+from calibrant.files.find import permission_error
 from calibrant.files.npz import read_npz
 from calibrant.inputs import as_weights
 
@@ -24,8 +24,8 @@ __all__ = ["read_archive"]
 def read_archive(file: Path, *, size: Size = None, channels: int | None = None) -> ImageSet:
     """Read an npz file of images.
 
-    Labels are names or whole numbers; with `classes`, whole numbers are positions in it and become
-    its names. Colour becomes grey as luminance, and grey colour by repeating it.
+    Labels are names or integers; with `classes`, integers are positions in it. Colour is converted
+    to grey by luminance, and grey to colour by repetition.
 
     Examples
     --------
@@ -39,16 +39,16 @@ def read_archive(file: Path, *, size: Size = None, channels: int | None = None) 
     try:
         arrays = read_npz(file)
     except PermissionError:
-        raise denied(file) from None
+        raise permission_error(file) from None
     if "images" not in arrays:
-        there = ", ".join(repr(name) for name in arrays) or "nothing"
+        names_found = ", ".join(repr(name) for name in arrays) or "nothing"
         raise InputError(
-            f"{file} has no array 'images', only {there}: save it with "
+            f"{file} has no array 'images' (arrays: {names_found}): save it with "
             "numpy.savez(file, images=..., labels=...)."
         )
-    images = resized(as_images(arrays["images"], name=f"{file}: images"), size)
+    images = resize_images(as_images(arrays["images"], name=f"{file}: images"), size)
     n = len(images)
-    labels, classes = _labels(arrays, n, file)
+    labels, classes = _read_labels(arrays, n, file)
     weights = as_weights(arrays.get("weights"), n, name=f"{file}: weights")
     names = [str(place) for place in range(n)]
     return ImageSet(_with_channels(images, channels), labels, names, weights, classes)
@@ -65,90 +65,92 @@ def _with_channels(images: NDArray[np.uint8], channels: int | None) -> NDArray[n
     return np.stack(grey)[..., None]
 
 
-def _labels(
+def _read_labels(
     arrays: Mapping[str, NDArray[Any]], n: int, file: Path
 ) -> tuple[list[Any] | None, tuple[Any, ...] | None]:
-    """Return the labels, and all classes in their order."""
+    """Return the labels, and all classes in order."""
     if "labels" not in arrays:
         return None, None
-    found = arrays["labels"]
-    if found.shape != (n,):
+    values = arrays["labels"]
+    if values.shape != (n,):
         raise InputError(
-            f"{file}: labels must hold one label for each of the {n:,} images, got shape "
-            f"{found.shape}."
+            f"{file}: labels must have one label for each of the {n:,} images, got shape "
+            f"{values.shape}."
         )
-    if found.dtype.kind not in "iubUS":
+    if values.dtype.kind not in "iubUS":
         raise InputError(
-            f"{file}: labels must be names or whole numbers, got {found.dtype}: save them as text "
+            f"{file}: labels must be names or whole numbers, got {values.dtype}: save them as text "
             "or as integers."
         )
-    labels = _as_text(found, "labels", file)
+    labels = _decode_bytes(values, "labels", file)
     if "classes" not in arrays:
         return labels.tolist(), tuple(np.unique(labels).tolist())
-    classes = _classes(arrays["classes"], file)
+    classes = _read_classes(arrays["classes"], file)
     if labels.dtype.kind == "U":
-        return _known(labels, classes, file), classes
-    return _named(labels.astype(np.int64), classes, file), classes
+        return _check_known_names(labels, classes, file), classes
+    return _names_at_positions(labels.astype(np.int64), classes, file), classes
 
 
-def _classes(found: NDArray[Any], file: Path) -> tuple[Any, ...]:
-    if found.ndim != 1 or found.dtype.kind not in "iuUS":
+def _read_classes(values: NDArray[Any], file: Path) -> tuple[Any, ...]:
+    if values.ndim != 1 or values.dtype.kind not in "iuUS":
         raise InputError(
-            f"{file}: classes must be a list of names, got {found.dtype} of shape {found.shape}."
+            f"{file}: classes must be a list of names, got {values.dtype} of shape {values.shape}."
         )
-    names = _as_text(found, "classes", file).tolist()
-    twice = next((name for i, name in enumerate(names) if name in names[:i]), None)
-    if twice is not None:
-        raise InputError(f"{file}: classes has {twice!r} twice: names must differ.")
+    names = _decode_bytes(values, "classes", file).tolist()
+    duplicate = next((name for i, name in enumerate(names) if name in names[:i]), None)
+    if duplicate is not None:
+        raise InputError(f"{file}: classes contains {duplicate!r} twice: names must be unique.")
     return tuple(names)
 
 
-def _as_text(values: NDArray[Any], key: str, file: Path) -> NDArray[Any]:
-    """Return bytes as text; anything else as it is."""
+def _decode_bytes(values: NDArray[Any], key: str, file: Path) -> NDArray[Any]:
+    """Decode an array of bytes; return any other array unchanged."""
     if values.dtype.kind != "S":
         return values
     try:
         return np.char.decode(values, "utf-8")
     except UnicodeDecodeError:
         raise InputError(
-            f"{file}: {key} holds bytes that are no UTF-8 text: save them as text (dtype str)."
+            f"{file}: {key} contains bytes that are not UTF-8: save them as text (dtype str)."
         ) from None
 
 
-def _named(labels: NDArray[np.int64], classes: tuple[Any, ...], file: Path) -> list[Any]:
-    """Turn positions into names."""
-    off = (labels < 0) | (labels >= len(classes))
-    if off.any():
-        place = int(np.argmax(off))
+def _names_at_positions(
+    labels: NDArray[np.int64], classes: tuple[Any, ...], file: Path
+) -> list[Any]:
+    """Convert positions to class names."""
+    out_of_range = (labels < 0) | (labels >= len(classes))
+    if out_of_range.any():
+        position = int(np.argmax(out_of_range))
         raise InputError(
-            f"{file}: label {labels[place]} of image {place} is no position in classes, which has "
-            f"{len(classes)} names: correct the label or the array classes."
+            f"{file}: label {labels[position]} of image {position} is not a position in classes, "
+            f"which has {len(classes)} names: correct the label or the array classes."
         )
-    _tell_unused({classes[label] for label in np.unique(labels)}, classes, file)
+    _warn_unused_classes({classes[label] for label in np.unique(labels)}, classes, file)
     return [classes[label] for label in labels]
 
 
-def _known(labels: NDArray[Any], classes: tuple[Any, ...], file: Path) -> list[Any]:
-    """Check that names are among the classes."""
+def _check_known_names(labels: NDArray[Any], classes: tuple[Any, ...], file: Path) -> list[Any]:
+    """Check that all labels are among the classes."""
     names: list[Any] = labels.tolist()
     listed = set(classes)
-    place = next((i for i, name in enumerate(names) if name not in listed), None)
-    if place is not None:
+    position = next((i for i, name in enumerate(names) if name not in listed), None)
+    if position is not None:
         raise InputError(
-            f"{file}: label {names[place]!r} of image {place} is not in classes, which has "
+            f"{file}: label {names[position]!r} of image {position} is not in classes, which has "
             f"{len(classes)} names: correct the label or the array classes."
         )
-    _tell_unused(set(names), classes, file)
+    _warn_unused_classes(set(names), classes, file)
     return names
 
 
-def _tell_unused(used: set[Any], classes: tuple[Any, ...], file: Path) -> None:
-    """Warn of names without an image: a golden set may lack a rare class, a train set not."""
+def _warn_unused_classes(used: set[Any], classes: tuple[Any, ...], file: Path) -> None:
+    """Warn about classes without an image: fine in a golden set, but not in a train set."""
     unused = [name for name in classes if name not in used]
     if unused:
         warnings.warn(
             f"{file.name}: classes has {len(classes)} names, but only {len(used)} of them have an "
-            f"image (the first without is {unused[0]!r}).",
+            f"image (the first without one is {unused[0]!r}).",
             UserWarning,
             stacklevel=6,
         )

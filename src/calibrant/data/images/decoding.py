@@ -1,4 +1,4 @@
-"""One image file as an array of bytes."""
+"""Decoding of image files."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
-from calibrant.files.find import denied
+from calibrant.files.find import permission_error
 from calibrant.files.source import reason_of
 
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["SUFFIXES", "Size", "check_channels", "check_size", "read_image", "resized"]
+__all__ = ["SUFFIXES", "Size", "check_channels", "check_size", "read_image", "resize_images"]
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif")
 
-# What these suffixes promise (JPEG also opens MPO, which some cameras write): decoders of other
-# formats, one of which starts Ghostscript, are not tried, whatever a file is called.
+# JPEG includes MPO, which some cameras write. Other decoders, one of which runs Ghostscript, are
+# never tried, whatever the suffix of a file.
 _FORMATS = ("PNG", "JPEG", "BMP", "WEBP", "GIF")
 
 Size = int | tuple[int, int] | None
-"""Pixels on each side, or (height, width); None to leave images as they are."""
+"""Pixels on each side, or (height, width); None keeps the original size."""
 
 
 def read_image(file: Path, *, size: Size = None, channels: int | None = None) -> NDArray[np.uint8]:
-    """Read an image file as (H, W, C) bytes, upright, with 1 channel for grey and 3 for colour.
+    """Read an image file as (H, W, C) uint8, with 1 channel for grey and 3 for colour.
 
-    What a camera noted about the way it was held is followed. What is transparent shows white. Of
-    an animation the first picture is read. Of 16-bit grey the upper eight bits are.
+    The EXIF orientation is applied, transparency becomes white, the first frame of an animation is
+    used, and 16-bit grey is reduced to its upper eight bits.
 
     Examples
     --------
@@ -46,49 +46,51 @@ def read_image(file: Path, *, size: Size = None, channels: int | None = None) ->
     from PIL import Image
 
     try:
-        with Image.open(file, formats=_FORMATS) as opened:
-            image = _fitted(_plain(opened), size)
+        with Image.open(file, formats=_FORMATS) as file_image:
+            image = _crop_to_size(_to_grey_or_rgb(file_image), size)
     except PermissionError:
-        raise denied(file) from None
+        raise permission_error(file) from None
     except Image.DecompressionBombError as error:
         raise InputError(
-            f"{file} has too many pixels to be unpacked safely ({reason_of(error)}): make it "
-            "smaller first."
+            f"{file} has too many pixels to be decoded safely ({reason_of(error)}): downscale "
+            "it first."
         ) from None
-    except Exception as error:  # decoders raise whatever a damaged file makes them stumble over
+    except Exception as error:  # decoders raise arbitrary errors on damaged files
         raise InputError(
-            f"{file} cannot be read as an image ({reason_of(error)}): save it again, or take it "
-            "out of the folder."
+            f"{file} cannot be read as an image ({reason_of(error)}): save it again, or remove "
+            "it from the folder."
         ) from None
     if channels is not None:
         image = image.convert("L" if channels == 1 else "RGB")
-    found = np.asarray(image)
-    return found[..., None] if found.ndim == 2 else found
+    pixels = np.asarray(image)
+    return pixels[..., None] if pixels.ndim == 2 else pixels
 
 
-def resized(images: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
-    """Bring (n, H, W, C) images to a size, as `read_image` does.
+def resize_images(images: NDArray[np.uint8], size: Size) -> NDArray[np.uint8]:
+    """Resize (n, H, W, C) images as `read_image` does.
 
     Examples
     --------
-    >>> resized(np.zeros((2, 8, 4, 3), dtype=np.uint8), 2).shape
+    >>> resize_images(np.zeros((2, 8, 4, 3), dtype=np.uint8), 2).shape
     (2, 2, 2, 3)
     """
-    wanted = _pair(size)
-    if wanted is None or wanted == images.shape[1:3]:
+    target_size = _height_and_width(size)
+    if target_size is None or target_size == images.shape[1:3]:
         return images
     from PIL import Image
 
-    found = np.empty((len(images), *wanted, images.shape[3]), dtype=np.uint8)
-    for place, image in enumerate(images):
+    resized_images = np.empty((len(images), *target_size, images.shape[3]), dtype=np.uint8)
+    for i, image in enumerate(images):
         grey = image.shape[2] == 1
-        fitted = np.asarray(_fitted(Image.fromarray(image[..., 0] if grey else image), wanted))
-        found[place] = fitted[..., None] if grey else fitted
-    return found
+        pixels = np.asarray(
+            _crop_to_size(Image.fromarray(image[..., 0] if grey else image), target_size)
+        )
+        resized_images[i] = pixels[..., None] if grey else pixels
+    return resized_images
 
 
 def check_size(size: Any) -> None:
-    """Refuse what is no number of pixels."""
+    """Check that a size is a positive number of pixels."""
     pair = size if isinstance(size, tuple) and len(size) == 2 else (size,)
     for pixels in pair if size is not None else ():
         if not isinstance(pixels, Integral) or isinstance(pixels, bool) or pixels < 1:
@@ -99,17 +101,17 @@ def check_size(size: Any) -> None:
 
 
 def check_channels(channels: Any) -> None:
-    """Refuse what is neither grey nor colour."""
+    """Check that the number of channels is 1 or 3."""
     if channels is not None and channels not in (1, 3):
         raise InputError(f"channels must be 1 for grey or 3 for colour, got {channels!r}.")
 
 
-def _plain(image: Image.Image) -> Image.Image:
-    """Return an upright picture in grey ("L") or colour ("RGB")."""
+def _to_grey_or_rgb(image: Image.Image) -> Image.Image:
+    """Apply the EXIF orientation and convert to grey ("L") or colour ("RGB")."""
     from PIL import Image, ImageOps
 
     image = ImageOps.exif_transpose(image)
-    if image.mode.startswith("I"):  # of png, where a "32-bit" image has 16 bits
+    if image.mode.startswith("I"):  # PNG: a "32-bit" image has 16 bits
         values = np.asarray(image).astype(np.uint16) >> 8
         return Image.fromarray(values.astype(np.uint8))
     grey = image.mode in ("1", "L", "LA", "La")
@@ -119,16 +121,16 @@ def _plain(image: Image.Image) -> Image.Image:
     return image.convert("L" if grey else "RGB")
 
 
-def _fitted(image: Image.Image, size: Size) -> Image.Image:
+def _crop_to_size(image: Image.Image, size: Size) -> Image.Image:
     from PIL import Image, ImageOps
 
-    wanted = _pair(size)
-    if wanted is None or wanted == (image.height, image.width):
+    target_size = _height_and_width(size)
+    if target_size is None or target_size == (image.height, image.width):
         return image
-    return ImageOps.fit(image, wanted[::-1], Image.Resampling.BILINEAR)
+    return ImageOps.fit(image, target_size[::-1], Image.Resampling.BILINEAR)
 
 
-def _pair(size: Size) -> tuple[int, int] | None:
+def _height_and_width(size: Size) -> tuple[int, int] | None:
     if size is None or isinstance(size, tuple):
         return size
     return int(size), int(size)

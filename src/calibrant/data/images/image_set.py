@@ -1,4 +1,4 @@
-"""Images with what is known about each of them."""
+"""A set of images with labels, names and weights."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ __all__ = ["ImageSet"]
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """Images of one size, with their labels where they have some.
+    """Images of one size, with their labels if there are any.
 
     Parameters
     ----------
-    images : (n, H, W, C) bytes; C is 1 for grey and 3 for colour
-    labels : n names of classes or whole numbers; None where there are none
-    names : n names by which a reader finds them: files relative to the folder, or "0", "1", ...
-    weights : (n,) of the rows, or None
-    classes : names of all classes, in the order in which the files have them; None without labels
+    images : (n, H, W, C) uint8; C is 1 for grey and 3 for colour
+    labels : n class names or integers, or None
+    names : n image names: paths relative to the folder, or "0", "1", ...
+    weights : (n,) row weights, or None
+    classes : names of all classes, in file order; None without labels
 
     Examples
     --------
     >>> import numpy as np
-    >>> found = ImageSet(np.zeros((2, 4, 4, 1), dtype=np.uint8), ["cat", "dog"], ["a.png", "b.png"])
-    >>> len(found)
+    >>> pets = ImageSet(np.zeros((2, 4, 4, 1), dtype=np.uint8), ["cat", "dog"], ["a.png", "b.png"])
+    >>> len(pets)
     2
     """
 

@@ -1,7 +1,7 @@
-r"""Numbers in other digits or with signs that nobody sees, read as if they were plain.
+r"""Normalisation of non-ASCII digits and invisible characters for redaction.
 
-Patterns look at a plain text; beside it stands, for each of its signs, what the text has there. So
-whatever is not taken out stays as it was written.
+Patterns match the normalised text; a parallel list holds the original of each of its characters,
+so that unmatched text keeps its original form.
 """
 
 from __future__ import annotations
@@ -10,82 +10,89 @@ import re
 import unicodedata
 from collections.abc import Callable
 
-__all__ = ["has_odd_signs", "plain_signs", "replaced"]
+__all__ = ["has_unusual_characters", "normalise_characters", "substitute"]
 
-# Spaces without width, joiners, soft hyphens, and signs that turn the direction of reading.
-_UNSEEN = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+# Zero-width spaces, joiners, soft hyphens and directional marks.
+_INVISIBLE = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 _SPACES = "".join(map(chr, (*range(0x2000, 0x200B), 0x205F, 0x3000)))
-_PLAIN = {**dict.fromkeys(_SPACES, " "), **dict(zip("−－＋（）．／：＃", "--+()./:#", strict=True))}
-_WIDE = "".join(_PLAIN)
-_ODD = re.compile(rf"[{_UNSEEN}{re.escape(_WIDE)}]|(?![0-9])\d")
-_OF_NUMBERS = rf"[\d \t\u00a0\u202f{re.escape(_WIDE)}\-\u2010\u2011\u2013./()+:#]"
-_HIDDEN = re.compile(rf"(?<={_OF_NUMBERS})[{_UNSEEN}]++(?={_OF_NUMBERS})")
-"""Within a number only: beside a word such a sign may be the only thing that ends it."""
+_ASCII_FORM = {
+    **dict.fromkeys(_SPACES, " "),
+    **dict(zip("−－＋（）．／：＃", "--+()./:#", strict=True)),
+}
+_WIDE = "".join(_ASCII_FORM)
+_UNUSUAL = re.compile(rf"[{_INVISIBLE}{re.escape(_WIDE)}]|(?![0-9])\d")
+_NUMBER_CHARACTERS = rf"[\d \t\u00a0\u202f{re.escape(_WIDE)}\-\u2010\u2011\u2013./()+:#]"
+_HIDDEN = re.compile(rf"(?<={_NUMBER_CHARACTERS})[{_INVISIBLE}]++(?={_NUMBER_CHARACTERS})")
+"""Within numbers only: next to a word, an invisible character may be the separator."""
 
 
-def has_odd_signs(text: str) -> bool:
-    """Tell whether a text has digits beyond ASCII, or signs that nobody sees or that are wide."""
-    return not text.isascii() and _ODD.search(text) is not None
+def has_unusual_characters(text: str) -> bool:
+    """Return whether a text has non-ASCII digits, or invisible or full-width characters."""
+    return not text.isascii() and _UNUSUAL.search(text) is not None
 
 
-def plain_signs(text: str) -> tuple[str, list[str]]:
-    r"""Return a text in plain digits, and for each of its signs what stood there.
+def normalise_characters(text: str) -> tuple[str, list[str]]:
+    r"""Return the normalised text, and the original of each of its characters.
 
     Examples
     --------
-    >>> plain_signs("no ４\u200b２")
+    >>> normalise_characters("no ４\u200b２")
     ('no 42', ['n', 'o', ' ', '４\u200b', '２'])
     """
-    stood: list[str] = []
-    done = 0
-    for found in _HIDDEN.finditer(text):
-        stood += text[done : found.start()]
-        stood[-1] += found[0]
-        done = found.end()
-    stood += text[done:]
-    return "".join(map(_plain, stood)), stood
+    original: list[str] = []
+    end = 0
+    for match in _HIDDEN.finditer(text):
+        original += text[end : match.start()]
+        original[-1] += match[0]
+        end = match.end()
+    original += text[end:]
+    return "".join(map(_normalise, original)), original
 
 
-def replaced(
+def substitute(
     pattern: re.Pattern[str],
-    put: Callable[[re.Match[str]], str],
+    replace: Callable[[re.Match[str]], str],
     plain: str,
-    stood: list[str],
+    original: list[str],
 ) -> tuple[str, list[str]]:
-    """Replace what a pattern finds in a plain text, and what stood there with it.
+    """Replace matches in the normalised text and in the list of originals.
 
     Examples
     --------
-    >>> plain, stood = plain_signs("nos. ４２, ７")
-    >>> replaced(re.compile("[0-9]{2}"), lambda found: "_n_", plain, stood)[1]
+    >>> plain, original = normalise_characters("nos. ４２, ７")
+    >>> substitute(re.compile("[0-9]{2}"), lambda match: "_n_", plain, original)[1]
     ['n', 'o', 's', '.', ' ', '_', 'n', '_', ',', ' ', '７']
     """
     pieces: list[str] = []
-    kept: list[str] = []
-    done = 0
-    for found in pattern.finditer(plain):
-        old, new = found[0], put(found)
-        head = _shared(old, new)
-        rest, given = old[head:], new[head:]
-        tail = _shared(rest[::-1], given[::-1])
-        start, end = found.start() + head, found.end() - tail
-        given = given[: len(given) - tail]
-        pieces += [plain[done:start], given]
-        kept += stood[done:start]
-        kept += given
-        done = end
-    return "".join([*pieces, plain[done:]]), kept + stood[done:]
+    result_original: list[str] = []
+    end_of_last = 0
+    for match in pattern.finditer(plain):
+        old, new = match[0], replace(match)
+        head = _common_prefix(old, new)
+        rest, inserted = old[head:], new[head:]
+        tail = _common_prefix(rest[::-1], inserted[::-1])
+        start, end = match.start() + head, match.end() - tail
+        inserted = inserted[: len(inserted) - tail]
+        pieces += [plain[end_of_last:start], inserted]
+        result_original += original[end_of_last:start]
+        result_original += inserted
+        end_of_last = end
+    return "".join([*pieces, plain[end_of_last:]]), result_original + original[end_of_last:]
 
 
-def _shared(a: str, b: str) -> int:
-    """Return how many signs two texts begin with alike."""
+def _common_prefix(a: str, b: str) -> int:
+    """Return the length of the common prefix of two texts."""
     pairs = enumerate(zip(a, b, strict=False))
     return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
 
 
-def _plain(stood: str) -> str:
-    """Return the sign that what stood somewhere is read as."""
-    sign = stood[0]
-    if sign.isascii():
-        return sign
-    return str(unicodedata.decimal(sign)) if sign.isdecimal() else _PLAIN.get(sign, sign)
+def _normalise(original: str) -> str:
+    """Return the normalised form of an original character."""
+    character = original[0]
+    if character.isascii():
+        return character
+    return (
+        str(unicodedata.decimal(character))
+        if character.isdecimal()
+        else _ASCII_FORM.get(character, character)
+    )

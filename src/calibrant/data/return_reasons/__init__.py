@@ -1,4 +1,4 @@
-"""The built-in corpus: messages of customers who return something, with exact posteriors."""
+"""Built-in corpus of return messages, with exact posteriors."""
 
 from calibrant.data.return_reasons.messages import BINARY, OUT_OF_SCOPE, Messages, draw
 from calibrant.data.return_reasons.world import ACTIONS, NOISE, PRIORS, REASONS

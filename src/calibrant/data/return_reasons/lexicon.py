@@ -1,4 +1,4 @@
-"""The words of the corpus, read from the files beside this module."""
+"""Lexicon of the corpus, loaded from TOML files."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ FloatArray = NDArray[np.float64]
 
 _OPENED = ("defect", "missing", "quality")
 GROUPS = ("electric", "wear", "home", "play", "care")
-"""Kinds of products; a group decides which complaints make sense."""
+"""Product groups; a group determines the possible complaints."""
 
 
 @dataclass(frozen=True)
 class Product:
-    """Something that is sold: its name, its group, its category and the parts that belong to it."""
+    """A product: name, group, category and parts."""
 
     name: str
     group: int
@@ -46,14 +46,13 @@ class Claim:
 
     Parameters
     ----------
-    name : its key in the file
-    kind : what it is about: defect, missing, quality, liking, service, open (anything) or
-        gone (the thing is not there)
-    lean : how strongly it speaks for each reason
-    share : how common it is
-    use : what may be said about its use: any, opened, used, unused or none
-    short : whether it can be denied too
-    phrases : for each group its wordings; none where it makes no sense
+    name : key in the file
+    kind : topic: defect, missing, quality, liking, service, open (anything) or gone (not received)
+    lean : evidence for each reason
+    share : relative frequency
+    use : what the message may say about the use: any, opened, used, unused or none
+    short : whether it can also be denied
+    phrases : wordings for each group; empty if it does not apply
     """
 
     name: str
@@ -67,10 +66,10 @@ class Claim:
 
 @cache
 def products() -> tuple[Product, ...]:
-    """Return everything that is sold, category by category."""
+    """Return all products, by category."""
     out: list[Product] = []
     category = 0
-    for group, categories in _read("products").items():
+    for group, categories in _load_toml("products").items():
         for entry in categories.values():
             parts = tuple(entry["parts"])
             out += [
@@ -82,7 +81,7 @@ def products() -> tuple[Product, ...]:
 
 @cache
 def claims() -> tuple[Claim, ...]:
-    """Return every complaint."""
+    """Return all complaints."""
     return tuple(
         Claim(
             name=name,
@@ -93,34 +92,34 @@ def claims() -> tuple[Claim, ...]:
             short=entry.get("short", False),
             phrases=tuple((*entry.get("all", ()), *entry.get(group, ())) for group in GROUPS),
         )
-        for name, entry in _read("claims").items()
+        for name, entry in _load_toml("claims").items()
     )
 
 
 @cache
 def clauses() -> dict[str, Any]:
     """Return the other clauses of a message."""
-    return _read("clauses")
+    return _load_toml("clauses")
 
 
 @cache
 def words() -> dict[str, list[str]]:
     """Return the lists of rare words."""
-    return _read("words")
+    return _load_toml("words")
 
 
 @cache
 def lines() -> tuple[str, ...]:
-    """Return the names of lines of products: a thousand words, each of them rare."""
+    """Return the names of product lines: a thousand rare words."""
     return tuple(a + b for a in words()["line_starts"] for b in words()["line_ends"])
 
 
 @cache
 def outside() -> tuple[str, ...]:
-    """Return the messages that are about something else."""
-    return tuple(_read("outside")["phrases"])
+    """Return the out-of-scope messages."""
+    return tuple(_load_toml("outside")["phrases"])
 
 
-def _read(name: str) -> dict[str, Any]:
+def _load_toml(name: str) -> dict[str, Any]:
     text = files("calibrant.data.return_reasons").joinpath(f"{name}.toml").read_text("utf-8")
     return tomllib.loads(text)

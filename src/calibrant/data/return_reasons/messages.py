@@ -1,4 +1,4 @@
-"""Drawn messages: texts, labels, and what the truth about them is."""
+"""Sampling of messages with labels and exact posteriors."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from calibrant.data.return_reasons.world import (
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 
-__all__ = ["BINARY", "OUT_OF_SCOPE", "Messages", "Source", "draw"]
+__all__ = ["BINARY", "OUT_OF_SCOPE", "Messages", "RowSource", "draw"]
 
 FloatArray = NDArray[np.float64]
-Source = Literal["logs", "golden"]
+RowSource = Literal["logs", "golden"]
 
 BINARY = ("others", "item_defective")
 """The classes of the binary form: the second is the one to detect."""
@@ -41,20 +41,20 @@ _CHUNK = 4096
 
 @dataclass(frozen=True)
 class Messages:
-    """Messages of customers, with their labels and their exact posteriors.
+    """Customer messages with labels and exact posteriors.
 
     Parameters
     ----------
     texts : n messages
-    labels : what a file says: the logged label, noisy, or the true reason in a golden set;
-        "out_of_scope" for messages that are not about a return
-    clean : the true reason
+    labels : the noisy logged labels, or the true reasons in a golden set; "out_of_scope" for
+        messages that are not about a return
+    clean : the true reasons
     posterior : (n, K) P(true reason | text) under the prior of the source; NaN out of scope
     logged : (n, K) P(logged label | text) in the logs; NaN out of scope
     in_scope : whether a message is about a return
-    classes : the K names of the columns
+    classes : names of the K columns
     source : "logs" or "golden"
-    ids : a name for each row
+    ids : row ids
     """
 
     texts: list[str]
@@ -64,19 +64,19 @@ class Messages:
     logged: FloatArray
     in_scope: NDArray[np.bool_]
     classes: tuple[str, ...]
-    source: Source
+    source: RowSource
     ids: list[str]
     _posteriors: dict[str, FloatArray] = field(repr=False)
 
     def __len__(self) -> int:
         return len(self.texts)
 
-    def posterior_under(self, source: Source) -> FloatArray:
+    def posterior_under(self, source: RowSource) -> FloatArray:
         """Return (n, K) P(true reason | text) under the prior of a source."""
-        return self._posteriors[_checked(source)]
+        return self._posteriors[_check_source(source)]
 
     def to_table(self) -> pa.Table:
-        """Return the columns `id`, `message` and `reason`: what a file of messages holds."""
+        """Return a table with the columns `id`, `message` and `reason`."""
         columns = {"id": self.ids, "message": self.texts, "reason": self.labels.tolist()}
         return pa.table({name: pa.array(column, pa.string()) for name, column in columns.items()})
 
@@ -89,39 +89,39 @@ class Messages:
 def draw(
     n: int,
     *,
-    source: Source = "logs",
+    source: RowSource = "logs",
     seed: int = 0,
     binary: bool = False,
     out_of_scope: float = 0.0,
 ) -> Messages:
-    """Draw messages of customers who return something, each with its exact posterior.
+    """Sample return messages with their exact posteriors.
 
-    The same source and seed give the same messages, to the byte; fewer of them are the first of
-    more. Sources and seeds are independent of each other. `binary` renames the reasons and changes
-    nothing else, and `out_of_scope` replaces messages and leaves the others as they are.
+    The same source and seed give identical messages, and a smaller sample is a prefix of a larger
+    one. Sources and seeds are independent of each other. `binary` only merges the reasons into two
+    classes, and `out_of_scope` replaces some messages without changing the others.
 
     Parameters
     ----------
     n : number of messages, 0 or more
-    source : "logs" (labels as a clerk clicked them, prior of the logs) or "golden" (true reasons,
-        prior of the messages met online)
-    seed : seed of the draw, 0 or more
-    binary : whether item_defective is to be told from all else
+    source : "logs" (noisy labels of clerks, prior of the logs) or "golden" (true reasons, prior of
+        the messages in production)
+    seed : random seed, 0 or more
+    binary : whether to use two classes, item_defective against the rest
     out_of_scope : share of messages that are not about a return
 
     Examples
     --------
-    >>> drawn = draw(1000, source="golden", seed=1)
-    >>> drawn.posterior.shape, drawn.classes[0]
+    >>> messages = draw(1000, source="golden", seed=1)
+    >>> messages.posterior.shape, messages.classes[0]
     ((1000, 5), 'item_defective')
-    >>> drawn.texts[:2] == draw(2, source="golden", seed=1).texts
+    >>> messages.texts[:2] == draw(2, source="golden", seed=1).texts
     True
     """
-    _check(n, seed, out_of_scope)
-    code = _SOURCES.index(_checked(source))
+    _check_arguments(n, seed, out_of_scope)
+    code = _SOURCES.index(_check_source(source))
     starts = range(0, max(n, 1), _CHUNK)
     parts = [
-        _Part.drawn(min(_CHUNK, n - start), source, (seed, code, start // _CHUNK), out_of_scope)
+        _Chunk.sample(min(_CHUNK, n - start), source, (seed, code, start // _CHUNK), out_of_scope)
         for start in starts
     ]
     scores = {key: np.concatenate([part.scores[key] for part in parts]) for key in parts[0].scores}
@@ -130,12 +130,12 @@ def draw(
     in_scope = np.concatenate([part.in_scope for part in parts])
     classes = BINARY if binary else REASONS
     if binary:
-        scores = {key: _merged(values) for key, values in scores.items()}
+        scores = {key: _merge_to_binary(values) for key, values in scores.items()}
         clean, label = (clean == 0).astype(np.int64), (label == 0).astype(np.int64)
     return Messages(
         texts=[text for part in parts for text in part.texts],
-        labels=_named(label if source == "logs" else clean, classes, in_scope),
-        clean=_named(clean, classes, in_scope),
+        labels=_label_names(label if source == "logs" else clean, classes, in_scope),
+        clean=_label_names(clean, classes, in_scope),
         posterior=scores[source],
         logged=scores["logged"],
         in_scope=in_scope,
@@ -147,8 +147,8 @@ def draw(
 
 
 @dataclass(frozen=True)
-class _Part:
-    """A piece of a draw; pieces have streams of their own, so a draw can be cut anywhere."""
+class _Chunk:
+    """A chunk of a sample; each has its own random stream, so a sample can have any length."""
 
     texts: list[str]
     reasons: NDArray[np.int64]
@@ -157,11 +157,11 @@ class _Part:
     scores: dict[str, FloatArray]
 
     @classmethod
-    def drawn(cls, n: int, source: Source, seed: tuple[int, ...], outside: float) -> _Part:
-        # Numbers are made for whole pieces and cut after: rounding cannot depend on n.
+    def sample(cls, n: int, source: RowSource, seed: tuple[int, ...], outside: float) -> _Chunk:
+        # Compute whole chunks and truncate afterwards, so that rounding does not depend on n.
         uniform = np.random.default_rng(seed).random((3 + N_FACTS + N_CHOICES, _CHUNK))
         scope, reason, label = uniform[:3]
-        reasons = _inverse(PRIORS[source][None], np.zeros(_CHUNK, dtype=np.int64), reason)
+        reasons = _sample_columns(PRIORS[source][None], np.zeros(_CHUNK, dtype=np.int64), reason)
         facts = draw_facts(reasons, uniform[3 : 3 + N_FACTS])
         scores = {key: posterior(facts, prior) for key, prior in PRIORS.items()}
         scores["logged"] = scores["logs"] @ NOISE
@@ -169,51 +169,57 @@ class _Part:
         for values in scores.values():
             values[~inside] = np.nan
         return cls(
-            texts=_written(facts, uniform[3 + N_FACTS :], inside[:n]),
+            texts=_render_texts(facts, uniform[3 + N_FACTS :], inside[:n]),
             reasons=reasons[:n],
-            labels=_inverse(NOISE, reasons, label)[:n],
+            labels=_sample_columns(NOISE, reasons, label)[:n],
             in_scope=inside[:n],
             scores={key: values[:n] for key, values in scores.items()},
         )
 
 
-def _written(facts: Facts, uniform: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
-    """Render the first messages: those about a return from their facts, the others without."""
-    own, strange = np.flatnonzero(inside), np.flatnonzero(~inside)
-    rows = Facts(**{name: values[own] for name, values in vars(facts).items()})
-    ours, theirs = iter(texts(rows, uniform[:, own])), iter(outside_texts(uniform[:, strange]))
+def _render_texts(facts: Facts, uniform: FloatArray, inside: NDArray[np.bool_]) -> list[str]:
+    """Render the messages: in-scope ones from their facts, the others without."""
+    rows_inside, rows_outside = np.flatnonzero(inside), np.flatnonzero(~inside)
+    rows = Facts(**{name: values[rows_inside] for name, values in vars(facts).items()})
+    ours, theirs = (
+        iter(texts(rows, uniform[:, rows_inside])),
+        iter(outside_texts(uniform[:, rows_outside])),
+    )
     return [next(ours if inner else theirs) for inner in inside.tolist()]
 
 
-def _inverse(chances: FloatArray, row: NDArray[np.int64], uniform: FloatArray) -> NDArray[np.int64]:
-    """Draw a column of each row's distribution."""
+def _sample_columns(
+    chances: FloatArray, row: NDArray[np.int64], uniform: FloatArray
+) -> NDArray[np.int64]:
+    """Sample a column from the distribution of each row."""
     steps = np.cumsum(chances, axis=1)[:, :-1]
     return np.asarray((uniform[:, None] >= steps[row]).sum(axis=1), dtype=np.int64)
 
 
-def _merged(scores: FloatArray) -> FloatArray:
-    """Return the columns of the binary form."""
+def _merge_to_binary(scores: FloatArray) -> FloatArray:
+    """Merge the columns into two classes."""
     return np.column_stack([scores[:, 1:].sum(axis=1), scores[:, 0]])
 
 
-def _named(
+def _label_names(
     codes: NDArray[np.int64], classes: tuple[str, ...], in_scope: NDArray[np.bool_]
 ) -> NDArray[np.str_]:
     names = np.array([*classes, OUT_OF_SCOPE])
     return np.asarray(names[np.where(in_scope, codes, len(classes))])
 
 
-def _checked(source: str) -> str:
+def _check_source(source: str) -> str:
     if source not in _SOURCES:
         raise InputError(f"source must be 'logs' or 'golden', got {source!r}.")
     return source
 
 
-def _check(n: int, seed: int, out_of_scope: float) -> None:
+def _check_arguments(n: int, seed: int, out_of_scope: float) -> None:
     for name, value in (("n", n), ("seed", seed)):
         if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < 0:
             raise InputError(f"{name} must be a whole number of at least 0, got {value!r}.")
     if not isinstance(out_of_scope, int | float) or not 0.0 <= out_of_scope <= 1.0:
         raise InputError(
-            f"out_of_scope must lie in [0, 1], got {out_of_scope!r}: it is a share of the messages."
+            f"out_of_scope must lie in [0, 1], got {out_of_scope!r}: it is the share of such "
+            "messages."
         )

@@ -1,8 +1,8 @@
-"""From facts to text: wording, order, style and slips, by chance that does not know the reason.
+"""Rendering of facts as text: wording, order, style and typos, independent of the reason.
 
-Every number comes from one table of uniform numbers, a row of it for each choice. A fact has
-wordings of its own, and leaving a clause out is a value of the fact too, so that a text tells its
-facts: `tests/unit/data/return_reasons/reader.py` reads them back.
+All choices use one table of uniform random numbers, with a row per choice. Each fact has its own
+wordings, and the omission of a clause is a value of the fact too, so that the facts can be read
+back from a text, as in `tests/unit/data/return_reasons/reader.py`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from calibrant.data.return_reasons.lexicon import (
     products,
     words,
 )
-from calibrant.data.return_reasons.typos import misspelt
+from calibrant.data.return_reasons.typos import add_typo
 from calibrant.data.return_reasons.world import Facts
 
 __all__ = ["N_CHOICES", "outside_texts", "texts"]
@@ -39,14 +39,14 @@ _CHOICES = (
     "where_2", "which_2", "outside", "product", "brand", "line", "with_line",
 )  # fmt: skip
 N_CHOICES = len(_CHOICES)
-"""Rows of the table of uniform numbers that a text is rendered with."""
+"""Number of rows in the table of uniform numbers."""
 
-_COLOURED = (0.3, 0.3, 0.3, 0.0, 0.0)  # by group: nobody writes of a navy puzzle or a teal tea
-_LINED = 0.25
-_CONTRASTED = 0.17
-_SUBJECT = 0.6  # of complaints about "it": they name the thing and need no opening
-_TURNED = 0.3
-_SLIPS = (0.20, 0.05)
+_COLOUR_SHARE = (0.3, 0.3, 0.3, 0.0, 0.0)  # by group: puzzles and teas have no colour
+_LINE_SHARE = 0.25
+_CONTRAST_SHARE = 0.17
+_SUBJECT_SHARE = 0.6  # share of complaints about "it" that name the product and need no opening
+_TURNED_SHARE = 0.3
+_TYPO_SHARES = (0.20, 0.05)
 _JOINS = (". ", ". ", ", ", " but ", ", but ")
 _LAYOUTS = (
     ("opening", "body", "use", "context", "feeling", "request"),
@@ -59,42 +59,42 @@ _MARKS = str.maketrans("", "", ".,!?:'")
 
 
 def texts(facts: Facts, uniform: FloatArray) -> list[str]:
-    """Render one message for each row of facts."""
-    chance = _Chance(dict(zip(_CHOICES, uniform, strict=True)))
+    """Render one message per row of facts."""
+    chance = _Choices(dict(zip(_CHOICES, uniform, strict=True)))
     columns = _details(facts, chance)
     complaints, opened = _complaints(facts, chance)
-    columns["body"] = _bodies(facts, chance, _filled(complaints, columns))
-    columns["opening"] = _filled(
-        _kept(chance.pick("opening", clauses()["openings"]), opened), columns
+    columns["body"] = _bodies(facts, chance, _fill_gaps(complaints, columns))
+    columns["opening"] = _fill_gaps(
+        _keep_where(chance.pick("opening", clauses()["openings"]), opened), columns
     )
     for name in ("use", "request", "feeling"):
         wordings = _sentence_wordings(f"{name}s")
         columns[name] = wordings.pick(getattr(facts, name), chance[name])
-    columns["context"] = _filled(chance.pick_some("context"), columns)
-    return _finished(_laid_out(columns, chance), columns, chance)
+    columns["context"] = _fill_gaps(chance.pick_some("context"), columns)
+    return _apply_style(_arrange_clauses(columns, chance), columns, chance)
 
 
 def outside_texts(uniform: FloatArray) -> list[str]:
-    """Render messages that are about something else than a return."""
-    chance = _Chance(dict(zip(_CHOICES, uniform, strict=True)))
+    """Render out-of-scope messages."""
+    chance = _Choices(dict(zip(_CHOICES, uniform, strict=True)))
     columns = _names(chance)
     columns["p"] = chance.pick("product", [product.name for product in products()])
     columns["brand"] = chance.pick("brand", words()["brands"])
     columns["brand2"] = chance.pick("part", words()["brands"])
     columns["colour"] = chance.pick("colour", words()["colours"])
     greeting = chance.pick_some("greeting")
-    body = _filled(chance.pick("outside", outside()), columns)
-    closing = _filled(chance.pick_some("closing"), columns)
+    body = _fill_gaps(chance.pick("outside", outside()), columns)
+    closing = _fill_gaps(chance.pick_some("closing"), columns)
     rows = [
-        " ".join(filter(None, (hello, _small(text) if hello else text, bye)))
+        " ".join(filter(None, (hello, _lower_first(text) if hello else text, bye)))
         for hello, text, bye in zip(greeting, body, closing, strict=True)
     ]
-    return _finished(rows, columns, chance)
+    return _apply_style(rows, columns, chance)
 
 
 @dataclass(frozen=True)
-class _Chance:
-    """The uniform numbers of each choice."""
+class _Choices:
+    """Uniform random numbers by choice."""
 
     rows: dict[str, FloatArray]
 
@@ -105,23 +105,25 @@ class _Chance:
         return np.asarray(self[choice] * sizes).astype(np.int64)
 
     def pick(self, choice: str, values: Sequence[str]) -> list[str]:
-        """Return one of the values for each row."""
+        """Choose a value for each row."""
         return [values[i] for i in self.index(choice, len(values)).tolist()]
 
     def pick_some(self, clause: str) -> list[str]:
-        """Return one of the wordings of a clause in its share of the rows, else nothing."""
+        """Choose a wording of a clause in its share of the rows, else ''."""
         entry = clauses()[f"{clause}s"]
-        return _kept(self.pick(clause, entry["phrases"]), self[f"with_{clause}"] < entry["share"])
+        return _keep_where(
+            self.pick(clause, entry["phrases"]), self[f"with_{clause}"] < entry["share"]
+        )
 
     def pick_rare(self, choice: str, values: Sequence[str]) -> list[str]:
-        """Return one of the values, early ones more often: late ones are rare."""
+        """Choose a value for each row; later values are rarer."""
         place = (self[choice] ** 2 * len(values)).astype(np.int64)
         return [values[i] for i in place.tolist()]
 
 
 @dataclass(frozen=True)
 class _Wordings:
-    """Wordings of many values in one list: those of value v are `start[v]` and the next ones."""
+    """Wordings of many values in one list; those of value v start at `start[v]`."""
 
     phrases: tuple[str, ...]
     start: IntArray
@@ -133,9 +135,9 @@ class _Wordings:
 
 
 def _wordings(lists: Iterable[Iterable[str]]) -> _Wordings:
-    kept = [tuple(phrases) for phrases in lists]
-    count = np.array([len(phrases) for phrases in kept])
-    return _Wordings(sum(kept, ()), np.cumsum(count) - count, count)
+    groups = [tuple(phrases) for phrases in lists]
+    count = np.array([len(phrases) for phrases in groups])
+    return _Wordings(sum(groups, ()), np.cumsum(count) - count, count)
 
 
 @cache
@@ -154,8 +156,8 @@ def _sentence_wordings(slot: str) -> _Wordings:
     return _wordings(map(_sentence, value["phrases"]) for value in clauses()[slot].values())
 
 
-def _names(chance: _Chance) -> dict[str, list[str]]:
-    """Return the words that say nothing about the reason."""
+def _names(chance: _Choices) -> dict[str, list[str]]:
+    """Choose names that are independent of the reason."""
     return {
         "time": chance.pick_rare("time", words()["times"]),
         "person": chance.pick_rare("person", words()["people"]),
@@ -166,13 +168,13 @@ def _names(chance: _Chance) -> dict[str, list[str]]:
     }
 
 
-def _details(facts: Facts, chance: _Chance) -> dict[str, list[str]]:
-    """Return the words that go into the gaps of the clauses."""
+def _details(facts: Facts, chance: _Choices) -> dict[str, list[str]]:
+    """Choose the words that fill the gaps of the clauses."""
     goods = [products()[i] for i in facts.product.tolist()]
     brands = ["", *(f"{brand} " for brand in words()["brands"])]
-    hue = np.array(_COLOURED)[[product.group for product in goods]]
-    colours = _spaced(chance.pick_rare("colour", words()["colours"]), chance["coloured"] < hue)
-    series = _spaced(chance.pick("line", lines()), chance["with_line"] < _LINED)
+    hue = np.array(_COLOUR_SHARE)[[product.group for product in goods]]
+    colours = _space_where(chance.pick_rare("colour", words()["colours"]), chance["coloured"] < hue)
+    series = _space_where(chance.pick("line", lines()), chance["with_line"] < _LINE_SHARE)
     full = [
         f"{colour}{brands[brand]}{line}{product.name}"
         for colour, brand, line, product in zip(
@@ -189,72 +191,73 @@ def _details(facts: Facts, chance: _Chance) -> dict[str, list[str]]:
     }
 
 
-def _complaints(facts: Facts, chance: _Chance) -> tuple[list[str], NDArray[np.bool_]]:
-    """Return the complaints, and which of them need an opening that names the thing."""
+def _complaints(facts: Facts, chance: _Choices) -> tuple[list[str], NDArray[np.bool_]]:
+    """Choose the complaints, and return which need an opening that names the product."""
     group = np.array([good.group for good in products()])[facts.product]
-    said = _claim_wordings().pick(group * len(claims()) + facts.claim, chance["claim"])
+    wordings = _claim_wordings().pick(group * len(claims()) + facts.claim, chance["claim"])
     leads = chance.pick_some("lead")
-    out = [lead + claim for lead, claim in zip(leads, said, strict=True)]
-    opened = np.full(len(out), fill_value=True)
-    for i in np.flatnonzero(chance["subject"] < _SUBJECT).tolist():
-        if said[i].startswith("it "):
-            subject = "{the}" if chance["subject"][i] < _SUBJECT / 2 else "{my}"
-            out[i], opened[i] = leads[i] + subject + said[i][2:], False
-    for i, contrast in _contrasts(facts, chance, said):
-        out[i], opened[i] = contrast, True
-    return out, opened
+    complaints = [lead + claim for lead, claim in zip(leads, wordings, strict=True)]
+    opened = np.full(len(complaints), fill_value=True)
+    for i in np.flatnonzero(chance["subject"] < _SUBJECT_SHARE).tolist():
+        if wordings[i].startswith("it "):
+            subject = "{the}" if chance["subject"][i] < _SUBJECT_SHARE / 2 else "{my}"
+            complaints[i], opened[i] = leads[i] + subject + wordings[i][2:], False
+    for i, contrast in _contrasts(facts, chance, wordings):
+        complaints[i], opened[i] = contrast, True
+    return complaints, opened
 
 
-def _bodies(facts: Facts, chance: _Chance, complaints: list[str]) -> list[str]:
-    """Return the complaints, each with what is denied."""
-    alone = _contrasted(facts, chance).tolist()  # contrasts are long enough to stand alone
+def _bodies(facts: Facts, chance: _Choices, complaints: list[str]) -> list[str]:
+    """Join each complaint with its denial."""
+    standalone = _has_contrast(facts, chance).tolist()  # contrasts form a sentence by themselves
     joins = [
-        ". " if a else join for a, join in zip(alone, chance.pick("joined", _JOINS), strict=True)
+        ". " if a else join
+        for a, join in zip(standalone, chance.pick("joined", _JOINS), strict=True)
     ]
     denied = _clause_wordings("denials").pick(facts.denial, chance["denial"])
-    turned = (chance["turned"] < _TURNED).tolist()
+    turned = (chance["turned"] < _TURNED_SHARE).tolist()
     out = []
     for claim, denial, join, turn in zip(complaints, denied, joins, turned, strict=True):
         if not denial:
             out.append(claim + ".")
         elif turn:
-            out.append(_capital(denial) + join + _within(claim, join) + ".")
+            out.append(_upper_first(denial) + join + _after_join(claim, join) + ".")
         else:
-            out.append(claim + join + _within(denial, join) + ".")
+            out.append(claim + join + _after_join(denial, join) + ".")
     return out
 
 
-def _contrasted(facts: Facts, chance: _Chance) -> NDArray[np.bool_]:
-    """Return which complaints are set against another one: some of the short ones."""
+def _has_contrast(facts: Facts, chance: _Choices) -> NDArray[np.bool_]:
+    """Return which complaints are contrasted with another: some of the short ones."""
     short = np.array([claim.short for claim in claims()])
-    return np.asarray(short[facts.claim] & (chance["contrasted"] < _CONTRASTED))
+    return np.asarray(short[facts.claim] & (chance["contrasted"] < _CONTRAST_SHARE))
 
 
-def _contrasts(facts: Facts, chance: _Chance, said: list[str]) -> Iterator[tuple[int, str]]:
-    """Yield complaints that are set against another one, with their rows.
+def _contrasts(facts: Facts, chance: _Choices, wordings: list[str]) -> Iterator[tuple[int, str]]:
+    """Yield the rows and texts of complaints contrasted with another short one.
 
-    The other complaint is one of the other short ones, whatever the reason.
+    The other complaint is independent of the reason.
     """
     shorts = np.flatnonzero([claim.short for claim in claims()])
     step = 1 + chance.index("other", len(shorts) - 1)
     other = shorts[(np.searchsorted(shorts, facts.claim) + step) % len(shorts)]
     others = _claim_wordings().pick(other, chance["other_claim"])
     frames = chance.pick("contrast", clauses()["contrasts"])
-    for i in np.flatnonzero(_contrasted(facts, chance)).tolist():
-        yield i, _capital(frames[i].replace("{a}", said[i]).replace("{b}", others[i]))
+    for i in np.flatnonzero(_has_contrast(facts, chance)).tolist():
+        yield i, _upper_first(frames[i].replace("{a}", wordings[i]).replace("{b}", others[i]))
 
 
-def _within(clause: str, join: str) -> str:
-    """Return a clause as it stands after a join: with a capital only after a full stop."""
+def _after_join(clause: str, join: str) -> str:
+    """Adapt a clause to the join before it: upper case only after a full stop."""
     if join == ". ":
-        return _capital(clause)
-    return _small(clause)
+        return _upper_first(clause)
+    return _lower_first(clause)
 
 
-def _laid_out(columns: dict[str, list[str]], chance: _Chance) -> list[str]:
-    """Put the clauses of each message in an order, between greeting and closing."""
+def _arrange_clauses(columns: dict[str, list[str]], chance: _Choices) -> list[str]:
+    """Arrange the clauses of each message between greeting and closing."""
     greetings = chance.pick_some("greeting")
-    closings = _filled(chance.pick_some("closing"), columns)
+    closings = _fill_gaps(chance.pick_some("closing"), columns)
     names = _LAYOUTS[0]
     orders = [[names.index(name) for name in layout] for layout in _LAYOUTS]
     layouts = chance.index("layout", len(_LAYOUTS)).tolist()
@@ -263,7 +266,7 @@ def _laid_out(columns: dict[str, list[str]], chance: _Chance) -> list[str]:
     for greeting, closing, layout, row in zip(greetings, closings, layouts, rows, strict=True):
         middle = [row[i] for i in orders[layout] if row[i]]
         if greeting:
-            middle[0] = _small(middle[0])
+            middle[0] = _lower_first(middle[0])
         out.append(" ".join([part for part in (greeting, *middle, closing) if part]))
     return out
 
@@ -276,24 +279,24 @@ _STYLES: tuple[tuple[float, Callable[[str], str]], ...] = (
     (0.98, lambda text: text.replace(".", "!")),
     (1.00, lambda text: text.upper()),
 )
-"""How tidily people write, with the share of those who write so or tidier."""
+"""Writing styles with cumulative shares, from tidy to untidy."""
 
 
-def _finished(rows: list[str], columns: dict[str, list[str]], chance: _Chance) -> list[str]:
-    """Give each message its style and slips, then order numbers and addresses."""
+def _apply_style(rows: list[str], columns: dict[str, list[str]], chance: _Choices) -> list[str]:
+    """Apply style and typos to each message, then append order numbers and addresses."""
     style = np.searchsorted([share for share, _ in _STYLES], chance["style"], side="right")
     out = [_STYLES[i][1](text) for i, text in zip(style.tolist(), rows, strict=True)]
-    for number, share in enumerate(_SLIPS, start=1):
+    for number, share in enumerate(_TYPO_SHARES, start=1):
         where, which = chance[f"where_{number}"], chance[f"which_{number}"]
         for i in np.flatnonzero(chance[f"slip_{number}"] < share).tolist():
-            out[i] = misspelt(out[i], where[i], which[i])
+            out[i] = add_typo(out[i], where[i], which[i])
     tails = chance.pick("tail", clauses()["tails"]["phrases"])
     for i in np.flatnonzero(chance["with_tail"] < clauses()["tails"]["share"]).tolist():
         out[i] += " " + _tail(tails[i], columns, chance, i)
     return out
 
 
-def _tail(phrase: str, columns: dict[str, list[str]], chance: _Chance, i: int) -> str:
+def _tail(phrase: str, columns: dict[str, list[str]], chance: _Choices, i: int) -> str:
     first, second, third = (int(chance[f"digits_{k}"][i] * 1e7) for k in (1, 2, 3))
     person = f"{columns['name'][i]}.{columns['surname'][i]}".lower()
     return phrase.format(
@@ -304,8 +307,8 @@ def _tail(phrase: str, columns: dict[str, list[str]], chance: _Chance, i: int) -
     )
 
 
-def _filled(phrases: list[str], columns: dict[str, list[str]]) -> list[str]:
-    """Fill the gaps {like this} of each phrase, and start it with a capital."""
+def _fill_gaps(phrases: list[str], columns: dict[str, list[str]]) -> list[str]:
+    """Fill the {placeholders} of each phrase and capitalise it."""
     out = []
     for i, phrase in enumerate(phrases):
         pieces, gaps = _pieces(phrase)
@@ -317,7 +320,7 @@ def _filled(phrases: list[str], columns: dict[str, list[str]]) -> list[str]:
 
 @cache
 def _pieces(phrase: str) -> tuple[str, tuple[tuple[str, str], ...]]:
-    """Cut a phrase into its start and, for each gap, the gap's name and what follows it."""
+    """Split a phrase into its start and pairs of placeholder name and following text."""
     start, *rest = phrase.split("{")
     pairs = (piece.split("}") for piece in rest)
     return start, tuple((gap, piece) for gap, piece in pairs)
@@ -327,21 +330,21 @@ def _article(name: str) -> str:
     return "an " if name[0] in "aeiouAEIOU" and name != "ukulele" else "a "
 
 
-def _kept(values: list[str], mask: NDArray[np.bool_]) -> list[str]:
+def _keep_where(values: list[str], mask: NDArray[np.bool_]) -> list[str]:
     return [value if keep else "" for value, keep in zip(values, mask.tolist(), strict=True)]
 
 
-def _spaced(values: list[str], mask: NDArray[np.bool_]) -> list[str]:
+def _space_where(values: list[str], mask: NDArray[np.bool_]) -> list[str]:
     return [value + " " if keep else "" for value, keep in zip(values, mask.tolist(), strict=True)]
 
 
 def _sentence(text: str) -> str:
-    return _capital(text) + ("." if text and text[-1] not in ".?" else "")
+    return _upper_first(text) + ("." if text and text[-1] not in ".?" else "")
 
 
-def _capital(text: str) -> str:
+def _upper_first(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-def _small(text: str) -> str:
+def _lower_first(text: str) -> str:
     return text if text.startswith("I ") else text[:1].lower() + text[1:]

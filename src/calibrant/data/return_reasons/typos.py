@@ -1,4 +1,4 @@
-"""Slips of the keyboard that can be undone: a slip is no word and belongs to one word only."""
+"""Reversible typos: each is not a word of the corpus and belongs to one word only."""
 
 from __future__ import annotations
 
@@ -16,48 +16,50 @@ from calibrant.data.return_reasons.lexicon import (
     words,
 )
 
-__all__ = ["misspelt", "slips", "vocabulary"]
+__all__ = ["add_typo", "vocabulary", "word_typos"]
 
 _SHORTEST = 4
 _WORD = re.compile(r"[a-z]+")
 
 
-def misspelt(text: str, where: float, which: float) -> str:
-    """Return the text with a slip in one word; unchanged where that word has none."""
+def add_typo(text: str, where: float, which: float) -> str:
+    """Add a typo to one word of a text, or return it unchanged if the word has none."""
     parts = text.split(" ")
-    place = int(where * len(parts))
-    word = parts[place]
+    position = int(where * len(parts))
+    word = parts[position]
     core = word.rstrip(".,!?:")
-    found = slips().get(core.lower())
-    if not found:
+    options = word_typos().get(core.lower())
+    if not options:
         return text
-    slip = found[int(which * len(found))]
+    typo = options[int(which * len(options))]
     if core.isupper():
-        slip = slip.upper()
+        typo = typo.upper()
     elif core[0].isupper():
-        slip = slip.capitalize()
-    parts[place] = slip + word[len(core) :]
+        typo = typo.capitalize()
+    parts[position] = typo + word[len(core) :]
     return " ".join(parts)
 
 
 @cache
-def slips() -> dict[str, tuple[str, ...]]:
-    """Return for each word its slips, without those that another word shares."""
+def word_typos() -> dict[str, tuple[str, ...]]:
+    """Return the typos of each word that are unique to it."""
     known = vocabulary()
     long = sorted(word for word in known if len(word) >= _SHORTEST)
-    made = {word: sorted(set(_slips(word)) - known) for word in long}
-    owners = Counter(slip for found in made.values() for slip in found)
-    return {w: tuple(slip for slip in found if owners[slip] == 1) for w, found in made.items()}
+    candidates = {word: sorted(set(_typos_of(word)) - known) for word in long}
+    owners = Counter(typo for typos in candidates.values() for typo in typos)
+    return {
+        w: tuple(typo for typo in typos if owners[typo] == 1) for w, typos in candidates.items()
+    }
 
 
 @cache
 def vocabulary() -> frozenset[str]:
-    """Return every word of the corpus in small letters, without marks."""
-    return frozenset(word for text in _texts() for word in _WORD.findall(_plain(text)))
+    """Return every word of the corpus in lower case, without punctuation."""
+    return frozenset(word for text in _texts() for word in _WORD.findall(_without_marks(text)))
 
 
-def _slips(word: str) -> Iterator[str]:
-    """Swap two letters, drop one, or type one twice; the first letter stays."""
+def _typos_of(word: str) -> Iterator[str]:
+    """Swap two letters, drop one, or double one; the first letter is unchanged."""
     for i in range(1, len(word)):
         if i + 1 < len(word):
             yield word[:i] + word[i + 1] + word[i] + word[i + 2 :]
@@ -89,5 +91,5 @@ def _strings(node: object) -> Iterator[str]:
             yield from _strings(item)
 
 
-def _plain(text: str) -> str:
+def _without_marks(text: str) -> str:
     return text.lower().replace("'", "")

@@ -1,13 +1,13 @@
-r"""The world behind the corpus: how a reason leads to facts, and what facts say about a reason.
+r"""Generative model of the corpus, with exact posteriors.
 
 A reason y is drawn from a prior, then the facts z from :math:`p(z \mid y)`, one after the other:
-product, brand, complaint (given the group of the product), what is denied (never the complaint
-itself), how long the thing was in use, what is asked for, and the mood. The text is rendered from
-z and from chance that does not know y. So Bayes' rule gives the posterior exactly,
+product, brand, complaint (given the product group), denial (never of the complaint itself), time
+in use, request and mood. The text is rendered from z and from randomness independent of y. So
+Bayes' rule gives the posterior exactly,
 
 .. math:: P(y \mid text) = P(y \mid z) \propto \pi_y \prod_j p(z_j \mid z_{<j}, y)
 
-and another prior changes :math:`\pi_y` alone.
+and a different prior changes only :math:`\pi_y`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 
 
-def _fixed(values: list[float] | list[list[float]]) -> FloatArray:
+def _read_only(values: list[float] | list[list[float]]) -> FloatArray:
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array
@@ -37,17 +37,17 @@ def _fixed(values: list[float] | list[list[float]]) -> FloatArray:
 
 PRIORS = MappingProxyType(
     {
-        "logs": _fixed([0.15, 0.05, 0.10, 0.24, 0.46]),
-        "golden": _fixed([0.30, 0.07, 0.13, 0.16, 0.34]),
+        "logs": _read_only([0.15, 0.05, 0.10, 0.24, 0.46]),
+        "golden": _read_only([0.30, 0.07, 0.13, 0.16, 0.34]),
     }
 )
-"""How often each reason is the true one: in the logs, and among the messages met online.
+"""Prior of the true reasons, in the logs and in the golden set (messages in production).
 
-The return-reason paper shows its shares in a figure without numbers. These are ours: a long tail
-in which OTHERS comes first.
+The return-reason paper shows its shares in a figure without numbers. These are our own: a long
+tail headed by OTHERS.
 """
 
-NOISE = _fixed(
+NOISE = _read_only(
     [
         [0.915, 0.005, 0.025, 0.010, 0.045],
         [0.020, 0.910, 0.005, 0.010, 0.055],
@@ -56,7 +56,7 @@ NOISE = _fixed(
         [0.005, 0.005, 0.005, 0.025, 0.960],
     ]
 )
-"""P(logged label | true reason), rows are true reasons: a hurried clerk clicks "others"."""
+"""P(logged label | true reason), rows are true reasons; hurried clerks choose "others"."""
 
 ACTIONS = MappingProxyType(
     {
@@ -67,7 +67,7 @@ ACTIONS = MappingProxyType(
         "others": "hand over to a person",
     }
 )
-"""What a shop does for each reason."""
+"""Action of the shop for each reason."""
 
 _KINDS = ("defect", "missing", "quality", "liking", "service", "open", "gone")
 _USES = {
@@ -77,44 +77,39 @@ _USES = {
     "unused": ("none", "sealed", "looked"),
     "none": ("none",),
 }
-"""What may be said about the use of a thing, given the complaint."""
+"""Possible statements about the use of a product, given the complaint."""
 
 _NO_BRAND = 0.55
 _SPREAD = 0.30
-"""Standard deviation of what a single product or brand says about the reason, in log-odds."""
+"""Standard deviation of the log-odds of a reason across products or brands."""
 
 
 @dataclass(frozen=True)
 class Slot:
-    """A fact drawn given a condition and a reason.
-
-    Parameters
-    ----------
-    chances : (conditions, reasons, values), each row of values sums to 1
-    """
+    """Distribution of a fact: `chances` (conditions, reasons, values) sum to 1 over values."""
 
     chances: FloatArray
 
-    def draw(self, given: IntArray, reason: IntArray, uniform: FloatArray) -> IntArray:
-        """Return a value for each row, by the inverse of the distribution function."""
+    def draw(self, condition: IntArray, reason: IntArray, uniform: FloatArray) -> IntArray:
+        """Sample a value for each row by inverting the distribution function."""
         _, n_reasons, n_values = self.chances.shape
-        row = given * n_reasons + reason
-        # Rows are laid end to end, each one higher than the one before: one search finds all.
+        row = condition * n_reasons + reason
+        # Concatenate the rows, each offset by its index, so that one search serves all.
         steps = np.cumsum(self.chances, axis=2).reshape(-1, n_values)
         flat = (steps + np.arange(len(steps))[:, None]).ravel()
         place = np.searchsorted(flat, row + uniform, side="right") - row * n_values
-        # Rounding of the sums must not lead to a value of chance 0 at the end of a row.
+        # Rounding of the sums must not select a value of probability 0 at the end of a row.
         last = n_values - 1 - (self.chances.reshape(-1, n_values)[:, ::-1] > 0).argmax(axis=1)
         return np.asarray(np.minimum(place, last[row]))
 
-    def log_likelihood(self, given: IntArray, value: IntArray) -> FloatArray:
+    def log_likelihood(self, condition: IntArray, value: IntArray) -> FloatArray:
         """Return log p(value | given, reason) of each row and reason."""
-        return np.asarray(np.log(self.chances[given, :, value]))
+        return np.asarray(np.log(self.chances[condition, :, value]))
 
 
 @dataclass(frozen=True)
 class Facts:
-    """The meaning of n messages: for each fact an array of positions."""
+    """Facts of n messages, as positions."""
 
     product: IntArray
     brand: IntArray
@@ -129,37 +124,37 @@ N_FACTS = len(fields(Facts))
 
 
 def draw_facts(reason: IntArray, uniform: FloatArray) -> Facts:
-    """Draw the facts of each message given its reason; `uniform` has a row for each fact."""
-    found: dict[str, IntArray] = {}
+    """Sample the facts of each message given its reason; `uniform` has a row per fact."""
+    drawn: dict[str, IntArray] = {}
     for row, (name, slot) in zip(uniform, _slots().items(), strict=True):
-        found[name] = slot.draw(_condition(name, found, len(reason)), reason, row)
-    return Facts(**found)
+        drawn[name] = slot.draw(_condition(name, drawn, len(reason)), reason, row)
+    return Facts(**drawn)
 
 
 def posterior(facts: Facts, prior: FloatArray) -> FloatArray:
     """Return P(reason | facts) under a prior."""
-    found = {field.name: getattr(facts, field.name) for field in fields(facts)}
+    values = {field.name: getattr(facts, field.name) for field in fields(facts)}
     score = np.tile(np.log(prior), (len(facts.product), 1))
     for name, slot in _slots().items():
-        score += slot.log_likelihood(_condition(name, found, len(score)), found[name])
+        score += slot.log_likelihood(_condition(name, values, len(score)), values[name])
     return probs_from_logits(score)
 
 
-def _condition(name: str, found: dict[str, IntArray], n: int) -> IntArray:
-    """Return what a fact depends on, beside the reason."""
+def _condition(name: str, values: dict[str, IntArray], n: int) -> IntArray:
+    """Return the condition of a fact, besides the reason."""
     if name == "claim":
-        return np.array([product.group for product in products()])[found["product"]]
+        return np.array([product.group for product in products()])[values["product"]]
     if name == "denial":
-        return np.array([_KINDS.index(claim.kind) for claim in claims()])[found["claim"]]
+        return np.array([_KINDS.index(claim.kind) for claim in claims()])[values["claim"]]
     if name == "use":
-        return np.array([list(_USES).index(claim.use) for claim in claims()])[found["claim"]]
+        return np.array([list(_USES).index(claim.use) for claim in claims()])[values["claim"]]
     return np.zeros(n, dtype=np.int64)
 
 
 @cache
 def _slots() -> dict[str, Slot]:
-    """Return the slots in the order in which they are drawn."""
-    # Fixed once and for all: which product breaks more often is part of the world, not of a draw.
+    """Return the slots in sampling order."""
+    # Fixed seed: which product breaks more often is part of the model, not of a sample.
     rng = np.random.default_rng(20_220)
     return {
         "product": _product_slot(rng),
@@ -177,14 +172,14 @@ def _product_slot(rng: np.random.Generator) -> Slot:
     share = 1.0 / (5.0 + rng.permutation(len(category)))
     tilt = _SPREAD * rng.standard_normal((len(REASONS), category.max() + 1))[:, category]
     tilt += _SPREAD * rng.standard_normal((len(REASONS), len(category)))
-    return Slot(_normal(share * np.exp(tilt))[None])
+    return Slot(_normalise(share * np.exp(tilt))[None])
 
 
 def _brand_slot(rng: np.random.Generator) -> Slot:
     n = len(words()["brands"])
     share = 1.0 / (5.0 + rng.permutation(n))
     tilt = _SPREAD * rng.standard_normal((len(REASONS), n))
-    named = (1.0 - _NO_BRAND) * _normal(share * np.exp(tilt))
+    named = (1.0 - _NO_BRAND) * _normalise(share * np.exp(tilt))
     none = np.full((len(REASONS), 1), _NO_BRAND)
     return Slot(np.hstack([none, named])[None])
 
@@ -192,30 +187,34 @@ def _brand_slot(rng: np.random.Generator) -> Slot:
 def _claim_slot() -> Slot:
     lean = np.array([claim.lean for claim in claims()]).T
     share = np.array([claim.share for claim in claims()])
-    there = np.array([[bool(claim.phrases[g]) for claim in claims()] for g in range(len(GROUPS))])
-    return Slot(_normal(there[:, None, :] * share * lean))
+    available = np.array(
+        [[bool(claim.phrases[g]) for claim in claims()] for g in range(len(GROUPS))]
+    )
+    return Slot(_normalise(available[:, None, :] * share * lean))
 
 
 def _denial_slot() -> Slot:
-    # Nobody denies the complaint itself, nor praises a thing that is not there.
+    # The complaint itself is never denied, nor is a product praised that did not arrive.
     allowed = np.array(
         [
             [denied == "none" or kind not in (denied, "gone") for denied in clauses()["denials"]]
             for kind in _KINDS
         ]
     )
-    return Slot(_normal(allowed[:, None, :] * _odds("denials")))
+    return Slot(_normalise(allowed[:, None, :] * _odds("denials")))
 
 
 def _use_slot() -> Slot:
-    allowed = np.array([[v in said for v in clauses()["uses"]] for said in _USES.values()])
-    return Slot(_normal(allowed[:, None, :] * _odds("uses")))
+    allowed = np.array(
+        [[v in allowed_uses for v in clauses()["uses"]] for allowed_uses in _USES.values()]
+    )
+    return Slot(_normalise(allowed[:, None, :] * _odds("uses")))
 
 
 def _odds(slot: str) -> FloatArray:
-    """Return (reasons, values) chances of a slot of clauses."""
-    return _normal(np.array([value["odds"] for value in clauses()[slot].values()]).T)
+    """Return the (reasons, values) probabilities of a clause slot."""
+    return _normalise(np.array([value["odds"] for value in clauses()[slot].values()]).T)
 
 
-def _normal(weights: NDArray[np.floating]) -> FloatArray:
+def _normalise(weights: NDArray[np.floating]) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=-1, keepdims=True), dtype=np.float64)

@@ -10,7 +10,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from calibrant.files.atomic_write import check_writable, whole_file
+from calibrant.files.atomic_write import check_writable, write_atomically
 from calibrant.reports.evaluation.page_data import page_data
 from calibrant.results import Evaluation
 
@@ -97,7 +97,7 @@ def render_page(
 
 def write_page(page: str, path: str | os.PathLike[str], *, name: str = "path") -> Path:
     """Write a page atomically."""
-    with whole_file(path, name=name) as draft:
+    with write_atomically(path, name=name) as draft:
         # A lone surrogate in a name has no UTF-8 form, so write it as a character reference.
         draft.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
     return Path(path)

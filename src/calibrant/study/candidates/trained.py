@@ -15,7 +15,7 @@ from zipfile import BadZipFile
 import numpy as np
 
 from calibrant.errors import CalibrantError, TrainingError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 from calibrant.inputs import FloatArray
 from calibrant.study.candidates.candidate import Candidate
 from calibrant.study.candidates.classifier import classifier_of
@@ -158,11 +158,11 @@ def keep(
 ) -> None:
     """Write the logits of a candidate, then its record, which marks the folder as complete."""
     arrays: dict[str, Any] = dict(logits)
-    with whole_file(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
+    with write_atomically(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
         np.savez(file, **arrays)
     own = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
     told = {"format": 1, **own, "fingerprint": candidate.fingerprint, **facts}
-    with whole_file(folder / _DONE, name="candidate") as draft:
+    with write_atomically(folder / _DONE, name="candidate") as draft:
         draft.write_text(json.dumps(told), encoding="utf-8")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.data.row_identity import content_groups
-from calibrant.data.splits import Part, Splits
+from calibrant.data.splits import SplitPart, Splits
 from calibrant.data.splitting import split_rows
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
@@ -48,21 +48,23 @@ def divide(
     train, steer, held = _split(logs, shares, config, together)
     if golden is None:
         held = _each_once(held, config, together)
-        calibrate, test = (Part("logs", held[half]) for half in _halves(logs.take(held), config))
+        calibrate, test = (
+            SplitPart("logs", held[half]) for half in _halves(logs.take(held), config)
+        )
         held = np.empty(0, dtype=np.int64)
     else:
-        calibrate, test = (Part("golden", half) for half in _halves(golden, config))
+        calibrate, test = (SplitPart("golden", half) for half in _halves(golden, config))
     off = outside["logs"]
     steered, choice = _with_choice(logs, steer[~off[steer]], config, columns)
     idle = np.concatenate([part[off[part]] for part in (train, steer, held)])
     return Splits(
-        train=Part("logs", train[~off[train]]),
-        steer=Part("logs", steered),
-        choice=Part("logs", choice),
-        log_test=Part("logs", held[~off[held]]),
+        train=SplitPart("logs", train[~off[train]]),
+        steer=SplitPart("logs", steered),
+        choice=SplitPart("logs", choice),
+        log_test=SplitPart("logs", held[~off[held]]),
         calibrate=calibrate,
         test=test,
-        out_of_scope=Part("logs", np.sort(idle)),
+        out_of_scope=SplitPart("logs", np.sort(idle)),
     )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.data.splits import Part, Splits
+from calibrant.data.splits import SplitPart, Splits
 from calibrant.inputs import FloatArray, IntArray
 
 __all__ = ["OUTSIDE", "Inputs", "SplitRows", "StudyRows"]
@@ -96,9 +96,9 @@ class StudyRows:
     def in_files(self) -> Splits:
         """Return the splits as positions in the files, from 0, rows that were left out counted."""
 
-        def moved(part: Part) -> Part:
+        def moved(part: SplitPart) -> SplitPart:
             places = self.sources[part.source].places if len(part) else None
-            return part if places is None else Part(part.source, places[part.ids])
+            return part if places is None else SplitPart(part.source, places[part.ids])
 
         return Splits(**{name: moved(part) for name, part in self.splits.parts().items()})
 

@@ -12,7 +12,7 @@ import pyarrow.types as pt
 from calibrant.bundle.predict_columns import predict_columns
 from calibrant.data import TableEncoder
 from calibrant.errors import InputError
-from calibrant.files.source import Place
+from calibrant.files.source import BatchLocation
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -56,7 +56,7 @@ def check_finite(source: Source, features: Sequence[str]) -> None:
         infinite = np.isinf(column.to_numpy())
         if infinite.any():
             row = int(np.argmax(infinite))
-            where = Place(Path(source.file)).row(int(source.places[row]))
+            where = BatchLocation(Path(source.file)).row(int(source.places[row]))
             raise InputError(
                 f"{where}: '{name}' is {column[row].as_py()}: give a finite number, or leave the "
                 "cell empty where the value is missing."

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 from calibrant.study.settings.config import StudyConfig, check_names
 
 __all__ = ["config_text", "read_config", "write_config"]
@@ -62,7 +62,7 @@ def write_config(config: StudyConfig, path: str | Path) -> Path:
     True
     """
     text = config_text(config)
-    with whole_file(path, name="study.toml") as draft:
+    with write_atomically(path, name="study.toml") as draft:
         draft.write_text(text, encoding="utf-8", newline="\n")
     return Path(path)
 

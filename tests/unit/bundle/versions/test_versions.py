@@ -23,7 +23,7 @@ def bundle(tmp_path):
 def test_a_version_has_other_points_and_all_else_as_it_was(bundle):
     old, before = load_bundle(bundle), content(bundle)[0]
     assert "## Changes" not in (bundle / "card.md").read_text(encoding="utf-8")
-    made = save(bundle, point("parts", 0.6), told=TOLD)
+    made = save(bundle, point("parts", 0.6), change=TOLD)
     new, after = load_bundle(bundle), content(bundle)[0]
     assert new.manifest["sha256"] == made != old.manifest["sha256"]
     assert [each.to_dict() for each in new.points] == [
@@ -41,7 +41,7 @@ def test_a_version_has_other_points_and_all_else_as_it_was(bundle):
 
 def test_what_was_told_is_in_the_manifest_and_on_the_card(bundle):
     base = seal(bundle)
-    save(bundle, told=TOLD)
+    save(bundle, change=TOLD)
     (change,) = load_bundle(bundle).provenance["changes"]
     assert {key: change[key] for key in TOLD} == TOLD
     assert change["base"] == base
@@ -68,7 +68,7 @@ def test_what_points_promise_together_is_told_anew(bundle):
     save(bundle, point("parts"), point("other"))
     assert "confidence_together" not in load_bundle(bundle).provenance
     card = (bundle / "card.md").read_text(encoding="utf-8")
-    assert "hold together with a confidence of at least 90 % only" in card
+    assert "hold together with a confidence of only at least 90 %" in card
     save(bundle, point("parts"), point("other"), provenance={"confidence_together": 0.925})
     assert load_bundle(bundle).provenance["confidence_together"] == 0.925
     assert "with 92.5 % confidence" in (bundle / "card.md").read_text(encoding="utf-8")
@@ -77,7 +77,7 @@ def test_what_points_promise_together_is_told_anew(bundle):
 def test_going_back_gives_every_byte(bundle):
     states = {seal(bundle): content(bundle)}
     for threshold in (0.6, 0.7, 0.8):
-        made = save(bundle, point("parts", threshold), told=TOLD)
+        made = save(bundle, point("parts", threshold), change=TOLD)
         states[made] = content(bundle)
     assert len(states) == 4
     for made in [*states, *reversed(states)]:
@@ -113,7 +113,7 @@ def test_bundles_of_every_format_can_be_changed(tmp_path, name):
     before, points = content(folder), list(load_bundle(folder, device="cpu").points)
     first, version = seal(folder), load_bundle(folder, device="cpu").manifest["format"]
     versions = Versions(folder)
-    made = versions.save_points(points[:1], base=first, told=TOLD, begin=lambda made: None)
+    made = versions.save_points(points[:1], base=first, change=TOLD, begin=lambda made: None)
     found = load_bundle(folder, device="cpu")
     assert (found.manifest["format"], found.manifest["sha256"]) == (version, made)
     versions.restore(first, base=made, begin=lambda made: None)
@@ -129,7 +129,7 @@ def test_every_kind_of_point_can_be_saved(bundle, result):
 
 
 def test_no_point_at_all_can_be_saved(bundle):
-    Versions(bundle).save_points([], base=seal(bundle), told={}, begin=lambda made: None)
+    Versions(bundle).save_points([], base=seal(bundle), change={}, begin=lambda made: None)
     assert load_bundle(bundle).points == ()
 
 
@@ -137,7 +137,7 @@ def test_all_versions_the_newest_first(bundle):
     assert [(each.hash, each.current) for each in Versions(bundle).all()] == [(seal(bundle), True)]
     assert not place(bundle).exists()  # looking writes nothing
     first = seal(bundle)
-    second = save(bundle, told=TOLD)
+    second = save(bundle, change=TOLD)
     third = save(bundle, point("other"))
     found = Versions(bundle).all()
     assert [each.hash for each in found] == [third, second, first]
@@ -190,7 +190,7 @@ def before_seal(before):
 
 
 def test_two_renames_do_where_one_step_cannot(bundle, monkeypatch):
-    monkeypatch.setattr(exchange, "exchanged", lambda first, second: False)
+    monkeypatch.setattr(exchange, "exchange_folders", lambda first, second: False)
     first, before = seal(bundle), content(bundle)
     made = save(bundle)
     assert load_bundle(bundle).manifest["sha256"] == made

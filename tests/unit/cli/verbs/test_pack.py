@@ -185,8 +185,8 @@ def test_a_bundle_decides_like_decide(cli, tmp_path):
             "the point was chosen on scores calibrated by another calibrator",
         ),
         ("--calibrator c_xyz --point raw", "class 'defect', which"),
-        ("--calibrator c --point two", "two.json is about 2 classes, but"),
-        ("--point raw --point two", "two.json is about 2 classes, but"),
+        ("--calibrator c --point two", "two.json has 2 classes, but"),
+        ("--point raw --point two", "two.json has 2 classes, but"),
         ("--point raw --action refund", "--action refund is no action"),
         ("--point raw --action x=refund", "--action x=refund: 'x' is not among the classes"),
         ("--point raw --action defect=", "is no action"),
@@ -304,8 +304,12 @@ def test_probabilities_go_along_as_the_bundle_reads_them(run, tmp_path):
 @pytest.mark.parametrize(
     ("header", "line", "said"),
     [
-        ("label,logit_defect,logit_parts", "defect,1,2", "has scores of 2 classes, but the bundle"),
-        ("label,logit_defect,logit_parts,logit_x", "x,1,2,3", "no scores of the class 'other'"),
+        (
+            "label,logit_defect,logit_parts",
+            "defect,1,2",
+            "scores for 2 classes, but the bundle",
+        ),
+        ("label,logit_defect,logit_parts,logit_x", "x,1,2,3", "where the bundle has 'other'"),
         ("id,logit_defect,logit_parts,logit_other", "1,1,2,3", "label"),
         ("label,logit_defect,logit_parts,logit_other", "hat,1,2,3", "hat"),
         ("label,logit_defect,logit_parts,logit_other", "parts,1,nan,3", "finite"),

@@ -13,7 +13,7 @@ from tests.unit.bundle.model_parts import CLASSES, TEXTS, table_scorer, text_sco
 from tests.unit.bundle.parts import band, point, points_of, rows, temperature
 
 from calibrant.bundle import BundlePoint, pack
-from calibrant.bundle.manifest import sealed
+from calibrant.bundle.manifest import seal_manifest
 from calibrant.files.write_table import write_tables
 from calibrant.ood import OodRule
 from calibrant.workflows import bundle_rows
@@ -299,7 +299,7 @@ def changed(bundle, tmp_path, **new):
     folder = tmp_path / "copy"
     shutil.copytree(bundle.path, folder)
     file = folder / "manifest.json"
-    file.write_text(json.dumps(sealed({**json.loads(file.read_text()), **new})))
+    file.write_text(json.dumps(seal_manifest({**json.loads(file.read_text()), **new})))
     return folder
 
 

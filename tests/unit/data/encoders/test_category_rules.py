@@ -2,7 +2,7 @@
 
 import pytest
 
-from calibrant.data.encoders.category_rules import CategoryRules, spelled
+from calibrant.data.encoders.category_rules import CategoryRules, normalise_spelling
 from calibrant.errors import InputError
 
 
@@ -10,7 +10,7 @@ def test_spaces_case_and_compatibility_forms_make_no_difference():
     rules = CategoryRules()
     spellings = ["low fat", " Low  Fat ", "LOW\tFAT", "Low\u00a0Fat", "\uff2c\uff4f\uff57 fat"]
     assert {rules.key(text) for text in spellings} == {"low fat"}
-    assert spelled(" Low\u00a0 Fat\n") == "Low Fat"
+    assert normalise_spelling(" Low\u00a0 Fat\n") == "Low Fat"
 
 
 def test_case_can_be_told_apart():
@@ -29,15 +29,17 @@ def test_an_empty_text_is_missing():
 
 
 def test_renames_apply_to_every_spelling_of_their_source():
-    rules = CategoryRules.of({"LF": "Low Fat", "n/a": None, "-": " "}, column="fat")
-    assert [rules.read(text) for text in ("lf", " LF ", "Low fat")] == ["Low Fat"] * 2 + ["Low fat"]
+    rules = CategoryRules.from_renames({"LF": "Low Fat", "n/a": None, "-": " "}, column="fat")
+    assert [rules.clean(text) for text in ("lf", " LF ", "Low fat")] == ["Low Fat"] * 2 + [
+        "Low fat"
+    ]
     assert rules.key("lf") == rules.key("LOW FAT")
     assert rules.key("N/A") is None
     assert rules.key("-") is None
 
 
 def test_rules_survive_json():
-    rules = CategoryRules.of({"LF": "Low Fat", "?": None}, column="fat", fold_case=False)
+    rules = CategoryRules.from_renames({"LF": "Low Fat", "?": None}, column="fat", fold_case=False)
     assert CategoryRules.from_dict(rules.to_dict()) == rules
 
 
@@ -47,16 +49,16 @@ def test_rules_survive_json():
         (["LF"], "must be a dict of spellings"),
         ({1: "Low Fat"}, "must map text to text or to None, got 1: 'Low Fat'"),
         ({"LF": 1}, "must map text to text"),
-        ({"LF": "Low Fat", "lf": "Lean"}, "gives 'lf' two meanings, 'Low Fat' and 'Lean'"),
-        ({"LF": "Low Fat", "low fat": "Lean"}, "itself turned into 'Lean'"),
-        ({"LF": "Low Fat", "low fat": None}, "itself turned into None"),
+        ({"LF": "Low Fat", "lf": "Lean"}, "'lf' .*'Low Fat' and 'Lean'"),
+        ({"LF": "Low Fat", "low fat": "Lean"}, "'Low Fat', .*'Lean'"),
+        ({"LF": "Low Fat", "low fat": None}, "'Low Fat', .*None"),
     ],
 )
 def test_rules_that_cannot_be_followed_are_refused(renames, sentence):
     with pytest.raises(InputError, match=sentence):
-        CategoryRules.of(renames, column="fat")
+        CategoryRules.from_renames(renames, column="fat")
 
 
 def test_a_category_may_be_named_as_its_own_spelling():
-    rules = CategoryRules.of({"low fat": "Low Fat", "LF": "Low Fat"}, column="fat")
-    assert rules.read("LOW FAT") == "Low Fat"
+    rules = CategoryRules.from_renames({"low fat": "Low Fat", "LF": "Low Fat"}, column="fat")
+    assert rules.clean("LOW FAT") == "Low Fat"

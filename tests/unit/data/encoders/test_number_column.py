@@ -7,6 +7,7 @@ import pytest
 from sklearn.impute import SimpleImputer
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from tests.sentences import refuses
 
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.errors import InputError
@@ -60,13 +61,13 @@ def test_huge_and_tiny_values_do_not_overflow():
 
 
 def test_a_column_without_any_value_is_refused():
-    with pytest.raises(InputError, match=r"'x' has no value in any of the 2 train rows.*drop"):
+    with refuses(InputError, "'x' has no value in any of the 2 train rows", "drop"):
         NumberColumn.learn("x", np.array([np.nan, np.nan]))
 
 
 def test_a_value_absurdly_far_from_the_train_rows_is_refused_with_its_row():
     column = NumberColumn.learn("x", np.array([1.0, 2.0]))
-    with pytest.raises(InputError, match=r"column 'x' row 1 is 1e\+40"):
+    with refuses(InputError, "column 'x' row 1 is 1e+40"):
         column.encode(np.array([1.0, 1e40]))
 
 
@@ -80,7 +81,7 @@ def test_what_was_learned_survives_json_to_the_bit():
 def test_a_value_that_would_erase_all_others_is_refused(far, many):
     values = np.random.default_rng(0).normal(size=3000)
     values[:many] = far
-    with pytest.raises(InputError, match=r"column 'x' holds -?1e\+\d+, beside which"):
+    with pytest.raises(InputError, match=r"column 'x' .*-?1e\+\d+, .*correct that value"):
         NumberColumn.learn("x", values)
 
 

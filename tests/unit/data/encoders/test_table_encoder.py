@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
 from tests.data_sets import data_file
+from tests.sentences import refuses
 
 from calibrant.data import TableEncoder
 from calibrant.errors import InputError, NotFitted
@@ -134,17 +135,17 @@ def test_the_encoder_survives_json_to_the_bit():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"drop": ["mass"]}, "drop names 'mass', which is no column of the table: 'weight'"),
+        ({"drop": ["mass"]}, "drop .*'mass', .*'weight'"),
         ({"categories": "fat"}, "categories must be a list of columns, got 'fat'"),
-        ({"clean": {"Fat": {}}}, "clean names 'Fat', which is no column"),
-        ({"clean": {"weight": {"1": "one"}}}, "clean names the column 'weight', which holds numb"),
+        ({"clean": {"Fat": {}}}, "clean .*'Fat', .*not a column"),
+        ({"clean": {"weight": {"1": "one"}}}, "clean .*'weight', .*numbers: add it to categories"),
         ({"drop": 3}, "drop must be a list of columns, got 3"),
         ({"categories": None}, "categories must be a list of columns, got None"),
         ({"clean": ["fat"]}, r"clean must be a dict from columns to spellings .* got \['fat'\]"),
         ({"max_categories": 0}, "max_categories must be a whole number of at least 1, got 0"),
         ({"max_categories": "ten"}, "max_categories must be a whole number .* got 'ten'"),
         ({"max_categories": True}, "max_categories must be a whole number .* got True"),
-        ({"drop": ["weight", "fat", "fresh"]}, "drop leaves no column of X"),
+        ({"drop": ["weight", "fat", "fresh"]}, "drop .*all columns of X"),
     ],
 )
 def test_options_that_do_not_fit_the_table_are_refused(options, sentence):
@@ -165,11 +166,11 @@ def test_numbers_of_numpy_are_options():
         ({"weight": [1.0], "fat": ["LF"]}, "X lacks the column 'fresh'"),
         ({"weight": [1.0]}, "X lacks the column 'fat' and 1 more"),
         ({"other": [1.0]}, "X lacks the column 'weight' and 2 more"),
-        (np.zeros((1, 3)), "X has no column names, but the encoder knows its columns by name"),
+        (np.zeros((1, 3)), "X has no column names, but the encoder"),
         (np.zeros((1, 2)), "X has 2 features, but TableEncoder is expecting 3 features as input"),
         (
             {"weight": ["heavy"], "fat": ["LF"], "fresh": [True]},
-            "'weight' held numbers at fit, but now it holds text such as 'heavy'",
+            "'weight' was numeric in fit, .*'heavy'",
         ),
     ],
 )
@@ -180,23 +181,21 @@ def test_tables_unlike_the_fitted_one_are_refused(table, sentence):
 
 def test_nothing_works_before_fit():
     for use in (TableEncoder().get_feature_names_out, TableEncoder().to_dict):
-        with pytest.raises(NotFitted, match="call fit with the train rows"):
+        with refuses(NotFitted, "call fit with the train rows"):
             use()
     with pytest.raises(NotFitted):
         TableEncoder().transform(TRAIN)
 
 
 def test_another_file_is_not_taken_for_an_encoder():
-    with pytest.raises(InputError, match="not a table encoder of format 1: got format 2"):
+    with refuses(InputError, "not a table encoder of format 1: got format 2"):
         TableEncoder.from_dict({"format": 2, "kind": "table"})
 
 
 def test_a_column_that_counts_the_rows_is_warned_of():
     draw = np.random.default_rng(0)
     ids = 5_000 + draw.permutation(400)[:150]  # the train rows of 400
-    with pytest.warns(
-        UserWarning, match=r"'id' looks like a count of the rows \(150 .*drop=\['id'\]"
-    ):
+    with pytest.warns(UserWarning, match=r"'id' looks like a row number \(150 .*drop=\['id'\]"):
         TableEncoder().fit({"id": ids, "x": draw.normal(size=150)})
 
 

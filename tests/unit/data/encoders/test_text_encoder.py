@@ -18,6 +18,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from tests.data_sets import data_file
+from tests.sentences import refuses
 from tokenizers import Tokenizer
 
 from calibrant.data import TextEncoder
@@ -116,13 +117,13 @@ def test_the_tokenizers_library_reads_what_is_saved():
         ("one text", "got str: put a single text into a list"),
         (None, "got NoneType"),
         ({"text": ["a"]}, "got dict"),
-        ({"a", "b"}, "texts is a set, which has no order: give the texts as a list"),
+        ({"a", "b"}, "texts is a set, .*list"),
         ([], "texts is empty"),
-        (["a", None], "row 1 is missing, not a text: drop that row"),
+        (["a", None], "row 1 is missing, not text: drop that row"),
         (pd.Series(["a", np.nan], dtype=object), "row 1 is missing"),
-        (["a", 3], "row 1 is 3, not a text"),
+        (["a", 3], "row 1 is 3, not text"),
         (["a", "b\ud800"], "row 1 is not valid Unicode"),
-        (pd.DataFrame({"text": ["a"]}), "got a table: choose its column"),
+        (pd.DataFrame({"text": ["a"]}), "got a table: select its text column"),
         (pa.table({"text": ["a"]}), "got a table"),
         (np.array([["a"]]), "got a table"),
     ],
@@ -139,7 +140,7 @@ def test_what_is_no_column_of_texts_is_refused(texts, sentence):
         ({"min_count": True}, "min_count must be a whole number >= 1, got True"),
         ({"min_count": 0}, "min_count must be a whole number >= 1"),
         ({"max_length": 2.5}, "max_length must be a whole number >= 1, got 2.5"),
-        ({"min_count": 4}, "no word at least 4 times"),
+        ({"min_count": 4}, "no word .*at least 4 times"),
     ],
 )
 def test_options_that_leave_no_words_are_refused(options, sentence):
@@ -155,9 +156,9 @@ def test_numbers_of_numpy_are_options():
 
 def test_nothing_works_before_fit():
     for use in (lambda: TextEncoder().encode(TEXTS), TextEncoder().to_dict):
-        with pytest.raises(NotFitted, match="call fit with the train texts"):
+        with refuses(NotFitted, "call fit with the train texts"):
             use()
-    with pytest.raises(InputError, match="not a text encoder"):
+    with refuses(InputError, "not a text encoder"):
         TextEncoder.from_dict({"format": 1, "kind": "table"})
 
 
@@ -231,7 +232,7 @@ def test_arrow_columns_pass_as_they_are_and_others_become_one():
     [
         (pa.array([], pa.string()), "texts is empty"),
         (pa.array(["a", None]), "row 1 is missing"),
-        (pa.array([1, 2]), "row 0 is 1, not a text"),
+        (pa.array([1, 2]), "row 0 is 1, not text"),
     ],
 )
 def test_arrow_columns_that_hold_no_texts_are_refused(texts, sentence):

@@ -4,6 +4,7 @@ import warnings
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.data import read_images, scan_images
 from calibrant.errors import InputError
@@ -73,16 +74,16 @@ def test_scanning_gives_the_same_in_parts(tmp_path):
     [
         ({"images": IMAGES / 255}, r"images\.npz: images must be whole numbers .*got float64"),
         ({"images": IMAGES[:0]}, "images is empty"),
-        ({"images": np.array([IMAGES[0], None], dtype=object)}, "images holds Python objects"),
+        ({"images": np.array([IMAGES[0], None], dtype=object)}, "images .*Python objects"),
         ({"labels": [1, 2]}, r"one label for each of the 4 images, got shape \(2,\)"),
         ({"labels": np.eye(4, dtype=int)}, r"got shape \(4, 4\)"),
         ({"labels": [0.0, 1.0, 1.0, 0.0]}, "labels must be names or whole numbers, got float64"),
-        ({"labels": np.array([b"\xff"] * 4)}, "labels holds bytes that are no UTF-8 text"),
-        ({"labels": [0, 1, 2, 1], "classes": ["cat", "dog"]}, "label 2 of image 2 is no position "
-         "in classes, which has 2 names"),
-        ({"labels": [0, 1, -1, 1], "classes": ["cat", "dog"]}, "label -1 of image 2 is no pos"),
+        ({"labels": np.array([b"\xff"] * 4)}, "labels .*UTF-8"),
+        ({"labels": [0, 1, 2, 1], "classes": ["cat", "dog"]}, "label 2 of image 2 .*classes, "
+         "which has 2 names"),
+        ({"labels": [0, 1, -1, 1], "classes": ["cat", "dog"]}, "label -1 of image 2 .*position"),
         ({"labels": list("abca"), "classes": ["a", "b"]}, "label 'c' of image 2 is not in classes"),
-        ({"labels": [0, 1, 1, 1], "classes": ["cat", "cat"]}, "classes has 'cat' twice"),
+        ({"labels": [0, 1, 1, 1], "classes": ["cat", "cat"]}, "classes .*'cat' twice"),
         ({"labels": [0, 1, 1, 1], "classes": [["cat", "dog"]]}, "classes must be a list of names"),
         ({"weights": [1, 2]}, r"weights must have shape \(4,\)"),
         ({"weights": [1, 2, -3, 4]}, "weights must lie between 0 and"),
@@ -96,13 +97,13 @@ def test_what_is_wrong_is_told_in_one_sentence(tmp_path, arrays, message):
 
 def test_an_archive_without_images_is_named(tmp_path):
     np.savez(tmp_path / "a.npz", pictures=IMAGES, labels=[0] * 4)
-    with pytest.raises(InputError, match="has no array 'images', only 'pictures', 'labels'"):
+    with refuses(InputError, "has no array 'images'", "'pictures', 'labels'"):
         read_images(tmp_path / "a.npz")
 
 
 def test_a_class_without_an_image_is_warned_of(tmp_path):
     classes = ["cat", "dog", "emu"]
-    with pytest.warns(UserWarning, match="classes has 3 names, but only 2 .* without is 'emu'"):
+    with pytest.warns(UserWarning, match="classes has 3 names, but only 2 .*'emu'"):
         read_images(saved(tmp_path, labels=[0, 1, 1, 0], classes=classes))
     with warnings.catch_warnings():
         warnings.simplefilter("error")

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 from PIL import EpsImagePlugin, Image
+from tests.sentences import refuses
 
-from calibrant.data.images.decoding import check_size, read_image, resized
+from calibrant.data.images.decoding import check_size, read_image, resize_images
 from calibrant.errors import InputError
 
 
@@ -105,10 +106,10 @@ def test_channels_may_be_asked_for(tmp_path):
 def test_arrays_are_resized_as_files_are(tmp_path):
     file = saved(tmp_path, Image.fromarray(gradient(20, 30)))
     images = np.stack([gradient(20, 30)] * 2)
-    assert np.array_equal(resized(images, 8)[1], read_image(file, size=8))
-    assert resized(images[..., :1], 8).shape == (2, 8, 8, 1)
-    assert resized(images, None) is images
-    assert resized(images, (20, 30)) is images
+    assert np.array_equal(resize_images(images, 8)[1], read_image(file, size=8))
+    assert resize_images(images[..., :1], 8).shape == (2, 8, 8, 1)
+    assert resize_images(images, None) is images
+    assert resize_images(images, (20, 30)) is images
 
 
 def test_a_broken_file_is_named_in_one_sentence(tmp_path):
@@ -125,20 +126,20 @@ def test_a_broken_file_is_named_in_one_sentence(tmp_path):
         ) as told:
             read_image(file)
         assert "\n" not in str(told.value)
-    with pytest.raises(InputError, match=r"gone\.png cannot be read"):
+    with refuses(InputError, "gone.png cannot be read"):
         read_image(tmp_path / "gone.png")
 
 
 def test_a_picture_with_too_many_pixels_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     file = saved(tmp_path, Image.new("L", (20, 20)))
-    with pytest.raises(InputError, match=r"too many pixels to be unpacked safely .*smaller first"):
+    with refuses(InputError, "too many pixels", "downscale"):
         read_image(file)
 
 
 @pytest.mark.parametrize("size", [0, -4, 2.5, "64", True, (8, 0), (8, 8, 3), [8, 8]])
 def test_a_size_that_is_no_number_of_pixels_is_refused(size):
-    with pytest.raises(InputError, match="size must be a whole number of pixels of at least 1"):
+    with refuses(InputError, "size must be a whole number of pixels of at least 1"):
         check_size(size)
 
 

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from tests.sentences import refuses
 
 from calibrant.data import read_images, scan_images
 from calibrant.errors import InputError
@@ -65,7 +66,7 @@ def test_images_of_many_sizes_need_one_and_two_files_are_named(tmp_path):
     ):
         read_images(tmp_path)
     assert read_images(tmp_path, size=16).images.shape == (3, 16, 16, 3)
-    with pytest.raises(InputError, match=r"cat/1\.png has 6 x 8 pixels and dog/1\.png has 30 x 40"):
+    with refuses(InputError, "cat/1.png has 6 x 8 pixels and dog/1.png has 30 x 40"):
         list(scan_images(tmp_path, batch=1))
 
 
@@ -86,62 +87,62 @@ def test_a_flat_folder_or_one_file_can_be_scanned_without_labels(tmp_path):
     assert (part.names, part.labels, part.classes) == (["1.png", "2.png"], None, None)
     (one,) = scan_images(tmp_path / "2.png")
     assert (one.names, one.labels) == (["2.png"], None)
-    with pytest.raises(InputError, match=r"holds no folders .*such as 1\.png\).*of its own"):
+    with refuses(InputError, "no subfolders", "such as 1.png)", "folder named after the class"):
         read_images(tmp_path)
 
 
 def test_what_was_asked_for_wrongly_is_told_at_once(tmp_path):
     pets(tmp_path)
     for batch in (0, 2.5, True):
-        with pytest.raises(InputError, match="batch must be a whole number of at least 1"):
+        with refuses(InputError, "batch must be a whole number of at least 1"):
             scan_images(tmp_path, batch=batch)
-    with pytest.raises(InputError, match="size must be"):
+    with refuses(InputError, "size must be"):
         scan_images(tmp_path, size=0)
-    with pytest.raises(InputError, match="channels must be 1 for grey or 3 for colour, got 4"):
+    with refuses(InputError, "channels must be 1 for grey or 3 for colour, got 4"):
         read_images(tmp_path, channels=4)
 
 
 def test_paths_that_lead_nowhere_are_named(tmp_path):
     for read in (read_images, scan_images):
-        with pytest.raises(InputError, match="gone does not exist: name a folder"):
+        with refuses(InputError, "gone does not exist: give a folder"):
             read(tmp_path / "gone")
-        with pytest.raises(InputError, match="no images were named"):
+        with refuses(InputError, "path is empty"):
             read("")
         (tmp_path / "notes.txt").write_text("none")
-        with pytest.raises(InputError, match=r"notes\.txt is neither a folder nor an \.npz file"):
+        with refuses(InputError, "notes.txt is neither a folder nor an .npz file"):
             read(tmp_path / "notes.txt")
-    with pytest.raises(InputError, match=r"one\.png is neither a folder nor"):
+    with refuses(InputError, "one.png is neither a folder nor"):
         read_images(save(tmp_path, "one.png"))
 
 
 def test_a_folder_without_images_is_named(tmp_path):
-    with pytest.raises(InputError, match="holds no folders: put the images of each class"):
+    with refuses(InputError, "no subfolders: put the images of each class"):
         read_images(tmp_path)
-    with pytest.raises(InputError, match="a folder without any png"):
+    with refuses(InputError, "a folder without png"):
         list(scan_images(tmp_path))
     pets(tmp_path)
     (tmp_path / "emu").mkdir()
     (tmp_path / "emu" / "notes.txt").write_text("none yet")
-    with pytest.raises(InputError, match=r"class folder .*emu holds no images \(png.*add some"):
+    with refuses(InputError, "class folder", "emu has no images (png", "add some"):
         read_images(tmp_path)
 
 
 def test_folders_one_level_too_deep_are_told(tmp_path):
     pets(tmp_path / "train")
-    with pytest.raises(InputError, match="train holds no images but folders such as 'cat': name"):
+    with refuses(InputError, "train has no images but", "'cat': give"):
         read_images(tmp_path)
 
 
 def test_an_image_beside_the_folders_of_the_classes_is_refused(tmp_path):
     save(pets(tmp_path), "loose.png")
     for read in (read_images, lambda path: list(scan_images(path))):
-        with pytest.raises(InputError, match=r"loose\.png lies beside the folders of the classes"):
+        with refuses(InputError, "loose.png", "class folder"):
             read(tmp_path)
 
 
 def test_a_broken_image_is_named(tmp_path):
     (pets(tmp_path) / "dog" / "2.jpg").write_bytes(b"not a picture")
-    with pytest.raises(InputError, match=r"dog/2\.jpg cannot be read as an image \(") as told:
+    with refuses(InputError, "dog/2.jpg cannot be read as an image (") as told:
         read_images(tmp_path)
     assert "\n" not in str(told.value)
 
@@ -149,5 +150,5 @@ def test_a_broken_image_is_named(tmp_path):
 def test_a_folder_that_may_not_be_read_is_named(tmp_path, monkeypatch):
     pets(tmp_path)
     monkeypatch.setattr("pathlib.Path.iterdir", lambda self: (_ for _ in ()).throw(PermissionError))
-    with pytest.raises(InputError, match="may not be read"):
+    with refuses(InputError, "permission denied"):
         read_images(tmp_path)

@@ -5,9 +5,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from tests.sentences import refuses
 
 from calibrant.data import redact
-from calibrant.data.redaction.redactor import TOKENS, redacted_column
+from calibrant.data.redaction.redactor import TOKENS, redact_column
 from calibrant.errors import InputError
 
 GOES = {
@@ -264,12 +265,12 @@ def test_the_input_is_left_as_it_was():
 
 @pytest.mark.parametrize("texts", [None, b"jo@example.com", {"a": "b"}, 7])
 def test_what_is_no_column_of_texts_is_refused(texts):
-    with pytest.raises(InputError, match="texts must be a text or a list or column of texts, got"):
+    with refuses(InputError, "texts must be a text,", "got"):
         redact(texts)
 
 
 def test_a_row_that_is_no_text_is_named():
-    with pytest.raises(InputError, match="texts row 1 is 7, not a text"):
+    with refuses(InputError, "texts row 1 is 7, not text"):
         redact(["a", 7])
 
 
@@ -342,9 +343,9 @@ def test_a_megabyte_of_digits_or_at_signs_ends(sign):
 
 def test_a_column_is_redacted_as_a_list_is():
     texts = [*GOES, *STAYS, None, "", "no number", "\u0664\u0665\u0666 is of another script"]
-    assert redacted_column(pa.array(texts, pa.large_string())).to_pylist() == redact(texts)
+    assert redact_column(pa.array(texts, pa.large_string())).to_pylist() == redact(texts)
 
 
 @given(st.lists(st.lists(PIECES, max_size=6).map("".join) | st.text(max_size=9), min_size=1))
 def test_any_column_is_redacted_as_a_list_is(texts):
-    assert redacted_column(pa.array(texts, pa.large_string())).to_pylist() == redact(texts)
+    assert redact_column(pa.array(texts, pa.large_string())).to_pylist() == redact(texts)

@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from calibrant.data.return_reasons.lexicon import claims, clauses, lines, products, words
-from calibrant.data.return_reasons.typos import slips
+from calibrant.data.return_reasons.typos import word_typos
 from calibrant.data.return_reasons.world import Facts
 
 _FACTS = ("product", "brand", "claim", "denial", "use", "request", "feeling")
@@ -85,7 +85,7 @@ def _words(text):
 
 @cache
 def _undone():
-    return {slip: word for word, found in slips().items() for slip in found}
+    return {slip: word for word, found in word_typos().items() for slip in found}
 
 
 def _candidates(token):

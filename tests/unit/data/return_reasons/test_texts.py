@@ -9,7 +9,7 @@ from tests.unit.data.return_reasons.reader import without_tail
 
 from calibrant.data import redact, return_reasons
 from calibrant.data.return_reasons.lexicon import GROUPS, claims, clauses, outside, products
-from calibrant.data.return_reasons.typos import misspelt, slips, vocabulary
+from calibrant.data.return_reasons.typos import add_typo, vocabulary, word_typos
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +48,7 @@ def test_there_are_many_words_and_most_are_rare(drawn):
 
 def test_a_slip_is_no_word_and_belongs_to_one_word():
     owner = {}
-    for word, found in slips().items():
+    for word, found in word_typos().items():
         for slip in found:
             assert slip not in vocabulary()
             assert owner.setdefault(slip, word) == word
@@ -57,11 +57,11 @@ def test_a_slip_is_no_word_and_belongs_to_one_word():
 
 
 def test_a_slip_keeps_capitals_and_marks():
-    assert "ordered" in slips()
-    first = slips()["ordered"][0]
-    assert misspelt("Ordered, it", 0.0, 0.0) == first.capitalize() + ", it"
-    assert misspelt("ORDERED!", 0.0, 0.0) == first.upper() + "!"
-    assert misspelt("it 123", 0.9, 0.5) == "it 123"
+    assert "ordered" in word_typos()
+    first = word_typos()["ordered"][0]
+    assert add_typo("Ordered, it", 0.0, 0.0) == first.capitalize() + ", it"
+    assert add_typo("ORDERED!", 0.0, 0.0) == first.upper() + "!"
+    assert add_typo("it 123", 0.9, 0.5) == "it 123"
 
 
 def test_redaction_takes_away_nothing_but_numbers_and_addresses(drawn):

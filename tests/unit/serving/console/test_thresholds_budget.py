@@ -127,7 +127,7 @@ def test_tries_are_not_versions(visit):
     there.try_target(HOLDS[0])
     assert len(Versions(there.folder).all()) == 1
     shutil.rmtree(there.folder)
-    with pytest.raises(BundleError, match="does not exist: name a folder"):
+    with pytest.raises(BundleError, match="does not exist: give a folder"):
         load_bundle(there.folder)
 
 
@@ -148,7 +148,7 @@ def test_a_store_from_before_the_file_is_counted_and_written_with_the_next(visit
 
 def test_a_folder_that_cannot_be_written_counts_in_the_store_and_says_so(visit):
     there = visit()
-    place = Versions(there.folder).place
+    place = Versions(there.folder).versions_folder
     place.write_text("in the way")  # root may write to any folder, but not into a file
     assert number(there.try_target(HOLDS[0])) == 1
     words = text_of(there.page)
@@ -228,7 +228,7 @@ def test_if_the_file_cannot_be_replaced_the_old_one_stays(visit, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried_file.synced", full)
+    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.tried_file.sync_to_disk", full)
     other = type(first_try)(
         "2", first_try.at, "Ann", {**first_try.target, "targets": ["recall>=0.2"]}
     )

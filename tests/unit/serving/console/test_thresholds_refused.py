@@ -179,7 +179,7 @@ def test_a_change_that_fails_after_its_event_is_marked_in_the_trail(visit, monke
     def full(*_, **__):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("calibrant.bundle.versions.versions.take_place", full)
+    monkeypatch.setattr("calibrant.bundle.versions.versions.replace_folder", full)
     sent = there.send("save", rule="0", threshold="0.5")
     assert sent.status_code == 503
     assert "No space left" in text_of(sent)

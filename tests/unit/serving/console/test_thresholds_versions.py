@@ -9,7 +9,8 @@ from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.thresholds_bundles import bundle
 from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
 
-from calibrant.bundle.versions.versions import Versions, kept_versions
+from calibrant.bundle.versions.kept_versions import iter_versions
+from calibrant.bundle.versions.versions import Versions
 from calibrant.serving.http.problems import Problem
 
 
@@ -62,10 +63,10 @@ def test_manifests_of_versions_are_read_once(visit, monkeypatch):
     there.service.reload()
     there.look()
     read = []
-    strictly = "calibrant.bundle.versions.kept_versions.read_strictly"
-    from calibrant.bundle.files import read_strictly
+    strictly = "calibrant.bundle.versions.kept_versions.read_strict_json"
+    from calibrant.bundle.files import read_strict_json
 
-    monkeypatch.setattr(strictly, lambda path: read.append(path) or read_strictly(path))
+    monkeypatch.setattr(strictly, lambda path: read.append(path) or read_strict_json(path))
     assert len(listed(there.look())) == 5
     assert read == []
     (there.folder.parent / "returns.versions" / hashes[0][:12] / "manifest.json").write_text("{}")
@@ -74,13 +75,13 @@ def test_manifests_of_versions_are_read_once(visit, monkeypatch):
 
 
 def test_only_few_manifests_are_cached(visit, monkeypatch):
-    known = kept_versions._Known(2)
-    monkeypatch.setattr(kept_versions, "_KNOWN", known)
+    known = iter_versions._Known(2)
+    monkeypatch.setattr(iter_versions, "_KNOWN", known)
     there = visit("one point")
     saved(there, 4)
     for _ in range(2):
         assert len(listed(there.look())) == 5
-        assert len(known._told) == 2
+        assert len(known._entries) == 2
 
 
 def test_a_saved_version_is_called_in_use_only_if_it_is(visit):

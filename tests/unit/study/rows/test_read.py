@@ -190,7 +190,7 @@ def test_a_value_that_erases_its_column_is_refused_before_training(tmp_path):
     for row in (3, 4, 5, 6):  # one of them trains
         lines[row] = "1e300" + lines[row][lines[row].index(",") :]
     (tmp_path / "table.csv").write_text("\n".join(lines) + "\n")
-    with pytest.raises(InputError, match="'amount' holds 1e\\+300, beside which its other values"):
+    with pytest.raises(InputError, match=r"'amount' .*1e\+300, .*--drop"):
         read_study_rows(settings)
 
 

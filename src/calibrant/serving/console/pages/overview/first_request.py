@@ -7,7 +7,7 @@ import shlex
 from dataclasses import dataclass
 from typing import Any
 
-from calibrant.data.encoders.input_columns import listed
+from calibrant.data.encoders.input_columns import format_names
 from calibrant.serving.bundle_slot import Served
 
 __all__ = ["SendCommands", "send_commands"]
@@ -51,7 +51,7 @@ def send_commands(served: Served, address: str, *, needs_key: bool) -> SendComma
 
 def _columns(served: Served) -> str:
     names = served.bundle.columns.names
-    return listed(names) if len(names) > 1 else f"{names[0]!r}"
+    return format_names(names) if len(names) > 1 else f"{names[0]!r}"
 
 
 def _example(served: Served) -> dict[str, Any]:

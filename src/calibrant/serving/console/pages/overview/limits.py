@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import Rule
-from calibrant.bundle.versions.rule_marks import Place
+from calibrant.bundle.versions.rule_marks import RulePosition
 from calibrant.serving.console.pages.overview.audit import CONFIDENCE
 from calibrant.thresholds import Band
 from calibrant.thresholds.proof.certify import as_share_claim
@@ -40,7 +40,7 @@ class PromiseLimit:
     confidence: float
 
 
-def promise_limits(bundle: Bundle) -> dict[Place, PromiseLimit]:
+def promise_limits(bundle: Bundle) -> dict[RulePosition, PromiseLimit]:
     """Return the limit of each rule whose promise can be audited from acted decisions.
 
     Each rule has its share of the error whether or not labels exist for it: the shares must not

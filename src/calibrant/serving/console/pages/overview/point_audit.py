@@ -17,9 +17,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
-from calibrant.bundle.versions.rule_marks import Place, rule_marks
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
+from calibrant.bundle.versions.rule_marks import RulePosition, rule_marks
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.serving.console.pages.overview.limits import promise_limits
 from calibrant.stats import share_log_evidence
@@ -73,7 +73,7 @@ class _CachedSums:
 
     url: str
     state: AuditState
-    sums: Mapping[Place, Sums]
+    sums: Mapping[RulePosition, Sums]
 
 
 _CACHE: WeakKeyDictionary[Bundle, _CachedSums] = WeakKeyDictionary()
@@ -82,7 +82,7 @@ _MARKS: dict[tuple[str, str], frozenset[str]] = {}
 """Rule marks by store URL and bundle hash; a hash identifies one manifest."""
 
 
-def audit_points(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
+def audit_points(store: Store, bundle: Bundle) -> dict[RulePosition, PointAudit]:
     """Audit each rule that decides by default on all labels about it.
 
     Versions of the bundle count if the rule, the model and the calibrator are the same, whatever
@@ -102,8 +102,11 @@ def audit_points(store: Store, bundle: Bundle) -> dict[Place, PointAudit]:
 
 
 def _update_sums(
-    store: Store, bundle: Bundle, versions: Mapping[Place, Collection[str]], state: AuditState
-) -> Mapping[Place, Sums]:
+    store: Store,
+    bundle: Bundle,
+    versions: Mapping[RulePosition, Collection[str]],
+    state: AuditState,
+) -> Mapping[RulePosition, Sums]:
     """Return the cached sums updated with newer labels, or count from scratch."""
     cached = _CACHE.get(bundle)
     after, sums = None, dict.fromkeys(versions, (0, 0, 0.0, 0, False))
@@ -143,8 +146,8 @@ class _Counter:
     def __init__(
         self,
         bundle: Bundle,
-        versions: Mapping[Place, Collection[str]],
-        sums: dict[Place, Sums],
+        versions: Mapping[RulePosition, Collection[str]],
+        sums: dict[RulePosition, Sums],
     ) -> None:
         self._bundle, self._versions, self.sums = bundle, versions, sums
         self._limits = promise_limits(bundle)
@@ -175,7 +178,7 @@ class _Counter:
             self.sums[place] = rows + len(added), right, prob, without_logits, broken
 
     def _shows_breach(
-        self, place: Place, rows: int, right: int, is_right: NDArray[np.bool_]
+        self, place: RulePosition, rows: int, right: int, is_right: NDArray[np.bool_]
     ) -> bool:
         """Whether the new labels, one by one, show that the promise is broken."""
         if place not in self._limits or not len(is_right):
@@ -204,19 +207,19 @@ class _Counter:
 
 def _judge_rows(
     bundle: Bundle, logits: Sequence[Sequence[float]]
-) -> tuple[dict[Place, tuple[NDArray[np.bool_], IntArray]], FloatArray]:
+) -> tuple[dict[RulePosition, tuple[NDArray[np.bool_], IntArray]], FloatArray]:
     """Return which rows each rule would act on, as which class, and the probabilities.
 
     Out-of-scope rows are left to a person, so no rule acts on them.
     """
-    scores = GivenScores.of(bundle.classes, logits=np.array(logits, dtype=np.float64))
-    outside = flagged(bundle.ood, scores, with_model=bundle.scorer is not None)
+    scores = ModelScores.from_input(bundle.classes, logits=np.array(logits, dtype=np.float64))
+    outside = flag_rows(bundle.ood, scores, with_model=bundle.scorer is not None)
     calibration = bundle.calibration
     log_probs = None if calibration is None else calibration.log_probs(scores.matrix)
     inside = np.ones(len(scores.array), dtype=bool) if outside is None else ~outside
     verdicts = {
         (i, j): (acts & inside, of)
         for i, each in enumerate(bundle.points)
-        for j, (acts, of) in enumerate(each.verdicts(scores, log_probs, bundle.classes))
+        for j, (acts, of) in enumerate(each.apply_rules(scores, log_probs, bundle.classes))
     }
     return verdicts, scores.probs if log_probs is None else np.exp(log_probs)

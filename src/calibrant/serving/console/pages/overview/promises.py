@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bundle import Bundle
 from calibrant.bundle.points import Rule
-from calibrant.bundle.versions.rule_marks import Place
+from calibrant.bundle.versions.rule_marks import RulePosition
 from calibrant.formatting import format_count, percent
 from calibrant.results import Interval
 from calibrant.serving.console.pages.overview.audit import (
@@ -205,7 +205,7 @@ class Promise:
 
 def check_promises(
     bundle: Bundle,
-    audits: Mapping[Place, PointAudit],
+    audits: Mapping[RulePosition, PointAudit],
     acted: Sequence[ActedSummary],
     total: int,
     *,
@@ -233,7 +233,7 @@ class _Checker:
     def __init__(
         self,
         bundle: Bundle,
-        audits: Mapping[Place, PointAudit],
+        audits: Mapping[RulePosition, PointAudit],
         acted: Sequence[ActedSummary],
         total: int,
     ) -> None:
@@ -255,7 +255,7 @@ class _Checker:
                     unchecked.append(target.words)
         return tuple(checks), tuple(unchecked)
 
-    def _check(self, rule: Rule, target: Target, place: Place) -> PromiseCheck:
+    def _check(self, rule: Rule, target: Target, place: RulePosition) -> PromiseCheck:
         audit, interval = self._audits.get(place, PointAudit()), None
         if audit.rows:
             interval = robbins(audit.right, audit.rows, confidence=self._limits[place].confidence)

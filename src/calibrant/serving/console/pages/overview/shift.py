@@ -10,8 +10,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.formatting import format_count, percent
 from calibrant.inputs import FloatArray
 from calibrant.results import Floor, Interval
@@ -45,13 +45,13 @@ class CalibrationProfile:
     rows : number of rows
     effective : effective sample size of the weighted rows
     shares : share of the rows in each of `SCORE_BINS` bins of the score
-    flagged : share that the out-of-scope rule flags; None without a rule
+    flag_rows : share that the out-of-scope rule flags; None without a rule
     """
 
     rows: int
     effective: float
     shares: tuple[float, ...]
-    flagged: float | None
+    flag_rows: float | None
 
 
 _PROFILES: WeakKeyDictionary[Bundle, CalibrationProfile | None] = WeakKeyDictionary()
@@ -76,13 +76,13 @@ def profile_calibration(bundle: Bundle) -> CalibrationProfile | None:
 def _profile_rows(bundle: Bundle, rows: CalibRows) -> CalibrationProfile:
     weights = np.ones(len(rows.codes)) if rows.weights is None else rows.weights
     top = bundle.predict_proba(logits=rows.logits).max(axis=1)
-    scores = GivenScores.of(bundle.classes, logits=rows.logits)
-    outside = flagged(bundle.ood, scores, with_model=bundle.scorer is not None)
+    scores = ModelScores.from_input(bundle.classes, logits=rows.logits)
+    outside = flag_rows(bundle.ood, scores, with_model=bundle.scorer is not None)
     return CalibrationProfile(
         rows=len(top),
         effective=float(weights.sum() ** 2 / (weights**2).sum()),
         shares=tuple(_bin_scores(top, weights).tolist()),
-        flagged=None if outside is None else float(np.average(outside, weights=weights)),
+        flag_rows=None if outside is None else float(np.average(outside, weights=weights)),
     )
 
 
@@ -253,7 +253,7 @@ def compare_scope(
     """Compare the out-of-scope shares; None if nothing is counted."""
     if bundle.ood is None or not bundle.points or total == 0:
         return None
-    share, difference = None if then is None else then.flagged, None
+    share, difference = None if then is None else then.flag_rows, None
     if then is not None and share is not None:
         past = (share, 1.0 - share)
         difference = measure_shift((outside, total - outside), past, then.effective)

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from calibrant.bundle import Bundle
-from calibrant.bundle.versions.rule_marks import Place
+from calibrant.bundle.versions.rule_marks import RulePosition
 from calibrant.errors import BundleError
 from calibrant.formatting import format_count
 from calibrant.serving.console.pages.overview.audit import (
@@ -65,7 +65,7 @@ class WindowCounts:
     acted: Sequence[ActedCount]
     scores: Sequence[int]
     audited: Sequence[AuditedCount]
-    points: Mapping[Place, PointAudit] = field(default_factory=dict)
+    points: Mapping[RulePosition, PointAudit] = field(default_factory=dict)
 
 
 def read_counts(store: Store, window: Window, bundle: Bundle | None) -> WindowCounts:

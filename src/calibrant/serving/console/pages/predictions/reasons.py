@@ -11,7 +11,7 @@ import numpy as np
 
 from calibrant.bundle import BundlePoint
 from calibrant.bundle.points import Rule
-from calibrant.bundle.scores import places_of
+from calibrant.bundle.scores import class_positions
 from calibrant.convert import probs_from_logits
 from calibrant.errors import CalibrantError
 from calibrant.ood import OodRule
@@ -134,7 +134,9 @@ def _explain_rule(
     rule: Rule,
 ) -> RuleExplanation:
     point = rule.point
-    order = places_of(bundle_point.classes, record.classes, called=("the point", "the bundle"))
+    order = class_positions(
+        bundle_point.classes, record.classes, owners=("the point", "the bundle")
+    )
     comparison = _compare(prediction, bundle_point, rule, order)
     reached = comparison.reached
     decided = prediction.operating_point == position and _is_deciding(prediction, rule)

@@ -118,7 +118,7 @@ def save_change(
 
     def write(begin: Callable[[str], None]) -> str:
         return Versions(service.settings.bundle).save_points(
-            points, base=base.hash, told=details, begin=begin, provenance=provenance
+            points, base=base.hash, change=details, begin=begin, provenance=provenance
         )
 
     return _apply_change(service, visitor, SAVED, details, base, write)

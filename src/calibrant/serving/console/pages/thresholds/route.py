@@ -229,7 +229,7 @@ def _gather_tries(service: Service, rows: CachedRows | None) -> dict[str, Any]:
     if rows is not None:
         try:
             log = read_target_log(service, rows)
-            folder = str(Versions(service.settings.bundle).place)
+            folder = str(Versions(service.settings.bundle).versions_folder)
         except BundleError as error:
             fault = sentence(str(error))
     return {

@@ -9,8 +9,8 @@ from typing import Any, TypeVar, cast
 
 from calibrant.bundle.calib_rows import CalibRows
 from calibrant.bundle.points import DecidesOn
-from calibrant.bundle.scope import flagged
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.errors import TargetUnreachable
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.thresholds.rules import ThresholdChoice, count_candidates
@@ -88,8 +88,8 @@ class CachedRows:
 
         def compute() -> LabelledRows:
             bundle, scores = self._served.bundle, self.calib.logits
-            inputs = GivenScores("logits", scores)
-            withheld = flagged(bundle.ood, inputs, with_model=bundle.scorer is not None)
+            inputs = ModelScores("logits", scores)
+            withheld = flag_rows(bundle.ood, inputs, with_model=bundle.scorer is not None)
             if decides_on == "calibrated" and bundle.calibration is not None:
                 scores = bundle.calibration.log_probs(scores)
             codes, weights = self.calib.codes, self.calib.weights

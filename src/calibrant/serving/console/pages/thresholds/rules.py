@@ -10,7 +10,7 @@ import numpy as np
 
 from calibrant.bundle import Bundle, BundlePoint
 from calibrant.bundle.points import DecidesOn, Rule
-from calibrant.bundle.scores import GivenScores
+from calibrant.bundle.scores import ModelScores
 from calibrant.errors import InputError
 from calibrant.reports.threshold.wording import class_words
 from calibrant.serving.console.pages.thresholds.targets import joint_confidence_after
@@ -282,9 +282,9 @@ def _flagged_twice(point: BundlePoint, bundle: Bundle) -> int:
     log_probs = None
     if point.decides_on == "calibrated" and bundle.calibration is not None:
         log_probs = bundle.calibration.log_probs(bundle.calib.logits)
-    scores = GivenScores("logits", bundle.calib.logits)
-    verdicts = point.verdicts(scores, log_probs, bundle.classes)
-    return int((np.sum([acts for acts, _ in verdicts], axis=0) > 1).sum())
+    scores = ModelScores("logits", bundle.calib.logits)
+    decisions = point.apply_rules(scores, log_probs, bundle.classes)
+    return int((np.sum([acts for acts, _ in decisions], axis=0) > 1).sum())
 
 
 def _names(classes: Iterable[Any]) -> list[str]:

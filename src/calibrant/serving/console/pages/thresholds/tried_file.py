@@ -13,12 +13,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any, Self
 
-from calibrant.bundle.files import read_strictly
-from calibrant.bundle.versions.exchange import synced
-from calibrant.bundle.versions.lock import alone
+from calibrant.bundle.files import read_strict_json
+from calibrant.bundle.versions.exchange import sync_to_disk
+from calibrant.bundle.versions.lock import lock_versions
 from calibrant.bundle.versions.versions import Versions
 from calibrant.errors import BundleError, InputError
-from calibrant.files.atomic_write import whole_file
+from calibrant.files.atomic_write import write_atomically
 from calibrant.serving.console.pages.thresholds.targets import target_key
 
 __all__ = ["FILE", "TargetTry", "append_tries", "read_tries"]
@@ -85,7 +85,7 @@ def append_tries(bundle: str | os.PathLike[str], rows: str, tried: Iterable[Targ
     path, folder = _path(bundle), Path(bundle)
     try:
         mode = folder.stat().st_mode & 0o7777
-        with alone(path.parent, mode=mode, patience=_LOCK_TIMEOUT):
+        with lock_versions(path.parent, mode=mode, patience=_LOCK_TIMEOUT):
             entries = _read_entries(path)
             known = {target_key(each["target"]) for each in entries if each["rows"] == rows}
             new: dict[str, TargetTry] = {}
@@ -101,21 +101,21 @@ def append_tries(bundle: str | os.PathLike[str], rows: str, tried: Iterable[Targ
 
 
 def _path(bundle: str | os.PathLike[str]) -> Path:
-    return Versions(bundle).place / FILE
+    return Versions(bundle).versions_folder / FILE
 
 
 def _write_entries(path: Path, entries: list[dict[str, Any]]) -> None:
     text = json.dumps({"format": _FORMAT, "tried": entries}, indent=1)
-    with whole_file(path, name="the file") as draft:
+    with write_atomically(path, name="the file") as draft:
         draft.write_text(text + "\n", encoding="utf-8")
-        synced(draft)
-    synced(path.parent)
+        sync_to_disk(draft)
+    sync_to_disk(path.parent)
 
 
 def _read_entries(path: Path) -> list[dict[str, Any]]:
     """Return all entries; empty if there is no file yet."""
     try:
-        saved = read_strictly(path)
+        saved = read_strict_json(path)
     except (FileNotFoundError, NotADirectoryError):
         return []
     except OSError as error:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from calibrant.data.encoders.input_columns import listed
+from calibrant.data.encoders.input_columns import format_names
 from calibrant.serving.console.pages.predictions.wording import make_visible
 
 __all__ = ["parse_row"]
@@ -79,14 +79,16 @@ def _order_by_name(values: Mapping[str, str], names: Sequence[str]) -> list[str]
     unknown = [name for name in values if name not in names]
     if unknown:
         raise ValueError(
-            f"unknown name {make_visible(unknown[0][:100])!r}: expected {listed(names)}"
+            f"unknown name {make_visible(unknown[0][:100])!r}: expected {format_names(names)}"
         )
     return [values.get(name, "") for name in names]
 
 
 def _check_count(values: list[str], names: Sequence[str]) -> list[str]:
     if len(values) != len(names):
-        raise ValueError(f"expected {len(names)} values, for {listed(names)}, got {len(values)}")
+        raise ValueError(
+            f"expected {len(names)} values, for {format_names(names)}, got {len(values)}"
+        )
     return values
 
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from calibrant.bundle import Bundle, BundlePoint
-from calibrant.bundle.decisions import Verdict, decided
+from calibrant.bundle.decisions import RuleDecision, decide_rows
 from calibrant.bundle.points import Rule
-from calibrant.bundle.scores import GivenScores, places_of
+from calibrant.bundle.scores import ModelScores, class_positions
 from calibrant.convert import log_odds_of, probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.serving.scoring import ScoredRow
@@ -94,15 +94,15 @@ def compare_rules(bundle: Bundle, row: ScoredRow, point: int | None = None) -> l
     """Return the comparisons of every rule involved, in the order of the operating points."""
     logits = np.array([row.logits], dtype=np.float64)
     log_probs = None if bundle.calibration is None else bundle.calibration.log_probs(logits)
-    inputs = GivenScores.of(bundle.classes, logits=logits)
-    comparisons: list[tuple[Verdict, Rule, tuple[float, float]]] = []
+    inputs = ModelScores.from_input(bundle.classes, logits=logits)
+    comparisons: list[tuple[RuleDecision, Rule, tuple[float, float]]] = []
     for i in _deciding_points(bundle, point):
         bundle_point = bundle.points[i]
-        point_verdicts = bundle_point.verdicts(inputs, log_probs, bundle.classes)
+        point_verdicts = bundle_point.apply_rules(inputs, log_probs, bundle.classes)
         scores = log_probs if bundle_point.decides_on == "calibrated" else logits
         assert scores is not None  # a bundle whose points need a calibrator has one
         for rule, (acts, of) in zip(bundle_point.rules, point_verdicts, strict=True):
-            verdict = Verdict(i, str(rule), acts, of, rule.clears)
+            verdict = RuleDecision(i, str(rule), acts, of, rule.clears)
             comparisons.append((verdict, rule, _score(bundle, bundle_point, rule, scores)))
     verdicts = [verdict for verdict, _, _ in comparisons]
     return [
@@ -137,7 +137,7 @@ def _score(
 ) -> tuple[float, float]:
     """Return the score that a rule compares, as a probability and as log-odds."""
     point = rule.point
-    order = places_of(each.classes, bundle.classes, called=("the point", "the bundle"))
+    order = class_positions(each.classes, bundle.classes, owners=("the point", "the bundle"))
     ordered = np.ascontiguousarray(scores[:, order])
     if point.on == "logits":
         odds = np.asarray(
@@ -152,7 +152,7 @@ def _score(
 def _compare_rule(
     bundle: Bundle,
     row: ScoredRow,
-    verdicts: Sequence[Verdict],
+    verdicts: Sequence[RuleDecision],
     index: int,
     rule: Rule,
     score: tuple[float, float],
@@ -178,15 +178,15 @@ def _compare_rule(
     )
 
 
-def _with_verdict(verdict: Verdict, acts: bool) -> Verdict:
+def _with_verdict(verdict: RuleDecision, acts: bool) -> RuleDecision:
     return replace(verdict, acts=np.array([acts]))
 
 
-def _decide_row(bundle: Bundle, row: ScoredRow, verdicts: Sequence[Verdict]) -> RowDecision:
+def _decide_row(bundle: Bundle, row: ScoredRow, verdicts: Sequence[RuleDecision]) -> RowDecision:
     """Decide about a row with other verdicts, using the code of serving."""
     if row.out_of_scope:
         return RowDecision("out_of_scope")
-    decisions = decided(
+    decisions = decide_rows(
         bundle.classes,
         np.array([row.probs]),
         verdicts,

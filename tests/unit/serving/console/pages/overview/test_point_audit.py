@@ -149,7 +149,7 @@ def test_saving_another_threshold_does_not_clear_an_audit(both):
     assert before == {(0, 0): (120, 0), (1, 0): (120, 60)}
     folder, now = both.service.settings.bundle, both.service.slot.current
     points = [now.bundle.points[0], BundlePoint(without_promise("B", 0.25, classes=CLASSES), "raw")]
-    Versions(folder).save_points(points, base=now.hash, told={"what": "moved"}, begin=str)
+    Versions(folder).save_points(points, base=now.hash, change={"what": "moved"}, begin=str)
     both.service.reload()
     assert both.service.slot.current.hash != now.hash
     assert audited(both) == {(0, 0): (120, 0), (1, 0): (0, 0)}

@@ -84,7 +84,7 @@ def killed(serving, tmp_path, monkeypatch):
 
     with monkeypatch.context() as patched:
         changes = "calibrant.serving.console.pages.thresholds.changes"
-        patched.setattr("calibrant.bundle.versions.versions.take_place", end)
+        patched.setattr("calibrant.bundle.versions.versions.replace_folder", end)
         patched.setattr(f"{changes}._note_failure", lambda *_: None)  # nobody is left to
         assert there.send("save", rule="0", threshold="0.5").status_code == 503
     assert [each.kind for each in there.events()] == ["point_saved"]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.study.promises import Asked
+from calibrant.study.promises import PromiseRequest
 from calibrant.thresholds.objective import objective_of
 from calibrant.thresholds.proof.candidates import candidates_at_ends
 from calibrant.thresholds.proof.keeping import kept_candidates
@@ -40,7 +40,9 @@ class Population:
     right: FloatArray
 
     @classmethod
-    def of(cls, rows: Part, logits: FloatArray, asked: Asked, classes: Sequence[str]) -> Population:
+    def of(
+        cls, rows: Part, logits: FloatArray, asked: PromiseRequest, classes: Sequence[str]
+    ) -> Population:
         """Sort rows by their scores; labels stand in where the posterior is not known."""
         truth = rows.posterior
         if truth is None:
@@ -67,7 +69,12 @@ class Population:
 
 
 def question_of(
-    labels: IntArray, logits: FloatArray, asked: Asked, classes: Sequence[str], *, promised: bool
+    labels: IntArray,
+    logits: FloatArray,
+    asked: PromiseRequest,
+    classes: Sequence[str],
+    *,
+    promised: bool,
 ) -> Question:
     """Put a promise to golden rows; the ranking is that of the model's own logits."""
     objective, _ = objective_of(asked.targets, None, None, one_class=asked.of is not None)
@@ -86,7 +93,7 @@ def question_of(
 def golden_sets(
     rows: Part,
     logits: FloatArray,
-    asked: Asked,
+    asked: PromiseRequest,
     classes: Sequence[str],
     *,
     size: int,
@@ -129,7 +136,7 @@ def golden_sets(
     return {"sets": n_sets, "rows": size, **told}
 
 
-def _logit(question: Question, asked: Asked, delta: float | None) -> float | None:
+def _logit(question: Question, asked: PromiseRequest, delta: float | None) -> float | None:
     """Return the smallest threshold that keeps the targets, as log-odds; None where none does."""
     found = candidates_at_ends(question)
     kept = np.flatnonzero(kept_candidates(question.rows, found, asked.targets, delta))
@@ -138,7 +145,9 @@ def _logit(question: Question, asked: Asked, delta: float | None) -> float | Non
     return question.threshold_at(int(found.positions[kept].max())).logit
 
 
-def _kept(found: Sequence[float | None], truth: Population, asked: Asked) -> dict[str, Any]:
+def _kept(
+    found: Sequence[float | None], truth: Population, asked: PromiseRequest
+) -> dict[str, Any]:
     target = asked.targets[0]
     given = [logit for logit in found if logit is not None]
     reached = [truth.precision(logit) for logit in given]

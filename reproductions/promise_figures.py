@@ -12,7 +12,7 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics import accuracy, ece, f1_macro, mce, nll, precision_macro, recall_macro
 from calibrant.metrics import true_ce as true_calibration_error
-from calibrant.study.promises import Asked, asked_of
+from calibrant.study.promises import PromiseRequest, parse_promises
 from calibrant.thresholds import OperatingPoint, check_transfer
 from calibrant.thresholds.objective import objective_of
 from calibrant.thresholds.selection import answer
@@ -191,10 +191,10 @@ def promise(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _asked(fitted: Fitted) -> tuple[Asked, ...]:
+def _asked(fitted: Fitted) -> tuple[PromiseRequest, ...]:
     """Return the promises of an experiment: each about how often acting is right."""
     hold = tuple(fitted.experiment.reading.get("hold", ())) or HOLD
-    asked = asked_of(hold, fitted.parts.classes)
+    asked = parse_promises(hold, fitted.parts.classes)
     for one in asked:
         if [target.rate.name for target in one.targets] not in (["precision"], ["accuracy"]):
             raise InputError(
@@ -206,7 +206,7 @@ def _asked(fitted: Fitted) -> tuple[Asked, ...]:
 
 def _way(
     fitted: Fitted,
-    asked: Asked,
+    asked: PromiseRequest,
     confidence: float | None,
     share: float,
     rows: Part,
@@ -237,7 +237,11 @@ def _way(
 
 
 def _checked(
-    point: OperatingPoint, asked: Asked, rows: Part, logits: FloatArray, classes: Sequence[str]
+    point: OperatingPoint,
+    asked: PromiseRequest,
+    rows: Part,
+    logits: FloatArray,
+    classes: Sequence[str],
 ) -> dict[str, Any]:
     """Say what fresh rows make of a threshold.
 

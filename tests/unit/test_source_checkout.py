@@ -143,7 +143,7 @@ def test_all_three_classifiers_are_fitted_and_images_studied(machine):
 def test_a_study_of_a_table_ends_with_a_bundle_and_says_why_it_has_no_report(machine, trained):
     assert trained.returncode == 0, trained.stderr
     found = json.loads(trained.stdout)
-    why = "report.html was not written, for plotly and jinja2 are not here: run the same command"
+    why = "report.html was not written because plotly and jinja2 are not installed: run"
     assert any(note.startswith(why) for note in found["notes"])
     assert found["report"] is None
     there = {path.name for path in (machine.folder / "run").iterdir()}
@@ -166,7 +166,7 @@ def test_where_plotly_is_the_same_command_writes_the_report_and_trains_nothing(m
     told = []
     config = StudyConfig.from_dict(read_config(machine.folder / "run" / "study.toml"))
     run_study(config, machine.folder / "run", progress=told.append)
-    assert "ce: trained before, taken as it is" in told
+    assert "ce: trained before, reused" in told
     assert (machine.folder / "run" / "report.html").exists()
 
 

@@ -67,7 +67,7 @@ def pack(  # noqa: PLR0913  # the parts of a bundle, each by its name
     Parameters
     ----------
     folder : where to put it; must not be there yet, or be empty
-    scorer : the model, `calibrant.models.scorer.Scorer.of(classifier)`, or None
+    scorer : the model, `calibrant.models.scorer.Scorer.from_classifier(classifier)`, or None
     calibrator : a fitted calibrator of the model's scores, or None
     points : operating points and bands. Where there is a calibrator, say of each which scores it
         was chosen on: `BundlePoint(point, "raw")` or `BundlePoint(point, "calibrated")`

@@ -85,7 +85,7 @@ def pack_two(folder: Path) -> tuple[Path, Path]:
         ]
         pack(
             folder / name,
-            scorer=Scorer.of(network, column="message"),
+            scorer=Scorer.from_classifier(network, column="message"),
             calibrator=TemperatureScaling().fit(logits, calib.labels, classes=classes),
             points=[BundlePoint(each, "raw") for each in points],
             ood=OodRule.fit(network.predict_logits(drawn.texts)),

@@ -34,7 +34,7 @@ def pack_texts(folder: Path, n: int) -> Path:
     point = select(drawn.labels, logits=logits, hold=recall >= 0.5, confidence=None, **names)
     pack(
         folder,
-        scorer=Scorer.of(network, column="message", redact=True),
+        scorer=Scorer.from_classifier(network, column="message", redact=True),
         calibrator=TemperatureScaling().fit(logits, drawn.labels, classes=classes),
         points=[BundlePoint(point, "raw")],
         ood=OodRule.fit(logits),

@@ -63,9 +63,9 @@ class EpochHistory(Hook):
         self.first = run.epoch
         # An encoder depends on the train rows alone, so this one is that of the classifier.
         encoder = self._model._new_encoder()
-        encoder.fit(self._model._read(self._parts.train.inputs, "X", encoder))
-        test = self._model._read(self._parts.test.inputs, "X", encoder)
-        rows = self._model._encoded(encoder, test, self._parts.test.labels)
+        encoder.fit(self._model._read_input(self._parts.train.inputs, "X", encoder))
+        test = self._model._read_input(self._parts.test.inputs, "X", encoder)
+        rows = self._model._encode_rows(encoder, test, self._parts.test.labels)
         self._rows = rows.to(run.fabric.device)
         if self._model.resample is not None and self._model.correct_prior:
             drawn = resample_rows(

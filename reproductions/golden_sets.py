@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.study.promises import Asked
+from calibrant.study.promises import PromiseRequest
 from calibrant.thresholds.objective import resolve_objective
 from calibrant.thresholds.proof.candidates import candidates_at_ends
 from calibrant.thresholds.proof.keeping import screen_candidates
@@ -41,7 +41,7 @@ class Population:
 
     @classmethod
     def of(
-        cls, rows: Part, logits: FloatArray, promise: Asked, classes: Sequence[str]
+        cls, rows: Part, logits: FloatArray, promise: PromiseRequest, classes: Sequence[str]
     ) -> Population:
         """Sort rows by their scores; labels stand in where the posterior is not known."""
         truth = rows.posterior
@@ -71,7 +71,12 @@ class Population:
 
 
 def question_of(
-    labels: IntArray, logits: FloatArray, promise: Asked, classes: Sequence[str], *, promised: bool
+    labels: IntArray,
+    logits: FloatArray,
+    promise: PromiseRequest,
+    classes: Sequence[str],
+    *,
+    promised: bool,
 ) -> ThresholdProblem:
     """Put a promise to golden rows; the ranking is that of the model's own logits."""
     objective, _ = resolve_objective(promise.targets, None, None, one_class=promise.of is not None)
@@ -90,7 +95,7 @@ def question_of(
 def golden_sets(
     rows: Part,
     logits: FloatArray,
-    promise: Asked,
+    promise: PromiseRequest,
     classes: Sequence[str],
     *,
     size: int,
@@ -133,7 +138,7 @@ def golden_sets(
     return {"sets": n_sets, "rows": size, **outcomes}
 
 
-def _logit(problem: ThresholdProblem, promise: Asked, delta: float | None) -> float | None:
+def _logit(problem: ThresholdProblem, promise: PromiseRequest, delta: float | None) -> float | None:
     """Return the smallest threshold that keeps the targets, as log-odds; None where none does."""
     candidates = candidates_at_ends(problem)
     passing = np.flatnonzero(screen_candidates(problem.rows, candidates, promise.targets, delta))
@@ -143,7 +148,7 @@ def _logit(problem: ThresholdProblem, promise: Asked, delta: float | None) -> fl
 
 
 def _count_kept(
-    thresholds: Sequence[float | None], truth: Population, promise: Asked
+    thresholds: Sequence[float | None], truth: Population, promise: PromiseRequest
 ) -> dict[str, Any]:
     target = promise.targets[0]
     logits = [logit for logit in thresholds if logit is not None]

@@ -12,7 +12,7 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics import accuracy, ece, f1_macro, mce, nll, precision_macro, recall_macro
 from calibrant.metrics import true_ce as true_calibration_error
-from calibrant.study.promises import Asked, asked_of
+from calibrant.study.promises import PromiseRequest, parse_promises
 from calibrant.thresholds import OperatingPoint, check_transfer
 from calibrant.thresholds.objective import resolve_objective
 from calibrant.thresholds.selection import solve_problem
@@ -196,10 +196,10 @@ def promise(fitted: Fitted) -> dict[str, Any]:
     }
 
 
-def _promise_targets(fitted: Fitted) -> tuple[Asked, ...]:
+def _promise_targets(fitted: Fitted) -> tuple[PromiseRequest, ...]:
     """Return the promises of an experiment: each about how often acting is right."""
     hold = tuple(fitted.experiment.reading.get("hold", ())) or HOLD
-    requested = asked_of(hold, fitted.parts.classes)
+    requested = parse_promises(hold, fitted.parts.classes)
     for one in requested:
         if [target.rate.name for target in one.targets] not in (["precision"], ["accuracy"]):
             raise InputError(
@@ -211,7 +211,7 @@ def _promise_targets(fitted: Fitted) -> tuple[Asked, ...]:
 
 def _way(
     fitted: Fitted,
-    requested: Asked,
+    requested: PromiseRequest,
     confidence: float | None,
     share: float,
     rows: Part,
@@ -246,7 +246,11 @@ def _way(
 
 
 def _checked(
-    point: OperatingPoint, requested: Asked, rows: Part, logits: FloatArray, classes: Sequence[str]
+    point: OperatingPoint,
+    requested: PromiseRequest,
+    rows: Part,
+    logits: FloatArray,
+    classes: Sequence[str],
 ) -> dict[str, Any]:
     """Say what fresh rows make of a threshold.
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from calibrant.study.candidates.processes import Progress, working_side_by_side
+from calibrant.study.candidates.processes import Progress, worker_pool
 from calibrant.study.candidates.training_warnings import training_warnings
 from reproductions.experiment import Experiment, Method
 from reproductions.parts import Parts
@@ -62,7 +62,7 @@ def run_all(
         return
     tell(f"{experiment.name}: {jobs} of {len(runs)} runs at a time")
     args = (experiment, parts, overrides)
-    with working_side_by_side(jobs, tell, _start, args, "runs that are finished") as pool:
+    with worker_pool(jobs, tell, _start, args, "runs that are finished") as pool:
         running = {pool.submit(_work, run): run for run in runs}
         for number, done in enumerate(as_completed(running), 1):
             done.result()

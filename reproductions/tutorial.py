@@ -103,7 +103,7 @@ def _trained(table: pa.Table, seed: int, epochs: int) -> _Scored:
     from sklearn.utils.class_weight import compute_class_weight
     from torch.utils.data import DataLoader, TensorDataset, random_split
 
-    from calibrant.training.seeds import own_randomness
+    from calibrant.training.seeds import isolated_randomness
 
     features, labels = _features(table)
     x, x_test, y, y_test = train_test_split(
@@ -118,7 +118,7 @@ def _trained(table: pa.Table, seed: int, epochs: int) -> _Scored:
     )
     weight = compute_class_weight("balanced", classes=np.unique(y), y=y)
     loss = _total_loss(torch.tensor(weight, dtype=torch.float32))
-    with own_randomness(seed):
+    with isolated_randomness(seed):
         model = _network(x.shape[1])
         batches = DataLoader(split[0], batch_size=64, shuffle=True, drop_last=True)
         ran = _train(model, loss, batches, DataLoader(split[1], batch_size=256), epochs)

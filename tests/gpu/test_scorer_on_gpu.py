@@ -24,7 +24,7 @@ pytestmark = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch see
 
 
 def two_for_images():
-    return Scorer.together([image_scorer(shift=(0.5, 0.0, -0.25)), image_scorer(start=1)])
+    return Scorer.ensemble([image_scorer(shift=(0.5, 0.0, -0.25)), image_scorer(start=1)])
 
 
 MANY = {"text": TEXTS * 2000, "table": TABLE, "image": np.tile(IMAGES, (500, 1, 1, 1))}
@@ -33,9 +33,9 @@ MODELS = {
     "tables": table_scorer,
     "images": image_scorer,
     "ensemble": two_for_images,
-    "thinned": lambda: Scorer.thinned(image_scorer(), passes=5),
+    "thinned": lambda: Scorer.mc_dropout(image_scorer(), passes=5),
     "transformer": lambda: subword_scorer(pooling="mean"),
-    "thinned transformer": lambda: Scorer.thinned(subword_scorer(pooling="mean"), passes=3),
+    "thinned transformer": lambda: Scorer.mc_dropout(subword_scorer(pooling="mean"), passes=3),
 }
 
 
@@ -63,7 +63,7 @@ def test_a_scorer_on_the_gpu_is_packed_for_any_machine(tmp_path):
 def test_averages_are_made_where_their_members_are():
     here = table_scorer(dropout=[0.25])
     there = Scorer(here.encoder, here.model, here.shift, classes=CLASSES, device="cuda")
-    for made in (Scorer.together([there, here]), Scorer.thinned(there, passes=3)):
+    for made in (Scorer.ensemble([there, here]), Scorer.mc_dropout(there, passes=3)):
         assert made.device.type == "cuda"
         assert made.predict_logits(TABLE).shape == (4, 3)
 

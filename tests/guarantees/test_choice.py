@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from calibrant.data.splits import SplitPart, Splits
-from calibrant.study.candidates.trained import refinement_of
-from calibrant.study.judge import choose
+from calibrant.study.candidates.trained import compute_refinement
+from calibrant.study.judge import choose_candidate
 from calibrant.study.result import CandidateResult
 from calibrant.study.rows.choice_split import halve_steer
 from calibrant.study.rows.rows import SplitRows, StudyRows
@@ -99,7 +99,7 @@ def refinements(seed: int, how: str, errors: tuple[float, float], *, choice: boo
         splits, {},
     )  # fmt: skip
     made = (world.plain(errors[0]), getattr(world, how)(errors[1], splits.steer.ids))
-    return [refinement_of(rows, scored(one, splits)) for one in made]
+    return [compute_refinement(rows, scored(one, splits)) for one in made]
 
 
 def scored(logits: np.ndarray, splits: Splits) -> dict[str, np.ndarray]:
@@ -114,7 +114,7 @@ def share_of_followers(how: str, errors: tuple[float, float], *, choice: bool) -
         found = refinements(seed, how, errors, choice=choice)
         # The follower comes first, so that a tie would be its own.
         asked = [replace(follower, refinement=found[1]), replace(plain, refinement=found[0])]
-        taken += choose(asked)[0] == 0
+        taken += choose_candidate(asked)[0] == 0
     return taken / DRAWS
 
 

@@ -17,7 +17,7 @@ from reproductions.reason_curves import threshold_curves
 from sklearn.metrics import precision_recall_fscore_support
 
 from calibrant.errors import InputError
-from calibrant.study.promises import asked_of
+from calibrant.study.promises import parse_promises
 
 CLASSES = ("others", "wanted")
 READING = {"binary": True, "logs": 900, "test": 2000, "fresh": 20_000}
@@ -186,7 +186,7 @@ def test_being_too_sure_changes_no_threshold_but_its_number(sure):
 
 def test_golden_sets_show_how_often_either_way_holds():
     rows, logits = world(100_000, 1)
-    (asked,) = asked_of(["precision>=0.85"], CLASSES)
+    (asked,) = parse_promises(["precision>=0.85"], CLASSES)
     found = golden_sets(rows, logits, asked, CLASSES, size=1000, delta=0.05)
     assert found["sets"] == 100
     naive, certified = found["naive"], found["certified"]
@@ -199,7 +199,7 @@ def test_golden_sets_show_how_often_either_way_holds():
 
 def test_where_every_threshold_breaks_the_target_few_are_certified():
     rows, logits = world(50_000, 7, rate=0.845)
-    (asked,) = asked_of(["precision>=0.85"], CLASSES)
+    (asked,) = parse_promises(["precision>=0.85"], CLASSES)
     found = golden_sets(rows, logits, asked, CLASSES, size=500, delta=0.05)
     assert found["naive"]["broken"] == found["naive"]["given"] > 90
     assert found["certified"]["given"] <= 10
@@ -207,7 +207,7 @@ def test_where_every_threshold_breaks_the_target_few_are_certified():
 
 def test_golden_sets_need_a_truth_and_two_sets():
     rows, logits = world(100, 2)
-    (asked,) = asked_of(["precision>=0.85"], CLASSES)
+    (asked,) = parse_promises(["precision>=0.85"], CLASSES)
     assert golden_sets(rows, logits, asked, CLASSES, size=60, delta=0.05) is None
     bare = Part(rows.inputs, rows.labels)
     assert golden_sets(bare, logits, asked, CLASSES, size=10, delta=0.05) is None
@@ -249,7 +249,7 @@ def test_a_promise_of_something_else_is_refused():
 def test_a_population_knows_its_rates():
     rows = Part(["a"] * 4, np.array([1, 0, 1, 0]), np.array([[0.1, 0.9]] * 2 + [[0.6, 0.4]] * 2))
     logits = np.array([[0.0, 3.0], [0.0, 2.0], [0.0, 1.0], [0.0, 0.0]])
-    (asked,) = asked_of(["precision>=0.85"], CLASSES)
+    (asked,) = parse_promises(["precision>=0.85"], CLASSES)
     found = Population.of(rows, logits, asked, CLASSES)
     assert found.precision(1.5) == pytest.approx(0.9)
     assert found.precision(1.0) == pytest.approx(2.2 / 3)

@@ -67,7 +67,7 @@ def pack(  # noqa: PLR0913  # one argument per part of a bundle
     Parameters
     ----------
     folder : the folder to create; must not exist, or be empty
-    scorer : the model, `calibrant.models.scorer.Scorer.of(classifier)`, or None
+    scorer : the model, `calibrant.models.scorer.Scorer.from_classifier(classifier)`, or None
     calibrator : a fitted calibrator of the model's scores, or None
     points : operating points and bands. With a calibrator, give for each the scores it was chosen
         on: `BundlePoint(point, "raw")` or `BundlePoint(point, "calibrated")`

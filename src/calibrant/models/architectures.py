@@ -49,7 +49,7 @@ _OTHER_INPUTS = ("pixel", "image", "video", "audio", "input_features", "input_va
 
 
 def library() -> Any:
-    """Return the transformers library, or say what to install."""
+    """Import the transformers library, or raise `MissingExtra`."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
@@ -62,9 +62,9 @@ def library() -> Any:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Keep the library's bars and warnings off stderr for the time being."""
+    """Silence the library's progress bars and warnings."""
     logging = library().utils.logging
-    told, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
+    verbosity, bars = logging.get_verbosity(), logging.is_progress_bar_enabled()
     logging.set_verbosity_error()
     logging.disable_progress_bar()
     try:
@@ -72,13 +72,13 @@ def quiet() -> Iterator[None]:
             warnings.simplefilter("ignore")
             yield
     finally:
-        logging.set_verbosity(told)
+        logging.set_verbosity(verbosity)
         if bars:
             logging.enable_progress_bar()
 
 
 def described(config: Any) -> dict[str, Any]:
-    """Return what a network is built from as JSON: no path, no labels, no version."""
+    """Return a config as JSON, without paths, labels and versions."""
     return dict(_without_origin(json.loads(json.dumps(config.to_diff_dict(), default=str))))
 
 
@@ -89,12 +89,12 @@ def _without_origin(part: Any) -> Any:
 
 
 def _is_kept(name: Any) -> bool:
-    """Say whether a setting is of the network; what begins with "_" is the library's own."""
+    """Whether a setting describes the network; names with "_" are internal to the library."""
     return name not in (*_DROPPED, *_HOW) and not str(name).startswith("_")
 
 
 def config_from(architecture: Mapping[str, Any], n_classes: int) -> Any:
-    """Return the library's config object of a description; refuse one that it does not know."""
+    """Return the library's config object; an unknown architecture raises `InputError`."""
     kind = architecture.get("model_type") if isinstance(architecture, Mapping) else None
     if not isinstance(kind, str):
         raise InputError(
@@ -109,21 +109,21 @@ def config_from(architecture: Mapping[str, Any], n_classes: int) -> Any:
         )
     _check_kind(kind)
     _check_parts(architecture)
-    given = {name: value for name, value in architecture.items() if name != "model_type"}
+    settings = {name: value for name, value in architecture.items() if name != "model_type"}
     with quiet():
         try:
-            made = hub.AutoConfig.for_model(kind, **_without_origin(given))
-            made.num_labels = n_classes
+            config = hub.AutoConfig.for_model(kind, **_without_origin(settings))
+            config.num_labels = n_classes
         except Exception as error:  # every architecture checks its numbers in its own way
             raise _no_network(kind, error) from error
-    made.use_cache = False  # of no use where a text is read once, and it takes memory
-    return made
+    config.use_cache = False  # useless for classification, and takes memory
+    return config
 
 
 def _check_kind(kind: str) -> None:
-    """Refuse what is no network for texts alone: others may fetch weights when they are built.
+    """Raise `InputError` for architectures not only for texts: they may download weights.
 
-    Those for texts have a head for their classes or for their words.
+    Text architectures have a head for sequence classification or language modelling.
     """
     hub = library()
     auto = hub.models.auto.modeling_auto
@@ -134,26 +134,26 @@ def _check_kind(kind: str) -> None:
     )
     for_texts = any(kind in head for head in heads) and kind not in _FETCHED_CODE
     if for_texts:
-        made = hub.CONFIG_MAPPING[kind]
-        taken = _parameters(auto.MODEL_MAPPING.get(made, None), "forward")
+        config_class = hub.CONFIG_MAPPING[kind]
+        taken = _parameters(auto.MODEL_MAPPING.get(config_class, None), "forward")
         other = [name for name in taken for part in _OTHER_INPUTS if part in name]
-        for_texts = not other and hub.AutoConfig not in made.sub_configs.values()
+        for_texts = not other and hub.AutoConfig not in config_class.sub_configs.values()
     if not for_texts:
         raise InputError(
-            f"the architecture {kind!r} is not for texts alone, or fetches parts of itself: choose "
-            "one that reads texts, such as 'bert' or 'roberta'."
+            f"the architecture {kind!r} is not only for texts, or downloads parts of itself: "
+            "choose one that reads texts, such as 'bert' or 'roberta'."
         )
 
 
 def _check_parts(part: Any) -> None:
-    """Refuse a description, however deep, of a part that would be fetched."""
+    """Raise `InputError` for a nested part that would be downloaded."""
     if isinstance(part, Mapping):
-        asked = [name for name in _FETCHED_PARTS if part.get(name)]
-        asked += ["backbone"] if isinstance(part.get("backbone"), str) else []
-        if asked:
+        remote = [name for name in _FETCHED_PARTS if part.get(name)]
+        remote += ["backbone"] if isinstance(part.get("backbone"), str) else []
+        if remote:
             raise InputError(
-                f"architecture names {asked[0]!r}, a part that would be fetched, which is never "
-                "done: choose a model that is whole."
+                f"architecture names {remote[0]!r}, a part that would be downloaded, which is not "
+                "allowed: choose a complete model."
             )
     if isinstance(part, Mapping | list | tuple):
         for each in part.values() if isinstance(part, Mapping) else part:
@@ -161,29 +161,29 @@ def _check_parts(part: Any) -> None:
 
 
 def network_from(config: Any, pooling: str) -> nn.Module:
-    """Make a network with first weights: with its own head ("own"), or without one ("mean")."""
+    """Build a network with initial weights: with its own head ("own") or without ("mean")."""
     hub = library()
     check_readable(config, pooling)
     with quiet():
         try:
             if pooling == "own":
-                made = hub.AutoModelForSequenceClassification.from_config(config)
+                model = hub.AutoModelForSequenceClassification.from_config(config)
             else:
-                made = hub.AutoModel.from_config(config, **backbone_options(config))
+                model = hub.AutoModel.from_config(config, **backbone_options(config))
         except Exception as error:  # as above
             raise _no_network(config.model_type, error) from error
-    found: nn.Module = made.float()
-    return found
+    network: nn.Module = model.float()
+    return network
 
 
 def skeleton(config: Any, pooling: str) -> nn.Module:
-    """Make the same network without numbers in it, which takes no time and no memory."""
+    """Build the network on the meta device, without weights."""
     with torch.device("meta"):
         return network_from(config, pooling)
 
 
 def check_readable(config: Any, pooling: str) -> None:
-    """Refuse an architecture that cannot tell texts apart."""
+    """Raise `InputError` for an architecture that cannot classify texts."""
     auto = library().models.auto.modeling_auto
     kind = config.model_type
     if getattr(config, "is_encoder_decoder", False):
@@ -205,18 +205,18 @@ def check_readable(config: Any, pooling: str) -> None:
 
 
 def backbone_options(config: Any) -> dict[str, Any]:
-    """Return the arguments that leave out a pooler, whose weights would never learn."""
-    made = library().models.auto.modeling_auto.MODEL_MAPPING[type(config)]
-    return {"add_pooling_layer": False} if "add_pooling_layer" in _parameters(made) else {}
+    """Return the arguments that leave out a pooler, which would never be trained."""
+    model_class = library().models.auto.modeling_auto.MODEL_MAPPING[type(config)]
+    return {"add_pooling_layer": False} if "add_pooling_layer" in _parameters(model_class) else {}
 
 
-def _parameters(made: Any, method: str = "__init__") -> set[str]:
-    found = made[0] if isinstance(made, tuple) else made
-    return set() if found is None else set(inspect.signature(getattr(found, method)).parameters)
+def _parameters(model_class: Any, method: str = "__init__") -> set[str]:
+    first = model_class[0] if isinstance(model_class, tuple) else model_class
+    return set() if first is None else set(inspect.signature(getattr(first, method)).parameters)
 
 
 def rows_of(network: Any) -> int:
-    """Return how many tokens a network knows: the rows of its first table."""
+    """Return the vocabulary size of a network: the rows of its input embedding."""
     try:
         return int(network.get_input_embeddings().weight.shape[0])
     except (NotImplementedError, AttributeError):
@@ -227,32 +227,32 @@ def rows_of(network: Any) -> int:
 
 
 def padding_of(config: Any, rows: int, of_tokenizer: int | None = None) -> int:
-    """Return the number that fills up short texts.
+    """Return the padding token id.
 
-    Networks that write texts often have none; the end of a text does as well, for what fills up
-    is not looked at.
+    Generative networks often have none; their end-of-text token serves as well, since padding is
+    masked.
     """
     end = getattr(config, "eos_token_id", None)
     end = end[0] if isinstance(end, list) and end else end
-    told = (getattr(config, "pad_token_id", None), of_tokenizer, end)
-    return next((n for n in told if isinstance(n, int) and 0 <= n < rows), rows - 1)
+    ids = (getattr(config, "pad_token_id", None), of_tokenizer, end)
+    return next((n for n in ids if isinstance(n, int) and 0 <= n < rows), rows - 1)
 
 
 def positions_of(network: nn.Module, config: Any) -> int | None:
-    """Return how many tokens of a text a network can read; None for any number.
+    """Return the maximum number of tokens of a text; None for no limit.
 
-    A learned table of positions has so many rows, less those that RoBERTa and its kin keep in
-    front; else the config says what it was trained for.
+    It is the size of the learned position embedding, without the reserved rows of RoBERTa-like
+    networks, or else the value in the config.
     """
-    found = [
+    sizes = [
         part.num_embeddings - _rows_in_front(part)
         for name, part in network.named_modules()
         if isinstance(part, nn.Embedding) and _is_of_positions(name)
     ]
-    told = getattr(config, "max_position_embeddings", None)
-    if not found and isinstance(told, int) and told > 0:
-        found = [told]
-    return min(found, default=None)
+    limit = getattr(config, "max_position_embeddings", None)
+    if not sizes and isinstance(limit, int) and limit > 0:
+        sizes = [limit]
+    return min(sizes, default=None)
 
 
 def _is_of_positions(name: str) -> bool:

@@ -17,15 +17,15 @@ __all__ = ["BiLSTM"]
 
 @register("bilstm")
 class BiLSTM(nn.Module):
-    """Bidirectional LSTM layers that read a text, and two dense layers that judge it.
+    """Bidirectional LSTM layers followed by two dense layers.
 
     The last state of each direction of the top layer goes through Dropout, Linear, ReLU, Dropout
     and Linear. Texts are packed: nothing is computed for padding, and the logits of a text depend
     neither on how far it was padded nor on the other texts of its batch. An empty text is read as
     one padding token.
 
-    It is not told word order by anything but the recurrence, and a long text costs one step of
-    time per token: deal texts of like length together (`TextRows`).
+    There is no positional encoding besides the recurrence, and a text takes one sequential step per
+    token: batch texts of similar length together (`TextRows`).
 
     Parameters
     ----------

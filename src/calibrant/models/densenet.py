@@ -33,7 +33,7 @@ class _Layer(nn.Sequential):
 
 
 class _Block(nn.Sequential):
-    """Layers each of which reads the block's input and what all layers before it made."""
+    """Layers each of which reads the block's input and the outputs of all layers before it."""
 
     def __init__(self, before: int, growth: int, layers: int) -> None:
         super().__init__()
@@ -133,12 +133,12 @@ class DenseNet121(nn.Module):
 
 
 def _stem(stem: str, n_channels: int, width: int) -> nn.Sequential:
-    made = nn.Sequential()
+    layers = nn.Sequential()
     if stem == "cifar":
-        made.add_module("conv0", convolution(n_channels, width, 3))
-        return made
-    made.add_module("conv0", convolution(n_channels, width, 7, 2))
-    made.add_module("norm0", nn.BatchNorm2d(width))
-    made.add_module("relu0", nn.ReLU(inplace=True))
-    made.add_module("pool0", nn.MaxPool2d(3, stride=2, padding=1))
-    return made
+        layers.add_module("conv0", convolution(n_channels, width, 3))
+        return layers
+    layers.add_module("conv0", convolution(n_channels, width, 7, 2))
+    layers.add_module("norm0", nn.BatchNorm2d(width))
+    layers.add_module("relu0", nn.ReLU(inplace=True))
+    layers.add_module("pool0", nn.MaxPool2d(3, stride=2, padding=1))
+    return layers

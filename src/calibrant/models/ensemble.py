@@ -1,4 +1,4 @@
-"""Several networks that answer as one."""
+"""Ensembles of networks."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = [
     "Ensemble",
     "as_network",
     "as_shifts",
-    "logits_together",
+    "average_logits",
     "mean_logits",
-    "without_shift",
+    "subtract_shift",
 ]
 
 
 @register("ensemble")
 class Ensemble(nn.Module):
-    r"""Networks that read the same, and answer with the mean of their probabilities.
+    r"""Average the probabilities of several networks with the same inputs.
 
     $$ z = \log \frac{1}{M} \sum_m \mathrm{softmax}(z_m - s_m)
         + \frac{1}{M} \sum_m \log \sum_k e^{z_{mk} - s_{mk}} $$
@@ -72,11 +72,11 @@ class Ensemble(nn.Module):
             raise InputError(f"members must be a list of networks, got {type(members).__name__}.")
         if not members:
             raise InputError("members must hold at least one network, got none.")
-        made = [as_network(member, f"members[{place}]") for place, member in enumerate(members)]
-        self.members = nn.ModuleList(network for network, _ in made)
+        built = [as_network(member, f"members[{i}]") for i, member in enumerate(members)]
+        self.members = nn.ModuleList(network for network, _ in built)
         self.config: dict[str, Any] = {
             "model": "ensemble",
-            "members": [config for _, config in made],
+            "members": [config for _, config in built],
         }
         self.register_buffer("shifts", None)
         if shifts is not None:
@@ -84,16 +84,16 @@ class Ensemble(nn.Module):
             self.config["shifts"] = self.shifts.tolist()
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Return the logits (b, K) of what each member reads."""
-        found = [member(*inputs) for member in self.members]
-        odd = next((place for place, z in enumerate(found) if z.shape != found[0].shape), 0)
+        """Return logits (b, K)."""
+        logits = [member(*inputs) for member in self.members]
+        odd = next((i for i, z in enumerate(logits) if z.shape != logits[0].shape), 0)
         if odd:
             raise InputError(
-                f"members must agree in the number of classes, got {found[0].shape[-1]} logits of "
-                f"members[0] and {found[odd].shape[-1]} of members[{odd}]."
+                f"members must agree in the number of classes, got {logits[0].shape[-1]} logits of "
+                f"members[0] and {logits[odd].shape[-1]} of members[{odd}]."
             )
         shifts = None if self.shifts is None else self.shifts.unsqueeze(1)
-        return mean_logits(without_shift(torch.stack(found), shifts))
+        return mean_logits(subtract_shift(torch.stack(logits), shifts))
 
 
 def mean_logits(logits: Tensor) -> Tensor:
@@ -115,28 +115,28 @@ def mean_logits(logits: Tensor) -> Tensor:
     return mean.to(torch.promote_types(logits.dtype, torch.float32))
 
 
-def logits_together(member_logits: Sequence[FloatArray], shifts: Sequence[Any]) -> FloatArray:
-    """Return what `Scorer.together` gives, from what its members gave alone, to the last bit.
+def average_logits(member_logits: Sequence[FloatArray], shifts: Sequence[Any]) -> FloatArray:
+    """Return the logits of `Scorer.ensemble`, bit for bit, from the logits of its members.
 
-    A threshold that is chosen on these logits is compared with those of the ensemble, and the row
-    that it was chosen at must not fall to its other side.
+    A threshold chosen on these logits is applied to those of the ensemble, and the row at the
+    threshold must stay on its side.
 
     Examples
     --------
     >>> one, other = np.log([[0.75, 0.25]]), np.log([[0.25, 0.75]])
-    >>> np.exp(logits_together([one, other], [None, None])).round(6)
+    >>> np.exp(average_logits([one, other], [None, None])).round(6)
     array([[0.5, 0.5]])
     """
-    found = []
+    shifted = []
     for logits, shift in zip(member_logits, shifts, strict=True):
         off = np.zeros(logits.shape[-1]) if shift is None else np.asarray(shift)
-        # Networks answer in 32-bit floats, and so does the ensemble take the shift off.
-        found.append((logits + off).astype(np.float32) - off.astype(np.float32))
-    return np.asarray(mean_logits(torch.from_numpy(np.stack(found))).numpy(), dtype=np.float64)
+        # Like the ensemble, subtract the shift in the 32-bit floats of the networks.
+        shifted.append((logits + off).astype(np.float32) - off.astype(np.float32))
+    return np.asarray(mean_logits(torch.from_numpy(np.stack(shifted))).numpy(), dtype=np.float64)
 
 
-def without_shift(logits: Tensor, shift: Tensor | None) -> Tensor:
-    """Take a shift off logits, or say that it is for another number of classes."""
+def subtract_shift(logits: Tensor, shift: Tensor | None) -> Tensor:
+    """Subtract a shift from logits; another number of classes raises `InputError`."""
     if shift is None:
         return logits
     if shift.shape[-1] != logits.shape[-1]:
@@ -149,14 +149,14 @@ def without_shift(logits: Tensor, shift: Tensor | None) -> Tensor:
 def as_shifts(shifts: Any, name: str, *, rows: int | None = None) -> Tensor:
     """Return finite numbers (rows, K), or (K,) where `rows` is None, as a tensor."""
     try:
-        found = np.asarray(shifts, dtype=np.float64)
+        values = np.asarray(shifts, dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.empty(0)
+        values = np.empty(0)
     wanted = "(classes,)" if rows is None else f"({rows}, classes)"
-    fits = found.ndim == 1 if rows is None else found.ndim == 2 and len(found) == rows
-    if not fits or not found.size or not np.isfinite(found).all():
+    fits = values.ndim == 1 if rows is None else values.ndim == 2 and len(values) == rows
+    if not fits or not values.size or not np.isfinite(values).all():
         raise InputError(f"{name} must be finite numbers of shape {wanted}, got {shifts!r}.")
-    return torch.tensor(found, dtype=torch.get_default_dtype())
+    return torch.tensor(values, dtype=torch.get_default_dtype())
 
 
 def as_network(member: Any, name: str) -> tuple[nn.Module, dict[str, Any]]:

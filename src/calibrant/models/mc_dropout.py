@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 from calibrant.models.dropout import Dropout
-from calibrant.models.ensemble import as_network, as_shifts, mean_logits, without_shift
+from calibrant.models.ensemble import as_network, as_shifts, mean_logits, subtract_shift
 from calibrant.models.options import check_counts
 from calibrant.models.registry import register
 
@@ -99,33 +99,33 @@ class MCDropout(nn.Module):
         _thin(self.member, config["model"])
 
     def forward(self, *inputs: Tensor) -> Tensor:
-        """Return the logits (b, K) of what the network reads."""
+        """Return logits (b, K)."""
         if self.training:
-            return without_shift(self.member(*inputs), self.shift)
-        found = torch.stack([self._thinned(number, *inputs) for number in range(self.passes)])
-        return mean_logits(without_shift(found, self.shift))
+            return subtract_shift(self.member(*inputs), self.shift)
+        logits = torch.stack([self._run_pass(number, *inputs) for number in range(self.passes)])
+        return mean_logits(subtract_shift(logits, self.shift))
 
-    def _thinned(self, number: int, *inputs: Tensor) -> Tensor:
+    def _run_pass(self, number: int, *inputs: Tensor) -> Tensor:
         with _in_pass(self.seed, number):
             logits: Tensor = self.member(*inputs)
         return logits
 
 
 class _ThinnedDropout(Dropout):
-    """Dropout that drops the features of the pass that is under way."""
+    """Dropout with the fixed mask of the current pass."""
 
     def __init__(self, p: float, layer: int) -> None:
         super().__init__(p)
         self.layer = layer
 
     def forward(self, values: Tensor) -> Tensor:
-        under_way = _PASS.get()
-        if self.training or under_way is None:
+        current = _PASS.get()
+        if self.training or current is None:
             return super().forward(values)
-        place = 1 if values.ndim >= 4 else values.ndim - 1
-        kept = torch.from_numpy(_kept((*under_way, self.layer), values.shape[place], self.p))
-        mask = kept.to(values) / ((1.0 - self.p) or 1.0)
-        return values * mask.view(-1, *(1,) * (values.ndim - 1 - place))
+        axis = 1 if values.ndim >= 4 else values.ndim - 1
+        features = _draw_features((*current, self.layer), values.shape[axis], self.p)
+        mask = torch.from_numpy(features).to(values) / ((1.0 - self.p) or 1.0)
+        return values * mask.view(-1, *(1,) * (values.ndim - 1 - axis))
 
 
 @contextmanager
@@ -138,10 +138,10 @@ def _in_pass(seed: int, number: int) -> Iterator[None]:
 
 
 @functools.lru_cache(maxsize=1024)
-def _kept(drawn_from: tuple[int, int, int], width: int, share: float) -> NDArray[np.bool_]:
-    """Say which features a pass keeps; drawn on the CPU, so that it is the same on every device.
+def _draw_features(drawn_from: tuple[int, int, int], width: int, share: float) -> NDArray[np.bool_]:
+    """Return the mask of features that a pass keeps, drawn on the CPU to be device-independent.
 
-    An array rather than a tensor: one made in inference mode could not be trained through later.
+    An array, because a tensor created in inference mode cannot be used in training later.
     """
     start = np.random.SeedSequence(drawn_from).generate_state(1, np.uint64)[0]
     draw = torch.Generator().manual_seed(int(start))
@@ -149,7 +149,7 @@ def _kept(drawn_from: tuple[int, int, int], width: int, share: float) -> NDArray
 
 
 def _thin(network: nn.Module, called: str) -> None:
-    """Put thinned dropout in the place of each dropout layer that drops anything."""
+    """Replace each active dropout layer by one with fixed masks."""
     layers = [part for part in network.modules() if isinstance(part, nn.Dropout) and part.p > 0]
     if not layers:
         raise InputError(
@@ -160,6 +160,6 @@ def _thin(network: nn.Module, called: str) -> None:
         raise InputError(f"{called} keeps its dropout on already: give more passes instead.")
     thinned = {part: _ThinnedDropout(part.p, place) for place, part in enumerate(layers)}
     for parent in list(network.modules()):
-        for name, child in parent._modules.items():  # a layer that stands twice is thinned twice
+        for name, child in parent._modules.items():  # a layer may occur twice
             if child in thinned:
                 parent._modules[name] = thinned[child]

@@ -40,16 +40,16 @@ _MAY_BE_NEW = 0.1
 
 @dataclass(frozen=True)
 class Pretrained:
-    """What is known of a transformer before its weights are read.
+    """Description of a pretrained transformer, without its weights.
 
     Parameters
     ----------
-    folder : where its files are
-    architecture : what the network is built from, as `Transformer` takes it
-    pooling : "own" or "mean", as it was asked for, or as the folder has it
+    folder : folder of its files
+    architecture : description of the network, as for `Transformer`
+    pooling : "own" or "mean", as requested or as in the folder
     tokenizer : the text of its `tokenizer.json`
-    rows : how many tokens the network knows
-    positions : how many tokens of a text it can read; None for any number
+    rows : vocabulary size of the network
+    positions : maximum number of tokens of a text; None for no limit
     """
 
     folder: Path
@@ -60,19 +60,19 @@ class Pretrained:
     positions: int | None
 
     def encoder(self, max_length: int) -> SubwordEncoder:
-        """Return its encoder; refuse to read more tokens of a text than it can."""
-        made = SubwordEncoder(self.tokenizer, max_length=max_length)
-        made.check()
+        """Return its encoder; `max_length` must not exceed its positions."""
+        encoder = SubwordEncoder(self.tokenizer, max_length=max_length)
+        encoder.check()
         if self.positions is not None and max_length > self.positions:
             raise InputError(
                 f"max_length must be at most {self.positions}, the positions of the transformer in "
                 f"{str(self.folder)!r}, got {max_length}."
             )
-        return made
+        return encoder
 
 
 def read_pretrained(source: str | Path, *, pooling: str = "auto") -> Pretrained:
-    """Find a transformer and check all but its weights, of which only the heads are looked at.
+    """Find a transformer and check its files; of the weights only the headers are read.
 
     No code of the folder is run, and nothing in it is unpickled.
     """
@@ -87,25 +87,24 @@ def read_pretrained(source: str | Path, *, pooling: str = "auto") -> Pretrained:
     known = SubwordEncoder(tokenizer).n_tokens
     if known > rows:
         raise InputError(
-            f"the tokenizer in {str(folder)!r} numbers tokens up to {known - 1}, but the network "
-            f"there knows {rows} (up to {rows - 1}): they do not belong together, so get both from "
-            "one place."
+            f"the tokenizer in {str(folder)!r} has token ids up to {known - 1}, but its network "
+            f"has {rows} tokens (up to {rows - 1}): they do not match, so get both from one source."
         )
     architecture = {**described(config), "pad_token_id": padding_of(config, rows, padding)}
     positions = positions_of(network, config)
     return Pretrained(folder, architecture, pooling, tokenizer, rows, positions)
 
 
-def load_network(found: Pretrained, config: Any) -> nn.Module:
+def load_network(pretrained: Pretrained, config: Any) -> nn.Module:
     """Return the network with the folder's weights; missing ones are initialised at random."""
     hub = library()
     kind, options = hub.AutoModelForSequenceClassification, {}
-    if found.pooling == "mean":
+    if pretrained.pooling == "mean":
         kind, options = hub.AutoModel, backbone_options(config)
     with quiet():
         try:
-            network, told = kind.from_pretrained(
-                str(found.folder),
+            network, loading_info = kind.from_pretrained(
+                str(pretrained.folder),
                 config=config,
                 local_files_only=True,
                 trust_remote_code=False,
@@ -116,33 +115,33 @@ def load_network(found: Pretrained, config: Any) -> nn.Module:
             )
         except Exception as error:  # of the file, of torch, of the library
             raise InputError(
-                f"the weights in {str(found.folder)!r} cannot be read ({reason_of(error)}): get a "
-                "fresh copy."
+                f"the weights in {str(pretrained.folder)!r} cannot be read ({reason_of(error)}): "
+                "get a fresh copy."
             ) from error
-    _check_loaded(network, told, found.folder)
-    network.config._name_or_path = ""  # a saved network is to hold no path of this machine
+    _check_loaded(network, loading_info, pretrained.folder)
+    network.config._name_or_path = ""  # saved networks must not contain local paths
     for part in network.modules():
         if hasattr(part, "name_or_path"):
             part.name_or_path = ""
-    made: nn.Module = network.float()
-    return made
+    loaded: nn.Module = network.float()
+    return loaded
 
 
 def fingerprint(source: str | Path) -> str:
-    """Return 16 letters that change when a file of a transformer does: all but its name counts."""
+    """Return a 16-character hash of the files of a transformer, without its name."""
     folder = folder_of(source)
     names = (CONFIG, POOLING, *_TOKENIZERS, *_BESIDE)
     paths = [folder / name for name in names if (folder / name).is_file()]
-    found = hashlib.sha256()
+    digest = hashlib.sha256()
     for path in (*paths, *weight_files(folder)):
         with path.open("rb") as file:
             content = hashlib.file_digest(file, "sha256").hexdigest()
-        found.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
-    return found.hexdigest()[:16]
+        digest.update(f"{path.relative_to(folder).as_posix()} {content}\n".encode())
+    return digest.hexdigest()[:16]
 
 
 def _read_config(folder: Path) -> Any:
-    """Return the config of a folder; refuse what is no transformer or wants code of its own."""
+    """Return the config of a folder; one that is not a transformer or needs code is an error."""
     if (folder / "adapter_config.json").is_file():
         raise InputError(
             f"the folder {str(folder)!r} holds an adapter, a part of a model: merge it into its "
@@ -150,35 +149,32 @@ def _read_config(folder: Path) -> Any:
         )
     if not (folder / CONFIG).is_file():
         raise InputError(
-            f"the folder {str(folder)!r} holds no {CONFIG}, so it is no transformer: name a folder "
-            "as save_pretrained of the transformers library writes it."
+            f"the folder {str(folder)!r} has no {CONFIG}, so it is not a transformer: name a "
+            "folder written by save_pretrained of the transformers library."
         )
-    told = read_json(folder / CONFIG)
-    if "auto_map" in told and told.get("model_type") not in library().CONFIG_MAPPING:
+    content = read_json(folder / CONFIG)
+    if "auto_map" in content and content.get("model_type") not in library().CONFIG_MAPPING:
         raise InputError(
-            f"the model in {str(folder)!r} asks to run code of its own (auto_map in {CONFIG}), "
-            "which is never done: choose a model whose architecture the transformers library has."
+            f"the model in {str(folder)!r} asks to run its own code (auto_map in {CONFIG}), which "
+            "is not allowed: choose a model whose architecture the transformers library has."
         )
-    if "quantization_config" in told:
+    if "quantization_config" in content:
         raise InputError(
             f"the weights in {str(folder)!r} are quantised (quantization_config in {CONFIG}), "
             "which cannot be trained: choose the model that they were made from."
         )
     try:
-        return config_from(told, 2)
+        return config_from(content, 2)
     except InputError as error:
         raise InputError(f"{CONFIG} in {str(folder)!r}: {error}") from error
 
 
 def _pooling_of(folder: Path) -> str:
-    """Return "mean" where a folder says that it makes vectors of sentences so, else "own"."""
+    """Return "mean" if the folder configures mean pooling of sentences, else "own"."""
     path = folder / POOLING
-    told = read_json(path) if path.is_file() else {}
-    return (
-        "mean"
-        if told.get("pooling_mode_mean_tokens") or told.get("pooling_mode") == "mean"
-        else "own"
-    )
+    content = read_json(path) if path.is_file() else {}
+    mean = content.get("pooling_mode_mean_tokens") or content.get("pooling_mode") == "mean"
+    return "mean" if mean else "own"
 
 
 def _check_header(path: Path) -> None:
@@ -195,9 +191,9 @@ def _check_header(path: Path) -> None:
 
 
 def _read_tokenizer(folder: Path, config: Any) -> tuple[str, int | None]:
-    """Return the tokenizer of a folder as the text of a tokenizer.json, and the number that pads.
+    """Return the tokenizer of a folder as the text of a tokenizer.json, and its padding id.
 
-    The transformers library makes one from whatever files are there.
+    The transformers library converts other tokenizer files.
     """
     if not any((folder / name).is_file() for name in _TOKENIZERS):
         raise InputError(
@@ -206,14 +202,14 @@ def _read_tokenizer(folder: Path, config: Any) -> tuple[str, int | None]:
         )
     with quiet():
         try:
-            made = library().AutoTokenizer.from_pretrained(
+            tokenizer = library().AutoTokenizer.from_pretrained(
                 str(folder), config=config, local_files_only=True, trust_remote_code=False
             )
-            running = made.backend_tokenizer if made.is_fast else None
-            if running is not None:
-                running.no_padding()
-                running.enable_truncation(256, direction=made.truncation_side)
-                return str(running.to_str()), made.pad_token_id
+            backend = tokenizer.backend_tokenizer if tokenizer.is_fast else None
+            if backend is not None:
+                backend.no_padding()
+                backend.enable_truncation(256, direction=tokenizer.truncation_side)
+                return str(backend.to_str()), tokenizer.pad_token_id
         except Exception as error:  # the tokenizers library raises bare exceptions
             raise InputError(
                 f"the tokenizer in {str(folder)!r} cannot be read ({reason_of(error)}): get a "
@@ -225,31 +221,32 @@ def _read_tokenizer(folder: Path, config: Any) -> tuple[str, int | None]:
     )
 
 
-def _check_loaded(network: Any, told: Mapping[str, Any], folder: Path) -> None:
-    """Refuse weights of another network: all of them are to be there, but for head and pooler.
+def _check_loaded(network: Any, loading_info: Mapping[str, Any], folder: Path) -> None:
+    """Raise `InputError` for weights of another network; head and pooler may be missing.
 
-    Names are told with or without that of the body in front, as the library's version has it.
+    Names come with or without the prefix of the body, depending on the library's version.
     """
     front = f"{network.base_model_prefix}."
     wanted = {name.removeprefix(front) for name, _ in network.base_model.named_parameters()}
     wanted = {name for name in wanted if ".pooler." not in f".{name}"}
     other = f"the weights in {str(folder)!r} are of another network than {CONFIG} there"
-    for name, found, needed in sorted(told["mismatched_keys"], key=lambda each: str(each[0])):
+    mismatched = sorted(loading_info["mismatched_keys"], key=lambda item: str(item[0]))
+    for name, shape, needed in mismatched:
         if name.removeprefix(front) in wanted:
             raise InputError(
-                f"{other}: {name!r} has shape {tuple(found)}, not {tuple(needed)}; get both from "
-                "one place."
+                f"{other}: {name!r} has shape {tuple(shape)}, not {tuple(needed)}; get both from "
+                "one source."
             )
-    lacking = sorted(wanted & {name.removeprefix(front) for name in told["missing_keys"]})
+    lacking = sorted(wanted & {name.removeprefix(front) for name in loading_info["missing_keys"]})
     if len(lacking) > _MAY_BE_NEW * len(wanted):
         raise InputError(
             f"{other}: {len(lacking)} of {len(wanted)} are missing, such as {lacking[0]!r}; get "
-            "both from one place."
+            "both from one source."
         )
     if lacking:
         warnings.warn(
             f"the weights in {str(folder)!r} lack {len(lacking)} of {len(wanted)} that the network "
-            f"has, such as {lacking[0]!r}: those begin at random.",
+            f"has, such as {lacking[0]!r}: those are initialised at random.",
             UserWarning,
             stacklevel=4,
         )

@@ -1,4 +1,4 @@
-"""The folder of a pretrained transformer: found here or fetched from a hub, and looked through."""
+"""The folder of a pretrained transformer, local or downloaded from a hub."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ _NEEDED = [
     "tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "vocab.txt",
     "vocab.json", "merges.txt", "*.model",
 ]  # fmt: skip
-"""What is fetched from a hub: no pickles, and no copies for other libraries."""
+"""Files that are downloaded from a hub: no pickles, and no copies for other libraries."""
 
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*(/[A-Za-z0-9][\w.-]*)?")
 
 
 def is_source(model: Any) -> TypeGuard[str | Path]:
-    """Say whether a value names a transformer: a folder, or an id on a hub.
+    """Whether a value names a transformer: a folder or a hub id.
 
-    The name of a registered network is none, and neither is a slip of the pen near to one.
+    Names of registered networks, and misspellings of them, do not.
 
     Examples
     --------
@@ -53,7 +53,7 @@ def is_source(model: Any) -> TypeGuard[str | Path]:
 
 
 def folder_of(source: str | Path) -> Path:
-    """Return the folder of a transformer; what a hub has is fetched first, once."""
+    """Return the folder of a transformer, downloading it from a hub if needed."""
     if _is_folder(source):
         return Path(source)
     if _is_file(source):
@@ -62,15 +62,15 @@ def folder_of(source: str | Path) -> Path:
             f"{CONFIG}, a tokenizer and {_WEIGHTS}: name that folder."
         )
     if isinstance(source, str) and _ID.fullmatch(source):
-        return _fetched(source)
+        return _download(source)
     raise InputError(
         f"model names the folder {str(source)!r}, which is not there: check the path, or give the "
         "id of a model on a hub, such as 'distilbert-base-uncased'."
     )
 
 
-def _fetched(source: str) -> Path:
-    """Fetch a model from a hub, or find it where it was fetched before."""
+def _download(source: str) -> Path:
+    """Download a model from a hub, or return its cached folder."""
     library()
     from huggingface_hub import snapshot_download
     from huggingface_hub.utils import RepositoryNotFoundError
@@ -78,7 +78,7 @@ def _fetched(source: str) -> Path:
     what = f"model {source!r} is neither a network of Calibrant nor a folder here"
     try:
         with quiet():
-            found = Path(snapshot_download(source, allow_patterns=_NEEDED))
+            folder = Path(snapshot_download(source, allow_patterns=_NEEDED))
     except RepositoryNotFoundError as error:
         raise InputError(
             f"{what}, and the hub has no such model, or not for you: check its spelling, or name a "
@@ -89,23 +89,23 @@ def _fetched(source: str) -> Path:
             f"{what}, and it could not be fetched from a hub ({reason_of(error)}): download it "
             "where there is a connection, and name its folder."
         ) from error
-    return found
+    return folder
 
 
 def weight_files(folder: Path) -> list[Path]:
-    """Return the files of the weights; refuse a folder without, and pickles.
+    """Return the weight files; a folder without weights, or with pickles, raises `InputError`.
 
-    Nothing is read but the index of weights in several files.
+    Only the index of sharded weights is read.
     """
     if (folder / _WEIGHTS).is_file():
         return [folder / _WEIGHTS]
     if (folder / _INDEX).is_file():
-        return _listed(folder)
+        return _list_shards(folder)
     pickled = next((name for name in _PICKLED if (folder / name).is_file()), None)
     if pickled is not None and pickled.startswith("pytorch"):
         raise InputError(
             f"the weights in {str(folder)!r} are a pickle ({pickled}), which can run any code and "
-            "is never opened: where you trust it, write them anew once with transformers' "
+            "is never opened: if you trust it, convert it once with transformers' "
             f"AutoModel.from_pretrained({str(folder)!r}).save_pretrained({str(folder)!r})."
         )
     other = "" if pickled is None else f" that torch reads (only {pickled})"
@@ -115,7 +115,7 @@ def weight_files(folder: Path) -> list[Path]:
     )
 
 
-def _listed(folder: Path) -> list[Path]:
+def _list_shards(folder: Path) -> list[Path]:
     parts = read_json(folder / _INDEX).get("weight_map")
     names = sorted(set(parts.values())) if isinstance(parts, dict) else []
     if not names or not all(isinstance(name, str) and Path(name).name == name for name in names):
@@ -131,20 +131,20 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """Read a JSON object, or say that the file is damaged."""
+    """Read a JSON object; a damaged file raises `InputError`."""
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
+        content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise InputError(
             f"{path.name} in {str(path.parent)!r} is damaged ({reason_of(error)}): get a fresh "
             "copy."
         ) from error
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise InputError(
             f"{path.name} in {str(path.parent)!r} is damaged (it holds no JSON object): get a "
             "fresh copy."
         )
-    return found
+    return content
 
 
 def _is_folder(source: str | Path) -> bool:

@@ -41,10 +41,10 @@ def register(name: str) -> Callable[[Class], Class]:
 
 def _with_plain_numbers(init: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(init)
-    def made(self: nn.Module, *arguments: Any, **options: Any) -> None:
+    def init_plain(self: nn.Module, *arguments: Any, **options: Any) -> None:
         init(self, *plain(arguments), **plain(options))
 
-    return made
+    return init_plain
 
 
 def models() -> dict[str, type[nn.Module]]:
@@ -64,12 +64,12 @@ def models() -> dict[str, type[nn.Module]]:
 def build(
     config: Mapping[str, Any], *, model: str = "config['model']", options: str = "config"
 ) -> nn.Module:
-    """Make the network that a config describes, with fresh weights.
+    """Build the network that a config describes, with initial weights.
 
     Parameters
     ----------
-    config : what a network's `config` says: "model" and the constructor's arguments
-    model, options : what errors call the name of the network, and its arguments
+    config : the `config` of a network: "model" and the constructor's arguments
+    model, options : names of the network name and its arguments in error messages
 
     Examples
     --------
@@ -87,7 +87,7 @@ def build(
     unknown = [option for option in arguments if option not in taken]
     if unknown and not any(one.kind is one.VAR_KEYWORD for one in taken.values()):
         raise InputError(
-            f"{options} names {unknown[0]!r}, which is no option of the network {name!r}: "
+            f"{options} names {unknown[0]!r}, which is not an option of the network {name!r}: "
             f"{_hint(unknown[0], taken)}"
         )
     try:
@@ -96,6 +96,6 @@ def build(
         raise InputError(f"{options} does not fit the network {name!r}: {error}.") from error
 
 
-def _hint(given: Any, known: Iterable[str]) -> str:
-    near = difflib.get_close_matches(str(given), known, n=1)
+def _hint(name: Any, known: Iterable[str]) -> str:
+    near = difflib.get_close_matches(str(name), known, n=1)
     return f"did you mean {near[0]!r}?" if near else f"known are {', '.join(known)}."

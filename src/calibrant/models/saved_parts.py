@@ -64,13 +64,13 @@ def networks_of(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def module_of(model: nn.Module) -> str:
-    """Return the module that registers a network: of an average, the first that is not ours."""
+    """Return the module that registers a network; for an average, the first external one."""
     config = config_of(model)
     known = models()
-    found = [type(model).__module__]
-    found += [known[name].__module__ for name in networks_of(config) if name in known]
-    foreign = (name for name in found if not name.startswith("calibrant."))
-    return next(foreign, found[0])
+    modules = [type(model).__module__]
+    modules += [known[name].__module__ for name in networks_of(config) if name in known]
+    external = (name for name in modules if not name.startswith("calibrant."))
+    return next(external, modules[0])
 
 
 def _averaged(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
@@ -82,16 +82,17 @@ def _averaged(config: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def device_named(device: str) -> torch.device:
-    """Read "auto", "cpu", "cuda" or "cuda:1"; refuse a GPU that is not here."""
+    """Parse "auto", "cpu", "cuda" or "cuda:1"; an unavailable GPU raises `InputError`."""
     if device == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     kind, _, number = str(device).partition(":")
     if kind not in ("cpu", "cuda") or (number and not number.isdigit()):
         raise InputError(f"device must be 'auto', 'cpu', 'cuda' or 'cuda:1', got {device!r}.")
-    found = torch.cuda.device_count()
-    if kind == "cuda" and int(number or 0) >= found:
+    available = torch.cuda.device_count()
+    if kind == "cuda" and int(number or 0) >= available:
         raise InputError(
-            f"device {device!r} is not here: torch sees {found} GPUs; choose 'auto' or 'cpu'."
+            f"device {device!r} is not available, torch sees {available} GPUs: choose 'auto' or "
+            "'cpu'."
         )
     return torch.device(device)
 

@@ -1,4 +1,4 @@
-"""A running model: an encoder and its network, made from a fitted classifier or from a bundle."""
+"""The model of a bundle: an encoder and a network."""
 
 from __future__ import annotations
 
@@ -47,24 +47,23 @@ __all__ = ["Scorer"]
 
 
 class Scorer:
-    """What turns texts, rows of a table or images into logits: the model of a bundle.
+    """Compute logits of texts, table rows or images: the model of a bundle.
 
     $$ z = f(e(x)) - s $$
 
-    with e the encoder, f the network and s the shift that a loss or resampled train rows gave the
-    logits. A row of a table with a number far from all train rows has z = 0 for every class: what
-    such a number means, the network was never shown, and it is often very sure of it. An `OodRule`
-    with `equal` flags these rows. Nothing is learned here, and nothing changes after it was made,
-    so threads may share it.
+    with e the encoder, f the network and s the shift of the logits caused by the loss or by
+    resampling. A table row with a number far outside the range of the train rows has z = 0 for
+    every class, since networks are often overconfident there; an `OodRule` with `equal` flags these
+    rows. A scorer is immutable, so threads may share it.
 
-    It is not calibrated: a bundle's calibrator comes after it.
+    Its logits are not calibrated: a bundle's calibrator is applied to them.
 
     Parameters
     ----------
     encoder : a fitted `TextEncoder`, `SubwordEncoder`, `TableEncoder` or `ImageEncoder`
     model : the network; it must have a `config`, as registered networks do
-    shift : (K,) what is taken off the logits, or None
-    redact : whether e-mail addresses, numbers and the like are taken out of texts first
+    shift : (K,) subtracted from the logits, or None
+    redact : whether to redact e-mail addresses and numbers in texts first
     column : name of the column of texts in a table; None for "text"
     classes : names of the classes in the order of the logits; None where they are not known
     resize : whether images of other sizes are brought to that of the encoder where files are read,
@@ -106,7 +105,7 @@ class Scorer:
         if self._kind == "image":
             lay_out(self.model)
         check_length(encoder, self.model)
-        self.n_classes = self._tried()
+        self.n_classes = self._count_classes()
         self.shift = as_shift(shift, self.n_classes)
         self.classes = None if classes is None else tuple(classes)
         if self.classes is not None and len(self.classes) != self.n_classes:
@@ -116,7 +115,7 @@ class Scorer:
             )
 
     @classmethod
-    def of(
+    def from_classifier(
         cls,
         estimator: Any,
         *,
@@ -125,7 +124,7 @@ class Scorer:
         resize: bool = False,
         device: str = "cpu",
     ) -> Self:
-        """Take the model out of a fitted classifier for texts, tables or images."""
+        """Build a scorer from a fitted classifier for texts, tables or images."""
         if not hasattr(estimator, "encoder_") or not hasattr(estimator, "model_"):
             raise InputError(
                 "scorer must come from a fitted TextClassifier, TabularClassifier or "
@@ -143,38 +142,38 @@ class Scorer:
         )
 
     @classmethod
-    def together(cls, scorers: Sequence[Scorer]) -> Self:
-        """Make one model of several that read the same: it averages their probabilities.
+    def ensemble(cls, scorers: Sequence[Scorer]) -> Self:
+        """Build a scorer that averages the probabilities of several scorers with equal encoders.
 
-        What each takes off its logits moves into the `Ensemble`; the result takes off nothing.
+        The shifts of the members become part of the `Ensemble`; the result has no shift.
 
         Examples
         --------
         >>> from calibrant.models import MLP
         >>> encoder = TableEncoder().fit({"weight": [1.0, 2.0]})
-        >>> both = Scorer.together([Scorer(encoder, MLP(1, 2)), Scorer(encoder, MLP(1, 2))])
+        >>> both = Scorer.ensemble([Scorer(encoder, MLP(1, 2)), Scorer(encoder, MLP(1, 2))])
         >>> both.config["model"], both.networks
         ('ensemble', ('mlp', 'mlp'))
         """
         if len(scorers) < 2:
             raise InputError(f"an ensemble needs at least two models, got {len(scorers)}.")
         first = scorers[0]
-        for place, other in enumerate(scorers[1:], start=1):
-            check_alike(first, other, place)
+        for i, other in enumerate(scorers[1:], start=1):
+            check_alike(first, other, i)
         shifts = None
-        if any(one.shift is not None for one in scorers):
-            nothing = np.zeros(first.n_classes)
-            shifts = np.stack([nothing if one.shift is None else one.shift for one in scorers])
-        return cls._like(first, Ensemble([one.model for one in scorers], shifts))
+        if any(scorer.shift is not None for scorer in scorers):
+            zeros = np.zeros(first.n_classes)
+            shifts = np.stack([zeros if each.shift is None else each.shift for each in scorers])
+        return cls._like(first, Ensemble([scorer.model for scorer in scorers], shifts))
 
     @classmethod
-    def thinned(cls, scorer: Scorer, passes: int = 20, *, seed: int = 0) -> Self:
-        """Keep the dropout of a model on: it averages the probabilities of thinned copies."""
+    def mc_dropout(cls, scorer: Scorer, passes: int = 20, *, seed: int = 0) -> Self:
+        """Build a scorer that averages the probabilities of passes with dropout active."""
         return cls._like(scorer, MCDropout(scorer.model, passes, seed, scorer.shift))
 
     @classmethod
     def _like(cls, other: Scorer, model: nn.Module) -> Self:
-        """Return a model that reads what another one does, without a shift of its own."""
+        """Return a scorer with the encoder of another one, and without a shift."""
         return cls(
             other.encoder,
             model,
@@ -284,13 +283,13 @@ class Scorer:
     def _logits(self, rows: Any) -> FloatArray:
         encoder = self.encoder
         if isinstance(encoder, ImageEncoder):
-            found = image_logits(self.model, rows, mean=encoder.mean_, std=encoder.std_)
+            raw = image_logits(self.model, rows, mean=encoder.mean_, std=encoder.std_)
         elif isinstance(encoder, TableEncoder):
-            found = array_logits(self.model, encoder.transform(rows))
+            raw = array_logits(self.model, encoder.transform(rows))
         else:
             deep = isinstance(encoder, SubwordEncoder)
-            found = text_logits(self.model, *encoder.encode(rows), deep=deep)
-        logits = found.astype(np.float64)
+            raw = text_logits(self.model, *encoder.encode(rows), deep=deep)
+        logits = raw.astype(np.float64)
         if self.shift is not None:
             logits -= self.shift
         if isinstance(encoder, TableEncoder):
@@ -303,24 +302,24 @@ class Scorer:
         if isinstance(encoder, ImageEncoder):
             shape = (1, *encoder.size_, encoder.channels_)
             image = (7 * np.arange(np.prod(shape)) % 256).astype(np.uint8).reshape(shape)
-            found = image_logits(self.model, image, mean=encoder.mean_, std=encoder.std_)
+            raw = image_logits(self.model, image, mean=encoder.mean_, std=encoder.std_)
         elif isinstance(encoder, TableEncoder):
             width = len(encoder.get_feature_names_out())
-            found = array_logits(self.model, np.zeros((1, width), dtype=np.float32))
+            raw = array_logits(self.model, np.zeros((1, width), dtype=np.float32))
         else:
             last = len(encoder.words) - 1  # also makes the tokenizer, before threads come
-            found = text_logits(self.model, np.array([1, last]), np.array([0, 2]))
-        return found.astype(np.float64)
+            raw = text_logits(self.model, np.array([1, last]), np.array([0, 2]))
+        return raw.astype(np.float64)
 
-    def _tried(self) -> int:
+    def _count_classes(self) -> int:
         """Return the number of classes; refuse a network that cannot read what is encoded."""
         try:
-            found = self.trial()
+            raw = self.trial()
         except (InputError, RuntimeError, TypeError, IndexError) as error:
             reason = str(error).strip().rstrip(".").partition("\n")[0]
             raise InputError(f"the network does not fit its encoder: {reason}.") from error
-        if found.ndim != 2 or found.shape[1] < 2:
+        if raw.ndim != 2 or raw.shape[1] < 2:
             raise InputError(
-                f"the network must give a row of at least two logits, got shape {found.shape}."
+                f"the network must give a row of at least two logits, got shape {raw.shape}."
             )
-        return int(found.shape[1])
+        return int(raw.shape[1])

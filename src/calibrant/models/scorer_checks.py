@@ -59,13 +59,13 @@ def text_column_of(spec: Mapping[str, Any]) -> str | None:
 
 
 def as_shift(shift: Any, n_classes: int) -> FloatArray | None:
-    """Return what is taken off the logits as (K,) finite numbers, or None for nothing."""
+    """Return a shift of the logits as (K,) finite numbers, or None."""
     if shift is None:
         return None
     try:
-        found = np.asarray(plain(shift), dtype=np.float64)
+        values = np.asarray(plain(shift), dtype=np.float64)
     except (TypeError, ValueError):
-        found = np.empty(0)
-    if found.shape != (n_classes,) or not np.isfinite(found).all():
+        values = np.empty(0)
+    if values.shape != (n_classes,) or not np.isfinite(values).all():
         raise InputError(f"shift must hold {n_classes} finite numbers, one for each class.")
-    return found
+    return values

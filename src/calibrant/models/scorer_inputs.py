@@ -21,7 +21,7 @@ Encoder = TextEncoder | SubwordEncoder | TableEncoder | ImageEncoder
 
 
 def kind_of(encoder: Any) -> str:
-    """Return what an encoder reads: "text", "table" or "image"; refuse what is no encoder.
+    """Return the kind of input of an encoder: "text", "table" or "image".
 
     Examples
     --------

@@ -139,15 +139,15 @@ def _batch_sizes(lengths: Tensor, device: torch.device, *, deep: bool) -> int | 
 
 
 def lay_out(model: nn.Module) -> None:
-    """Put filters in memory with channels last, as images are.
+    """Convert filters to the channels-last memory layout, like images.
 
-    Trained and loaded networks are then laid out alike: another layout rounds in another way.
+    Trained and loaded networks then have the same layout, and so the same rounding.
     """
     for part in model.parameters():
         if part.ndim == 4:
             # Copied: of a filter of one pixel or channel, torch takes any layout for the one asked.
-            made = torch.empty_like(part.data, memory_format=torch.channels_last)
-            part.data = made.copy_(part.data)
+            copied = torch.empty_like(part.data, memory_format=torch.channels_last)
+            part.data = copied.copy_(part.data)
 
 
 def images_at_a_time(device: torch.device, height: int, width: int) -> int:

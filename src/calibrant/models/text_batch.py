@@ -23,8 +23,8 @@ def padded(tokens: Tensor, starts: Tensor, lengths: Tensor, width: int) -> Tenso
     where = starts.unsqueeze(1) + columns
     if not len(tokens):  # every text is empty
         return torch.zeros_like(where)
-    found = tokens[where.clamp_(max=len(tokens) - 1)]
-    return found.masked_fill_(columns >= lengths.unsqueeze(1), 0)
+    ids = tokens[where.clamp_(max=len(tokens) - 1)]
+    return ids.masked_fill_(columns >= lengths.unsqueeze(1), 0)
 
 
 def clean_tokens(tokens: Tensor, lengths: Tensor) -> Tensor:

@@ -116,12 +116,12 @@ class TextCNN(nn.Module):
 
 
 def _as_vectors(vectors: Any, n_tokens: int, embedding: int) -> Tensor:
-    found = torch.as_tensor(vectors).float()
-    if found.shape != (n_tokens, embedding):
+    tensor = torch.as_tensor(vectors).float()
+    if tensor.shape != (n_tokens, embedding):
         raise InputError(
             f"vectors must have shape (n_tokens, embedding), ({n_tokens}, {embedding}) here, "
-            f"got {tuple(found.shape)}."
+            f"got {tuple(tensor.shape)}."
         )
-    if not bool(found.isfinite().all()):
+    if not bool(tensor.isfinite().all()):
         raise InputError("vectors must be finite numbers: give a missing token zeros.")
-    return found
+    return tensor

@@ -141,12 +141,14 @@ class Transformer(nn.Module):
 
         check_counts(n_classes=n_classes, least=2)
         _check_options(pooling, dropout, (_AUTO, *_POOLINGS))
-        found = read_pretrained(source, pooling=pooling)
-        config = config_from(found.architecture, n_classes)
-        network = load_network(found, config)
-        made = cls(found.architecture, n_classes, found.pooling, dropout, network=network)
-        made._try()
-        return made
+        pretrained = read_pretrained(source, pooling=pooling)
+        config = config_from(pretrained.architecture, n_classes)
+        network = load_network(pretrained, config)
+        model = cls(
+            pretrained.architecture, n_classes, pretrained.pooling, dropout, network=network
+        )
+        model._try()
+        return model
 
     def forward(self, tokens: Tensor, lengths: Tensor) -> Tensor:
         """Return the logits of (b, L) token ids, of which `lengths` count in each row."""
@@ -172,7 +174,7 @@ class Transformer(nn.Module):
         network: Any = self.network
         reader = network.base_model if self.at_the_end else network
         try:
-            found = reader(input_ids=ids, attention_mask=read.long(), return_dict=True)
+            output = reader(input_ids=ids, attention_mask=read.long(), return_dict=True)
         except IndexError as error:
             raise InputError(
                 f"tokens must lie in 0..{self.rows - 1} for this network, got {int(ids.min())} to "
@@ -180,18 +182,18 @@ class Transformer(nn.Module):
             ) from error
         if self.at_the_end:
             rows = torch.arange(len(ids), device=device)
-            logits: Tensor = network.score(found.last_hidden_state[rows, lengths - 1])
+            logits: Tensor = network.score(output.last_hidden_state[rows, lengths - 1])
         elif self.head is None:
-            logits = found.logits
+            logits = output.logits
         else:
-            logits = self.head(_mean(found.last_hidden_state, read))
+            logits = self.head(_mean(output.last_hidden_state, read))
         return logits
 
     def _try(self) -> None:
-        """Read two made-up texts; refuse an architecture that cannot, or that looks at padding.
+        """Score two synthetic texts; a network that fails or attends to padding is an error.
 
-        Weights that logits do not depend on, such as those of an unused pooler, are kept from
-        learning: processes that share a model would wait for their gradients.
+        Weights that the logits do not depend on, such as an unused pooler, are frozen: processes
+        that share a model would wait for their gradients.
         """
         kind, pooling = self.config["architecture"]["model_type"], self.config["pooling"]
         width = min(7, self.positions or 7)
@@ -235,8 +237,8 @@ def _made_up(width: int, rows: int, padding: int) -> Tensor:
     return some.masked_fill(some == padding, (padding + 1) % rows)
 
 
-def options_of(given: Mapping[str, Any], *, name: str = "model_options") -> dict[str, Any]:
-    """Return the options that a user may give a transformer; refuse any other.
+def options_of(options: Mapping[str, Any], *, name: str = "model_options") -> dict[str, Any]:
+    """Return the options of a transformer; an unknown one raises `InputError`.
 
     Examples
     --------
@@ -245,18 +247,18 @@ def options_of(given: Mapping[str, Any], *, name: str = "model_options") -> dict
     >>> options_of({"hidden": 64})
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: model_options names 'hidden', which is no option of a transformer:
-    known are pooling, dropout.
+    calibrant.errors.InputError: model_options names 'hidden', which is not an option of a
+    transformer: use pooling or dropout.
     """
-    unknown = next((option for option in given if option not in _OPTIONS), None)
+    unknown = next((option for option in options if option not in _OPTIONS), None)
     if unknown is not None:
         raise InputError(
-            f"{name} names {unknown!r}, which is no option of a transformer: known are "
-            f"{', '.join(_OPTIONS)}."
+            f"{name} names {unknown!r}, which is not an option of a transformer: use "
+            f"{' or '.join(_OPTIONS)}."
         )
-    found = dict(plain(given))
-    _check_options(found.get("pooling", _AUTO), found.get("dropout"), (_AUTO, *_POOLINGS))
-    return found
+    values = dict(plain(options))
+    _check_options(values.get("pooling", _AUTO), values.get("dropout"), (_AUTO, *_POOLINGS))
+    return values
 
 
 def _check_options(pooling: Any, dropout: Any, poolings: tuple[str, ...] = _POOLINGS) -> None:
@@ -271,13 +273,13 @@ def _set_dropout(network: Any, share: float, kind: str) -> None:
     """Set the dropout of a head: of all that is not part of the body."""
     body = set(getattr(network, network.base_model_prefix, network).modules())
     parts = [part for part in network.modules() if part not in body]
-    found = [part for part in parts if isinstance(part, nn.Dropout)]
-    if not found:
+    dropouts = [part for part in parts if isinstance(part, nn.Dropout)]
+    if not dropouts:
         raise InputError(
             f"the head of the architecture {kind!r} has no dropout to set: leave dropout out, or "
             "choose pooling='mean'."
         )
-    for part in found:
+    for part in dropouts:
         part.p = share
 
 

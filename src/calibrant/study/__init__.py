@@ -1,4 +1,4 @@
-"""The study: from noisy logs and a golden set to a bundle that keeps its promise."""
+"""Studies: train, compare, calibrate and certify candidates, and pack the best into a bundle."""
 
 from calibrant.study.settings.config import StudyConfig
 from calibrant.study.study import run_study

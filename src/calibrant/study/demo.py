@@ -1,4 +1,4 @@
-"""The demo: a whole study on the built-in corpus, judged by messages whose posterior is known."""
+"""The demo: a study on the built-in corpus, judged by messages with a known posterior."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from calibrant.inputs import as_seed
 from calibrant.study.candidates.devices import refuse_torchrun
 from calibrant.study.result import StudyResult
 from calibrant.study.settings.config import CANDIDATES, StudyConfig
-from calibrant.study.study import study_in
-from calibrant.study.study_folder import check_place, folder_of
+from calibrant.study.study import run_study_in
+from calibrant.study.study_folder import check_output_folder, output_folder
 
 __all__ = ["DEMO", "DemoSize", "run_demo"]
 
@@ -29,16 +29,16 @@ NETWORK = (
 
 @dataclass(frozen=True)
 class DemoSize:
-    """How large a demo is.
+    """Size of a demo.
 
     Parameters
     ----------
-    logs : messages with the labels that agents clicked
-    golden : messages with labels that can be trusted, drawn like the traffic
-    fresh : messages that the finished bundle is checked on
+    logs : number of messages labelled by agents
+    golden : number of messages with trusted labels, drawn like the traffic
+    fresh : number of messages that the finished bundle is checked on
     epochs : passes over the train rows
-    network : of the BiLSTM, much smaller than the paper's (embedding 1024, hidden 512, 2 layers)
-        and without dropout, so that over-fitting shows within minutes
+    network : options of the BiLSTM, much smaller than the paper's (embedding 1024, hidden 512, 2
+        layers) and without dropout, so that overfitting shows within minutes
     candidates : losses
     """
 
@@ -51,7 +51,7 @@ class DemoSize:
 
 
 DEMO = DemoSize()
-"""Small enough for three minutes on two cores."""
+"""Takes about three minutes on two cores."""
 
 
 def run_demo(
@@ -63,23 +63,23 @@ def run_demo(
 ) -> StudyResult:
     """Write logs and a golden set, run a study on them, and check its bundle on fresh messages."""
     refuse_torchrun()
-    folder, seed = folder_of(out), as_seed(seed)
+    folder, seed = output_folder(out), as_seed(seed)
     with exclusive_folder(folder):
-        check_place(folder)
-        return _demo(folder, seed, DEMO if size is None else size, progress)
+        check_output_folder(folder)
+        return _run_demo_in(folder, seed, DEMO if size is None else size, progress)
 
 
-def _demo(
-    place: Path, seed: int, size: DemoSize, progress: Callable[[str], None] | None
+def _run_demo_in(
+    folder: Path, seed: int, size: DemoSize, progress: Callable[[str], None] | None
 ) -> StudyResult:
     parts: dict[str, Any] = {"out_of_scope": 0.03}
     logs = return_reasons.draw(size.logs, source="logs", seed=seed)
     golden = return_reasons.draw(size.golden, source="golden", seed=seed, **parts)
-    # Other rows than the golden set's: seeds of one source give streams of their own.
+    # Different rows from the golden set: each seed of a source gives an independent stream.
     fresh = return_reasons.draw(size.fresh, source="golden", seed=seed + 1, **parts)
     config = StudyConfig(
-        data=str(logs.write(place / "logs.csv")),
-        golden=str(golden.write(place / "golden.csv")),
+        data=str(logs.write(folder / "logs.csv")),
+        golden=str(golden.write(folder / "golden.csv")),
         text="message",
         label="reason",
         out_of_scope=return_reasons.OUT_OF_SCOPE,
@@ -98,4 +98,4 @@ def _demo(
         seed=seed,
         title="Why do customers send things back?",
     )
-    return study_in(place, config, progress=progress, fresh=fresh)
+    return run_study_in(folder, config, progress=progress, fresh=fresh)

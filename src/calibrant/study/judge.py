@@ -1,4 +1,4 @@
-"""Judge every candidate on rows that it was neither trained nor steered on."""
+"""Evaluate candidates on rows that they were not trained or steered on."""
 
 from __future__ import annotations
 
@@ -17,68 +17,76 @@ from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.result import CandidateResult
 from calibrant.study.rows.rows import StudyRows
 
-__all__ = ["choose", "fitted_temperature", "judge", "judged_logits", "log_test_of"]
+__all__ = [
+    "choose_candidate",
+    "evaluate_candidates",
+    "evaluate_log_test",
+    "evaluate_logits",
+    "fit_temperature",
+]
 
 
-def judge(
+def evaluate_candidates(
     rows: StudyRows, candidates: Sequence[Candidate], outcomes: Sequence[Outcome]
 ) -> list[CandidateResult]:
-    """Measure every candidate on the test rows and on held-out rows of the logs."""
-    found = []
+    """Evaluate every candidate on the test rows and on held-out rows of the logs."""
+    results = []
     for candidate, outcome in zip(candidates, outcomes, strict=True):
         if isinstance(outcome, str):
-            found.append(CandidateResult(**_told(candidate), failed=outcome))
+            results.append(CandidateResult(**_identity(candidate), failed=outcome))
         else:
-            found.append(_judged(rows, outcome))
-    return found
+            results.append(_evaluate_candidate(rows, outcome))
+    return results
 
 
-def choose(results: Sequence[CandidateResult]) -> tuple[int, str]:
-    """Return the candidate with the least refinement on the choice rows, and why that one.
+def choose_candidate(results: Sequence[CandidateResult]) -> tuple[int, str]:
+    """Return the candidate with the smallest refinement on the choice rows, and the reason.
 
-    Nobody was trained or steered by those rows, so that no candidate is flattered. No trusted label
-    has a say in it either, so promises certified on trusted rows need not pay for it.
+    No candidate was trained or steered on these rows, so the comparison is fair. No trusted label
+    is used either, so promises certified on trusted rows need no correction for the choice.
     """
-    able = [i for i, each in enumerate(results) if each.failed is None and not each.reference]
-    best = min(able, key=lambda i: (results[i].refinement, i))
-    others = [i for i in able if i != best]
+    eligible = [
+        i for i, result in enumerate(results) if result.failed is None and not result.reference
+    ]
+    best = min(eligible, key=lambda i: (results[i].refinement, i))
+    others = [i for i in eligible if i != best]
     if not others:
         which = "" if len(results) == 1 else " that could be trained"
         return best, f"{results[best].name} is the only candidate{which}."
     second = min(others, key=lambda i: (results[i].refinement, i))
     return best, (
-        f"On the choice rows {results[best].name} has the least log loss after temperature "
+        f"On the choice rows {results[best].name} has the smallest log loss after temperature "
         f"scaling, {results[best].refinement:.4f} (next is {results[second].name}, "
         f"{results[second].refinement:.4f})."
     )
 
 
-def judged_logits(
+def evaluate_logits(
     rows: StudyRows, split: str, logits: FloatArray, temperature: float | None = None
 ) -> Evaluation:
-    """Evaluate logits on those rows of a split that belong to a class."""
-    codes, weights = rows[split].scored
+    """Evaluate logits on the in-scope rows of a split."""
+    codes, weights = rows[split].codes_and_weights
     probs = probs_from_logits(logits[rows[split].inside] / (temperature or 1.0))
     return evaluate(codes, probs, weights=weights).with_classes(rows.classes)
 
 
-def fitted_temperature(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
+def fit_temperature(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
     """Fit a temperature on the calibrate rows."""
-    codes, weights = rows["calibrate"].scored
-    own = logits["calibrate"][rows["calibrate"].inside]
-    fitted = TemperatureScaling().fit(own, codes, weights=weights)
+    codes, weights = rows["calibrate"].codes_and_weights
+    in_scope = logits["calibrate"][rows["calibrate"].inside]
+    fitted = TemperatureScaling().fit(in_scope, codes, weights=weights)
     return float(fitted.temperature_)
 
 
-def _judged(rows: StudyRows, trained: TrainedCandidate) -> CandidateResult:
+def _evaluate_candidate(rows: StudyRows, trained: TrainedCandidate) -> CandidateResult:
     logits, facts = trained.logits, trained.facts
-    temperature = fitted_temperature(rows, logits)
+    temperature = fit_temperature(rows, logits)
     return CandidateResult(
-        **_told(trained.candidate, trained),
+        **_identity(trained.candidate, trained),
         refinement=trained.refinement,
-        test=judged_logits(rows, "test", logits["test"]),
-        scaled=judged_logits(rows, "test", logits["test"], temperature),
-        log_test=log_test_of(rows, logits),
+        test=evaluate_logits(rows, "test", logits["test"]),
+        scaled=evaluate_logits(rows, "test", logits["test"], temperature),
+        log_test=evaluate_log_test(rows, logits),
         temperature=temperature,
         records=tuple(facts["records"]),
         gammas=facts["gammas"],
@@ -86,18 +94,18 @@ def _judged(rows: StudyRows, trained: TrainedCandidate) -> CandidateResult:
     )
 
 
-def _told(candidate: Candidate, trained: TrainedCandidate | None = None) -> dict[str, Any]:
-    """Return which candidate it is; of an ensemble the seeds that could be trained."""
+def _identity(candidate: Candidate, trained: TrainedCandidate | None = None) -> dict[str, Any]:
+    """Return the fields that identify a candidate; for an ensemble, the seeds that were trained."""
     members = candidate.members
     if isinstance(trained, CombinedCandidate):
-        members = tuple(one.candidate for one in trained.members)
-    seeds = tuple(one.seed for one in members) if candidate.way == "ensemble" else ()
-    told = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
-    return {**told, "members": seeds, "passes": candidate.passes}
+        members = tuple(member.candidate for member in trained.members)
+    seeds = tuple(member.seed for member in members) if candidate.way == "ensemble" else ()
+    identity = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
+    return {**identity, "members": seeds, "passes": candidate.passes}
 
 
-def log_test_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> Evaluation | None:
-    """Evaluate held-out rows of the logs, where a golden set leaves some."""
+def evaluate_log_test(rows: StudyRows, logits: Mapping[str, FloatArray]) -> Evaluation | None:
+    """Evaluate held-out rows of the logs; None without a golden set."""
     if "log_test" not in logits:
         return None
-    return judged_logits(rows, "log_test", logits["log_test"])
+    return evaluate_logits(rows, "log_test", logits["log_test"])

@@ -1,4 +1,4 @@
-"""The figures of a study that its bundle carries in the manifest: small, and plain JSON."""
+"""Metrics of a study that are stored in the bundle's manifest, as JSON."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ if TYPE_CHECKING:
 
 __all__ = ["packed_figures"]
 
-_SHOWN = ("accuracy", "nll", "ece_em")
-"""What of a candidate is kept; all else stands in the report."""
+_STORED_METRICS = ("accuracy", "nll", "ece_em")
+"""Metrics stored for each candidate; the report has all of them."""
 
 
 def packed_figures(result: StudyResult) -> dict[str, Any]:
-    """Return what the test rows say of the bundle, of its points, and of every candidate.
+    """Return the test metrics of the bundle, its operating points and all candidates.
 
-    `candidates` has one entry for each: `name`, `loss`, `seed` and `way`, whether it was `chosen`,
-    `refinement` (log loss of the choice rows after temperature scaling, which chose; of a single
-    candidate that of the steer rows), `weights`, and the figures of its own probabilities on the
-    test rows. `points` has one entry for each promise that was asked for: what the test rows, which
-    chose nothing, say about it under `check`. `splits` tells by "choice" which rows chose: bundles
-    of earlier versions lack it, and their steer rows chose.
+    `candidates` has one entry per candidate: `name`, `loss`, `seed` and `way`, whether it was
+    `chosen`, `refinement` (log loss of the choice rows after temperature scaling; for a single
+    candidate, of the steer rows), `weights`, and the metrics of its raw probabilities on the test
+    rows. `points` has one entry per requested promise, with its result on the test rows under
+    `check`. `splits` has a "choice" entry; bundles of earlier versions lack it, as their candidate
+    was chosen on the steer rows.
     """
     return {
         "n": result.calibrated.n,
@@ -33,43 +33,44 @@ def packed_figures(result: StudyResult) -> dict[str, Any]:
         "verdict": result.calibrated.verdict.to_dict(),
         "splits": {name: part["rows"] for name, part in result.splits.items()},
         "candidates": [
-            _candidate(each, chosen=i == result.chosen) for i, each in enumerate(result.candidates)
+            _candidate_record(candidate, chosen=i == result.chosen)
+            for i, candidate in enumerate(result.candidates)
         ],
         "why": result.why,
-        "points": [_point(each) for each in result.points],
+        "points": [_point_record(point) for point in result.points],
     }
 
 
-def _candidate(each: CandidateResult, *, chosen: bool) -> dict[str, Any]:
+def _candidate_record(candidate: CandidateResult, *, chosen: bool) -> dict[str, Any]:
     return {
-        "name": each.name,
-        "loss": each.loss,
-        "seed": each.seed,
-        "way": each.way,
+        "name": candidate.name,
+        "loss": candidate.loss,
+        "seed": candidate.seed,
+        "way": candidate.way,
         "chosen": chosen,
-        "reference": each.reference,
-        "failed": each.failed,
-        "refinement": each.refinement,
-        "weights": each.weights,
-        "test": _values(each.test),
+        "reference": candidate.reference,
+        "failed": candidate.failed,
+        "refinement": candidate.refinement,
+        "weights": candidate.weights,
+        "test": _metric_values(candidate.test),
     }
 
 
-def _values(found: Evaluation | None) -> dict[str, float] | None:
-    if found is None:
+def _metric_values(evaluation: Evaluation | None) -> dict[str, float] | None:
+    if evaluation is None:
         return None
-    metrics = found.to_dict()["metrics"]
-    return {name: metrics[name]["value"] for name in _SHOWN if name in metrics}
+    metrics = evaluation.to_dict()["metrics"]
+    return {name: metrics[name]["value"] for name in _STORED_METRICS if name in metrics}
 
 
-def _point(each: PointResult) -> dict[str, Any]:
-    point = each.result if isinstance(each.result, OperatingPoint) else None
+def _point_record(outcome: PointResult) -> dict[str, Any]:
+    point = outcome.result if isinstance(outcome.result, OperatingPoint) else None
     return {
-        "hold": each.hold,
-        "class": each.result.of,
+        "hold": outcome.hold,
+        "class": outcome.result.of,
         "reached": point is not None,
         "threshold": None if point is None else point.threshold,
-        "decides": each.decides,
-        "why": None if point is not None else str(each.result),
-        "check": None if each.check is None else each.check.to_dict(),
+        "decides": outcome.decides,
+        "why": None if point is not None else str(outcome.result),
+        "check": None if outcome.check is None else outcome.check.to_dict(),
     }

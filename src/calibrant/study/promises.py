@@ -19,18 +19,25 @@ from calibrant.thresholds.labelled_rows import LabelledRows, fill_missing_codes
 from calibrant.thresholds.proof.largest_weight import name_weight_setting
 from calibrant.thresholds.rates import Rate, Target
 
-__all__ = ["Asked", "asked_of", "bundle_points", "certify", "check_point", "decided_by_later"]
+__all__ = [
+    "PromiseRequest",
+    "bundle_points",
+    "certify",
+    "check_point",
+    "note_fallback_points",
+    "parse_promises",
+]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """One promise that is asked for.
+class PromiseRequest:
+    """A promise that the user requests.
 
     Parameters
     ----------
-    hold : as the user wrote it
-    of : the class that is acted on; None where predictions of any class are accepted
-    targets : what its threshold must keep
+    hold : the text of the request
+    of : the class that is acted on; None if predictions of any class are accepted
+    targets : rates that the threshold must hold
     """
 
     hold: str
@@ -38,32 +45,35 @@ class Asked:
     targets: tuple[Target, ...]
 
 
-def asked_of(hold: Sequence[str], classes: Sequence[Any]) -> tuple[Asked, ...]:
-    """Read promises like "defective: precision>=0.85 and recall>=0.3".
+def parse_promises(hold: Sequence[str], classes: Sequence[Any]) -> tuple[PromiseRequest, ...]:
+    """Parse promises like "defective: precision>=0.85 and recall>=0.3".
 
-    Without a class a promise is about the second of two; of more classes each gets one, unless it
-    is about accuracy, which is that of accepted predictions of any class.
+    A promise without a class is about the second of two classes, or about each of more than two; a
+    promise about accuracy is about accepted predictions of any class.
 
     Examples
     --------
-    >>> asked_of(["precision>=0.8"], ["no", "yes"])[0].of
+    >>> parse_promises(["precision>=0.8"], ["no", "yes"])[0].of
     'yes'
-    >>> [each.of for each in asked_of(["precision>=0.8"], ["a", "b", "c"])]
+    >>> [request.of for request in parse_promises(["precision>=0.8"], ["a", "b", "c"])]
     ['a', 'b', 'c']
     """
-    found: list[Asked] = []
+    requests: list[PromiseRequest] = []
     for text in hold:
         of, targets = parse_hold(text, flag="--hold")
-        found += [Asked(text, name, targets) for name in _acted_on(text, of, targets, classes)]
-    return tuple(found)
+        classes_acted_on = _classes_acted_on(text, of, targets, classes)
+        requests += [PromiseRequest(text, name, targets) for name in classes_acted_on]
+    return tuple(requests)
 
 
-def _acted_on(
+def _classes_acted_on(
     text: str, of: str | None, targets: tuple[Target, ...], classes: Sequence[Any]
 ) -> list[Any]:
     top = [t for t in targets if isinstance(t.rate, Rate) and t.rate.of == "top-label"]
     if top and of is not None:
-        raise InputError(f"--hold '{text}': accuracy is about predictions of any class: name none.")
+        raise InputError(
+            f"--hold '{text}': accuracy is about predictions of any class: leave the class out."
+        )
     if top:
         return [None]
     if of is None:
@@ -80,7 +90,7 @@ def _acted_on(
 
 def certify(
     rows: StudyRows,
-    asked: Sequence[Asked],
+    requests: Sequence[PromiseRequest],
     logits: dict[str, FloatArray],
     rule: OodRule | None,
     *,
@@ -89,20 +99,20 @@ def certify(
 ) -> tuple[PointResult, ...]:
     """Certify each promise on the calibrate rows and check it on the test rows.
 
-    The ranking is that of the model's own logits, which no trusted label has seen: the candidate
-    was chosen on choice rows, the rule was fitted on those and on steer rows, and calibrators are
-    not asked. Each of m promises gets 1/m of the allowed error, so that all hold together. Rows
-    that the rule flags are never acted on; rows of no class are wrong to act on. No row weighs more
-    than `largest_weight`; where that is None, promises name the largest weight seen as a condition.
+    Rows are ranked by the model's raw logits, which used no trusted label: the candidate was chosen
+    on choice rows, the rule was fitted on choice and steer rows, and calibrators are not involved.
+    Each of m promises gets 1/m of the allowed error, so that all hold together. Rows that the rule
+    flags are never acted on; acting on an out-of-scope row is an error. No row weighs more than
+    `largest_weight`; if that is None, promises state the largest weight seen as a condition.
     """
-    found: list[PointResult] = []
+    points: list[PointResult] = []
     taken: set[Any] = set()
     part = rows["calibrate"]
     labelled = _labelled(rows, part.codes, logits["calibrate"], rule, part.weights)
     labelled = replace(labelled, largest_weight=largest_weight)
-    for each in asked:
+    for request in requests:
         result = labelled.select_point(
-            each.of, each.targets, confidence=confidence, share=1 / len(asked)
+            request.of, request.targets, confidence=confidence, share=1 / len(requests)
         )
         if isinstance(result, OperatingPoint):
             result = name_weight_setting(result, "--largest-weight")
@@ -121,13 +131,13 @@ def certify(
             check = check_point(
                 result, rows, part.codes, logits["test"], rule,
                 weights=part.weights, largest_weight=largest_weight,
-                confidence=1 - (1 - confidence) / len(asked),
+                confidence=1 - (1 - confidence) / len(requests),
             )  # fmt: skip
-        decides = each.of not in taken
+        decides = request.of not in taken
         if isinstance(result, OperatingPoint):
-            taken.add(each.of)
-        found.append(PointResult(each.hold, view, check, decides=decides))
-    return tuple(found)
+            taken.add(request.of)
+        points.append(PointResult(request.hold, view, check, decides=decides))
+    return tuple(points)
 
 
 def check_point(
@@ -141,7 +151,7 @@ def check_point(
     largest_weight: float | None = None,
     confidence: float = 0.95,
 ) -> Transfer:
-    """Judge a point by rows that chose nothing."""
+    """Check a point on rows that were not used to choose it."""
     return check_transfer(
         point,
         rows.labels(fill_missing_codes(codes)),
@@ -155,26 +165,26 @@ def check_point(
 
 def bundle_points(points: Sequence[PointResult]) -> list[BundlePoint]:
     """Return the operating points that were reached, those that decide first."""
-    ordered = sorted(points, key=lambda each: not each.decides)
+    ordered = sorted(points, key=lambda point: not point.decides)
     return [
-        BundlePoint(each.result, "raw")
-        for each in ordered
-        if isinstance(each.result, OperatingPoint)
+        BundlePoint(point.result, "raw")
+        for point in ordered
+        if isinstance(point.result, OperatingPoint)
     ]
 
 
-def decided_by_later(points: Sequence[PointResult]) -> list[str]:
-    """Say where the promise that was asked for first is not given, and another one decides."""
-    found = []
-    for i, each in enumerate(points):
-        before = [p for p in points[:i] if p.result.of == each.result.of]
-        if each.decides and before and isinstance(each.result, OperatingPoint):
-            found.append(
-                f"'{before[0].hold}' cannot be promised, so '{each.hold}' decides, which was asked "
-                "for later: rows are acted on without the promise that was asked for first. Leave "
-                "the later one out if they should not be."
+def note_fallback_points(points: Sequence[PointResult]) -> list[str]:
+    """Return a note for each class whose first promise failed and whose later one decides."""
+    notes = []
+    for i, point in enumerate(points):
+        earlier = [p for p in points[:i] if p.result.of == point.result.of]
+        if point.decides and earlier and isinstance(point.result, OperatingPoint):
+            notes.append(
+                f"'{earlier[0].hold}' cannot be promised, so the later '{point.hold}' decides: "
+                "rows are acted on without the first promise. Leave the later one out to prevent "
+                "that."
             )
-    return found
+    return notes
 
 
 def _labelled(
@@ -184,6 +194,6 @@ def _labelled(
     rule: OodRule | None,
     weights: FloatArray | None,
 ) -> LabelledRows:
-    """Return rows for promises: those that the rule flags are never acted on."""
+    """Return the rows to certify on; those that the rule flags are withheld from action."""
     withheld = None if rule is None else rule.flags(logits)
     return LabelledRows(logits, codes, tuple(rows.classes), weights, withheld)

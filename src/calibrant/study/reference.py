@@ -1,4 +1,4 @@
-"""A reference beside the candidates of a table: what gradient boosting gets on the same rows."""
+"""Gradient boosting as a reference for the candidates of a table."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ import numpy as np
 from calibrant.calibrators.base.rows import two_columns
 from calibrant.data import TableEncoder
 from calibrant.inputs import FloatArray
-from calibrant.study.candidates.trained import refinement_of
-from calibrant.study.judge import fitted_temperature, judged_logits, log_test_of
+from calibrant.study.candidates.trained import compute_refinement
+from calibrant.study.judge import evaluate_log_test, evaluate_logits, fit_temperature
 from calibrant.study.result import CandidateResult
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["gradient_boosting"]
+__all__ = ["train_gradient_boosting"]
 
 
-def gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
-    """Train scikit-learn's gradient boosting on the same rows, to stand beside the candidates.
+def train_gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
+    """Train scikit-learn's gradient boosting on the same rows, as a reference.
 
-    Its refinement is that of the choice rows. Where there are none it has none: a single candidate
-    was steered by the steer rows, and gradient boosting was not.
+    Its refinement is measured on the choice rows. Without choice rows it is None: a single
+    candidate is steered by the steer rows, and gradient boosting is not.
     """
     from sklearn.ensemble import HistGradientBoostingClassifier
 
@@ -31,21 +31,21 @@ def gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
     model = HistGradientBoostingClassifier(random_state=config.seed)
     model.fit(encoder.transform(rows["train"].inputs), rows["train"].codes)
 
-    def scored(split: str) -> FloatArray:
-        found = model.decision_function(encoder.transform(rows[split].inputs))
-        return two_columns(found) if found.ndim == 1 else np.asarray(found, dtype=np.float64)
+    def score_split(split: str) -> FloatArray:
+        scores = model.decision_function(encoder.transform(rows[split].inputs))
+        return two_columns(scores) if scores.ndim == 1 else np.asarray(scores, dtype=np.float64)
 
     splits = [name for name in ("choice", "log_test", "calibrate", "test") if len(rows[name].codes)]
-    logits = {name: scored(name) for name in splits}
-    temperature = fitted_temperature(rows, logits)
+    logits = {name: score_split(name) for name in splits}
+    temperature = fit_temperature(rows, logits)
     return CandidateResult(
         loss="HistGradientBoosting",
         seed=0,
         reference=True,
-        refinement=refinement_of(rows, logits) if "choice" in logits else None,
-        test=judged_logits(rows, "test", logits["test"]),
-        scaled=judged_logits(rows, "test", logits["test"], temperature),
-        log_test=log_test_of(rows, logits),
+        refinement=compute_refinement(rows, logits) if "choice" in logits else None,
+        test=evaluate_logits(rows, "test", logits["test"]),
+        scaled=evaluate_logits(rows, "test", logits["test"], temperature),
+        log_test=evaluate_log_test(rows, logits),
         temperature=temperature,
         epochs=int(model.n_iter_),
         seconds=time.perf_counter() - started,

@@ -1,4 +1,4 @@
-"""The out-of-scope rule of a study, and what is known about it."""
+"""The out-of-scope rule of a study, and its performance."""
 
 from __future__ import annotations
 
@@ -15,41 +15,45 @@ __all__ = ["describe_rule", "fit_rule"]
 
 
 def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
-    """Fit the rule on the steer and the choice rows: no trusted row has a say in whom it stops.
+    """Fit the rule on the steer and choice rows, without trusted rows.
 
-    Its thresholds are quantiles of rows that belong to a class and that no weight was learned from.
-    Both splits are such rows, and a quantile for each predicted class needs all of them. That one
-    picked the epoch and the other the candidate hardly moves the scores of single rows. Rows that
-    the scorer says it cannot judge are stopped as well.
+    Its thresholds are quantiles of the scores of in-scope rows that were not trained on. Both
+    splits qualify, and a quantile per predicted class needs all of them. Selecting the epoch and
+    the candidate on them hardly changes the scores of single rows. Rows that the scorer marks as
+    unscorable are flagged as well.
     """
     if score == "none":
         return None
-    return OodRule.fit(_in_scope(logits), score=score, by_class=True, equal=True)
+    return OodRule.fit(_in_scope_logits(logits), score=score, by_class=True, equal=True)
 
 
-def _in_scope(logits: Mapping[str, FloatArray]) -> FloatArray:
+def _in_scope_logits(logits: Mapping[str, FloatArray]) -> FloatArray:
     return np.concatenate([logits[name] for name in ("steer", "choice") if name in logits])
 
 
 def describe_rule(
     rule: OodRule | None, rows: StudyRows, logits: dict[str, FloatArray]
 ) -> OutOfScope | None:
-    """Measure the rule on the test rows; against rows of no class where there are some."""
+    """Evaluate the rule on the test rows, and against out-of-scope rows if there are any."""
     if rule is None:
         return None
     inside = rows["test"].inside
     outside = [logits["test"][~inside]]
     outside += [logits["out_of_scope"]] if "out_of_scope" in logits else []
-    strange = np.concatenate(outside)
+    foreign = np.concatenate(outside)
     scores = {}
-    if len(strange):
+    if len(foreign):
         for name, score in SCORES.items():
-            own = OodRule.fit(
-                _in_scope(logits), score=name, quantile=rule.quantile, by_class=True, equal=True
+            fitted = OodRule.fit(
+                _in_scope_logits(logits),
+                score=name,
+                quantile=rule.quantile,
+                by_class=True,
+                equal=True,
             )
-            apart = separation(score(logits["test"][inside]), score(strange))
-            caught = float(own.flags(strange).mean())
-            scores[name] = {"auroc": apart.auroc, "fpr95": apart.fpr95, "caught": caught}
+            result = separation(score(logits["test"][inside]), score(foreign))
+            caught = float(fitted.flags(foreign).mean())
+            scores[name] = {"auroc": result.auroc, "fpr95": result.fpr95, "caught": caught}
     return OutOfScope(
         score=rule.score,
         threshold=rule.threshold,
@@ -57,5 +61,5 @@ def describe_rule(
         n=rule.n,
         flagged=float(rule.flags(logits["test"][inside]).mean()),
         scores=scores,
-        out_of_scope=len(strange),
+        out_of_scope=len(foreign),
     )

@@ -1,10 +1,10 @@
-"""The study, read top to bottom: candidates, trained, compared, calibrated, certified, packed."""
+"""The steps of a study: train candidates, compare, calibrate, certify, pack."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,17 +18,17 @@ from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.ood import OodRule
 from calibrant.results import Evaluation
-from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.devices import refuse_torchrun
-from calibrant.study.candidates.train_all import Outcome, train_all
+from calibrant.study.candidates.train_all import Outcome, train_candidates
 from calibrant.study.candidates.trained import TrainedCandidate
-from calibrant.study.judge import choose, judge
+from calibrant.study.judge import choose_candidate, evaluate_candidates
 from calibrant.study.packed_figures import packed_figures
-from calibrant.study.promises import asked_of, bundle_points, certify, decided_by_later
-from calibrant.study.reference import gradient_boosting
+from calibrant.study.promises import bundle_points, certify, note_fallback_points, parse_promises
+from calibrant.study.reference import train_gradient_boosting
 from calibrant.study.report.page import write_study_html
 from calibrant.study.result import PointResult, StudyResult
-from calibrant.study.rows.file_names import names_only, sources_of
+from calibrant.study.rows.file_names import input_files, strip_paths
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
@@ -37,22 +37,32 @@ from calibrant.study.settings.config_file import config_text, write_config
 from calibrant.study.study_folder import (
     BUNDLE,
     CANDIDATE_FOLDERS,
-    check_place,
-    drafted,
-    folder_of,
-    make_room,
-    put,
+    check_output_folder,
+    draft_folder,
+    make_candidates_folder,
+    output_folder,
+    publish_files,
     write_json,
 )
 from calibrant.thresholds import OperatingPoint
 
 if TYPE_CHECKING:
-    from calibrant.study.truth import Fresh
+    from calibrant.study.truth import FreshRows
 
-__all__ = ["run_study", "study_in"]
+__all__ = ["run_study", "run_study_in"]
 
-_DRAWN_WITH = ("plotly", "jinja2")
+_REPORT_PACKAGES = ("plotly", "jinja2")
 """Packages that only the report needs."""
+
+
+@dataclass(frozen=True)
+class _FittedParts:
+    """What the bundle is packed from: rows, candidates, calibrator and out-of-scope rule."""
+
+    rows: StudyRows
+    outcomes: Sequence[Outcome]
+    calibrator: Calibrator
+    rule: OodRule | None
 
 
 def run_study(
@@ -60,30 +70,30 @@ def run_study(
     out: str | Path,
     *,
     progress: Callable[[str], None] | None = None,
-    fresh: Fresh | None = None,
+    fresh: FreshRows | None = None,
 ) -> StudyResult:
-    """Run a study and leave in `out` its bundle, its report and all that led to them.
+    """Run a study and write its bundle, report and intermediate results to `out`.
 
-    Rows are read and divided; every candidate is trained on the train rows and steered by the steer
-    rows; averages of networks that were asked for (ensembles, MC dropout) are candidates too; the
-    choice rows, which nobody followed, choose one of them (log loss after temperature scaling); all
-    are shown on the test rows and on held-out logs; a calibrator is chosen and the promises are
-    certified on the calibrate rows; the promises are checked on the test rows; the bundle is
-    packed.
+    Rows are read and divided into splits. Every candidate is trained on the train rows and steered
+    by the steer rows; requested averages of networks (ensembles, MC dropout) are candidates too.
+    The candidate with the smallest log loss after temperature scaling on the choice rows, which no
+    candidate was trained or steered on, is chosen; all candidates are evaluated on the test rows
+    and on held-out logs. A calibrator is chosen and the promises are certified on the calibrate
+    rows, and the promises are checked on the test rows. The bundle is packed last.
 
-    Candidates that were trained before with the same settings and files are taken as they are, so a
-    study that was killed goes on where it was, and one that only asks for another promise takes
-    seconds. What an earlier study left in `out`, its settings and splits too, stays whole until the
-    new one is complete; a file of such a name that no study wrote is refused before anything is
-    trained. While a run is at work in `out`, a second one is refused. Where a package is missing
-    that the report is drawn with, a note says so, and all else is there.
+    Candidates already trained with the same settings and files are reused, so an interrupted study
+    resumes where it stopped, and one that only changes a promise takes seconds. The output of an
+    earlier study in `out`, including its settings and splits, is replaced only once the new study
+    is complete; a file with the same name that was not written by a study is an error, raised
+    before training. Only one study at a time can run in `out`. If a package needed for the report
+    is missing, the study adds a note and writes everything else.
 
     Parameters
     ----------
     config : the settings
-    out : a folder; made if it is not there
-    progress : gets one-line messages
-    fresh : rows of a world whose posterior is known, to judge the study by
+    out : output folder; created if it does not exist
+    progress : called with one-line messages
+    fresh : rows with a known posterior, to judge the study by
 
     Examples
     --------
@@ -101,44 +111,44 @@ def run_study(
     ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']
     """
     refuse_torchrun()
-    folder = folder_of(out)
+    folder = output_folder(out)
     with exclusive_folder(folder):
-        return study_in(folder, config, progress=progress, fresh=fresh)
+        return run_study_in(folder, config, progress=progress, fresh=fresh)
 
 
-def study_in(
+def run_study_in(
     folder: Path,
     config: StudyConfig,
     *,
     progress: Callable[[str], None] | None = None,
-    fresh: Fresh | None = None,
+    fresh: FreshRows | None = None,
 ) -> StudyResult:
-    """Run a study in a folder that is held (see `alone_in`); the parameters are `run_study`'s."""
-    tell, started = progress or (lambda message: None), time.perf_counter()
-    config_text(config)  # a setting that cannot be saved is told before anything is trained
-    check_place(folder)
+    """Run a study in a locked folder (see `alone_in`); the parameters are those of `run_study`."""
+    notify, started = progress or (lambda message: None), time.perf_counter()
+    config_text(config)  # fail on unsaveable settings before training
+    check_output_folder(folder)
     rows = read_study_rows(config)
-    asked = asked_of(config.hold, rows.classes)
+    requests = parse_promises(config.hold, rows.classes)
     _check_actions(config, rows)
-    make_room(folder)
+    make_candidates_folder(folder)
 
-    candidates = candidates_of(config, rows.files, rows.splits)
-    outcomes = train_all(rows, config, candidates, folder / CANDIDATE_FOLDERS, tell)
-    _refuse_none(outcomes)
-    tell("judging the candidates")
-    judged = judge(rows, candidates, outcomes)
-    chosen, why = choose(judged)
+    candidates = list_candidates(config, rows.files, rows.splits)
+    outcomes = train_candidates(rows, config, candidates, folder / CANDIDATE_FOLDERS, notify)
+    _check_any_trained(outcomes)
+    notify("evaluating the candidates")
+    results = evaluate_candidates(rows, candidates, outcomes)
+    chosen, why = choose_candidate(results)
     best = outcomes[chosen]
-    assert isinstance(best, TrainedCandidate)  # only what was trained is chosen
+    assert isinstance(best, TrainedCandidate)  # failed candidates are never chosen
     if rows.kind == "table":
-        judged.append(gradient_boosting(rows, config))
+        results.append(train_gradient_boosting(rows, config))
 
-    tell("calibrating and certifying")
+    notify("calibrating and certifying")
     logits = dict(best.logits)
-    calibrator = _fitted_calibrator(config, rows, logits["calibrate"])
+    calibrator = _fit_calibrator(config, rows, logits["calibrate"])
     rule = fit_rule(logits, config.ood)
     points = certify(
-        rows, asked, logits, rule,
+        rows, requests, logits, rule,
         confidence=config.confidence, largest_weight=config.largest_weight,
     )  # fmt: skip
     fitted = calibrator.chosen_ if isinstance(calibrator, AutoCalibrator) else calibrator
@@ -148,86 +158,87 @@ def study_in(
         classes=rows.classes,
         focus=_focus(points, rows),
         splits=rows.sizes(),
-        candidates=tuple(judged),
+        candidates=tuple(results),
         chosen=chosen,
         why=why,
         method=fitted.method,
         choice=calibrator.comparison_ if isinstance(calibrator, AutoCalibrator) else None,
-        calibrated=_calibrated(rows, calibrator, logits["test"]),
+        calibrated=_evaluate_calibrated(rows, calibrator, logits["test"]),
         points=points,
         out_of_scope=describe_rule(rule, rows, logits),
         actions={str(name): action for name, action in config.actions.items()},
-        notes=(*rows.notes, *_notes(config, points), *_warnings(outcomes)),
+        notes=(*rows.notes, *_promise_notes(config, points), *_collect_warnings(outcomes)),
         config=config.to_dict(),
     )
-    result = names_only(result, config, folder)
-    return _put(result, config, folder, rows, outcomes, calibrator, rule, fresh, started, tell)
+    result = strip_paths(result, config, folder)
+    fitted_parts = _FittedParts(rows, outcomes, calibrator, rule)
+    return _write_outputs(
+        result, fitted_parts, config, folder, fresh=fresh, started=started, notify=notify
+    )
 
 
-def _put(
+def _write_outputs(
     result: StudyResult,
+    fitted: _FittedParts,
     config: StudyConfig,
     folder: Path,
-    rows: StudyRows,
-    outcomes: Sequence[Outcome],
-    calibrator: Calibrator,
-    rule: OodRule | None,
-    fresh: Fresh | None,
+    *,
+    fresh: FreshRows | None,
     started: float,
-    tell: Callable[[str], None],
+    notify: Callable[[str], None],
 ) -> StudyResult:
-    """Pack the bundle, judge it by fresh rows where there are some, and write all files."""
-    best = outcomes[result.chosen]
+    """Pack the bundle, judge it by fresh rows if given, and write all files."""
+    best = fitted.outcomes[result.chosen]
     assert isinstance(best, TrainedCandidate)
-    scorer, part = best.scorer(), rows["calibrate"]
+    scorer, part = best.scorer(), fitted.rows["calibrate"]
     largest = result.config.get("largest_weight")
     calib = CalibRows(best.logits["calibrate"], part.codes, part.weights, largest)
 
-    def packed(place: Path, files: dict[str, Path]) -> Bundle:
+    def pack_bundle(path: Path, files: dict[str, Path]) -> Bundle:
         return pack(
-            place,
+            path,
             scorer=scorer,
-            calibrator=calibrator,
+            calibrator=fitted.calibrator,
             points=bundle_points(result.points),
             actions=result.actions,
-            ood=rule,
+            ood=fitted.rule,
             metrics=packed_figures(result),
-            sources=list(sources_of(config).items()),
+            sources=list(input_files(config).items()),
             provenance=_provenance(result),
             files=files,
             calib=calib,
             force=True,
         )
 
-    # Nothing of an earlier study is replaced before all of the new one is made.
-    with drafted(folder) as draft:
-        tell("packing the bundle")
-        bundle = packed(draft / BUNDLE, {})
+    # Files of an earlier study are replaced only after all new ones are written.
+    with draft_folder(folder) as draft:
+        notify("packing the bundle")
+        bundle = pack_bundle(draft / BUNDLE, {})
         if fresh is not None:
-            from calibrant.study.truth import judged_by_truth
+            from calibrant.study.truth import judge_by_truth
 
-            tell(f"checking the bundle on {len(fresh.texts):,} fresh rows")
-            result = judged_by_truth(result, rows, bundle, outcomes, fresh)
+            notify(f"checking the bundle on {len(fresh.texts):,} fresh rows")
+            result = judge_by_truth(result, fitted.rows, bundle, fitted.outcomes, fresh)
         result = replace(result, seconds=time.perf_counter() - started)
-        tell("writing the report")
-        result, report = _reported(result, draft / "report.html")
+        notify("writing the report")
+        result, report = _write_report(result, draft / "report.html")
         write_json(result.to_dict(), draft / "result.json")
-        write_json(rows.in_files().to_dict(), draft / "splits.json")
+        write_json(fitted.rows.to_file_positions().to_dict(), draft / "splits.json")
         write_config(config, draft / "study.toml")
-        packed(folder / BUNDLE, report)
-        put(draft, folder, ("study.toml", "splits.json", "result.json", *report))
+        pack_bundle(folder / BUNDLE, report)
+        publish_files(draft, folder, ("study.toml", "splits.json", "result.json", *report))
     return result
 
 
-def _reported(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, Path]]:
-    """Write the report; where what draws it is missing, add a note that says so instead."""
-    missing = [name for name in _DRAWN_WITH if find_spec(name) is None]
+def _write_report(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, Path]]:
+    """Write the report, or add a note if a package that it needs is missing."""
+    missing = [name for name in _REPORT_PACKAGES if find_spec(name) is None]
     if not missing:
         page = write_study_html(result, path, source=result.config["data"], name="--out")
         return result, {path.name: page}
-    are, there = ("is", "it is") if len(missing) == 1 else ("are", "they are")
-    note = f"{path.name} was not written, for {' and '.join(missing)} {are} not here: run the same "
-    note += f"command where {there}; nothing is trained again."
+    are, they_are = ("is", "it is") if len(missing) == 1 else ("are", "they are")
+    note = f"{path.name} was not written because {' and '.join(missing)} {are} not installed: run "
+    note += f"the same command where {they_are}; no candidate is trained again."
     return replace(result, notes=(*result.notes, note)), {}
 
 
@@ -235,80 +246,80 @@ def _check_actions(config: StudyConfig, rows: StudyRows) -> None:
     known = [str(name) for name in rows.classes]
     for name in config.actions:
         if str(name) not in known:
-            listed = ", ".join(f"'{one}'" for one in known[:8])
+            listed = ", ".join(f"'{class_name}'" for class_name in known[:8])
             raise InputError(
-                f"there is an action for '{name}', which is not among the classes {listed}: name "
-                "one of them."
+                f"an action is set for '{name}', which is not among the classes {listed}: name one "
+                "of them."
             )
 
 
-def _refuse_none(outcomes: Sequence[Outcome]) -> None:
-    if all(isinstance(each, str) for each in outcomes):
-        raise TrainingError(f"no candidate could be trained; of the first: {outcomes[0]}")
+def _check_any_trained(outcomes: Sequence[Outcome]) -> None:
+    if all(isinstance(outcome, str) for outcome in outcomes):
+        raise TrainingError(f"no candidate could be trained; the first one failed: {outcomes[0]}")
 
 
-def _fitted_calibrator(config: StudyConfig, rows: StudyRows, logits: FloatArray) -> Calibrator:
-    codes, weights = rows["calibrate"].scored
-    made: Calibrator = (
+def _fit_calibrator(config: StudyConfig, rows: StudyRows, logits: FloatArray) -> Calibrator:
+    codes, weights = rows["calibrate"].codes_and_weights
+    calibrator: Calibrator = (
         AutoCalibrator() if config.calibrator == "auto" else find_method(config.calibrator)()
     )
-    own = logits[rows["calibrate"].inside]
-    return made.fit(own, rows.labels(codes), weights, classes=rows.classes)
+    in_scope = logits[rows["calibrate"].inside]
+    return calibrator.fit(in_scope, rows.labels(codes), weights, classes=rows.classes)
 
 
-def _calibrated(rows: StudyRows, calibrator: Calibrator, logits: FloatArray) -> Evaluation:
-    codes, weights = rows["test"].scored
+def _evaluate_calibrated(rows: StudyRows, calibrator: Calibrator, logits: FloatArray) -> Evaluation:
+    codes, weights = rows["test"].codes_and_weights
     probs = calibrator.predict_proba(logits[rows["test"].inside])
     return evaluate(codes, probs, weights=weights).with_classes(rows.classes)
 
 
 def _focus(points: Sequence[PointResult], rows: StudyRows) -> Any:
-    """Return the class of the first promise; without one the rarest class."""
-    named = [each.result.of for each in points if each.result.of is not None]
-    if named:
-        return named[0]
+    """Return the class of the first promise, or the rarest class if no promise names one."""
+    promised = [point.result.of for point in points if point.result.of is not None]
+    if promised:
+        return promised[0]
     counts = rows.sizes()["train"]["classes"]
     return min(rows.classes, key=lambda name: counts[str(name)])
 
 
-def _notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
-    """Return what a reader must know about the promises."""
+def _promise_notes(config: StudyConfig, points: Sequence[PointResult]) -> list[str]:
+    """Return caveats about the promises."""
     notes = []
     acting = [p.result.of for p in points if p.decides and isinstance(p.result, OperatingPoint)]
     if len(set(acting)) > 1:
         notes.append(
             "Several classes decide: a row that more than one would act on goes to the most "
-            "probable of them, so what is done in the name of a class need not be all the rows "
-            "that its promise is about."
+            "probable of them, so the rows acted on for a class may be fewer than its promise "
+            "covers."
         )
-    notes += decided_by_later(points)
+    notes += note_fallback_points(points)
     if config.group is not None and points:
         notes.append(
-            f"Rows of one '{config.group}' may be alike, but the promises count each of them as "
-            "drawn by itself: with few large groups they are less sure than they say."
+            f"Rows of one '{config.group}' may be correlated, but the promises treat every row as "
+            "an independent draw: with a few large groups their confidence is overstated."
         )
     if config.golden is None and config.kind != "table" and points:
         notes.append(
             f"Without a golden set the promises are about {config.kind}s that the model was not "
-            f"trained on, each counted once: equal {config.kind}s stand in one split."
+            f"trained on, each counted once: equal {config.kind}s are kept in one split."
         )
     return notes
 
 
-def _warnings(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return what training warned of, once each."""
-    told: dict[str, None] = {}
-    for each in outcomes:
-        if isinstance(each, TrainedCandidate):
-            told.update(dict.fromkeys(each.facts["warnings"]))
-    return list(told)
+def _collect_warnings(outcomes: Sequence[Outcome]) -> list[str]:
+    """Return the distinct training warnings."""
+    messages: dict[str, None] = {}
+    for outcome in outcomes:
+        if isinstance(outcome, TrainedCandidate):
+            messages.update(dict.fromkeys(outcome.facts["warnings"]))
+    return list(messages)
 
 
 def _provenance(result: StudyResult) -> dict[str, Any]:
-    """Return the settings and the splits."""
-    told = dict(result.config)
+    """Return the settings and the split sizes."""
+    settings = dict(result.config)
     splits = {
         name: {"source": part["source"], "rows": part["rows"]}
         for name, part in result.splits.items()
     }
-    return {"config": told, "splits": splits, "confidence_together": told["confidence"]}
+    return {"config": settings, "splits": splits, "confidence_together": settings["confidence"]}

@@ -1,4 +1,4 @@
-"""The folder of a study: what may be replaced in it, and how the new files take their places."""
+"""The output folder of a study: checks, drafts and publication of files."""
 
 from __future__ import annotations
 
@@ -17,29 +17,29 @@ from calibrant.study.settings.config_file import read_config
 __all__ = [
     "BUNDLE",
     "CANDIDATE_FOLDERS",
-    "check_place",
-    "drafted",
-    "folder_of",
-    "make_room",
-    "put",
+    "check_output_folder",
+    "draft_folder",
+    "make_candidates_folder",
+    "output_folder",
+    "publish_files",
     "write_json",
 ]
 
 BUNDLE, CANDIDATE_FOLDERS = "bundle", "candidates"
-_HEAD = 4096
-_PAGE = b"default-src 'none'; script-src 'unsafe-inline'"
-"""What stands at the top of every report."""
+_HEAD_BYTES = 4096
+_REPORT_MARK = b"default-src 'none'; script-src 'unsafe-inline'"
+"""Text near the top of every report."""
 
 
-def folder_of(out: str | Path) -> Path:
-    """Return the folder that a study was told to use.
+def output_folder(out: str | Path) -> Path:
+    """Return the output folder.
 
-    An empty text, which a shell makes of a variable that is not set, would be the current folder:
-    that one is called ".".
+    An empty text, which an unset shell variable gives, is an error rather than the current folder,
+    which is named ".".
 
     Examples
     --------
-    >>> folder_of("")
+    >>> output_folder("")
     Traceback (most recent call last):
     ...
     calibrant.errors.InputError: --out is empty: name a folder, like --out runs/mine.
@@ -49,42 +49,45 @@ def folder_of(out: str | Path) -> Path:
     return Path(out)
 
 
-def check_place(folder: Path) -> None:
-    """Refuse, before anything is trained, a folder with files that a study would replace.
+def check_output_folder(folder: Path) -> None:
+    """Raise `InputError`, before training, for a folder with files that must not be replaced.
 
-    What an earlier study left there is replaced, and so are settings that somebody wrote; other
-    files of these names stay.
+    Files of an earlier study and hand-written settings may be replaced; other files with these
+    names may not.
     """
     if (folder / CANDIDATE_FOLDERS).exists() and not (folder / CANDIDATE_FOLDERS).is_dir():
         raise InputError(
-            f"--out {folder}: {CANDIDATE_FOLDERS} is a file there, not a folder: choose another "
-            "folder."
+            f"--out {folder}: it contains a file named {CANDIDATE_FOLDERS} where a folder is "
+            "needed: choose another folder."
         )
-    for name, is_ours in _OURS.items():
+    for name, is_ours in _OUTPUT_FILES.items():
         path = folder / name
         if path.is_dir():
-            raise InputError(f"--out {folder}: {name} is a folder there: choose another folder.")
+            raise InputError(
+                f"--out {folder}: it contains a folder named {name} where a file is needed: choose "
+                "another folder."
+            )
         if path.exists() and not is_ours(path):
             raise InputError(
-                f"--out {folder} holds a file {name} that no study wrote, and it would be "
-                "replaced: move it away, or choose another folder."
+                f"--out {folder} contains a file {name} that was not written by a study and would "
+                "be replaced: move it away, or choose another folder."
             )
     check_folder(folder / BUNDLE, force=True, name="--out")
 
 
-def make_room(folder: Path) -> None:
-    """Make the folder of the candidates."""
+def make_candidates_folder(folder: Path) -> None:
+    """Create the folder of the candidates."""
     try:
         (folder / CANDIDATE_FOLDERS).mkdir(exist_ok=True)
     except OSError as error:
         raise InputError(
-            f"--out {folder} cannot be made ({error.strerror or error}): choose another folder."
+            f"--out {folder} cannot be created ({error.strerror or error}): choose another folder."
         ) from None
 
 
 @contextmanager
-def drafted(folder: Path) -> Iterator[Path]:
-    """Lend a folder for drafts within that of a study; what cannot be written names the study's."""
+def draft_folder(folder: Path) -> Iterator[Path]:
+    """Yield a temporary folder for drafts; write errors name the study's folder instead."""
     draft: Path | None = None
     try:
         with tempfile.TemporaryDirectory(prefix=".draft-", dir=folder) as name:
@@ -96,20 +99,20 @@ def drafted(folder: Path) -> Iterator[Path]:
         raise InputError(str(error).replace(str(draft), str(folder))) from error
     except OSError as error:
         raise InputError(
-            f"--out {folder} cannot be written: {error.strerror or error}: make room there or "
-            "choose another place."
+            f"--out {folder} cannot be written ({error.strerror or error}): free some space or "
+            "choose another folder."
         ) from error
 
 
-def put(draft: Path, folder: Path, names: Iterable[str]) -> None:
-    """Move files from the folder of drafts to their places, one right after the other."""
-    (folder / "report.html").unlink(missing_ok=True)  # it may be that of an earlier study
+def publish_files(draft: Path, folder: Path, names: Iterable[str]) -> None:
+    """Move files from the draft folder to the output folder."""
+    (folder / "report.html").unlink(missing_ok=True)  # may belong to an earlier study
     for name in names:
         (draft / name).replace(folder / name)
 
 
 def write_json(content: Any, path: Path) -> None:
-    """Write JSON, whole or not at all."""
+    """Write JSON atomically."""
     with write_atomically(path, name="--out") as draft:
         text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=1)
         draft.write_text(f"{text}\n", encoding="utf-8", errors="backslashreplace")
@@ -123,31 +126,31 @@ def _is_settings(path: Path) -> bool:
     return True
 
 
-def _is_page(path: Path) -> bool:
+def _is_report(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return _PAGE in file.read(_HEAD)
+            return _REPORT_MARK in file.read(_HEAD_BYTES)
     except OSError:
         return False
 
 
-def _has(*keys: str) -> Callable[[Path], bool]:
-    """Return whether a file is a JSON object with these keys."""
+def _json_with(*keys: str) -> Callable[[Path], bool]:
+    """Return a check that a file is a JSON object with these keys."""
 
-    def holds(path: Path) -> bool:
+    def has_keys(path: Path) -> bool:
         try:
-            found = json.loads(path.read_bytes())
+            content = json.loads(path.read_bytes())
         except (OSError, ValueError, RecursionError):
             return False
-        return isinstance(found, dict) and set(keys) <= set(found)
+        return isinstance(content, dict) and set(keys) <= set(content)
 
-    return holds
+    return has_keys
 
 
-_OURS: dict[str, Callable[[Path], bool]] = {
+_OUTPUT_FILES: dict[str, Callable[[Path], bool]] = {
     "study.toml": _is_settings,
-    "splits.json": _has("format", "splits"),
-    "result.json": _has("schema", "candidates"),
-    "report.html": _is_page,
+    "splits.json": _json_with("format", "splits"),
+    "result.json": _json_with("schema", "candidates"),
+    "report.html": _is_report,
 }
-"""Files that a study leaves, and whether one was written by a study."""
+"""Output files of a study, each with a check that a study wrote it."""

@@ -1,4 +1,4 @@
-"""A study judged by a world whose posterior is known: true figures instead of estimates."""
+"""True calibration errors of a study, from rows with a known posterior."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from calibrant.thresholds import OperatingPoint
 if TYPE_CHECKING:
     from calibrant.bundle import Bundle
 
-__all__ = ["Fresh", "judged_by_truth"]
+__all__ = ["FreshRows", "judge_by_truth"]
 
-EACH = 40_000
-"""Fresh rows that true errors are computed on; promises are checked on all of them."""
+MAX_ROWS = 40_000
+"""Maximum number of rows for true calibration errors; promises are checked on all rows."""
 
-_PER_BIN = 1000
-"""Rows in a bin of confidence: with fewer, chance adds to a true error."""
+_ROWS_PER_BIN = 1000
+"""Rows per confidence bin; with fewer, sampling noise inflates the true error."""
 
 
-class Fresh(Protocol):
-    """Fresh rows of a world whose posterior is known, such as `return_reasons.Messages`."""
+class FreshRows(Protocol):
+    """FreshRows rows with a known posterior, such as `return_reasons.Messages`."""
 
     @property
     def texts(self) -> list[str]:
@@ -43,70 +43,71 @@ class Fresh(Protocol):
 
     @property
     def posterior(self) -> FloatArray:
-        """P(class | row), (n, K); anything for rows of no class."""
+        """P(class | row), (n, K); arbitrary for out-of-scope rows."""
 
     @property
     def in_scope(self) -> NDArray[np.bool_]:
-        """Which rows belong to a class."""
+        """Mask of the rows that belong to a class."""
 
     @property
     def classes(self) -> tuple[Any, ...]:
-        """Names behind the columns of the posterior."""
+        """Class names of the columns of the posterior."""
 
 
-def judged_by_truth(
+def judge_by_truth(
     result: StudyResult,
     rows: StudyRows,
     bundle: Bundle,
     trained: Sequence[TrainedCandidate | str],
-    fresh: Fresh,
+    fresh: FreshRows,
 ) -> StudyResult:
-    """Add what fresh rows say: true calibration errors, and whether each promise was kept."""
+    """Add true calibration errors, and whether each promise held, on fresh rows."""
     order = [list(fresh.classes).index(name) for name in rows.classes]
     posterior = fresh.posterior[:, order]
-    place = {str(name): k for k, name in enumerate(rows.classes)}
-    codes = np.array([place.get(str(label), OUTSIDE) for label in fresh.labels], dtype=np.int64)
+    code_of = {str(name): k for k, name in enumerate(rows.classes)}
+    codes = np.array([code_of.get(str(label), OUTSIDE) for label in fresh.labels], dtype=np.int64)
     logits = bundle.predict_logits(fresh.texts)
     inside = fresh.in_scope
     probs = bundle.predict_proba(logits=logits)
     predicted = probs[inside].argmax(axis=1)
-    some = np.flatnonzero(inside)[:EACH]
+    sample = np.flatnonzero(inside)[:MAX_ROWS]
     truth = KnownTruth(
         rows=len(codes),
         bayes_accuracy=float(posterior[inside].max(axis=1).mean()),
-        true_ce=_of_each(result, trained, fresh, posterior, some),
-        calibrated=_error(posterior[some], probs[some]),
-        each=len(some),
+        true_ce=_candidate_errors(result, trained, fresh, posterior, sample),
+        calibrated=_true_error(posterior[sample], probs[sample]),
+        each=len(sample),
         accuracy=float(posterior[inside][np.arange(len(predicted)), predicted].mean()),
     )
     points = tuple(
-        replace(each, fresh=check_point(each.result, rows, codes, logits, bundle.ood))
-        if isinstance(each.result, OperatingPoint)
-        else each
-        for each in result.points
+        replace(point, fresh=check_point(point.result, rows, codes, logits, bundle.ood))
+        if isinstance(point.result, OperatingPoint)
+        else point
+        for point in result.points
     )
     return replace(result, truth=truth, points=points)
 
 
-def _of_each(
+def _candidate_errors(
     result: StudyResult,
     trained: Sequence[TrainedCandidate | str],
-    fresh: Fresh,
+    fresh: FreshRows,
     posterior: FloatArray,
-    some: IntArray,
+    sample: IntArray,
 ) -> dict[str, dict[str, float]]:
-    texts = [fresh.texts[i] for i in some]
-    found = {}
-    for candidate, each in zip(trained, result.candidates, strict=False):
-        if isinstance(candidate, str) or each.temperature is None:
+    texts = [fresh.texts[i] for i in sample]
+    errors = {}
+    for candidate, scored in zip(trained, result.candidates, strict=False):
+        if isinstance(candidate, str) or scored.temperature is None:
             continue
         logits = candidate.scorer().predict_logits(texts)
-        found[each.name] = {
-            "own": _error(posterior[some], probs_from_logits(logits)),
-            "scaled": _error(posterior[some], probs_from_logits(logits / each.temperature)),
+        scaled = probs_from_logits(logits / scored.temperature)
+        errors[scored.name] = {
+            "own": _true_error(posterior[sample], probs_from_logits(logits)),
+            "scaled": _true_error(posterior[sample], scaled),
         }
-    return found
+    return errors
 
 
-def _error(posterior: FloatArray, probs: FloatArray) -> float:
-    return true_ce(posterior, probs, n_bins=max(1, min(100, len(probs) // _PER_BIN)))
+def _true_error(posterior: FloatArray, probs: FloatArray) -> float:
+    return true_ce(posterior, probs, n_bins=max(1, min(100, len(probs) // _ROWS_PER_BIN)))

@@ -1,14 +1,14 @@
-"""The training loop, read top to bottom, and the estimators on top of it."""
+"""The training loop and the estimators built on it."""
 
 from calibrant.training.array_rows import ArrayRows
-from calibrant.training.batches import Batch, Rows
+from calibrant.training.batches import Batch, BatchRows
 from calibrant.training.bin_trace import BinTrace
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.image import ImageClassifier
 from calibrant.training.image_rows import ImageRows
 from calibrant.training.loop import train
 from calibrant.training.options import TrainingOptions
-from calibrant.training.records import EpochRecord, Trained
+from calibrant.training.records import EpochRecord, TrainingResult
 from calibrant.training.scoring import predict_logits
 from calibrant.training.tabular import TabularClassifier
 from calibrant.training.text import TextClassifier
@@ -17,18 +17,18 @@ from calibrant.training.text_rows import TextRows
 __all__ = [
     "ArrayRows",
     "Batch",
+    "BatchRows",
     "BinTrace",
     "EpochRecord",
     "Hook",
     "ImageClassifier",
     "ImageRows",
-    "Rows",
     "Run",
     "TabularClassifier",
     "TextClassifier",
     "TextRows",
-    "Trained",
     "TrainingOptions",
+    "TrainingResult",
     "predict_logits",
     "train",
 ]

@@ -1,4 +1,4 @@
-"""Rows of numbers (tables, images, embeddings) as batches."""
+"""Batches of numeric rows: tables, images, embeddings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torch import Generator, Tensor
 
 from calibrant.errors import InputError
 from calibrant.training.batches import Batch
-from calibrant.training.sharding import as_row_labels, blocks, dealt, views
+from calibrant.training.sharding import as_row_labels, blocks, plan_batches, views
 
 __all__ = ["ArrayRows"]
 
@@ -19,19 +19,19 @@ _BLOCK = 64 * 2**20  # bytes gathered at a time: bounds the memory of an epoch
 
 
 class ArrayRows:
-    """Rows whose features are one tensor; a batch is a view and costs next to nothing.
+    """BatchRows whose features are one tensor; batches are views of it.
 
-    A shuffled epoch gathers the rows in their new order, some 64 MiB at a time, and deals views of
-    that copy; an epoch in order deals views of the features themselves. Do not write into them.
+    A shuffled epoch copies the rows in their new order, about 64 MiB at a time, and yields views of
+    that copy; an epoch in order yields views of the features themselves. Do not write into them.
 
-    A shuffled epoch never ends with a batch that leaves a process fewer than two rows: such a
-    rest goes into the batch before, since batch norm cannot learn from one row. No row is lost.
+    A shuffled epoch never ends with a batch that leaves a process fewer than two rows, since batch
+    norm cannot train on one row: such a remainder joins the batch before. No row is lost.
 
     Parameters
     ----------
     features : (n, ...) finite floating-point numbers; numpy arrays become float32, tensors keep
         their precision
-    labels : (n,) classes as whole numbers; None for prediction, dealt as zeros
+    labels : (n,) classes as whole numbers; None for prediction, plan_batches as zeros
 
     Examples
     --------
@@ -67,8 +67,8 @@ class ArrayRows:
     def batches(
         self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
     ) -> Iterator[Batch]:
-        """Deal out all rows: shuffled by `generator`, in their own order without one."""
-        order, sizes = dealt(len(self), size, generator, shard)
+        """Yield all rows in batches: shuffled by `generator`, in order without one."""
+        order, sizes = plan_batches(len(self), size, generator, shard)
         order = order.to(self.labels.device)
         in_order = generator is None and shard[1] == 1
         row = self.features.nbytes // max(len(self), 1)
@@ -80,24 +80,24 @@ class ArrayRows:
 
 def _as_features(features: Any) -> Tensor:
     if isinstance(features, Tensor):
-        found = features.detach()
+        tensor = features.detach()
     else:
         values = np.asarray(features)
         if values.dtype.kind != "f":
             raise InputError(f"features must be floating-point numbers, got {values.dtype}.")
-        found = torch.from_numpy(np.array(values, dtype=np.float32, order="C"))
-    if not found.is_floating_point():
-        raise InputError(f"features must be floating-point numbers, got {found.dtype}.")
-    if found.ndim < 2:
+        tensor = torch.from_numpy(np.array(values, dtype=np.float32, order="C"))
+    if not tensor.is_floating_point():
+        raise InputError(f"features must be floating-point numbers, got {tensor.dtype}.")
+    if tensor.ndim < 2:
         raise InputError(
             f"features must have one row per label and at least one column, (n, ...), "
-            f"got shape {tuple(found.shape)}."
+            f"got shape {tuple(tensor.shape)}."
         )
-    finite = found.isfinite()
+    finite = tensor.isfinite()
     if not bool(finite.all()):
         row = int((~finite).flatten(1).any(1).nonzero()[0, 0])
         raise InputError(
             f"features must be finite numbers, but row {row} holds "
-            f"{float(found[row][~finite[row]][0])}: fill or drop it before training."
+            f"{float(tensor[row][~finite[row]][0])}: fill or drop it before training."
         )
-    return found.contiguous()
+    return tensor.contiguous()

@@ -1,4 +1,4 @@
-"""Images moved a little and mirrored, so that a network sees each of them in many ways."""
+"""Image augmentation: random crops and horizontal flips."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["crop_and_flip", "cut_out"]
 def crop_and_flip(
     images: Tensor, *, pad: int = 0, flip: bool = False, places: Tensor | None = None
 ) -> Tensor:
-    r"""Cut a frame of the same size out of each image with a black border, and mirror half of them.
+    r"""Randomly crop each image after padding it with black, and mirror half of them.
 
     $$
     x'_{ijc} = \begin{cases}
@@ -20,15 +20,15 @@ def crop_and_flip(
     \qquad j' = \begin{cases} j & m = 0\\ W - 1 - j & m = 1 \end{cases}
     $$
 
-    - $x$ : an image of H rows and W columns, $x'$ the one that is dealt
-    - $u, v$ : each one of $-p, \dots, p$ with equal chances; $p$ is `pad`
-    - $m$ : 0 or 1 with equal chances where `flip` is asked for, else 0
+    - $x$ : an image of H rows and W columns, $x'$ the augmented image
+    - $u, v$ : uniform on $-p, \dots, p$; $p$ is `pad`
+    - $m$ : 0 or 1 with equal probability if `flip`, else 0
 
-    It is what padding by $p$ black pixels, a random crop and a random horizontal flip give, in one
-    gather: no padded copy is made. Numbers are drawn on the images' device from torch's own
-    generator there (`torch.manual_seed`), and nothing waits for a GPU.
+    The result equals padding by $p$ black pixels, a random crop and a random horizontal flip, in
+    one gather without a padded copy. Random numbers come from torch's generator of the images'
+    device (`torch.manual_seed`), without synchronising with a GPU.
 
-    Neither rotation nor change of colour or of scale.
+    Images are not rotated, rescaled or changed in colour.
 
     References
     ----------
@@ -40,10 +40,10 @@ def crop_and_flip(
     >>> import torch
     >>> from calibrant.training.augmentation import crop_and_flip
     >>> image = torch.tensor([[1, 2], [3, 4]]).reshape(1, 2, 2, 1)
-    >>> bool((crop_and_flip(image) == image).all())  # no border, no flip: as it was
+    >>> bool((crop_and_flip(image) == image).all())  # no border, no flip: unchanged
     True
     >>> mirrored = crop_and_flip(image.expand(20, 2, 2, 1), flip=True).unique(dim=0)
-    >>> mirrored.reshape(-1, 2, 2).tolist()  # both ways are there
+    >>> mirrored.reshape(-1, 2, 2).tolist()  # both orientations occur
     [[[1, 2], [3, 4]], [[2, 1], [4, 3]]]
     """
     if places is None:
@@ -65,7 +65,7 @@ def cut_out(
     right: Tensor | None = None,
     mirrored: Tensor | None = None,
 ) -> Tensor:
-    """Return a frame of each named image; what lies outside the image is black.
+    """Return a shifted, optionally mirrored copy of each selected image, black outside of it.
 
     Examples
     --------
@@ -90,6 +90,6 @@ def cut_out(
     rows, columns = rows + down[:, None], columns + right[:, None]
     near_rows, near_columns = rows.clamp(0, height - 1), columns.clamp(0, width - 1)
     frames = images[places[:, None, None], near_rows[:, :, None], near_columns[:, None, :]]
-    # A product, not a choice of pixels by a mask: that would wait for the GPU to count them.
+    # A product instead of boolean indexing, which would synchronise with the GPU.
     inside = (rows == near_rows)[:, :, None] & (columns == near_columns)[:, None, :]
     return frames.mul_(inside[..., None])

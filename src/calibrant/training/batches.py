@@ -1,4 +1,4 @@
-"""A split as batches of tensors: no DataLoader, rows stay on the device when they fit."""
+"""Batches of a split, dealt without a DataLoader from rows on the device."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from typing import NamedTuple, Protocol, Self
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["Batch", "Rows"]
+__all__ = ["Batch", "BatchRows"]
 
 
 class Batch(NamedTuple):
-    """Some rows of a split.
+    """A batch of rows of a split.
 
     Parameters
     ----------
-    places : (b,) where the rows stand in the split
-    inputs : what the model is called with: `model(*inputs)`
+    places : (b,) positions of the rows in the split
+    inputs : arguments of the model: `model(*inputs)`
     labels : (b,) classes
     """
 
@@ -26,8 +26,8 @@ class Batch(NamedTuple):
     labels: Tensor
 
 
-class Rows(Protocol):
-    """A split whose rows can be dealt out in batches."""
+class BatchRows(Protocol):
+    """A split that can be iterated in batches."""
 
     labels: Tensor
 
@@ -43,9 +43,9 @@ class Rows(Protocol):
     def batches(
         self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
     ) -> Iterator[Batch]:
-        """Deal out all rows: shuffled by `generator`, in an order of their own without one.
+        """Yield all rows in batches: shuffled by `generator`, in a fixed order without one.
 
-        `shard` = (rank, world) takes this process's part of every batch: rows rank, rank + world,
-        ... A batch with fewer rows than processes is left out by all when shuffled; without a
-        generator every row is dealt to exactly one process.
+        `shard` = (rank, world) selects this process's part of every batch: rows rank, rank + world,
+        ... When shuffled, a batch with fewer rows than processes is skipped by all processes;
+        without a generator every row goes to exactly one process.
         """

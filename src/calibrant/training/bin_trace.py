@@ -1,4 +1,4 @@
-"""A hook that writes down, epoch by epoch, how sure the model is and how often it is right."""
+"""Training hook that records confidence and accuracy by bin after each epoch."""
 
 from __future__ import annotations
 
@@ -19,22 +19,23 @@ __all__ = ["BinTrace"]
 
 
 class BinTrace(Hook):
-    r"""Records confidence and accuracy in equally filled bins after each epoch, for any loss.
+    r"""Record confidence and accuracy in equal-mass bins after each epoch, for any loss.
 
-    For bin $b$ of the steer split it keeps the error
+    For bin $b$ of the steer split it records the error
 
     $$ E_b = C_b - A_b $$
 
-    with $C_b$ the mean probability of the predicted class and $A_b$ the share of rows predicted
-    right, and beside it the mean probability that the train rows of the epoch gave to their true
-    class; `calibrant.reports.BinHistory` says which figures there are. All are made in float64.
+    with $C_b$ the mean probability of the predicted class and $A_b$ the accuracy, and also the mean
+    probability that the train rows of the epoch gave to their true class; see
+    `calibrant.reports.BinHistory` for all recorded values. They are computed in float64.
 
-    Train rows are seen as the loss saw them: in train mode (dropout, batch statistics), augmented,
-    each by the weights of its own step. Steer rows are seen in eval mode at the end of the epoch.
-    The hook changes nothing about the run, and waits for the device once an epoch.
+    Train rows are recorded as the loss saw them: in train mode (dropout, batch statistics),
+    augmented, with the weights at the time of their step. Steer rows are recorded in eval mode at
+    the end of the epoch. The hook does not affect the run, and synchronises with the device once
+    per epoch.
 
-    In a run of several processes each process records its own rows. A resumed run has the epochs
-    before, of the first process.
+    In a run of several processes each process records its own rows. A resumed run keeps the earlier
+    epochs of the first process.
 
     Parameters
     ----------
@@ -68,7 +69,7 @@ class BinTrace(Hook):
         self._steer: list[tuple[Tensor, ...]] = []
 
     def on_train_start(self, run: Run) -> None:
-        """Forget the epochs that this run is going to make (again)."""
+        """Drop the epochs that this run repeats."""
         self.history = self.history.before(run.epoch)
 
     def state_dict(self) -> dict[str, Any]:
@@ -76,25 +77,25 @@ class BinTrace(Hook):
         return self.history.to_dict()
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on after the epochs of a checkpoint."""
+        """Restore the epochs of a checkpoint."""
         self.history = BinHistory.from_dict(state)
 
     def on_epoch_start(self, run: Run) -> None:
-        """Begin to gather the rows of an epoch."""
+        """Clear the rows of the last epoch."""
         self._train, self._steer = [], []
 
     def on_batch_end(self, run: Run, logits: Tensor, labels: Tensor) -> None:
-        """Keep three numbers of each train row, on its device."""
-        self._train.append(_figures(run, logits, labels))
+        """Record three numbers per train row, on its device."""
+        self._train.append(_row_values(run, logits, labels))
 
     def on_steer(self, run: Run, logits: Tensor, labels: Tensor) -> None:
-        """Keep the same of the steer rows; the newest scores replace the earlier ones."""
-        self._steer = [_figures(run, logits, labels)]
+        """Record the same numbers per steer row; the newest scores replace earlier ones."""
+        self._steer = [_row_values(run, logits, labels)]
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
-        """Fetch the rows and sort them into bins."""
-        _, confidence, right = _fetched(self._steer)
-        true, top, train_right = _fetched(self._train)
+        """Fetch the rows and compute the bins."""
+        _, confidence, right = _fetch_rows(self._steer)
+        true, top, train_right = _fetch_rows(self._train)
         epoch = BinHistory.from_rows(
             confidence, right, true=true, top=top, train_right=train_right,
             epoch=run.epoch, n_bins=self.history.n_bins,
@@ -103,14 +104,14 @@ class BinTrace(Hook):
         self._train, self._steer = [], []
 
 
-def _figures(run: Run, logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
-    """Return each row's probability of its true and of its top class, and if these are the same.
+def _row_values(run: Run, logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
+    """Return the probabilities of the true and the top class, and whether they are the same.
 
-    The last is 1 where they are, 0 where not, and -1 in a row that does not count.
+    The last is 1 if they are, 0 if not, and -1 for an ignored row.
     """
     ignored = getattr(run.loss, "ignore_index", IGNORE)
     labels = labels.to(logits.device, non_blocking=True)
-    if not labels.is_floating_point():  # a part of a sum may leave out rows by another number
+    if not labels.is_floating_point():  # terms of a sum may use different ignore_index values
         labels = labels.where(labels >= 0, ignored)
     rows = as_rows(logits.detach(), labels, ignore_index=ignored)
     values, classes = rows.logits, rows.require_classes("BinTrace")
@@ -124,10 +125,10 @@ def _figures(run: Run, logits: Tensor, labels: Tensor) -> tuple[Tensor, ...]:
     return probs.gather(-1, classes.unsqueeze(-1)).squeeze(-1), top, same
 
 
-def _fetched(parts: list[tuple[Tensor, ...]]) -> tuple[NDArray[np.float64], ...]:
-    """Gather the rows of an epoch on the host, without those that do not count."""
+def _fetch_rows(parts: list[tuple[Tensor, ...]]) -> tuple[NDArray[np.float64], ...]:
+    """Gather the rows of an epoch on the host, without ignored rows."""
     if not parts:
         return np.empty(0), np.empty(0), np.empty(0)
     true, top, same = (torch.cat(part).cpu().numpy() for part in zip(*parts, strict=True))
-    kept = same >= 0
-    return true[kept], top[kept], same[kept].astype(np.float64)
+    counted = same >= 0
+    return true[counted], top[counted], same[counted].astype(np.float64)

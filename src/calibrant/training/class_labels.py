@@ -1,4 +1,4 @@
-"""The user's labels as whole numbers, and the class names behind them."""
+"""Encode the user's labels as integers, with their class names."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from calibrant.data.encoders.table_columns import is_missing
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["codes_of", "read_classes"]
+__all__ = ["encode_labels", "read_classes"]
 
 _LARGEST = 2.0**53
-"""Above it, whole numbers that differ are the same float."""
+"""Above it, different integers may be the same float."""
 
 
 def read_classes(y: Any, *, n: int) -> tuple[IntArray, NDArray[Any]]:
-    """Return the classes that occur, sorted, and the place of each row's label among them.
+    """Return the code of each label, and the sorted classes.
 
     Examples
     --------
@@ -28,34 +28,34 @@ def read_classes(y: Any, *, n: int) -> tuple[IntArray, NDArray[Any]]:
     >>> codes.tolist(), classes.tolist()
     ([1, 0, 1], ['ham', 'spam'])
     """
-    labels = _read(y, n, "y")
+    labels = _read_labels(y, n, "y")
     try:
         classes, codes = np.unique(labels, return_inverse=True)
     except TypeError:
-        raise _mixed({type(label).__name__ for label in labels}, "y") from None
+        raise _mixed_types_error({type(label).__name__ for label in labels}, "y") from None
     if len(classes) < 2:
         raise InputError(
-            f"y holds one class only, {classes.tolist()[0]!r}, in {n} rows: rows of at least two "
-            "classes are needed to learn to tell them apart."
+            f"y holds only one class, {classes.tolist()[0]!r}, in {n} rows: give rows of at least "
+            "two classes."
         )
     return codes.astype(np.int64).reshape(-1), classes
 
 
-def codes_of(y: Any, classes: NDArray[Any], *, n: int) -> IntArray:
-    """Return the place of each steer row's label among the classes of the train rows."""
-    labels = _read(y, n, "steer y").tolist()
-    place = {name: i for i, name in enumerate(classes.tolist())}
+def encode_labels(y: Any, classes: NDArray[Any], *, n: int) -> IntArray:
+    """Return the code of each steer label among the classes of the train rows."""
+    labels = _read_labels(y, n, "steer y").tolist()
+    code_of = {name: i for i, name in enumerate(classes.tolist())}
     for row, label in enumerate(labels):
-        if label not in place:
+        if label not in code_of:
             raise InputError(
                 f"steer y row {row} is {label!r}, a class that the train rows do not have "
-                f"({_listed(classes)}): add train rows of it, or leave the row out."
+                f"({_list_classes(classes)}): add train rows of it, or leave the row out."
             )
-    return np.array([place[label] for label in labels], dtype=np.int64)
+    return np.array([code_of[label] for label in labels], dtype=np.int64)
 
 
-def _read(y: Any, n: int, name: str) -> NDArray[Any]:
-    """Read labels as an array of one dimension, without missing ones."""
+def _read_labels(y: Any, n: int, name: str) -> NDArray[Any]:
+    """Return labels as a one-dimensional array without missing values."""
     if y is None:
         raise InputError(
             f"fit requires y to be passed, but the target y is None: give {name}, one label for "
@@ -78,7 +78,7 @@ def _read(y: Any, n: int, name: str) -> NDArray[Any]:
 
 
 def _as_array(y: Any, name: str) -> NDArray[Any]:
-    """Read labels as an array in which no boolean became a number and no number a text."""
+    """Return labels as an array without turning booleans into numbers or numbers into text."""
     if hasattr(y, "to_pylist"):  # Arrow
         y = y.to_pylist()
     elif hasattr(y, "detach"):  # a torch tensor
@@ -86,14 +86,14 @@ def _as_array(y: Any, name: str) -> NDArray[Any]:
     array = np.asarray(y)
     kind, mixable = array.dtype.kind, isinstance(y, list | tuple)
     if kind == "O" or (kind in "US" and mixable):
-        return _of_one_type(np.asarray(y, dtype=object), name)
+        return _unify_types(np.asarray(y, dtype=object), name)
     if kind in "iuf" and mixable:
         _refuse_booleans(np.asarray(y, dtype=object).reshape(-1), name)
     return array
 
 
-def _of_one_type(array: NDArray[Any], name: str) -> NDArray[Any]:
-    """Refuse missing labels, and give numbers and booleans among objects their type."""
+def _unify_types(array: NDArray[Any], name: str) -> NDArray[Any]:
+    """Return object labels with their common type; a missing label raises `InputError`."""
     flat = array.reshape(-1)
     for row, label in enumerate(flat):
         if is_missing(label):
@@ -108,12 +108,12 @@ def _of_one_type(array: NDArray[Any], name: str) -> NDArray[Any]:
 
 
 def _refuse_booleans(numbers: NDArray[Any], name: str) -> None:
-    """Refuse booleans among numbers: True would become the class 1."""
+    """Raise `InputError` for booleans among numbers: True would become the class 1."""
     if any(isinstance(label, bool | np.bool_) for label in numbers):
-        raise _mixed({type(label).__name__ for label in numbers}, name)
+        raise _mixed_types_error({type(label).__name__ for label in numbers}, name)
 
 
-def _mixed(kinds: set[str], name: str) -> InputError:
+def _mixed_types_error(kinds: set[str], name: str) -> InputError:
     return InputError(f"{name} mixes {' and '.join(sorted(kinds))}: name all classes by one type.")
 
 
@@ -121,24 +121,24 @@ def _check_whole(labels: NDArray[Any], name: str) -> None:
     finite = np.isfinite(labels)
     if not finite.all():
         row = int(np.argmin(finite))
-        found = "missing" if np.isnan(labels[row]) else f"{labels[row]}, which is no class"
-        raise InputError(f"{name} row {row} is {found}: drop that row, or find its label.")
+        problem = "missing" if np.isnan(labels[row]) else f"{labels[row]}, which is not a class"
+        raise InputError(f"{name} row {row} is {problem}: drop that row, or find its label.")
     huge = np.abs(labels) > _LARGEST
     if huge.any():
         row = int(np.argmax(huge))
         raise InputError(
-            f"{name} row {row} is {labels[row]:g}, beyond which numbers run into each other: name "
+            f"{name} row {row} is {labels[row]:g}, too large for integers to stay distinct: name "
             "the classes by text."
         )
     whole = labels == np.floor(labels)
     if not whole.all():
         row = int(np.argmin(whole))
         raise InputError(
-            f"Unknown label type: {name} row {row} is {labels[row]:g}, which is continuous and no "
-            "class: cut the target into classes first, as calibrant.data.TargetCut does."
+            f"Unknown label type: {name} row {row} is {labels[row]:g}, which is continuous and not "
+            "a class: cut the target into classes first, as calibrant.data.TargetCut does."
         )
 
 
-def _listed(classes: NDArray[Any], most: int = 8) -> str:
+def _list_classes(classes: NDArray[Any], most: int = 8) -> str:
     shown = ", ".join(repr(name) for name in classes.tolist()[:most])
     return f"{shown} and {len(classes) - most} more" if len(classes) > most else shown

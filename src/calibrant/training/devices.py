@@ -1,4 +1,4 @@
-"""Where a run runs: device, precision and processes, through Lightning Fabric."""
+"""Device, precision and processes of a run, through Lightning Fabric."""
 
 from __future__ import annotations
 
@@ -18,29 +18,29 @@ __all__ = ["check_device", "make_fabric", "planned_world"]
 
 
 def planned_world(options: TrainingOptions) -> int:
-    """Return how many processes a run will have, before any is started."""
+    """Return the number of processes that a run will have."""
     if "LOCAL_WORLD_SIZE" not in os.environ:
         return options.devices
     return int(os.environ.get("WORLD_SIZE", os.environ["LOCAL_WORLD_SIZE"]))
 
 
 def check_device(device: str) -> None:
-    """Refuse a device that is unknown or not here, before anything is read for it.
+    """Raise `InputError` for a device that is unknown or not available.
 
     Examples
     --------
     >>> check_device("cpu")
     """
-    _accelerator(device)
+    _parse_device(device)
 
 
 def make_fabric(options: TrainingOptions) -> Any:
     """Return Fabric for these options, with its processes started.
 
-    Under `torchrun` the number of processes is what `torchrun` was asked for. Otherwise
-    `devices=2` starts the running script a second time, as Fabric does.
+    Under `torchrun` the number of processes is that of `torchrun`. Otherwise `devices=2` starts the
+    running script a second time, as Fabric does.
     """
-    accelerator, which = _accelerator(options.device)
+    accelerator, which = _parse_device(options.device)
     local = int(os.environ.get("LOCAL_WORLD_SIZE", options.devices))
     world = planned_world(options)
     if accelerator == "cpu" and options.precision in ("16-mixed", "16-true"):
@@ -66,29 +66,29 @@ def make_fabric(options: TrainingOptions) -> Any:
 
 
 def _check_gpus(accelerator: str, devices: int) -> None:
-    """Refuse more processes than there are GPUs: each takes one."""
-    found = torch.cuda.device_count()
-    if accelerator == "cuda" and devices > found:
+    """Raise `InputError` for more processes than GPUs: each process uses one."""
+    available = torch.cuda.device_count()
+    if accelerator == "cuda" and devices > available:
         raise InputError(
-            f"devices={devices} needs {devices} GPUs, but torch sees {found}: ask for {found}, or "
-            "choose device='cpu'."
+            f"devices={devices} needs {devices} GPUs, but torch sees {available}: use at most "
+            f"{available}, or device='cpu'."
         )
 
 
 def _check_startable(devices: int) -> None:
-    """Refuse to start a program again that no file holds: a notebook, a prompt, `python -c`."""
+    """Raise `InputError` if there is no script to restart: a notebook, a prompt, `python -c`."""
     main = sys.modules.get("__main__")
-    held = getattr(main, "__file__", None) or getattr(main, "__spec__", None)
-    if "LOCAL_RANK" not in os.environ and not held:
+    has_file = getattr(main, "__file__", None) or getattr(main, "__spec__", None)
+    if "LOCAL_RANK" not in os.environ and not has_file:
         raise InputError(
-            f"devices={devices} starts the running script again, but there is none: save this as a "
-            "file and run that, or use torchrun."
+            f"devices={devices} starts the running script again, but there is no script file: save "
+            "this as a file and run that, or use torchrun."
         )
 
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep Fabric from telling at every run which precision it has and could have."""
+    """Silence Fabric's messages about precision."""
     logger = logging.getLogger("lightning_fabric")
     level = logger.level
     logger.setLevel(logging.WARNING)
@@ -98,8 +98,8 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-def _accelerator(device: str) -> tuple[str, int | None]:
-    """Read "auto", "cpu", "cuda", "cuda:1" or "mps"."""
+def _parse_device(device: str) -> tuple[str, int | None]:
+    """Parse "auto", "cpu", "cuda", "cuda:1" or "mps"."""
     kind, _, number = device.partition(":")
     if kind == "auto":
         return ("cuda" if torch.cuda.is_available() else "cpu"), None
@@ -108,9 +108,10 @@ def _accelerator(device: str) -> tuple[str, int | None]:
             f"device must be 'auto', 'cpu', 'cuda', 'cuda:1' or 'mps', got {device!r}."
         )
     if kind == "cuda":
-        found = torch.cuda.device_count()
-        if int(number or 0) >= found:
+        available = torch.cuda.device_count()
+        if int(number or 0) >= available:
             raise InputError(
-                f"device {device!r} is not here: torch sees {found} GPUs; choose 'auto' or 'cpu'."
+                f"device {device!r} is not available, torch sees {available} GPUs: choose 'auto' "
+                "or 'cpu'."
             )
     return kind, int(number) if number else None

@@ -1,4 +1,4 @@
-"""Which epoch is kept, and when to stop looking for a better one."""
+"""Early stopping."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ __all__ = ["Stopping"]
 class Stopping:
     """Early stopping with patience, and the weights of the best epoch.
 
-    An epoch is better when it improves the chosen figure of the steer split by more than
-    `min_delta`: the refinement or the log loss must fall, F1 must rise. With "last" every epoch is
-    better than the one before.
+    An epoch is better if it improves the chosen metric of the steer split by more than
+    `min_delta`: refinement and log loss must fall, F1 must rise. With "last" every epoch is better
+    than the one before.
 
     Parameters
     ----------
-    options : gives `choose_by`, `patience` and `min_delta`
+    options : options with `choose_by`, `patience` and `min_delta`
 
     Examples
     --------
@@ -43,11 +43,11 @@ class Stopping:
         return self.options.patience is not None and self.waited >= self.options.patience
 
     def note(self, record: EpochRecord) -> bool:
-        """Look at an epoch, and say whether it is the best so far."""
+        """Record an epoch, and return whether it is the best so far."""
         by = self.options.choose_by
         value = record.epoch if by == "last" else getattr(record, by)
         cost = -value if by in ("f1", "last") else value
-        # The first epoch is kept whatever it is, so that there always is one to restore.
+        # The first epoch always counts, so that there is one to restore.
         first = self.best_epoch is None or by == "last"
         better = first or cost < self.best_value - self.options.min_delta
         if better:
@@ -57,11 +57,11 @@ class Stopping:
         return better
 
     def state(self) -> dict[str, Any]:
-        """Return what a resumed run must know; the weights are saved apart."""
+        """Return the state for a resumed run; the weights are saved separately."""
         best = self.best_value
         return {"best_epoch": self.best_epoch, "best_value": best, "waited": self.waited}
 
     def load(self, state: dict[str, Any]) -> None:
-        """Take up where `state` was given."""
+        """Restore `state`."""
         self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
         self.waited = state["waited"]

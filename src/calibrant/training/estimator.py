@@ -1,4 +1,4 @@
-"""What the classifiers on top of the training loop share."""
+"""Base class of the classifiers built on the training loop."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.class_weights import has_unknown_shift
 from calibrant.losses.names import LossLike
-from calibrant.training.batches import Rows
-from calibrant.training.class_labels import codes_of, read_classes
+from calibrant.training.batches import BatchRows
+from calibrant.training.class_labels import encode_labels, read_classes
 from calibrant.training.hooks import Hook
 from calibrant.training.loop import train
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule, TrainingOptions
 from calibrant.training.scoring import predict_logits
-from calibrant.training.seeds import own_randomness
+from calibrant.training.seeds import isolated_randomness
 from calibrant.training.steer_split import steer_mask
 
 __all__ = ["Auto", "Estimator"]
 
 Auto = Literal["auto"]
-"""The word for: as networks of this kind are usually trained."""
+"""Use the usual value for networks of this kind."""
 
 # Parameters of an estimator that are options of the loop, by the names of `TrainingOptions`.
 _OPTIONS = {
@@ -51,9 +51,9 @@ _OPTIONS = {
 class Estimator(ClassifierMixin, BaseEstimator):
     """A network with its encoder as one scikit-learn classifier.
 
-    A kind of input is a subclass with `_new_encoder`, `_read`, `_encoded` and `_network`; its
-    constructor stores. The order of `fit` rules out leaks: rows are split into train and steer
-    first, the encoder learns from the train rows, then the network does.
+    Each kind of input is a subclass with `_new_encoder`, `_read_input`, `_encode_rows` and
+    `_build_network`. `fit` prevents leaks by its order: rows are split into train and steer first,
+    then the encoder is fitted on the train rows, then the network.
 
     Parameters are those of `TrainingOptions`, of `train`, and four more; see a subclass.
     """
@@ -62,8 +62,8 @@ class Estimator(ClassifierMixin, BaseEstimator):
     encoder_: Any
     model_: nn.Module
     loss_: nn.Module
-    _scored_at_a_time = 1024
-    _ways_to_resample: tuple[str, ...] = ("over", "under")
+    _scoring_batch_size = 1024
+    _resample_methods: tuple[str, ...] = ("over", "under")
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -127,34 +127,34 @@ class Estimator(ClassifierMixin, BaseEstimator):
         self.progress = progress
 
     def fit(self, X: Any, y: Any, *, steer: tuple[Any, Any] | None = None) -> Self:  # noqa: N803
-        """Learn from labelled rows."""
-        options, hooks = self._options(), self._checked_hooks()
+        """Fit to labelled rows."""
+        options, hooks = self._options(), self._check_hooks()
         self._check_resample()
         encoder = self._new_encoder()
-        rows = self._read(X, "X", encoder)
-        self._refuse_own_labels(rows, y)
+        rows = self._read_input(X, "X", encoder)
+        self._check_label_column(rows, y)
         codes, classes = read_classes(y, n=len(rows))
         if steer is None:
-            splits = self._split_off(rows, codes)
+            splits = self._split_steer(rows, codes)
         else:
-            splits = self._given(rows, codes, classes, steer)
+            splits = self._splits_with_steer(rows, codes, classes, steer)
         if len(splits.steer_codes) < 2:
             raise InputError(
-                "the steer split has 1 row, but judging an epoch takes at least 2: give more rows, "
-                "or a larger steer_share."
+                "the steer split has 1 row, but evaluating an epoch needs at least 2: give more "
+                "rows, or a larger steer_share."
             )
-        self._look_at(splits.train, splits.train_codes)
+        self._check_leakage(splits.train, splits.train_codes)
         encoder.fit(splits.train)
-        with own_randomness(options.seed):
-            network = self._network(encoder, len(classes))
+        with isolated_randomness(options.seed):
+            network = self._build_network(encoder, len(classes))
         train_rows, log_shift = self._train_rows(encoder, splits.train, splits.train_codes, classes)
         _warn_absent(splits.steer_codes, classes)
-        with warnings.catch_warnings():  # said above, with the names of the classes
+        with warnings.catch_warnings():  # already warned above, with class names
             warnings.filterwarnings("ignore", message="the steer split has no rows of")
             trained = train(
                 network,
                 train_rows,
-                self._encoded(encoder, splits.steer, splits.steer_codes),
+                self._encode_rows(encoder, splits.steer, splits.steer_codes),
                 loss=self.loss,
                 log_shift=None if log_shift is None else torch.from_numpy(log_shift),
                 options=options,
@@ -163,54 +163,56 @@ class Estimator(ClassifierMixin, BaseEstimator):
                 progress=self.progress,
             )
         self.classes_, self.encoder_ = classes, encoder
-        # Rows are scored in 32-bit floats, whatever the network was trained in.
+        # Scoring uses 32-bit floats, whatever the training precision.
         self.model_, self.loss_ = trained.model.float(), trained.loss
         self.options_ = options
         self.records_, self.best_epoch_ = trained.records, trained.best_epoch
         self.why_ = trained.why
         self.steer_places_, self._resampling_shift = splits.places, log_shift
-        self._note_columns(rows)
+        self._record_columns(rows)
         if self.correct_prior and has_unknown_shift(trained.loss):
             _warn_unknown_shift()
         return self
 
     def predict_logits(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return logits (n, K), columns in the order of `classes_`, `log_shift_` taken off."""
+        """Return logits (n, K), columns in the order of `classes_`, minus `log_shift_`."""
         self._check_fitted()
-        given = self._read(X, "X", self.encoder_)
-        rows = self._encoded(self.encoder_, given, None)
+        inputs = self._read_input(X, "X", self.encoder_)
+        rows = self._encode_rows(self.encoder_, inputs, None)
         model = _on_device(self.model_, self.device)
-        logits = predict_logits(model, rows, batch_size=self._scored_at_a_time)[: len(given)]
+        logits = predict_logits(model, rows, batch_size=self._scoring_batch_size)[: len(inputs)]
         shift = self.log_shift_
-        return self._judged(given, logits.astype(np.float64) - (0.0 if shift is None else shift))
+        return self._mask_unscorable(
+            inputs, logits.astype(np.float64) - (0.0 if shift is None else shift)
+        )
 
     @property
     def log_shift_(self) -> FloatArray | None:
-        """What `predict_logits` subtracts from the logits of `model_`, (K,), or None for nothing.
+        """Shift (K,) that `predict_logits` subtracts from the logits of `model_`, or None.
 
-        It is what the loss and `resample` moved the logits by, towards class frequencies that the
-        data do not have; None with `correct_prior=False`.
+        It is the shift of the logits towards other class frequencies than those of the data,
+        caused by the loss and `resample`; None with `correct_prior=False`.
         """
         self._check_fitted()
         if not self.correct_prior:
             return None
-        told = getattr(self.loss_, "log_shift", None)
-        of_loss = told() if callable(told) else None
-        if of_loss is None:
+        get_shift = getattr(self.loss_, "log_shift", None)
+        loss_shift = get_shift() if callable(get_shift) else None
+        if loss_shift is None:
             return self._resampling_shift
-        shift = np.asarray(of_loss.detach().cpu().double().numpy())
+        shift = np.asarray(loss_shift.detach().cpu().double().numpy())
         return shift if self._resampling_shift is None else shift + self._resampling_shift
 
     def predict_log_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return the logarithm of `predict_proba`, exact where that rounds to 0."""
+        """Return the logarithm of `predict_proba`, accurate even where that rounds to 0."""
         return log_probs_from_logits(self.predict_logits(X))
 
     def predict_proba(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return probabilities (n, K), columns in the order of `classes_`, not yet calibrated."""
+        """Return uncalibrated probabilities (n, K), columns in the order of `classes_`."""
         return np.exp(self.predict_log_proba(X))
 
     def decision_function(self, X: Any) -> FloatArray:  # noqa: N803
-        """Return log-odds (n,) of the second of two classes, else logits (n, K)."""
+        """Return log-odds (n,) of the second of two classes, or logits (n, K) for more classes."""
         logits = self.predict_logits(X)
         return log_odds_from_logits(logits) if logits.shape[1] == 2 else logits
 
@@ -219,69 +221,70 @@ class Estimator(ClassifierMixin, BaseEstimator):
         best = self.predict_logits(X).argmax(axis=1)
         return np.asarray(self.classes_[best])
 
-    def _judged(self, rows: Any, logits: FloatArray) -> FloatArray:
-        """Return logits (n, K) in which rows that the network cannot judge have equal ones."""
+    def _mask_unscorable(self, rows: Any, logits: FloatArray) -> FloatArray:
+        """Return logits (n, K), equal for all classes in rows that the network cannot score."""
         return logits
 
     @abstractmethod
     def _new_encoder(self) -> Any:
-        """Return an encoder that has not learned anything."""
+        """Return an unfitted encoder."""
 
     @abstractmethod
-    def _read(self, X: Any, name: str, encoder: Any) -> Any:  # noqa: N803
-        """Return the user's rows as a Table or a list, unencoded."""
+    def _read_input(self, X: Any, name: str, encoder: Any) -> Any:  # noqa: N803
+        """Return the user's rows as a Table, a list or an array, before encoding."""
 
     @abstractmethod
-    def _encoded(self, encoder: Any, rows: Any, labels: IntArray | None) -> Rows:
-        """Return rows for the loop, or to be scored; those may have more rows at the end."""
+    def _encode_rows(self, encoder: Any, rows: Any, labels: IntArray | None) -> BatchRows:
+        """Return encoded rows; for scoring they may be padded with further rows."""
 
     @abstractmethod
-    def _network(self, encoder: Any, n_classes: int) -> nn.Module:
-        """Return an untrained network for what the encoder gives."""
+    def _build_network(self, encoder: Any, n_classes: int) -> nn.Module:
+        """Return an untrained network for the encoder's output."""
 
-    def _look_at(self, rows: Any, labels: IntArray) -> None:
-        """Warn of train rows that give the labels away."""
+    def _check_leakage(self, rows: Any, labels: IntArray) -> None:
+        """Warn about target leakage in the train rows."""
 
-    def _note_columns(self, rows: Any) -> None:
-        """Keep what scikit-learn wants to know about the columns."""
+    def _record_columns(self, rows: Any) -> None:
+        """Set scikit-learn's attributes about the columns."""
 
-    def _usual(self) -> Mapping[str, Any]:
-        """Return what "auto" stands for, by parameter."""
+    def _default_options(self) -> Mapping[str, Any]:
+        """Return the values of "auto", by parameter."""
         return {}
 
-    def _asked(self, name: str) -> Any:
-        """Return a parameter, or what is usual where it is "auto"."""
+    def _resolve(self, name: str) -> Any:
+        """Return a parameter, with "auto" replaced by its value."""
         value = getattr(self, name)
-        return self._usual().get(name, value) if value == "auto" else value
+        return self._default_options().get(name, value) if value == "auto" else value
 
     def _options(self) -> TrainingOptions:
-        found = {option: self._asked(name) for name, option in _OPTIONS.items()}
-        return TrainingOptions(**found)
+        return TrainingOptions(**{option: self._resolve(name) for name, option in _OPTIONS.items()})
 
-    def _checked_hooks(self) -> tuple[Hook, ...]:
+    def _check_hooks(self) -> tuple[Hook, ...]:
         hooks = (self.hooks,) if isinstance(self.hooks, Hook) else self.hooks
         if isinstance(hooks, list | tuple) and all(isinstance(hook, Hook) for hook in hooks):
             return tuple(hooks)
         raise InputError(f"hooks must be a list of objects of class Hook, got {self.hooks!r}.")
 
-    def _split_off(self, rows: Any, codes: IntArray) -> _Splits:
+    def _split_steer(self, rows: Any, codes: IntArray) -> _Splits:
         marked = steer_mask(codes, self.steer_share, seed=self.seed)
-        kept, apart = np.flatnonzero(~marked), np.flatnonzero(marked)
-        return _Splits(_taken(rows, kept), codes[kept], _taken(rows, apart), codes[apart], apart)
+        train, steer = np.flatnonzero(~marked), np.flatnonzero(marked)
+        return _Splits(
+            _take_rows(rows, train), codes[train], _take_rows(rows, steer), codes[steer], steer
+        )
 
-    def _given(
+    def _splits_with_steer(
         self, rows: Any, codes: IntArray, classes: NDArray[Any], steer: tuple[Any, Any]
     ) -> _Splits:
         if not isinstance(steer, tuple | list) or len(steer) != 2:
             raise InputError(
                 f"steer must be a pair (X, y) of rows and labels, got {type(steer).__name__}."
             )
-        apart = self._read(steer[0], "steer X", self._new_encoder())
-        apart_codes = codes_of(steer[1], classes, n=len(apart))
-        return _Splits(rows, codes, apart, apart_codes, np.empty(0, dtype=np.int64))
+        steer_rows = self._read_input(steer[0], "steer X", self._new_encoder())
+        steer_codes = encode_labels(steer[1], classes, n=len(steer_rows))
+        return _Splits(rows, codes, steer_rows, steer_codes, np.empty(0, dtype=np.int64))
 
     def _check_resample(self) -> None:
-        known = self._ways_to_resample
+        known = self._resample_methods
         if self.resample is None:
             return
         if not isinstance(self.resample, str) or self.resample not in known:
@@ -292,20 +295,20 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
     def _train_rows(
         self, encoder: Any, rows: Any, codes: IntArray, classes: NDArray[Any]
-    ) -> tuple[Rows, FloatArray | None]:
-        """Return the train rows for the loop, resampled, and what that moves the logits by."""
+    ) -> tuple[BatchRows, FloatArray | None]:
+        """Return the encoded train rows, resampled, and the resulting shift of the logits."""
         if self.resample is None:
-            return self._encoded(encoder, rows, codes), None
-        found = resample_rows(codes, cast(Resampling, self.resample), seed=self.seed)
-        drawn = self._encoded(encoder, _taken(rows, found.places), codes[found.places])
-        return drawn, found.log_shift
+            return self._encode_rows(encoder, rows, codes), None
+        sample = resample_rows(codes, cast(Resampling, self.resample), seed=self.seed)
+        drawn = self._encode_rows(encoder, _take_rows(rows, sample.places), codes[sample.places])
+        return drawn, sample.log_shift
 
-    def _refuse_own_labels(self, rows: Any, y: Any) -> None:
+    def _check_label_column(self, rows: Any, y: Any) -> None:
         name = getattr(y, "name", None)
         if isinstance(name, str) and name in getattr(rows, "names", ()):
             raise InputError(
-                f"X holds the column {name!r}, which y is called after: leave it out of X, or the "
-                "model is told the answer."
+                f"X has a column {name!r}, the name of y: leave it out of X to avoid target "
+                "leakage."
             )
 
     def _check_fitted(self) -> None:
@@ -318,7 +321,7 @@ class Estimator(ClassifierMixin, BaseEstimator):
 
 @dataclass(frozen=True)
 class _Splits:
-    """Train and steer rows with their labels, and where the steer rows stood among those given."""
+    """Train and steer rows with their labels, and the positions of split-off steer rows."""
 
     train: Any
     train_codes: IntArray
@@ -327,10 +330,10 @@ class _Splits:
     places: IntArray
 
 
-def _taken(rows: Any, places: IntArray) -> Any:
-    if isinstance(rows, np.ndarray):  # its own take would count single numbers
-        return rows[places]
-    return rows.take(places) if hasattr(rows, "take") else [rows[place] for place in places]
+def _take_rows(rows: Any, indices: IntArray) -> Any:
+    if isinstance(rows, np.ndarray):  # ndarray.take would index the flattened array
+        return rows[indices]
+    return rows.take(indices) if hasattr(rows, "take") else [rows[i] for i in indices]
 
 
 def _warn_absent(codes: IntArray, classes: NDArray[Any]) -> None:
@@ -338,7 +341,7 @@ def _warn_absent(codes: IntArray, classes: NDArray[Any]) -> None:
     if absent:
         warnings.warn(
             f"the steer split has no row of {len(absent)} of the {len(classes)} classes (the first "
-            f"is {absent[0]!r}): what it says about the model leaves them out; give more rows.",
+            f"is {absent[0]!r}), so its metrics do not cover them: give more rows.",
             UserWarning,
             stacklevel=3,
         )
@@ -346,19 +349,19 @@ def _warn_absent(codes: IntArray, classes: NDArray[Any]) -> None:
 
 def _warn_unknown_shift() -> None:
     warnings.warn(
-        "class weights move the probabilities of this loss by no known constant, so correct_prior "
-        "cannot undo them: calibrate before probabilities are used, or take ce:weight=balanced "
-        "alone, whose shift is known.",
+        "class weights shift the probabilities of this loss by an unknown amount, which "
+        "correct_prior cannot undo: calibrate before using the probabilities, or use "
+        "ce:weight=balanced alone, whose shift is known.",
         UserWarning,
         stacklevel=3,
     )
 
 
 def _on_device(model: nn.Module, device: str) -> nn.Module:
-    """Return a copy on a GPU where one was asked for and is here, else the model, on the CPU.
+    """Return a copy on the requested GPU if there is one, else the model on the CPU.
 
-    The model itself stays where it is: it can be pickled and used anywhere, also meanwhile.
+    The model itself is not moved, so that it can be pickled and used at the same time.
     """
-    asked = "cuda" if device == "auto" else device
-    there = asked.startswith("cuda") and torch.cuda.is_available()
-    return copy.deepcopy(model).to(asked) if there else model
+    target = "cuda" if device == "auto" else device
+    available = target.startswith("cuda") and torch.cuda.is_available()
+    return copy.deepcopy(model).to(target) if available else model

@@ -1,4 +1,4 @@
-"""Moments of a training run at which a user's code may look in: empty methods to override."""
+"""Hooks: user code that is called during a training run."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ __all__ = ["Hook", "Run"]
 
 @dataclass
 class Run:
-    """What a hook sees of a training run.
+    """State of a training run, as passed to hooks.
 
     Parameters
     ----------
     model, loss : the Modules being trained
-    fabric : Lightning Fabric, which knows device, precision and ranks
-    epoch, step : counted from 0; steps run on over epochs
+    fabric : Lightning Fabric, with device, precision and ranks
+    epoch, step : counted from 0; steps are counted over all epochs
     records : one `EpochRecord` for each finished epoch
-    stop : set it to end the run after the present epoch
+    stop : set it to end the run after the current epoch
     """
 
     model: nn.Module
@@ -36,10 +36,10 @@ class Run:
 
 
 class Hook:
-    """Override what you need; everything here does nothing.
+    """Base class of hooks, with methods that do nothing; override those you need.
 
-    Tensors are handed over detached. In a run on several processes each process calls its own
-    hooks with its own rows. A hook that counts says in `state_dict` what a checkpoint must hold.
+    Tensors are detached. In a run on several processes each process calls its own hooks with its
+    own rows. A hook with state returns it from `state_dict`, to be saved in checkpoints.
 
     Examples
     --------
@@ -56,26 +56,23 @@ class Hook:
         """Called before the first batch of an epoch; the model is in train mode."""
 
     def on_batch_end(self, run: Run, logits: Tensor, labels: Tensor) -> None:
-        """Called after each optimiser step with the logits it was taken on."""
+        """Called after each optimiser step with the logits of its batch."""
 
     def on_steer(self, run: Run, logits: Tensor, labels: Tensor) -> None:
         """Called with this process's part of the steer split, each time it is scored."""
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
-        """Called after the steer split was measured, and before the epoch is saved."""
+        """Called after the steer split is evaluated, before the checkpoint is saved."""
 
     def on_train_end(self, run: Run) -> None:
-        """Called once, after the chosen weights were restored."""
+        """Called once, after the best weights are restored."""
 
     def close(self) -> None:
         """Called at the very end, also after an error or an interruption."""
 
     def state_dict(self) -> Mapping[str, Any]:
-        """Return the plain values and tensors that a resumed run needs.
-
-        Of several processes it is the first whose hooks are asked.
-        """
+        """Return the values and tensors that a resumed run needs; called in the first process."""
         return {}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take up what `state_dict` gave; called before `on_train_start` of a resumed run."""
+        """Restore `state_dict`; called before `on_train_start` of a resumed run."""

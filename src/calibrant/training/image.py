@@ -35,56 +35,55 @@ _STEPS: Mapping[str, Mapping[str, Any]] = {
     "adam": {"learning_rate": 1e-3, "weight_decay": 0.0},
     "adamw": {"learning_rate": 1e-3, "weight_decay": 0.01},
 }
-"""What is usual with each optimiser: a rate that is right for one is far off for another."""
+"""Default learning rate and weight decay of each optimiser."""
 
 
 class ImageClassifier(Estimator):
     """A network for images, with its `ImageEncoder`.
 
-    `fit` takes images of one size as bytes, (n, height, width, channels), and splits steer images
-    off before anything is learned; means and spreads of the colours are those of the train images
-    alone. Train images are dealt moved by a few pixels and mirrored, otherwise in every epoch;
-    steer images, and those that are scored, are as they are. `calibrant.data.read_images` reads
-    files.
+    `fit` takes images of one size as bytes, (n, height, width, channels), and splits off steer
+    images first; means and standard deviations of the channels are those of the train images.
+    Train images are randomly shifted by a few pixels and mirrored in every epoch; steer images and
+    scored images are not. `calibrant.data.read_images` reads files.
 
-    Its probabilities are not calibrated: the steer rows have been used, so hand a fitted classifier
-    and other rows to `CalibratedModel`.
+    Its probabilities are not calibrated: the steer rows are used up, so pass the fitted
+    classifier and other rows to `CalibratedModel`.
 
     Parameters
     ----------
     model : "resnet50", "resnet110", "wrn_26_10", "densenet121", any other registered model that
-        reads images, or a function of (n_channels, n_classes) that makes one: it is called with
+        reads images, or a function of (n_channels, n_classes) that returns one: it is called with
         (b, C, H, W) numbers
     model_options : arguments of the named network, such as {"width": 16}
-    crop : pixels by which a train image is moved at most; black comes in from outside. 0 for none
-    flip : whether one train image in two is mirrored, left for right; not for signs and letters
+    crop : maximum shift of a train image in pixels, filled with black; 0 for none
+    flip : whether to mirror half of the train images horizontally; not for signs and letters
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
-    schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`; "auto" is what
-        is usual for images: 30 epochs of batches of 128, SGD with Nesterov momentum, a rate of 0.1
-        (0.001 for Adam) that rises for a fifth of the run and then falls to 0 in a line, and weight
+    schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`; "auto" is the
+        usual value for images: 30 epochs of batches of 128, SGD with Nesterov momentum, a rate of
+        0.1 (0.001 for Adam) with warm-up over a fifth of the run and linear decay to 0, and weight
         decay 0.001 (none for "adam", 0.01 for "adamw")
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; "auto" or None to run them all
-    min_delta : by how much the figure of `choose_by` must improve to count
-    choose_by : figure of the steer split that picks the epoch: "refinement" (log loss after
-        temperature scaling), "nll" or "f1"; "last" keeps the last epoch
-    steer_share : share of the rows of every class that is split off for steering, where `fit` is
-        given no steer rows
+    min_delta : minimum improvement of the metric of `choose_by` to count
+    choose_by : metric of the steer split that chooses the epoch: "refinement" (log loss after
+        temperature scaling), "nll" or "f1"; "last" uses the last epoch
+    steer_share : share of the rows of every class that is split off as steer rows, if
+        `fit` is given none
     resample : how to make the classes of the train rows equally frequent: "over" repeats rows of
-        the smaller ones, "under" drops rows of the larger ones; None to leave them. The encoder
-        learns before that, and steer rows stay as they are. See `resampled`
-    correct_prior : whether to take off what the loss (class weights, balanced softmax) and
-        `resample` moved the logits by, so that probabilities are those of the train rows' class
-        frequencies
-    seed : of the split, the first weights, the order of rows, crops, flips and dropout
+        the smaller ones, "under" drops rows of the larger ones; None for no resampling. The encoder
+        is fitted before, and steer rows are not resampled. See `resampled`
+    correct_prior : whether to remove the shift of the logits caused by the loss (class weights,
+        balanced softmax) and `resample`, so that probabilities match the class frequencies of the
+        train rows
+    seed : seed of the split, the initial weights, the row order, crops, flips and dropout
     device : "auto", "cpu", "cuda", "cuda:1"
     devices : processes, one for each GPU; more than one needs `torchrun` or a script that can be
         started again
-    folder : where checkpoints go, to go on after a crash; None to keep none
+    folder : folder for checkpoints, to resume after a crash; None for no checkpoints
     hooks : see `Hook`
-    progress : whether to draw a bar on stderr
+    progress : whether to show a progress bar on stderr
 
     Attributes
     ----------
@@ -92,11 +91,11 @@ class ImageClassifier(Estimator):
     encoder_ : the fitted `ImageEncoder`
     model_ : the network with the weights of the best epoch, on the CPU
     options_ : the `TrainingOptions` that were used
-    loss_ : the loss with what it learned, such as AdaFocal's gammas
+    loss_ : the trained loss, with state such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
-    best_epoch_, why_ : the epoch that was kept, and why the run ended
+    best_epoch_, why_ : the best epoch, and the reason for the end of the run
     steer_places_ : positions of the rows that were split off for steering
-    log_shift_ : what `predict_logits` subtracts from the logits of `model_`, (K,), or None
+    log_shift_ : (K,) shift that `predict_logits` subtracts from the logits of `model_`, or None
 
     Examples
     --------
@@ -114,7 +113,7 @@ class ImageClassifier(Estimator):
     ['top', 'nowhere']
     """
 
-    _scored_at_a_time = 256
+    _scoring_batch_size = 256
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -187,7 +186,7 @@ class ImageClassifier(Estimator):
         self.crop = crop
         self.flip = flip
 
-    def _usual(self) -> Mapping[str, Any]:
+    def _default_options(self) -> Mapping[str, Any]:
         optimizer = "sgd" if self.optimizer == "auto" else self.optimizer
         nesterov = optimizer == "sgd" and self.momentum != 0
         steps = _STEPS.get(optimizer, _STEPS["sgd"])
@@ -196,15 +195,15 @@ class ImageClassifier(Estimator):
     def _new_encoder(self) -> ImageEncoder:
         return ImageEncoder()
 
-    def _read(self, X: Any, name: str, encoder: ImageEncoder) -> NDArray[np.uint8]:  # noqa: N803
+    def _read_input(self, X: Any, name: str, encoder: ImageEncoder) -> NDArray[np.uint8]:  # noqa: N803
         if hasattr(encoder, "size_"):
             return encoder.check_images(X, name=name)
         return as_images(X, name=name)
 
-    def _encoded(
+    def _encode_rows(
         self, encoder: ImageEncoder, rows: NDArray[np.uint8], labels: IntArray | None
     ) -> ImageRows:
-        images = encoder.check_images(rows, name="steer X")  # train images and others have the size
+        images = encoder.check_images(rows, name="steer X")  # train images have the size already
         return ImageRows(
             images,
             labels,
@@ -217,12 +216,12 @@ class ImageClassifier(Estimator):
     def _check_resample(self) -> None:
         if self.resample == "smote":
             raise InputError(
-                "resample='smote' mixes features of two rows, which images do not have: choose "
+                "resample='smote' interpolates features, which images do not have: choose "
                 "'over' or 'under'."
             )
         super()._check_resample()
 
-    def _network(self, encoder: ImageEncoder, n_classes: int) -> nn.Module:
+    def _build_network(self, encoder: ImageEncoder, n_classes: int) -> nn.Module:
         options = self.model_options or {}
         if not isinstance(options, Mapping):
             raise InputError(
@@ -231,9 +230,9 @@ class ImageClassifier(Estimator):
             )
         if callable(self.model):
             return self.model(encoder.channels_, n_classes, **options)
-        _refuse_other_kinds(self.model)
-        given = {"model": self.model, "n_channels": encoder.channels_, "n_classes": n_classes}
-        return build({**options, **given}, model="model", options="model_options")
+        _check_reads_images(self.model)
+        required = {"model": self.model, "n_channels": encoder.channels_, "n_classes": n_classes}
+        return build({**options, **required}, model="model", options="model_options")
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
@@ -242,8 +241,8 @@ class ImageClassifier(Estimator):
         return tags
 
 
-def _refuse_other_kinds(model: Any) -> None:
-    """Refuse a network that is known but reads something else."""
+def _check_reads_images(model: Any) -> None:
+    """Raise `InputError` for a registered network that does not read images."""
     known = models()
     reads = [name for name in known if "n_channels" in inspect.signature(known[name]).parameters]
     if model in known and model not in reads:

@@ -1,4 +1,4 @@
-"""Images as batches: bytes until they are dealt, then numbers around 0, moved and mirrored."""
+"""Batches of images, stored as bytes, normalised and augmented per batch."""
 
 from __future__ import annotations
 
@@ -14,39 +14,39 @@ from calibrant.data.encoders.image_encoder import as_images, scale_and_offset
 from calibrant.errors import InputError
 from calibrant.training.augmentation import crop_and_flip
 from calibrant.training.batches import Batch
-from calibrant.training.sharding import as_row_labels, blocks, dealt, views
+from calibrant.training.sharding import as_row_labels, blocks, plan_batches, views
 
 __all__ = ["ImageRows"]
 
 _BLOCK = 32 * 2**20
-"""Bytes made at a time: a GPU needs as long to be told of a step as to take it, and this way it is
-told once for many batches, in memory that is small beside a network's."""
+"""Bytes prepared at a time. Launching a GPU kernel takes as long as running it, so a block of
+batches is prepared by one launch, in little memory compared to a network's."""
 
 
 class ImageRows:
-    r"""Images kept as bytes, a quarter of their size as floats, and dealt as normalised batches.
+    r"""Images stored as bytes, a quarter of their size as floats, in normalised batches.
 
     $$
     x'_{bcij} = \frac{x_{bijc} / 255 - \mu_c}{\sigma_c}
     $$
 
-    - $x$ : bytes, $x'$ : 32-bit floats (b, C, H, W), in memory with the channels of a pixel
-      together, as convolutions on a GPU want them
+    - $x$ : bytes, $x'$ : 32-bit floats (b, C, H, W) in channels-last memory layout, which GPU
+      convolutions prefer
     - $\mu, \sigma$ : `mean` and `std`
 
-    A shuffled epoch deals each image moved by up to `crop` pixels, and one in two mirrored, as
-    `crop_and_flip` says; the border is black before it is normalised. It draws from torch's own
-    generator of the device. Without a generator images come in their own order, as they are.
+    A shuffled epoch shifts each image by up to `crop` pixels and mirrors half of them, see
+    `crop_and_flip`; the border is black before normalisation. It draws from torch's generator of
+    the device. Without a generator images come in order and without augmentation.
 
     Images are not copied: do not write into them. A shuffled epoch never ends with a batch that
-    leaves a process fewer than two rows: such a rest goes into the batch before.
+    leaves a process fewer than two rows: such a remainder joins the batch before.
 
     Parameters
     ----------
     images : (n, H, W, C) bytes, see `as_images`; a tensor stays on its device
-    labels : (n,) classes as whole numbers; None for prediction, dealt as zeros
-    mean, std : (C,) of each channel, in units of 0..1; `ImageEncoder` learns them
-    crop : pixels that an image is moved by at most; 0 for none
+    labels : (n,) classes as whole numbers; None for prediction, plan_batches as zeros
+    mean, std : (C,) of each channel, in units of 0..1; `ImageEncoder` computes them
+    crop : maximum shift in pixels; 0 for none
     flip : whether to mirror images
 
     Examples
@@ -76,7 +76,7 @@ class ImageRows:
     ) -> None:
         self.images = _as_tensor(images)
         self.labels = as_row_labels(labels, len(self.images)).to(self.images.device)
-        self.crop, self.flip = _checked_crop(crop, self.images), _checked_flip(flip)
+        self.crop, self.flip = _check_crop(crop, self.images), _check_flip(flip)
         scale, offset = scale_and_offset(mean, std)
         channels = self.images.shape[3]
         if len(scale) != channels:
@@ -97,7 +97,7 @@ class ImageRows:
 
     @property
     def augmentation(self) -> str:
-        """What a shuffled epoch does to the images, in words; '' for nothing."""
+        """Description of the augmentation of a shuffled epoch; '' for none."""
         cropped = f"crop {self.crop}" if self.crop else ""
         return f"{cropped} {'flip' if self.flip else ''}".strip()
 
@@ -112,8 +112,8 @@ class ImageRows:
     def batches(
         self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
     ) -> Iterator[Batch]:
-        """Deal out all rows: shuffled by `generator` and augmented, as they are without one."""
-        order, sizes = dealt(len(self), size, generator, shard)
+        """Yield all rows in batches: shuffled by `generator` and augmented, in order without."""
+        order, sizes = plan_batches(len(self), size, generator, shard)
         order = order.to(self.labels.device)
         in_order = generator is None and shard[1] == 1
         for start, stop, block in blocks(sizes, 4 * self.images[:1].numel(), _BLOCK):
@@ -124,35 +124,35 @@ class ImageRows:
                 pad, flip = (0, False) if generator is None else (self.crop, self.flip)
                 images = crop_and_flip(self.images, pad=pad, flip=flip, places=places)
                 labels = self.labels[places]
-            yield from views(places, self._normalised(images), labels, block)
+            yield from views(places, self._normalise(images), labels, block)
 
-    def _normalised(self, images: Tensor) -> Tensor:
-        """Return bytes (b, H, W, C) as floats (b, C, H, W) around 0; one product and one sum."""
+    def _normalise(self, images: Tensor) -> Tensor:
+        """Return bytes (b, H, W, C) as normalised floats (b, C, H, W)."""
         return images.mul(self._scale).add_(self._offset).permute(0, 3, 1, 2)
 
 
 def _as_tensor(images: Any) -> Tensor:
-    """Return images as a tensor (n, H, W, C) of bytes; one that is so already stays where it is."""
+    """Return images as a byte tensor (n, H, W, C); a tensor on a GPU stays there."""
     if isinstance(images, Tensor) and images.dtype == torch.uint8 and images.is_cuda:
-        found = as_images(images[:1].cpu())  # its shape is that of all
-        return images.detach().reshape(-1, *found.shape[1:]).contiguous()
+        first = as_images(images[:1].cpu())  # all images have its shape
+        return images.detach().reshape(-1, *first.shape[1:]).contiguous()
     array = np.ascontiguousarray(as_images(images))
-    # Torch cannot promise not to write into an array, and warns where it must not.
+    # Torch warns about read-only arrays, since it could write into them.
     return torch.from_numpy(array if array.flags.writeable else array.copy())
 
 
-def _checked_crop(crop: Any, images: Tensor) -> int:
+def _check_crop(crop: Any, images: Tensor) -> int:
     whole = isinstance(crop, Integral) and not isinstance(crop, bool)
     smallest = min(images.shape[1:3])
     if not whole or not 0 <= crop < smallest:
         raise InputError(
-            f"crop must be a whole number of pixels from 0 to {smallest - 1}, less than the images "
-            f"have, got {crop!r}."
+            f"crop must be a whole number of pixels from 0 to {smallest - 1}, below the size of "
+            f"the images, got {crop!r}."
         )
     return int(crop)
 
 
-def _checked_flip(flip: Any) -> bool:
+def _check_flip(flip: Any) -> bool:
     if not isinstance(flip, bool | np.bool_):
         raise InputError(f"flip must be True or False, got {flip!r}.")
     return bool(flip)

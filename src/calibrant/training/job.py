@@ -1,4 +1,4 @@
-"""The parts of a run: where they are put, saved and found again."""
+"""The state of a training job: setup, checkpoints and result."""
 
 from __future__ import annotations
 
@@ -11,45 +11,45 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
-from calibrant.training.batches import Rows
+from calibrant.training.batches import BatchRows
 from calibrant.training.checkpoints import Checkpoints
 from calibrant.training.devices import make_fabric, planned_world
 from calibrant.training.early_stopping import Stopping
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.loss_weighting import Weighing, weighing_of
+from calibrant.training.loss_weighting import Weighing, read_weighing
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
-from calibrant.training.records import EpochRecord, Trained
+from calibrant.training.records import EpochRecord, TrainingResult
 from calibrant.training.scoring import weight_type
 from calibrant.training.sharding import batch_sizes
-from calibrant.training.speed import compiled, in_fast_layout, lay_out_as_weights
+from calibrant.training.speed import compile_model, match_weight_layout, use_channels_last
 from calibrant.training.split_checks import check_batches, learns_from_batches
 
-__all__ = ["Job", "go_on", "keep", "save", "set_up", "trained"]
+__all__ = ["Job", "build_result", "record_epoch", "resume_job", "save_checkpoint", "set_up_job"]
 
 
 @dataclass
 class Job:
-    """What the functions of the loop hand around.
+    """State shared by the functions of the training loop.
 
     Parameters
     ----------
-    run : what hooks see too
-    options : of the run
-    module : the model itself; `run.model` is Fabric's wrapper around it
-    forward : what a step calls: the model itself where the wrapper would do nothing
+    run : the state that hooks see
+    options : options of the run
+    module : the model itself; `run.model` is Fabric's wrapper of it
+    forward : the callable of a step: the model itself if the wrapper would do nothing
     optimizer : Fabric's wrapper of an optimiser
-    train_rows, steer_rows : on the device, where they fit
+    train_rows, steer_rows : the splits, on the device if they fit
     steps : optimiser steps per epoch
     stopping : the best epoch so far
-    frozen : parts of the model that were in eval mode when it came, and stay so
-    weights : of model and loss, all that the optimiser moves
-    device, kind : where the model is, and the precision of its weights
+    frozen : parts of the model that were passed in eval mode, and stay in it
+    weights : all parameters of model and loss
+    device, kind : device of the model, and dtype of its weights
     shard : rank and number of processes
-    weighing : how much a part of a batch counts
-    normed : whether a batch norm learns from the rows
-    log_shift : what resampled train rows move the logits by; None where they are as they were
+    weighing : weight of a part of a batch
+    normed : whether the model has a trainable batch norm
+    log_shift : shift of the logits caused by resampling; None without resampling
     """
 
     run: Run
@@ -57,8 +57,8 @@ class Job:
     module: nn.Module
     forward: nn.Module
     optimizer: Any
-    train_rows: Rows
-    steer_rows: Rows
+    train_rows: BatchRows
+    steer_rows: BatchRows
     steps: int
     stopping: Stopping
     frozen: list[nn.Module]
@@ -71,28 +71,26 @@ class Job:
     log_shift: Tensor | None
 
 
-def set_up(
+def set_up_job(
     model: nn.Module,
     loss: nn.Module,
-    train_rows: Rows,
-    steer_rows: Rows,
+    train_rows: BatchRows,
+    steer_rows: BatchRows,
     options: TrainingOptions,
     log_shift: Tensor | None = None,
 ) -> Job:
-    """Put model, loss, optimiser and rows where the run runs."""
+    """Set up model, loss, optimiser and rows on the device."""
     normed, world = learns_from_batches(model), planned_world(options)
     check_batches(normed, train_rows, steer_rows, options, world)
     if world > 1 and any(True for _ in loss.parameters()):
-        raise InputError(
-            "a loss with weights of its own cannot be trained on several processes: devices=1."
-        )
+        raise InputError("a loss with trainable weights needs a single process: set devices=1.")
     fabric = make_fabric(options)
     loss.to(fabric.device)
-    weighing = weighing_of(loss, options.accumulate * fabric.world_size)
+    weighing = read_weighing(loss, options.accumulate * fabric.world_size)
     frozen = [part for part in model.modules() if model.training and not part.training]
     weights = [*model.parameters(), *loss.parameters()]
-    in_fast_layout(model)
-    fast = compiled(model, options, fabric.device)
+    use_channels_last(model)
+    fast = compile_model(model, options, fabric.device)
     wrapped, optimizer = fabric.setup(fast, make_optimizer(weights, options))
     if fits(train_rows.nbytes + steer_rows.nbytes, fabric.device):
         train_rows, steer_rows = train_rows.to(fabric.device), steer_rows.to(fabric.device)
@@ -118,28 +116,28 @@ def set_up(
 
 
 def _steps(rows: int, size: int, world: int) -> int:
-    """Return the steps of an epoch: rows left over may have gone into the last whole batch."""
+    """Return the steps of an epoch; a remainder may have joined the last full batch."""
     return len(batch_sizes(rows, size, shuffled=True, world=world))
 
 
 def _wrapper_is_idle(fabric: Any, options: TrainingOptions) -> bool:
-    """Whether the wrapper has neither a precision to change nor processes to wait for.
+    """Whether Fabric's wrapper would do nothing: no change of precision and no other processes.
 
-    In "64-true" it hands logits on in 32 bits, on one process as on several.
+    In "64-true" it returns logits in 32 bits, on one process as on several.
     """
     return fabric.world_size == 1 and options.precision == "32-true" and not options.compile
 
 
-def keep(job: Job, record: EpochRecord) -> None:
-    """Note the epoch, and keep its weights if they are the best."""
+def record_epoch(job: Job, record: EpochRecord) -> None:
+    """Record the epoch, and copy its weights if they are the best."""
     job.run.records.append(record)
     if job.stopping.note(record):
         state = job.module.state_dict()
-        job.stopping.best_weights = {name: _copied(value) for name, value in state.items()}
+        job.stopping.best_weights = {name: _copy_value(value) for name, value in state.items()}
 
 
-def save(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
-    """Save what is needed to go on after the epoch; the last one is saved in any case."""
+def save_checkpoint(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
+    """Save a checkpoint if one is due; the last epoch is always saved."""
     run, stopping = job.run, job.stopping
     wanted = checkpoints.folder is not None and (checkpoints.due or _is_over(job))
     if wanted and run.fabric.is_global_zero:
@@ -153,7 +151,7 @@ def save(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
             "optimizer": job.optimizer.state_dict(),
             "precision": run.fabric.strategy.precision.state_dict(),
             "stopping": stopping.state(),
-            "records": [one.to_dict() for one in run.records],
+            "records": [record.to_dict() for record in run.records],
             "hooks": {name: dict(hook.state_dict()) for name, hook in _by_name(hooks).items()},
         }
         checkpoints.save(run.epoch, state, stopping.best_epoch, stopping.best_weights)
@@ -164,56 +162,56 @@ def _is_over(job: Job) -> bool:
     return job.run.stop or job.stopping.enough or job.run.epoch + 1 == job.options.epochs
 
 
-def _copied(value: Any) -> Any:
-    """Copy a tensor to the CPU, or whatever else a model keeps in its state."""
+def _copy_value(value: Any) -> Any:
+    """Copy a tensor to the CPU, or any other value of a model's state."""
     if isinstance(value, Tensor):
         return value.detach().to("cpu", copy=True)
     return copy.deepcopy(value)
 
 
-def go_on(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
-    """Take up a run where its newest checkpoint left it.
+def resume_job(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> None:
+    """Resume a run from its newest checkpoint.
 
-    Hooks need not be those of the last start: each takes up what one of its kind left.
+    Hooks may differ from those of the last start: each restores the state of its class.
     """
     state = checkpoints.newest()
     if state is None:
         return
     run, stopping = job.run, job.stopping
     stopping.load(state["stopping"])
-    assert stopping.best_epoch is not None  # the first epoch always counts as the best so far
+    assert stopping.best_epoch is not None  # the first epoch is always the best so far
     stopping.best_weights = checkpoints.best(stopping.best_epoch)
     job.module.load_state_dict(state["model"])
     run.loss.load_state_dict(state["loss"])
     job.optimizer.load_state_dict(state["optimizer"])
-    lay_out_as_weights(job.optimizer)
+    match_weight_layout(job.optimizer)
     run.fabric.strategy.precision.load_state_dict(state["precision"])
-    run.records = [EpochRecord.from_dict(one) for one in state["records"]]
+    run.records = [EpochRecord.from_dict(record) for record in state["records"]]
     run.epoch, run.step = state["epoch"] + 1, state["step"]
     run.stop = bool(state.get("stop", False))
-    kept = state.get("hooks", {})
+    hook_states = state.get("hooks", {})
     for name, hook in _by_name(hooks).items():
-        if name in kept:
-            hook.load_state_dict(kept[name])
+        if name in hook_states:
+            hook.load_state_dict(hook_states[name])
 
 
 def _by_name(hooks: Sequence[Hook]) -> dict[str, Hook]:
-    """Return hooks by their class, and by their number among those of one class."""
-    found: dict[str, Hook] = {}
+    """Return hooks by class name and their index among hooks of that class."""
+    named: dict[str, Hook] = {}
     for hook in hooks:
-        kind = type(hook).__qualname__
-        found[f"{kind} {sum(type(one) is type(hook) for one in found.values())}"] = hook
-    return found
+        index = sum(type(other) is type(hook) for other in named.values())
+        named[f"{type(hook).__qualname__} {index}"] = hook
+    return named
 
 
-def trained(job: Job) -> Trained:
+def build_result(job: Job) -> TrainingResult:
     """Return the finished run, with model and loss on the CPU."""
     run, stopping = job.run, job.stopping
     assert stopping.best_epoch is not None
     why: Literal["patience", "hook", "epochs"] = "hook" if run.stop else "epochs"
     if stopping.enough:
         why = "patience"
-    return Trained(
+    return TrainingResult(
         model=job.module.cpu().eval(),
         loss=run.loss.cpu(),
         records=tuple(run.records),

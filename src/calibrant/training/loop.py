@@ -1,4 +1,4 @@
-"""The training loop, read top to bottom."""
+"""The training loop."""
 
 from __future__ import annotations
 
@@ -19,32 +19,39 @@ from calibrant.files.lock import exclusive_folder
 from calibrant.losses import as_loss
 from calibrant.losses.function import check_value
 from calibrant.losses.names import LossLike
-from calibrant.training.batches import Rows
-from calibrant.training.checkpoints import Checkpoints, fingerprint_of
+from calibrant.training.batches import BatchRows
+from calibrant.training.checkpoints import Checkpoints, fingerprint_run
 from calibrant.training.hooks import Hook
-from calibrant.training.job import Job, go_on, keep, save, set_up, trained
-from calibrant.training.memory import naming_out_of_memory
+from calibrant.training.job import (
+    Job,
+    build_result,
+    record_epoch,
+    resume_job,
+    save_checkpoint,
+    set_up_job,
+)
+from calibrant.training.memory import explain_out_of_memory
 from calibrant.training.optimisers import learning_rate_at, set_learning_rate
 from calibrant.training.options import TrainingOptions
 from calibrant.training.progress import ProgressBar
-from calibrant.training.ranks import naming_lost_ranks
-from calibrant.training.records import EpochRecord, Trained
-from calibrant.training.scoring import gathered, moved, score, share_buffers
-from calibrant.training.seeds import own_randomness, row_order, seed_epoch
-from calibrant.training.speed import naming_failed_compilation, tuned_convolutions
+from calibrant.training.ranks import explain_lost_ranks
+from calibrant.training.records import EpochRecord, TrainingResult
+from calibrant.training.scoring import gather_arrays, move_input, score, share_buffers
+from calibrant.training.seeds import isolated_randomness, row_order, seed_epoch
+from calibrant.training.speed import explain_failed_compilation, tuned_convolutions
 from calibrant.training.split_checks import check_shift, check_splits, class_counts
 from calibrant.training.steer_figures import steer_figures
 
 __all__ = ["train"]
 
-_SCORED = 1024  # rows scored at a time, at most: without gradients
-_TIMES = 4  # as many fit as in training, at least
+_MAX_SCORED = 1024  # rows scored at a time, at most
+_SCORED_FACTOR = 4  # scored rows per trained row: scoring needs no gradients
 
 
 def train(
     model: nn.Module,
-    train_rows: Rows,
-    steer_rows: Rows,
+    train_rows: BatchRows,
+    steer_rows: BatchRows,
     *,
     loss: LossLike = "ce",
     log_shift: Tensor | None = None,
@@ -52,34 +59,33 @@ def train(
     hooks: Sequence[Hook] = (),
     folder: str | Path | None = None,
     progress: bool = False,
-) -> Trained:
+) -> TrainingResult:
     """Train a model on one split, steered by another.
 
-    Each epoch takes one pass over the train split, then scores the steer split: its figures choose
-    the epoch that is kept and end the run, and a steered loss (AdaFocal) learns from it. So steer
-    rows are spent: fit calibrators and thresholds on others.
+    Each epoch is one pass over the train split, followed by scoring the steer split, whose metrics
+    choose the best epoch and stop the run, and which updates a steered loss (AdaFocal). The steer
+    rows are used up by that: fit calibrators and thresholds on other rows.
 
-    With a folder, everything needed to go on is saved after every epoch, or less often where saving
-    takes longer than a twentieth of the time; calling again with the same folder goes on there, and
-    on a CPU ends with the same weights to the bit, however the run was stopped. Torch's random
-    numbers are seeded for that; a model that draws from NumPy has to see to itself.
+    With a folder, a checkpoint is saved after every epoch, or less often if saving takes more than
+    a twentieth of the time; calling again with the same folder resumes the run, and on a CPU ends
+    with bit-identical weights, however the run was stopped. Torch's random numbers are seeded for
+    that; NumPy's are not.
 
     Parameters
     ----------
-    model : a Module with `model(*inputs)` giving (b, K) logits; it is trained in place. Parts that
-        come in eval mode, such as a frozen batch norm, stay in it
-    train_rows, steer_rows : `ArrayRows`, `TextRows` or anything else that deals out batches
+    model : a Module with `model(*inputs)` giving (b, K) logits; it is trained in place. Parts in
+        eval mode, such as a frozen batch norm, stay in it
+    train_rows, steer_rows : `ArrayRows`, `TextRows` or another object with the same methods
     loss : a name like "adafocal" or "focal:gamma=3", a function of (logits, labels) or a Module,
-        which is copied: what it learned is in the result's `loss`
-    log_shift : (K,) what the class frequencies of the train rows move the logits by, where rows
-        were resampled: `calibrant.data.resampled` tells it. It is taken off the logits of the
-        steer split before anything looks at them, so that an epoch is judged by probabilities for
-        the frequencies that the data have. The model is left as it learned: subtract it too
-        wherever its logits are used. None where the train rows are as they were
+        which is copied: the trained copy is the result's `loss`
+    log_shift : (K,) shift of the logits if the train rows were resampled, from
+        `calibrant.data.resampled`. It is subtracted from the logits of the steer split, so that
+        epochs are evaluated at the class frequencies of the data. The model itself is not
+        corrected: subtract the shift from its logits. None without resampling
     options : see `TrainingOptions`
     hooks : see `Hook`
-    folder : where checkpoints go; None to keep none
-    progress : whether to draw a bar on stderr
+    folder : folder for checkpoints; None for no checkpoints
+    progress : whether to show a progress bar on stderr
 
     Examples
     --------
@@ -100,23 +106,23 @@ def train(
     prints = {}
     if folder is not None:
         splits = {"train": train_rows, "steer": steer_rows}
-        told = None if shift is None else shift.tolist()
-        prints = {"log_shift": told, **fingerprint_of(options, model, module, splits)}
+        shifts = None if shift is None else shift.tolist()
+        prints = {"log_shift": shifts, **fingerprint_run(options, model, module, splits)}
     checkpoints = Checkpoints(folder, prints)
-    with ExitStack() as at_the_end:
+    with ExitStack() as stack:
         for hook in hooks:
-            at_the_end.callback(hook.close)
-        at_the_end.enter_context(own_randomness())
-        at_the_end.enter_context(naming_out_of_memory(options.batch_size, options.accumulate))
-        at_the_end.enter_context(naming_lost_ranks())
-        at_the_end.enter_context(naming_failed_compilation())
-        at_the_end.enter_context(tuned_convolutions(model))
-        job = set_up(model, module, train_rows, steer_rows, options, shift)
+            stack.callback(hook.close)
+        stack.enter_context(isolated_randomness())
+        stack.enter_context(explain_out_of_memory(options.batch_size, options.accumulate))
+        stack.enter_context(explain_lost_ranks())
+        stack.enter_context(explain_failed_compilation())
+        stack.enter_context(tuned_convolutions(model))
+        job = set_up_job(model, module, train_rows, steer_rows, options, shift)
         if checkpoints.folder is not None and job.run.fabric.is_global_zero:
-            at_the_end.enter_context(exclusive_folder(checkpoints.folder, option="folder"))
+            stack.enter_context(exclusive_folder(checkpoints.folder, option="folder"))
         if progress:
             bar = ProgressBar(options.epochs, job.steps)
-            at_the_end.callback(bar.close)
+            stack.callback(bar.close)
             hooks = (*hooks, bar)
         try:
             return _run(job, hooks, checkpoints)
@@ -124,10 +130,10 @@ def train(
             raise KeyboardInterrupt(_interrupted(job, checkpoints)) from None
 
 
-def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> Trained:
+def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> TrainingResult:
     """Run all epochs, then restore the best."""
     run = job.run
-    go_on(job, hooks, checkpoints)
+    resume_job(job, hooks, checkpoints)
     for hook in hooks:
         hook.on_train_start(run)
     while run.epoch < job.options.epochs and not job.stopping.enough and not run.stop:
@@ -137,15 +143,15 @@ def _run(job: Job, hooks: Sequence[Hook], checkpoints: Checkpoints) -> Trained:
             hook.on_epoch_start(run)
         mean_loss = _train_epoch(job, hooks)
         record = _steer_epoch(job, hooks, mean_loss, started)
-        keep(job, record)
+        record_epoch(job, record)
         for hook in hooks:
             hook.on_epoch_end(run, record)
-        save(job, hooks, checkpoints)
+        save_checkpoint(job, hooks, checkpoints)
         run.epoch += 1
     job.module.load_state_dict(job.stopping.best_weights)
     for hook in hooks:
         hook.on_train_end(run)
-    return trained(job)
+    return build_result(job)
 
 
 def _train_mode(job: Job) -> None:
@@ -158,8 +164,8 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
     """Take one pass over the train split and return the mean loss of its batches."""
     run, options = job.run, job.options
     seed_epoch(options.seed, run.epoch, job.shard[0])
-    if callable(told := getattr(run.loss, "set_epoch", None)):
-        told(run.epoch)
+    if callable(set_epoch := getattr(run.loss, "set_epoch", None)):
+        set_epoch(run.epoch)
     watching = [hook for hook in hooks if type(hook).on_batch_end is not Hook.on_batch_end]
     every = getattr(run.loss, "update_every", None)
     losses: list[Tensor] = []
@@ -168,7 +174,7 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
     for number, (_, inputs, labels) in enumerate(batches):
         done, step = run.epoch + number / job.steps, 1 / job.steps
         set_learning_rate(job.optimizer, learning_rate_at(options, done, step))
-        logits, loss = _step(job, inputs, labels)
+        logits, loss = _take_step(job, inputs, labels)
         losses.append(loss)
         run.step += 1
         for hook in watching:
@@ -178,34 +184,34 @@ def _train_epoch(job: Job, hooks: Sequence[Hook]) -> float:
     return _mean(job, losses)
 
 
-def _step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor, Tensor]:
+def _take_step(job: Job, inputs: tuple[Tensor, ...], labels: Tensor) -> tuple[Tensor, Tensor]:
     """Take one optimiser step on a batch; return its logits and its loss, detached."""
-    run, parts = job.run, _parts(job, inputs, labels)
+    run, parts = job.run, _split_batch(job, inputs, labels)
     cut = len(parts) > 1 or job.shard[1] > 1
     whole = job.weighing.whole(labels.to(job.device), job.shard[1]) if cut else None
-    found = []
-    for place, (own, classes) in enumerate(parts):
-        # Processes average their gradients, once the last part is in.
-        with run.fabric.no_backward_sync(run.model, enabled=place < len(parts) - 1):
-            found.append(_backward(job, own, classes, whole))
+    results = []
+    for i, (part_inputs, part_labels) in enumerate(parts):
+        # Processes average their gradients after the last part.
+        with run.fabric.no_backward_sync(run.model, enabled=i < len(parts) - 1):
+            results.append(_backward(job, part_inputs, part_labels, whole))
     if job.options.clip is not None:
         run.fabric.clip_gradients(
             run.model, job.optimizer, max_norm=job.options.clip, error_if_nonfinite=False
         )
     job.optimizer.step()
-    for weight in job.weights:  # what zero_grad does, without its look at every option
+    for weight in job.weights:  # zero_grad without its overhead
         weight.grad = None
-    if len(found) == 1:
-        return found[0]
-    logits, losses = zip(*found, strict=True)
+    if len(results) == 1:
+        return results[0]
+    logits, losses = zip(*results, strict=True)
     return torch.cat(logits), torch.stack(losses).sum()
 
 
-def _parts(
+def _split_batch(
     job: Job, inputs: tuple[Tensor, ...], labels: Tensor
 ) -> list[tuple[tuple[Tensor, ...], Tensor]]:
-    """Cut a batch into the parts whose gradients are added up."""
-    least = 2 if job.normed else 1  # batch norm cannot learn from one row
+    """Split a batch into the parts whose gradients are summed."""
+    least = 2 if job.normed else 1  # batch norm cannot train on one row
     many = min(job.options.accumulate, len(labels) // least)
     if many <= 1:
         return [(inputs, labels)]
@@ -216,24 +222,24 @@ def _parts(
 def _backward(
     job: Job, inputs: tuple[Tensor, ...], labels: Tensor, whole: Tensor | float | None
 ) -> tuple[Tensor, Tensor]:
-    """Add the gradients of a part of a batch, which counts by its share of the whole mass."""
+    """Add the gradients of a part of a batch, weighted by its share of the total mass."""
     run = job.run
-    logits = job.forward(*(moved(part, job.device, job.kind) for part in inputs))
+    logits = job.forward(*(move_input(part, job.device, job.kind) for part in inputs))
     labels = labels.to(job.device, non_blocking=True)
     loss = run.loss(logits, labels)
     check_value(loss, type(run.loss).__name__)
     if whole is not None:
         loss = (loss * job.weighing.factor(labels, whole, job.shard[1])).to(loss.dtype)
     run.fabric.backward(loss)
-    # A compiled model writes its next logits over these.
+    # A compiled model overwrites its logits in the next step.
     return logits.detach().clone() if job.options.compile else logits.detach(), loss.detach()
 
 
 def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: float) -> EpochRecord:
-    """Score the steer split, let a steered loss learn from it, and measure the epoch."""
+    """Score the steer split, update a steered loss with it, and evaluate the epoch."""
     run = job.run
     logits, labels = _score_steer(job, hooks)
-    figures = steer_figures(*gathered(_unshifted(run.loss, logits), labels))
+    figures = steer_figures(*gather_arrays(_remove_loss_shift(run.loss, logits), labels))
     if not getattr(run.loss, "update_every", None):
         _steer_loss(job, logits, labels)
     return EpochRecord(
@@ -247,12 +253,12 @@ def _steer_epoch(job: Job, hooks: Sequence[Hook], mean_loss: float, started: flo
 
 
 def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
-    """Return logits and labels of this process's part of the steer split, resampling undone."""
+    """Return logits and labels of this process's steer rows, corrected for resampling."""
     run = job.run
     share_buffers(job.module, job.shard[1])
     size = max(1, job.options.batch_size // job.options.accumulate)
-    size = max(size, min(_TIMES * size, _SCORED))
-    # The model itself, not its wrapper: that would wait for processes with more batches.
+    size = max(size, min(_SCORED_FACTOR * size, _MAX_SCORED))
+    # The model itself, because its wrapper would wait for processes with more batches.
     with run.fabric.autocast():
         logits, labels = score(job.module, job.steer_rows, size, job.device, job.shard)
     if not bool(logits.isfinite().all()):
@@ -264,25 +270,25 @@ def _score_steer(job: Job, hooks: Sequence[Hook]) -> tuple[Tensor, Tensor]:
     return logits, labels
 
 
-def _unshifted(loss: nn.Module, logits: Tensor) -> Tensor:
-    """Take off what class weights or priors in the loss move the logits by.
+def _remove_loss_shift(loss: nn.Module, logits: Tensor) -> Tensor:
+    """Subtract the shift of the logits caused by class weights or priors of the loss.
 
-    An epoch is to be judged by probabilities for the frequencies that the data have.
+    Epochs are evaluated at the class frequencies of the data.
     """
-    told = getattr(loss, "log_shift", None)
-    shift = told() if callable(told) else None
+    get_shift = getattr(loss, "log_shift", None)
+    shift = get_shift() if callable(get_shift) else None
     return logits if shift is None else logits - shift.to(logits)
 
 
 def _steer_loss(job: Job, logits: Tensor, labels: Tensor) -> None:
-    """Let a steered loss learn from the steer split; it gathers over processes by itself."""
+    """Update a steered loss with the steer split; it gathers over processes itself."""
     loss: Any = job.run.loss
     if getattr(loss, "steered", False):
         loss.update(logits, labels)
 
 
 def _mean(job: Job, losses: list[Tensor]) -> float:
-    """Return the mean loss of an epoch's batches over all processes, or say that it diverged."""
+    """Return the mean loss of an epoch over all processes; raise `TrainingError` if not finite."""
     mean = job.run.fabric.all_reduce(torch.stack(losses).double().mean(), reduce_op="mean")
     if not math.isfinite(float(mean)):
         raise _diverged(job, f"its loss is {float(mean)}")
@@ -292,20 +298,20 @@ def _mean(job: Job, losses: list[Tensor]) -> float:
 def _diverged(job: Job, what: str) -> TrainingError:
     return TrainingError(
         f"training diverged in epoch {job.run.epoch}: {what}; try a smaller learning_rate or "
-        "clip=1.0; what earlier epochs saved is kept."
+        "clip=1.0; saved checkpoints are kept."
     )
 
 
 def _gammas(loss: nn.Module) -> tuple[float, float] | None:
-    """Return the smallest and the largest gamma of a loss that has some."""
+    """Return the smallest and the largest gamma of a loss that has gammas."""
     for part in loss.modules():
-        if isinstance(found := getattr(part, "gammas", None), Tensor):
-            return float(found.min()), float(found.max())
+        if isinstance(gammas := getattr(part, "gammas", None), Tensor):
+            return float(gammas.min()), float(gammas.max())
     return None
 
 
 def _interrupted(job: Job, checkpoints: Checkpoints) -> str:
     where = f"training was interrupted in epoch {job.run.epoch}"
     if checkpoints.folder is None:
-        return f"{where}; nothing was saved, as no folder was given."
-    return f"{where}; call again with folder {str(checkpoints.folder)!r} to go on from there."
+        return f"{where}; no checkpoint was saved because no folder was given."
+    return f"{where}; call again with folder {str(checkpoints.folder)!r} to resume."

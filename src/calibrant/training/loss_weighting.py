@@ -1,4 +1,4 @@
-"""How much a part of a batch counts, so that parts and processes take the steps of the whole."""
+"""Weights of the parts of a batch, so that parts and processes take the step of the whole batch."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from torch import Tensor, nn
 from calibrant.errors import InputError
 from calibrant.losses.rows import IGNORE
 
-__all__ = ["Weighing", "weighing_of"]
+__all__ = ["Weighing", "read_weighing"]
 
 
 @dataclass(frozen=True)
 class Weighing:
-    r"""What a loss divides by where it is a mean over rows, or that it is a sum.
+    r"""The normalisation of a loss: a weighted mean over rows, or a sum.
 
     A mean over the rows of a batch is
 
@@ -26,14 +26,14 @@ class Weighing:
     with $l_i$ the loss of row $i$, $w_i$ the weight of its class (0 where it is ignored), $L_p$ the
     mean of a part of the batch, $m_p$ its mass and $m$ that of the batch. A sum needs no factor.
 
-    A loss that looks at a batch as a whole (MMCE, soft F1) is none of this: parts count by their
-    rows, and what it sees are the parts.
+    A loss of a whole batch (MMCE, soft F1) does not decompose like this: its parts are weighted by
+    their number of rows, and it is computed on the parts.
 
     Parameters
     ----------
-    summed : whether it is a sum
-    weight : (K,) weights of the classes, or None
-    ignore_index : label of rows that do not count
+    summed : whether the loss is a sum
+    weight : (K,) class weights, or None
+    ignore_index : label of ignored rows
     """
 
     summed: bool = False
@@ -41,7 +41,7 @@ class Weighing:
     ignore_index: int = IGNORE
 
     def mass(self, labels: Tensor) -> Tensor | float:
-        """Return m_p of the rows with these labels; never waits for a GPU.
+        """Return m_p of the rows with these labels, without synchronising with a GPU.
 
         Examples
         --------
@@ -54,28 +54,28 @@ class Weighing:
         if not hard:
             assert self.weight is not None
             return (labels.movedim(1, -1) * self.weight.to(labels.device)).sum().double()
-        kept = labels != self.ignore_index
+        counted = labels != self.ignore_index
         if self.weight is None:
-            return kept.sum().double()
-        weights = self.weight.to(labels.device)[labels.where(kept, 0)]
-        return weights.where(kept, 0.0).double().sum()
+            return counted.sum().double()
+        weights = self.weight.to(labels.device)[labels.where(counted, 0)]
+        return weights.where(counted, 0.0).double().sum()
 
     def whole(self, labels: Tensor, world: int) -> Tensor | float:
-        """Return the mass of a batch over all processes, for each process as if it had its share.
+        """Return the mass of a batch over all processes, divided by their number.
 
-        Gradients are averaged over processes, so that a factor of m_p over this is the right one.
+        Gradients are averaged over processes, so the factor of a part is m_p over this.
         """
-        own = self.mass(labels)
+        local = self.mass(labels)
         if world == 1:
-            return own
-        found = torch.as_tensor(own, dtype=torch.float64, device=labels.device).clone()
-        torch.distributed.all_reduce(found)
-        return found / world
+            return local
+        total = torch.as_tensor(local, dtype=torch.float64, device=labels.device).clone()
+        torch.distributed.all_reduce(total)
+        return total / world
 
     def factor(self, labels: Tensor, whole: Tensor | float, world: int) -> Tensor | float:
-        """Return what the loss of a part is multiplied by, m_p over the mass of the batch.
+        """Return the factor of a part's loss: m_p over the mass of the batch.
 
-        Processes average their gradients; a sum over rows is to be the sum over all of them.
+        For a sum it is the number of processes, since they average their gradients.
         """
         if self.summed:
             return float(world)
@@ -84,50 +84,50 @@ class Weighing:
         return self.mass(labels) / whole
 
 
-def weighing_of(loss: nn.Module, parts: int) -> Weighing:
-    """Read what a loss divides by; refuse one whose terms disagree, where there are parts.
+def read_weighing(loss: nn.Module, parts: int) -> Weighing:
+    """Return the normalisation of a loss; with several parts its terms must agree.
 
     Examples
     --------
     >>> from calibrant.losses import FocalLoss
-    >>> weighing_of(FocalLoss(reduction="sum"), 2).summed
+    >>> read_weighing(FocalLoss(reduction="sum"), 2).summed
     True
     """
-    terms = [found for part in loss.modules() if (found := _term(part)) is not None]
+    terms = [term for part in loss.modules() if (term := _read_term(part)) is not None]
     if not terms or parts == 1:
         return terms[0] if terms else Weighing()
     first = terms[0]
     if any(term.summed != first.summed for term in terms):
         raise InputError(
-            "the terms of a loss must be all means or all sums where a batch is cut into parts: "
+            "the terms of a loss must be all means or all sums if a batch is split into parts: "
             "give all of them the same reduction, or train with accumulate=1 and devices=1."
         )
     if not first.summed and any(not _alike(term, first) for term in terms):
         raise InputError(
-            "the terms of a loss must weigh classes and ignore rows alike where a batch is cut "
+            "the terms of a loss must weight classes and ignore rows alike if a batch is split "
             "into parts: give all of them the same weight, or train with accumulate=1 and "
             "devices=1."
         )
     return first
 
 
-def _term(part: nn.Module) -> Weighing | None:
-    """Read one term: a loss has its options as attributes, a function in a dict."""
+def _read_term(part: nn.Module) -> Weighing | None:
+    """Return the normalisation of one term, from the options of a function or from attributes."""
     options: Any = getattr(part, "options", None)
-    told = {"reduction": "mean", **options} if isinstance(options, dict) else vars(part)
-    reduction = told.get("reduction")
+    settings = {"reduction": "mean", **options} if isinstance(options, dict) else vars(part)
+    reduction = settings.get("reduction")
     if reduction not in ("mean", "sum"):
         return None
-    weight = told.get("weight", getattr(part, "weight", None))
+    weight = settings.get("weight", getattr(part, "weight", None))
     if _averages_over_rows(part):
         weight = None
     weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
-    ignored = told.get("ignore_index", IGNORE)
+    ignored = settings.get("ignore_index", IGNORE)
     return Weighing(reduction == "sum", weight, ignored if isinstance(ignored, int) else IGNORE)
 
 
 def _averages_over_rows(part: nn.Module) -> bool:
-    """Whether torch divides this loss by the rows, whatever their classes weigh."""
+    """Whether torch averages this loss over rows, regardless of class weights."""
     by_weights = isinstance(part, nn.CrossEntropyLoss | nn.NLLLoss)
     return type(part).__module__ == nn.CrossEntropyLoss.__module__ and not by_weights
 

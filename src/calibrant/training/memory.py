@@ -1,4 +1,4 @@
-"""Memory: whether a split fits on the device, and what to do when a batch does not."""
+"""Device memory: whether a split fits, and out-of-memory errors."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import torch
 
 from calibrant.errors import TrainingError
 
-__all__ = ["fits", "naming_out_of_memory"]
+__all__ = ["explain_out_of_memory", "fits"]
 
-_SHARE = 0.4  # of the free memory that splits may take: the rest is for the model
+_SHARE = 0.4  # of the free memory, for the splits; the rest is for the model
 
 
 def fits(nbytes: int, device: torch.device) -> bool:
-    """Say whether a split of `nbytes` may stay on the device during a run."""
+    """Whether a split of `nbytes` may stay on the device during a run."""
     if device.type != "cuda":
         return True
     free, _ = torch.cuda.mem_get_info(device)
@@ -23,17 +23,17 @@ def fits(nbytes: int, device: torch.device) -> bool:
 
 
 @contextmanager
-def naming_out_of_memory(batch_size: int, accumulate: int = 1) -> Iterator[None]:
-    """Turn running out of memory into a sentence with what to try."""
+def explain_out_of_memory(batch_size: int, accumulate: int = 1) -> Iterator[None]:
+    """Turn out-of-memory errors into a `TrainingError` with a remedy."""
     try:
         yield
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if not _is_memory(error):
             raise
-        own = f" in {accumulate} parts" if accumulate > 1 else ""
+        parts = f" in {accumulate} parts" if accumulate > 1 else ""
         raise TrainingError(
-            f"the device ran out of memory with batches of {batch_size} rows{own}: "
-            f"{_remedy(batch_size, accumulate)}; what earlier epochs saved is kept."
+            f"the device ran out of memory with batches of {batch_size} rows{parts}: "
+            f"{_remedy(batch_size, accumulate)}; saved checkpoints are kept."
         ) from error
 
 

@@ -1,4 +1,4 @@
-"""The optimiser and how its learning rate moves over a run."""
+"""Optimisers and learning-rate schedules."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ __all__ = ["learning_rate_at", "make_optimizer", "set_learning_rate"]
 def make_optimizer(
     parameters: Iterable[nn.Parameter], options: TrainingOptions
 ) -> torch.optim.Optimizer:
-    """Return the optimiser of a run; the fused kind, which updates all tensors in one call."""
+    """Return the fused optimiser of a run, which updates all tensors in one call."""
     shared: dict[str, Any] = {
         "lr": options.learning_rate,
         "weight_decay": options.weight_decay,
@@ -31,12 +31,12 @@ def make_optimizer(
 
 
 def learning_rate_at(options: TrainingOptions, epochs_done: float, step: float = 0.0) -> float:
-    r"""Learning rate after some epochs; fractions are steps within an epoch.
+    r"""Return the learning rate after a (fractional) number of epochs.
 
-    With $s$ the share of the run that is done after the warm-up, "cosine" is
-    $(1 + \cos \pi s) / 2$ and "linear" is $1 - s$ of the full rate. It depends on the place in the
-    run alone, so a resumed run needs no memory of it. `step` is the length of a step in epochs: in
-    the warm-up, the first step has a rate above 0.
+    With $s$ the share of the run done after the warm-up, "cosine" is $(1 + \cos \pi s) / 2$ and
+    "linear" is $1 - s$ of the peak rate. It is stateless, so a resumed run needs nothing saved.
+    `step` is the length of a step in epochs, so that the first step of the warm-up has a rate
+    above 0.
 
     Examples
     --------
@@ -45,21 +45,21 @@ def learning_rate_at(options: TrainingOptions, epochs_done: float, step: float =
     >>> [learning_rate_at(options, done) for done in (0.0, 4.9, 5.0)]
     [1.0, 1.0, 0.1]
     """
-    rising = options.warmup * options.epochs
-    if epochs_done < rising:
-        return options.learning_rate * min((epochs_done + step) / rising, 1.0)
-    share = (epochs_done - rising) / (options.epochs - rising)
+    warmup = options.warmup * options.epochs
+    if epochs_done < warmup:
+        return options.learning_rate * min((epochs_done + step) / warmup, 1.0)
+    share = (epochs_done - warmup) / (options.epochs - warmup)
     factor = 1.0
     if options.schedule == "cosine":
         factor = (1 + math.cos(math.pi * share)) / 2
     elif options.schedule == "linear":
         factor = 1 - share
     elif options.schedule == "steps":
-        factor = options.drop ** sum(epochs_done >= place for place in options.milestones)
+        factor = options.drop ** sum(epochs_done >= milestone for milestone in options.milestones)
     return options.learning_rate * factor
 
 
 def set_learning_rate(optimizer: torch.optim.Optimizer, rate: float) -> None:
-    """Give all parameters the same learning rate."""
+    """Set the learning rate of all parameter groups."""
     for group in optimizer.param_groups:
         group["lr"] = rate

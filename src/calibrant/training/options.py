@@ -1,4 +1,4 @@
-"""How to train: every knob of the loop in one frozen object."""
+"""Options of the training loop."""
 
 from __future__ import annotations
 
@@ -26,28 +26,27 @@ class TrainingOptions:
 
     Parameters
     ----------
-    epochs : most epochs to train
+    epochs : maximum number of epochs
     batch_size : rows per optimiser step, over all processes together
-    accumulate : parts that a batch is cut into; their gradients are added up, so that the steps
-        stay the same and less memory is needed. Batch norm, and a loss that looks at a batch as a
-        whole (MMCE, soft F1), see the parts
+    accumulate : number of parts of a batch; their gradients are summed, so the steps stay the same
+        and need less memory. Batch norm, and losses of a whole batch (MMCE, soft F1), see the parts
     optimizer : "adam", "adamw" or "sgd"
-    learning_rate : at its height
-    weight_decay : of the optimiser
-    momentum, nesterov : of "sgd"
-    schedule : of the learning rate over the run: "constant", "cosine" and "linear" fall to 0,
-        "steps" multiplies it by `drop` at each of `milestones` (epochs)
-    milestones, drop : of the schedule "steps"
-    warmup : share of the run over which the learning rate rises to its height
-    clip : largest norm of the gradient; None for any
+    learning_rate : peak learning rate
+    weight_decay : weight decay of the optimiser
+    momentum, nesterov : options of "sgd"
+    schedule : schedule of the learning rate: "constant"; "cosine" and "linear" decay to 0; "steps"
+        multiplies it by `drop` at each of `milestones` (epochs)
+    milestones, drop : options of the schedule "steps"
+    warmup : share of the run over which the learning rate rises to its peak
+    clip : maximum norm of the gradient; None for no clipping
     precision : "32-true", "bf16-mixed", "16-mixed" (GPU), "64-true", ...
     patience : epochs without improvement after which to stop; None to run them all
-    min_delta : by how much the figure must improve to count
-    choose_by : which figure of the steer split picks the epoch that is kept: "refinement" (log loss
-        after temperature scaling: what a calibrator cannot repair later), "nll" or "f1" (macro);
-        "last" keeps the last epoch, as many papers do
-    compile : whether `torch.compile` makes the model faster; the first steps then take a minute
-    seed : of the order of rows and of dropout, from 0 to 4294967295
+    min_delta : minimum improvement of the metric to count
+    choose_by : metric of the steer split that chooses the best epoch: "refinement" (log loss after
+        temperature scaling, which a calibrator cannot reduce later), "nll" or "f1" (macro); "last"
+        uses the last epoch, as many papers do
+    compile : whether to use `torch.compile`; the first steps then take a minute
+    seed : seed of the row order and dropout, from 0 to 4294967295
     device : "auto", "cpu", "cuda", "cuda:1"
     devices : processes; more than one needs `torchrun` or a script that can be started again
 
@@ -83,24 +82,28 @@ class TrainingOptions:
     devices: int = 1
 
     def __post_init__(self) -> None:
-        checked: dict[str, Any] = {name: self._whole(name, least) for name, least in _WHOLE}
-        checked |= {name: self._number(name, *bounds) for name, bounds in _NUMBERS.items()}
-        checked["milestones"] = _milestones(self.milestones)
-        checked["seed"] = as_seed(self.seed)
+        values_by_name: dict[str, Any] = {
+            name: self._check_integer(name, least) for name, least in _WHOLE
+        }
+        values_by_name |= {
+            name: self._check_number(name, *bounds) for name, bounds in _NUMBERS.items()
+        }
+        values_by_name["milestones"] = _check_milestones(self.milestones)
+        values_by_name["seed"] = as_seed(self.seed)
         for name, kind in _CHOICES.items():
-            _choice(name, getattr(self, name), get_args(kind))
+            _check_choice(name, getattr(self, name), get_args(kind))
         if not isinstance(self.device, str):
             raise InputError(f"device must be a name like 'cpu' or 'cuda:1', got {self.device!r}.")
-        for name in _TRUTHS:
-            checked[name] = _truth(name, getattr(self, name))
-        if checked["nesterov"] and not checked["momentum"]:
+        for name in _BOOLS:
+            values_by_name[name] = _check_bool(name, getattr(self, name))
+        if values_by_name["nesterov"] and not values_by_name["momentum"]:
             raise InputError("nesterov=True needs momentum above 0, got momentum 0.")
-        if self.schedule == "steps" and not checked["milestones"]:
+        if self.schedule == "steps" and not values_by_name["milestones"]:
             raise InputError('schedule="steps" needs milestones: the epochs at which to drop.')
-        for name, value in checked.items():  # plain Python numbers, which a checkpoint can hold
+        for name, value in values_by_name.items():  # Python numbers, for checkpoints
             object.__setattr__(self, name, value)
 
-    def _whole(self, name: str, least: int) -> int | None:
+    def _check_integer(self, name: str, least: int) -> int | None:
         value = getattr(self, name)
         if value is None and name in _OPTIONAL:
             return None
@@ -108,7 +111,7 @@ class TrainingOptions:
             raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
         return int(value)
 
-    def _number(self, name: str, rule: str, low: float, high: float) -> float | None:
+    def _check_number(self, name: str, rule: str, low: float, high: float) -> float | None:
         value = getattr(self, name)
         if value is None and name in _OPTIONAL:
             return None
@@ -118,19 +121,19 @@ class TrainingOptions:
         return float(value)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the options as plain values."""
+        """Return the options as JSON values."""
         return {**asdict(self), "milestones": list(self.milestones)}
 
 
 _OPTIONAL = ("patience", "clip")
-_TRUTHS = ("nesterov", "compile")
+_BOOLS = ("nesterov", "compile")
 _WHOLE = (
     ("epochs", 1), ("batch_size", 1), ("accumulate", 1), ("devices", 1), ("patience", 1),
 )  # fmt: skip
 _LEAST = 5e-324  # the smallest number above 0
 _ABOVE = ("be a finite number above 0", _LEAST, math.inf)
 _ANY = ("be a finite number of at least 0", 0.0, math.inf)
-_SHARE = ("lie in [0, 1)", 0.0, 1.0)
+_SHARE = ("be in [0, 1)", 0.0, 1.0)
 _NUMBERS = {
     "learning_rate": _ABOVE,
     "clip": _ABOVE,
@@ -148,23 +151,24 @@ _CHOICES = {
 }
 
 
-def _truth(name: str, value: Any) -> bool:
+def _check_bool(name: str, value: Any) -> bool:
     if not isinstance(value, bool | np.bool_):
         raise InputError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
 
 
-def _choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
+def _check_choice(name: str, value: Any, choices: tuple[str, ...]) -> None:
     if not isinstance(value, str) or value not in choices:
         raise InputError(f"{name} must be one of {', '.join(map(repr, choices))}, got {value!r}.")
 
 
-def _milestones(values: Any) -> tuple[int, ...]:
-    found = tuple(values) if isinstance(values, (list, tuple)) else None
-    if found is None or not all(
-        isinstance(one, Integral) and not isinstance(one, bool) and int(one) >= 0 for one in found
+def _check_milestones(values: Any) -> tuple[int, ...]:
+    epochs = tuple(values) if isinstance(values, (list, tuple)) else None
+    if epochs is None or not all(
+        isinstance(epoch, Integral) and not isinstance(epoch, bool) and int(epoch) >= 0
+        for epoch in epochs
     ):
         raise InputError(
             f"milestones must be epochs as whole numbers, like (150, 250), got {values!r}."
         )
-    return tuple(int(one) for one in found)
+    return tuple(int(epoch) for epoch in epochs)

@@ -1,4 +1,4 @@
-"""The progress bar of a run: epochs, loss, steer figures and the range of gammas."""
+"""Progress bar of a run: epochs, loss, steer metrics and the range of gammas."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from calibrant.training.records import EpochRecord
 
 __all__ = ["ProgressBar"]
 
-_EVERY = 20  # batches between two looks at the clock
+_EVERY = 20  # batches between two updates
 
 
 class ProgressBar(Hook):
-    """A bar on stderr with the last epoch's figures; only the first process draws.
+    """Progress bar on stderr with the metrics of the last epoch, in the first process only.
 
     Parameters
     ----------
-    epochs : of the whole run
-    steps : per epoch
+    epochs : number of epochs of the run
+    steps : steps per epoch
     console : a rich console; stderr by default
 
     Examples
     --------
     >>> from calibrant.training.records import EpochRecord
     >>> record = EpochRecord(3, 0.412, 0.398, 0.391, 1.2, 0.021, 0.8, 0.84, 1e-3, 0.2, (-0.2, 4.1))
-    >>> words_of(record)
+    >>> format_record(record)
     'loss 0.412 · steer NLL 0.398 · ECE 2.1 % · gamma -0.2 to 4.1'
     """
 
@@ -47,36 +47,36 @@ class ProgressBar(Hook):
         self._task = self._bar.add_task("", total=epochs * self.steps, epoch="", figures="")
 
     def on_train_start(self, run: Run) -> None:
-        """Begin to draw, where the run begins or goes on."""
+        """Start the bar at the first epoch of this run."""
         if run.fabric.is_global_zero:
             self._bar.start()
         self._done = run.epoch * self.steps
         self._show(run.epoch)
 
     def on_batch_end(self, run: Run, logits: Tensor, labels: Tensor) -> None:
-        """Move the bar now and then: drawing costs more than a small batch."""
+        """Update the bar every few batches: drawing costs more than a small batch."""
         self._done += 1
         if self._done % _EVERY == 0:
             self._bar.update(self._task, completed=self._done)
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
-        """Show the figures of the epoch."""
+        """Show the metrics of the epoch."""
         self._done = (record.epoch + 1) * self.steps
-        self._show(record.epoch + 1, words_of(record))
+        self._show(record.epoch + 1, format_record(record))
 
     def close(self) -> None:
-        """Stop drawing, also after an error."""
+        """Stop the bar, also after an error."""
         self._bar.stop()
 
     def _show(self, epoch: int, figures: str = "") -> None:
-        shown: dict[str, Any] = {"completed": self._done, "epoch": f"{epoch}/{self.epochs}"}
+        fields: dict[str, Any] = {"completed": self._done, "epoch": f"{epoch}/{self.epochs}"}
         if figures:
-            shown["figures"] = figures
-        self._bar.update(self._task, **shown)
+            fields["figures"] = figures
+        self._bar.update(self._task, **fields)
 
 
-def words_of(record: EpochRecord) -> str:
-    """Return an epoch's figures in a line."""
+def format_record(record: EpochRecord) -> str:
+    """Return the metrics of an epoch as one line."""
     text = f"loss {record.loss:.3f} · steer NLL {record.nll:.3f} · ECE {record.ece * 100:.1f} %"
     if record.gammas is not None:
         low, high = record.gammas

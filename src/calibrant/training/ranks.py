@@ -1,4 +1,4 @@
-"""Several processes that train one network: started, watched, and ended together."""
+"""Start, watch and terminate the processes that train one network together."""
 
 from __future__ import annotations
 
@@ -16,25 +16,25 @@ import torch
 
 from calibrant.errors import CalibrantError, TrainingError
 
-__all__ = ["leave_with", "naming_lost_ranks", "run_on_ranks"]
+__all__ = ["exit_with_parent", "explain_lost_ranks", "run_on_ranks"]
 
-_LOST = (
+_LOST_MESSAGES = (
     "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket Timeout",
     "remote process exited", "NCCL communicator was aborted", "Connection refused",
 )  # fmt: skip
 
 
 @contextmanager
-def naming_lost_ranks() -> Iterator[None]:
-    """Say in one sentence that another process of the run is gone."""
+def explain_lost_ranks() -> Iterator[None]:
+    """Turn connection errors into a `TrainingError` about a lost process."""
     try:
         yield
     except RuntimeError as error:  # torch's own errors of this kind are subclasses
         if not _is_one_of_many() or not _is_lost(error):
             raise
         raise TrainingError(
-            "another process of this run ended or cannot be reached: what it said last tells why; "
-            "run again to go on from the last checkpoint."
+            "another process of this run ended or cannot be reached: see its last message for the "
+            "reason; run again to resume from the last checkpoint."
         ) from error
 
 
@@ -44,15 +44,15 @@ def _is_one_of_many() -> bool:
 
 def _is_lost(error: RuntimeError) -> bool:
     by_kind = isinstance(error, torch.distributed.DistError)
-    return by_kind or any(sign in str(error) for sign in _LOST)
+    return by_kind or any(sign in str(error) for sign in _LOST_MESSAGES)
 
 
 def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) -> None:
-    """Call a function in n new processes at once, each with the variables that `torchrun` sets.
+    """Call a function in n new processes, each with the environment variables of `torchrun`.
 
-    `calibrant.training.train` finds the others by these. What the function raises on one rank is
-    raised here, after all others were ended: a `CalibrantError` as it is, anything else, or a
-    process that was killed, as a `TrainingError`.
+    `calibrant.training.train` connects them by these. If one rank fails, all others are terminated
+    and its error is raised here: a `CalibrantError` unchanged, any other error or a killed process
+    as a `TrainingError`.
 
     Examples
     --------
@@ -63,15 +63,15 @@ def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) 
     port = _free_port()
     processes = [
         context.Process(
-            target=_run, args=(target, tuple(arguments), rank, n, port, messages, os.getpid())
+            target=_run_rank, args=(target, tuple(arguments), rank, n, port, messages, os.getpid())
         )
         for rank in range(n)
     ]
     try:
-        _start(processes)
-        ended = _watched(processes)
+        _start_all(processes)
+        ended = _wait_for_all(processes)
         if ended is not None:
-            raise _reason(ended, processes[ended].exitcode, n, messages)
+            raise _failure_error(ended, processes[ended].exitcode, n, messages)
     finally:
         for process in processes:
             if process.is_alive():
@@ -81,8 +81,8 @@ def run_on_ranks(target: Callable[..., None], arguments: Sequence[Any], n: int) 
                 process.join()
 
 
-def _start(processes: Sequence[Any]) -> None:
-    """Start all of them deaf to Ctrl-C: this process decides what it means."""
+def _start_all(processes: Sequence[Any]) -> None:
+    """Start the processes with Ctrl-C ignored: this process handles it."""
     in_main = threading.current_thread() is threading.main_thread()
     before = signal.signal(signal.SIGINT, signal.SIG_IGN) if in_main else None
     try:
@@ -93,8 +93,8 @@ def _start(processes: Sequence[Any]) -> None:
             signal.signal(signal.SIGINT, before)
 
 
-def _watched(processes: Sequence[Any]) -> int | None:
-    """Wait until all are done; return the rank of the first that failed."""
+def _wait_for_all(processes: Sequence[Any]) -> int | None:
+    """Wait for all processes; return the rank of the first that failed, or None."""
     running = {process.sentinel: rank for rank, process in enumerate(processes)}
     while running:
         for sentinel in connection.wait(list(running)):
@@ -105,25 +105,26 @@ def _watched(processes: Sequence[Any]) -> int | None:
     return None
 
 
-def _reason(rank: int, code: int | None, n: int, messages: Any) -> CalibrantError:
-    """Return the error of the rank that failed, by its own words where it left some."""
-    told: dict[int, CalibrantError | str] = {}
+def _failure_error(rank: int, code: int | None, n: int, messages: Any) -> CalibrantError:
+    """Return the error of the rank that failed, from its message if it sent one."""
+    errors: dict[int, CalibrantError | str] = {}
     while not messages.empty():
-        of, what = messages.get()
-        told.setdefault(of, what)
-    # A rank that lost another one says only that: the other knows why.
-    first = sorted(told, key=lambda of: "another process of this run" in str(told[of]))
-    if first:
-        own = told[first[0]]
-        return own if isinstance(own, CalibrantError) else TrainingError(own)
-    by = f"killed by {signal.Signals(-code).name}" if code and code < 0 else f"ended with {code}"
+        sender, message = messages.get()
+        errors.setdefault(sender, message)
+    # A rank that lost another one does not know the cause, so its message comes last.
+    ranks = sorted(errors, key=lambda rank: "another process of this run" in str(errors[rank]))
+    if ranks:
+        error = errors[ranks[0]]
+        return error if isinstance(error, CalibrantError) else TrainingError(error)
+    signalled = code is not None and code < 0
+    by = f"was killed by {signal.Signals(-(code or 0)).name}" if signalled else f"ended with {code}"
     return TrainingError(
-        f"process {rank} of {n} was {by}, perhaps for want of memory: run again to go on from the "
+        f"process {rank} of {n} {by}, perhaps because memory ran out: run again to resume from the "
         "last checkpoint, with a smaller batch_size if it happens again."
     )
 
 
-def _run(
+def _run_rank(
     target: Callable[..., None],
     arguments: tuple[Any, ...],
     rank: int,
@@ -132,27 +133,27 @@ def _run(
     messages: Any,
     parent: int,
 ) -> None:
-    """Be one rank."""
-    threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
-    told = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": n, "LOCAL_WORLD_SIZE": n}
-    os.environ.update({name: str(value) for name, value in told.items()})
+    """Run the target as one rank."""
+    threading.Thread(target=exit_with_parent, args=(parent,), daemon=True).start()
+    variables = {"RANK": rank, "LOCAL_RANK": rank, "WORLD_SIZE": n, "LOCAL_WORLD_SIZE": n}
+    os.environ.update({name: str(value) for name, value in variables.items()})
     os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
     try:
         target(*arguments)
     except Exception as error:
-        ours = isinstance(error, CalibrantError)
-        messages.put((rank, error if ours else f"{type(error).__name__}: {error}"))
+        expected = isinstance(error, CalibrantError)
+        messages.put((rank, error if expected else f"{type(error).__name__}: {error}"))
         raise SystemExit(1) from None
 
 
-def leave_with(parent: int) -> None:
-    """End this process when its parent is gone; for a thread of its own."""
+def exit_with_parent(parent: int) -> None:
+    """Exit this process when its parent is gone; run in a daemon thread."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
 
 
 def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
+    with socket.socket() as server:
+        server.bind(("127.0.0.1", 0))
+        return int(server.getsockname()[1])

@@ -1,4 +1,4 @@
-"""What a training run leaves behind: one record per epoch, and the run as a whole."""
+"""Results of a training run: one record per epoch, and the whole run."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any, Literal
 
 from torch import nn
 
-__all__ = ["EpochRecord", "Trained"]
+__all__ = ["EpochRecord", "TrainingResult"]
 
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """The figures of one epoch.
+    """Metrics of one epoch.
 
     Parameters
     ----------
@@ -21,12 +21,12 @@ class EpochRecord:
     nll : log loss of the steer split
     refinement : log loss of the steer split after temperature scaling on the same rows
     temperature : that temperature
-    ece : top-label calibration error of the steer split, 15 equally filled bins
+    ece : top-label calibration error of the steer split, 15 equal-mass bins
     f1 : macro F1 of the steer split
-    accuracy : of the steer split
-    learning_rate : at the end of the epoch
-    seconds : that the epoch took
-    gammas : smallest and largest gamma where the loss has some, else None
+    accuracy : accuracy of the steer split
+    learning_rate : learning rate at the end of the epoch
+    seconds : duration of the epoch
+    gammas : smallest and largest gamma of a loss that has gammas, else None
     """
 
     epoch: int
@@ -42,7 +42,7 @@ class EpochRecord:
     gammas: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the record as plain numbers."""
+        """Return the record as JSON values."""
         return asdict(self)
 
     @classmethod
@@ -53,17 +53,17 @@ class EpochRecord:
 
 
 @dataclass(frozen=True)
-class Trained:
+class TrainingResult:
     """A finished run.
 
     Parameters
     ----------
-    model : with the weights of the best epoch, in eval mode, on the CPU
-    loss : with what it learned (AdaFocal's gammas and their history), on the CPU
-    records : one per epoch that was run
-    best_epoch : the epoch whose weights were kept
-    why : the run ended: "patience" (no improvement for long enough), "epochs" (all were run) or
-        "hook" (one asked for it)
+    model : the model with the weights of the best epoch, in eval mode, on the CPU
+    loss : the trained loss (with AdaFocal's gammas and their history), on the CPU
+    records : one per epoch
+    best_epoch : the epoch whose weights were restored
+    why : reason for the end of the run: "patience" (no improvement for `patience` epochs), "epochs"
+        (all epochs done) or "hook" (a hook set `run.stop`)
     """
 
     model: nn.Module

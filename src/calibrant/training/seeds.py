@@ -1,4 +1,4 @@
-"""Randomness of a run: each epoch has its own seed, so a resumed run repeats it exactly."""
+"""Random seeds of a run: one per epoch, so that a resumed run is identical."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from contextlib import contextmanager
 import torch
 from torch import Generator
 
-__all__ = ["own_randomness", "row_order", "seed_epoch"]
+__all__ = ["isolated_randomness", "row_order", "seed_epoch"]
 
 _ORDER, _NOISE = 0, 1
 
 
 @contextmanager
-def own_randomness(seed: int | None = None) -> Iterator[None]:
-    """Leave the caller's random numbers of torch as they were, whatever is drawn meanwhile.
+def isolated_randomness(seed: int | None = None) -> Iterator[None]:
+    """Restore the caller's torch random state after the block.
 
-    Torch has one generator per device for the whole process, so two runs in threads of one process
-    draw from each other: give runs processes of their own.
+    Torch has one generator per device and process, so runs in two threads of one process affect
+    each other: use separate processes.
     """
     devices = range(torch.cuda.device_count()) if torch.cuda.is_available() else ()
     with torch.random.fork_rng(devices=devices):
@@ -28,19 +28,19 @@ def own_randomness(seed: int | None = None) -> Iterator[None]:
 
 
 def row_order(seed: int, epoch: int) -> Generator:
-    """Return the generator that shuffles the rows of an epoch; the same on every process."""
-    return Generator().manual_seed(_mixed(seed, epoch, _ORDER, 0))
+    """Return the generator that shuffles the rows of an epoch, equal on all processes."""
+    return Generator().manual_seed(_mix_seed(seed, epoch, _ORDER, 0))
 
 
 def seed_epoch(seed: int, epoch: int, rank: int) -> None:
-    """Seed dropout and whatever else draws during an epoch; other on every process."""
-    torch.manual_seed(_mixed(seed, epoch, _NOISE, rank))
+    """Seed dropout and other noise of an epoch, differently on each process."""
+    torch.manual_seed(_mix_seed(seed, epoch, _NOISE, rank))
 
 
-def _mixed(seed: int, epoch: int, purpose: int, rank: int) -> int:
-    """Mix numbers into one seed of 63 bits, so that neighbours share nothing."""
-    found = 0x9E3779B97F4A7C15
+def _mix_seed(seed: int, epoch: int, purpose: int, rank: int) -> int:
+    """Hash numbers into one 63-bit seed, so that neighbouring inputs are unrelated."""
+    state = 0x9E3779B97F4A7C15
     for part in (seed, epoch, purpose, rank):
-        found = (found ^ (part + 0x9E3779B97F4A7C15)) * 0xBF58476D1CE4E5B9 % 2**64
-        found ^= found >> 31
-    return found % 2**63
+        state = (state ^ (part + 0x9E3779B97F4A7C15)) * 0xBF58476D1CE4E5B9 % 2**64
+        state ^= state >> 31
+    return state % 2**63

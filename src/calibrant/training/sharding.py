@@ -1,4 +1,4 @@
-"""How a split is cut into batches and the batches into the parts of processes."""
+"""Divide a split into batches, and batches into the parts of processes."""
 
 from __future__ import annotations
 
@@ -17,49 +17,49 @@ __all__ = [
     "batch_sizes",
     "blocks",
     "check_batch_size",
-    "dealt",
-    "order_of",
-    "own_part",
+    "plan_batches",
+    "row_positions",
+    "shard_batches",
     "views",
 ]
 
-_BATCHES = 256  # of a block: whoever wants the first only need not wait for all
+_BATCHES = 256  # batches per block at most, so that the first batch comes early
 
 
 def as_row_labels(labels: Any, n: int) -> Tensor:
-    """Return one class per row as whole numbers; zeros where there are no labels (prediction)."""
+    """Return one integer class per row; zeros without labels (prediction)."""
     if labels is None:
         return torch.zeros(n, dtype=torch.int64)
-    found = torch.as_tensor(labels)
-    if not n and not len(found):
-        return found.long()
-    if found.is_floating_point() or found.is_complex():
-        raise InputError(f"labels must be whole numbers, one class per row, got {found.dtype}.")
-    if found.shape != (n,):
+    tensor = torch.as_tensor(labels)
+    if not n and not len(tensor):
+        return tensor.long()
+    if tensor.is_floating_point() or tensor.is_complex():
+        raise InputError(f"labels must be whole numbers, one class per row, got {tensor.dtype}.")
+    if tensor.shape != (n,):
         raise InputError(
-            f"labels must hold one class per row, ({n},) here, got shape {tuple(found.shape)}."
+            f"labels must hold one class per row, ({n},) here, got shape {tuple(tensor.shape)}."
         )
-    return found.long()
+    return tensor.long()
 
 
 def check_batch_size(size: int) -> None:
-    """Refuse a batch size that deals no rows."""
+    """Raise `InputError` for a batch size below 1."""
     if not isinstance(size, Integral) or isinstance(size, bool) or size < 1:
         raise InputError(f"batch_size must be a whole number of at least 1, got {size!r}.")
 
 
-def order_of(n: int, generator: Generator | None) -> Tensor:
-    """Return the places of all rows: shuffled by the generator, in their own order without."""
+def row_positions(n: int, generator: Generator | None) -> Tensor:
+    """Return the positions of all rows: shuffled by the generator, in order without one."""
     if generator is None:
         return torch.arange(n)
     return torch.randperm(n, generator=generator, device=generator.device).cpu()
 
 
 def batch_sizes(n: int, size: int, *, shuffled: bool, world: int = 1) -> list[int]:
-    """Return how many rows each batch has.
+    """Return the number of rows of each batch.
 
-    When shuffled, rows left over at the end that would give a process fewer than two rows go into
-    the batch before: batch norm cannot learn from one row.
+    When shuffled, a remainder that would give a process fewer than two rows joins the batch before:
+    batch norm cannot train on one row.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def batch_sizes(n: int, size: int, *, shuffled: bool, world: int = 1) -> list[in
 
 
 def blocks(sizes: list[int], row: int, most: int) -> Iterator[tuple[int, int, list[int]]]:
-    """Group batches into blocks: where each starts and stops, and the sizes of its batches.
+    """Group batches into blocks of at most `most` bytes: start, stop and batch sizes of each.
 
     Examples
     --------
@@ -98,30 +98,30 @@ def blocks(sizes: list[int], row: int, most: int) -> Iterator[tuple[int, int, li
         yield start, start + rows, block
 
 
-def dealt(
+def plan_batches(
     n: int, size: int, generator: Generator | None, shard: tuple[int, int]
 ) -> tuple[Tensor, list[int]]:
-    """Return the places of the rows that this process deals, in that order, and its batch sizes.
+    """Return the positions of this process's rows, in order, and its batch sizes.
 
     Examples
     --------
-    >>> from calibrant.training.sharding import dealt
-    >>> dealt(5, 4, None, (1, 2))  # the second of two processes
+    >>> from calibrant.training.sharding import plan_batches
+    >>> plan_batches(5, 4, None, (1, 2))  # the second of two processes
     (tensor([1, 3]), [2])
     """
     check_batch_size(size)
     shuffled = generator is not None
     sizes = batch_sizes(n, size, shuffled=shuffled, world=shard[1])
-    return own_part(order_of(n, generator), sizes, shard, shuffled=shuffled)
+    return shard_batches(row_positions(n, generator), sizes, shard, shuffled=shuffled)
 
 
-def own_part(
+def shard_batches(
     order: Tensor, sizes: list[int], shard: tuple[int, int], *, shuffled: bool
 ) -> tuple[Tensor, list[int]]:
-    """Return the places that this process deals, and its batch sizes.
+    """Return the positions of this process's rows, and its batch sizes.
 
-    Of each batch, process `rank` of `world` takes rows rank, rank + world, ... When shuffled, a
-    batch with fewer rows than processes is left out by all, so that all take as many steps.
+    Process `rank` of `world` takes rows rank, rank + world, ... of each batch. When shuffled, a
+    batch with fewer rows than processes is skipped by all, so that all take the same steps.
     """
     rank, world = shard
     if not 0 <= rank < world:
@@ -135,7 +135,7 @@ def own_part(
 
 
 def views(places: Tensor, features: Tensor, labels: Tensor, sizes: list[int]) -> Iterator[Batch]:
-    """Deal a block of rows as batches of these sizes, which are views of it."""
+    """Yield batches of these sizes as views of a block of rows."""
     parts = zip(
         places.split_with_sizes(sizes),
         features.split_with_sizes(sizes),

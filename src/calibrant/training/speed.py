@@ -1,4 +1,4 @@
-"""What makes a network fast on a device without changing what it learns."""
+"""Memory layouts, compilation and cuDNN tuning of networks."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ from calibrant.errors import TrainingError
 from calibrant.training.options import TrainingOptions
 
 __all__ = [
-    "compiled",
-    "in_fast_layout",
-    "lay_out_as_weights",
-    "naming_failed_compilation",
+    "compile_model",
+    "explain_failed_compilation",
+    "match_weight_layout",
     "tuned_convolutions",
+    "use_channels_last",
 ]
 
 
-def in_fast_layout(model: nn.Module) -> nn.Module:
-    """Put the weights of a network for images into the layout that its convolutions like best.
+def use_channels_last(model: nn.Module) -> nn.Module:
+    """Convert the weights of an image network to the channels-last memory layout.
 
-    Channels last: all channels of a pixel stand together in memory. Values and shapes stay.
+    Values and shapes are unchanged; convolutions are faster.
 
     Examples
     --------
-    >>> model = in_fast_layout(nn.Conv2d(3, 8, 3))
+    >>> model = use_channels_last(nn.Conv2d(3, 8, 3))
     >>> model.weight.is_contiguous(memory_format=torch.channels_last)
     True
     """
@@ -38,48 +38,48 @@ def in_fast_layout(model: nn.Module) -> nn.Module:
     return model
 
 
-def lay_out_as_weights(optimizer: torch.optim.Optimizer) -> None:
-    """Put what an optimiser keeps for each weight, read from a file, into that weight's layout.
+def match_weight_layout(optimizer: torch.optim.Optimizer) -> None:
+    """Convert the loaded state of an optimiser to the memory layout of its weights.
 
-    A fused optimiser walks through weights and what it keeps for them in the order of the memory:
-    in another layout, a momentum would move another weight than its own.
+    A fused optimiser reads weights and state in memory order: with different layouts, a momentum
+    would be applied to the wrong weight.
 
     Examples
     --------
     >>> weight = nn.Parameter(torch.ones(2, 3, 2, 2).to(memory_format=torch.channels_last))
     >>> optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
     >>> optimizer.state[weight]["momentum_buffer"] = torch.ones(2, 3, 2, 2)
-    >>> lay_out_as_weights(optimizer)
+    >>> match_weight_layout(optimizer)
     >>> optimizer.state[weight]["momentum_buffer"].stride() == weight.stride()
     True
     """
-    for weight, kept in optimizer.state.items():
-        for name, value in kept.items():
+    for weight, state in optimizer.state.items():
+        for name, value in state.items():
             if isinstance(value, Tensor) and value.shape == weight.shape:
-                kept[name] = torch.empty_like(weight, dtype=value.dtype).detach().copy_(value)
+                state[name] = torch.empty_like(weight, dtype=value.dtype).detach().copy_(value)
 
 
-def compiled(model: nn.Module, options: TrainingOptions, device: torch.device) -> nn.Module:
-    """Return the model as `torch.compile` makes it, where that is asked for.
+def compile_model(model: nn.Module, options: TrainingOptions, device: torch.device) -> nn.Module:
+    """Return the model, compiled by `torch.compile` if `options.compile`.
 
-    Batches of images are all of one size, so that on a GPU whole steps are recorded once and
-    replayed, which saves the time in which the card waits for Python. Texts are of any length.
+    Image batches have one shape, so on a GPU whole steps are recorded once and replayed, without
+    waiting for Python. Texts have any length.
     """
     if not options.compile:
         return model
     how: dict[str, Any] = {"dynamic": None}
     if _reads_images(model):
         how = {"dynamic": False}
-        # Replayed steps write their gradients where they wrote the last ones: none can be added up.
+        # Replayed steps overwrite the last gradients, so they cannot be accumulated.
         if device.type == "cuda" and options.accumulate == 1:
             how["mode"] = "reduce-overhead"
-    made: Any = torch.compile(model, **how)
-    return made  # type: ignore[no-any-return]
+    optimised: Any = torch.compile(model, **how)
+    return optimised  # type: ignore[no-any-return]
 
 
 @contextmanager
-def naming_failed_compilation() -> Iterator[None]:
-    """Say in one sentence that `torch.compile` cannot do it, and what to do instead."""
+def explain_failed_compilation() -> Iterator[None]:
+    """Turn errors of `torch.compile` into a `TrainingError` with a remedy."""
     try:
         yield
     except Exception as error:
@@ -87,14 +87,14 @@ def naming_failed_compilation() -> Iterator[None]:
             raise
         reason = next((line.strip() for line in str(error).splitlines() if line.strip()), "")
         raise TrainingError(
-            f"torch.compile could not compile the network ({reason[:200].rstrip('.:')}): train it "
-            "with compile=False, or see to what it lacks."
+            f"torch.compile could not compile the network ({reason[:200].rstrip('.:')}): fix the "
+            "cause, or train with compile=False."
         ) from error
 
 
 @contextmanager
 def tuned_convolutions(model: nn.Module) -> Iterator[None]:
-    """Let cuDNN try which of its ways is fastest for the sizes of a network for images."""
+    """Let cuDNN benchmark its algorithms for image networks."""
     before = torch.backends.cudnn.benchmark
     torch.backends.cudnn.benchmark = before or _reads_images(model)
     try:

@@ -1,4 +1,4 @@
-"""What the steer split says about an epoch."""
+"""Metrics of the steer split."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["SteerFigures", "steer_figures"]
 
 @dataclass(frozen=True)
 class SteerFigures:
-    """Figures of the steer split, by the names of `EpochRecord`."""
+    """Metrics of the steer split, with the names of `EpochRecord`."""
 
     nll: float
     refinement: float
@@ -27,25 +27,25 @@ class SteerFigures:
 
 
 def steer_figures(logits: NDArray[Any], labels: NDArray[Any]) -> SteerFigures:
-    """Measure the steer split: raw log loss, and log loss once a temperature has been fitted.
+    """Evaluate the steer split, including log loss before and after temperature scaling.
 
-    The second is the *refinement*: what is left of the loss when the scale of the logits is right.
-    A calibrator can mend the difference later, so an epoch is better judged by what it cannot. The
-    temperature is fitted on the rows it is judged on; one number fitted on all of them hardly
-    flatters, and all epochs alike. One row of doubt (`smooth`) keeps it finite where every
-    prediction is right.
+    The latter is the *refinement*: the loss that remains once the scale of the logits is right. A
+    calibrator can remove the difference later, so refinement is the better criterion for an epoch.
+    The temperature is fitted on the same rows; a single parameter biases the estimate very little,
+    and all epochs alike. A pseudo-count of one row (`smooth`) keeps it finite if every prediction
+    is right.
     """
     classes = range(logits.shape[1])
     probs = probs_from_logits(logits)
     names = ("nll", "ece_em", "f1_macro", "accuracy")
-    found = measure(labels, probs, names=names, classes=classes, target="top-label")
+    metrics = measure(labels, probs, names=names, classes=classes, target="top-label")
     scaling = TemperatureScaling(smooth=True).fit(logits, labels, classes=classes)
     refined = measure(labels, scaling.predict_proba(logits), names=("nll",), classes=classes)
     return SteerFigures(
-        nll=found["nll"],
+        nll=metrics["nll"],
         refinement=refined["nll"],
         temperature=float(scaling.temperature_),
-        ece=found["ece_em"],
-        f1=found["f1_macro"],
-        accuracy=found["accuracy"],
+        ece=metrics["ece_em"],
+        f1=metrics["f1_macro"],
+        accuracy=metrics["accuracy"],
     )

@@ -1,4 +1,4 @@
-"""Splitting rows off for steering: a share of every class, drawn before anything is learned."""
+"""Stratified split of steer rows."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __all__ = ["steer_mask"]
 
 
 def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.bool_]:
-    """Mark the rows that steer: the same share of every class, drawn at random.
+    """Return a mask of the steer rows: the same random share of every class.
 
-    A class with at least two rows gives at least one and keeps at least one for training; a class
-    with one row keeps it. So with many rare classes more than the share is marked.
+    A class with at least two rows has at least one steer row and one train row; a class with one
+    row has a train row. With many rare classes the mask therefore exceeds the share.
 
     Examples
     --------
@@ -29,18 +29,18 @@ def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.b
     """
     if not isinstance(share, Real) or isinstance(share, bool) or not 0 < share < 1:
         raise InputError(
-            f"steer_share must be a share above 0 and below 1, got {share!r}: 0.1 splits off a "
-            "tenth of the rows."
+            f"steer_share must be above 0 and below 1, got {share!r}: 0.1 splits off a tenth of "
+            "the rows."
         )
     draw = np.random.default_rng(seed)
     marked = np.zeros(len(labels), dtype=bool)
     for label in np.unique(labels):
-        places = draw.permutation(np.flatnonzero(labels == label))
-        asked = max(int(float(share) * len(places) + 0.5), 1)
-        marked[places[: min(asked, len(places) - 1)]] = True
+        positions = draw.permutation(np.flatnonzero(labels == label))
+        n_steer = max(int(float(share) * len(positions) + 0.5), 1)
+        marked[positions[: min(n_steer, len(positions) - 1)]] = True
     if not marked.any():
         raise InputError(
-            f"the steer split would be empty: no class has 2 rows among the {len(labels)} given, "
-            "so give more rows, or steer=(X, y) with rows of its own."
+            f"the steer split would be empty because no class has 2 rows among the {len(labels)} "
+            "given: give more rows, or separate ones with steer=(X, y)."
         )
     return marked

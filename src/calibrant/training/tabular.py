@@ -19,11 +19,11 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.names import LossLike
 from calibrant.models import MLP
 from calibrant.training.array_rows import ArrayRows
-from calibrant.training.batches import Rows
+from calibrant.training.batches import BatchRows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
-from calibrant.training.target_leakage import telltale_columns
+from calibrant.training.target_leakage import find_leaking_columns
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 __all__ = ["TabularClassifier"]
 
 _BLOCK = 256
-"""Rows are scored in batches of exactly this many, the last one filled up.
+"""Batch size of scoring; the last batch is padded to it.
 
-Matrix products of other shapes round in another way. With all of one shape, the logits of a row
-differ by no more than the last bits of a 32-bit float with the rows that it is asked with, and for
-most networks not at all.
+Rounding of matrix products depends on their shape. With a fixed shape, the logits of a row depend
+on the other rows of its batch by no more than the last bits of a 32-bit float, and for most
+networks not at all.
 """
 
 
@@ -45,16 +45,15 @@ _LIKE = {"hidden": "(128, 64)", "dropout": "(0.5, 0.25)"}
 class TabularClassifier(Estimator):
     """A dense network for tables, with its `TableEncoder`.
 
-    `fit` takes tables of any kind (`TableEncoder` says which) and splits steer rows off before
-    anything is learned; means, scales and categories are those of the train rows alone. Missing
-    values are fine; dates, ids and infinite numbers are refused in a sentence. A column that the
-    labels are called after is refused, and one that tells the classes apart without an error is
-    warned of: it was most likely made from the labels. A row with a number far from all train rows
-    (`NumberColumn` says how far) gets the same probability for every class: the network was never
-    shown what it means.
+    `fit` takes tables of any kind (see `TableEncoder`) and splits off steer rows first; means,
+    scales and categories are computed on the train rows only. Missing values are allowed; dates,
+    ids and infinite numbers are errors, as is a column with the name of the labels. A column that
+    separates the classes without error gives a warning about target leakage. A row with a number
+    far outside the range of the train rows (see `NumberColumn`) gets equal probabilities for all
+    classes, since the network cannot extrapolate.
 
-    Its probabilities are not calibrated: the steer rows have been used, so hand a fitted classifier
-    and other rows to `CalibratedModel`.
+    Its probabilities are not calibrated: the steer rows are used up, so pass the fitted
+    classifier and other rows to `CalibratedModel`.
 
     Parameters
     ----------
@@ -66,25 +65,25 @@ class TabularClassifier(Estimator):
     schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; None to run them all
-    min_delta : by how much the figure of `choose_by` must improve to count
-    choose_by : figure of the steer split that picks the epoch: "refinement" (log loss after
-        temperature scaling), "nll" or "f1"; "last" keeps the last epoch
-    steer_share : share of the rows of every class that is split off for steering, where `fit` is
-        given no steer rows
+    min_delta : minimum improvement of the metric of `choose_by` to count
+    choose_by : metric of the steer split that chooses the epoch: "refinement" (log loss after
+        temperature scaling), "nll" or "f1"; "last" uses the last epoch
+    steer_share : share of the rows of every class that is split off as steer rows, if
+        `fit` is given none
     resample : how to make the classes of the train rows equally frequent: "over" repeats rows of
         the smaller ones, "under" drops rows of the larger ones, "smote" (extra `resampling`) adds
-        rows between encoded rows of the smaller ones; None to leave them. The encoder learns
-        before that, and steer rows stay as they are. See `resampled` and `smote`
-    correct_prior : whether to take off what the loss (class weights, balanced softmax) and
-        `resample` moved the logits by, so that probabilities are those of the train rows' class
-        frequencies
-    seed : of the split, the first weights, the order of rows and dropout
+        rows between encoded rows of the smaller ones; None for no resampling. The encoder is
+        fitted before, and steer rows are not resampled. See `resampled` and `smote`
+    correct_prior : whether to remove the shift of the logits caused by the loss (class weights,
+        balanced softmax) and `resample`, so that probabilities match the class frequencies of the
+        train rows
+    seed : seed of the split, the initial weights, the row order and dropout
     device : "auto", "cpu", "cuda", "cuda:1"
     devices : processes, one for each GPU; more than one needs `torchrun` or a script that can be
         started again
-    folder : where checkpoints go, to go on after a crash; None to keep none
+    folder : folder for checkpoints, to resume after a crash; None for no checkpoints
     hooks : see `Hook`
-    progress : whether to draw a bar on stderr
+    progress : whether to show a progress bar on stderr
 
     Attributes
     ----------
@@ -92,11 +91,11 @@ class TabularClassifier(Estimator):
     encoder_ : the fitted `TableEncoder`
     model_ : the network with the weights of the best epoch, on the CPU
     options_ : the `TrainingOptions` that were used
-    loss_ : the loss with what it learned, such as AdaFocal's gammas
+    loss_ : the trained loss, with state such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
-    best_epoch_, why_ : the epoch that was kept, and why the run ended
+    best_epoch_, why_ : the best epoch, and the reason for the end of the run
     steer_places_ : positions of the rows that were split off for steering
-    log_shift_ : what `predict_logits` subtracts from the logits of `model_`, (K,), or None
+    log_shift_ : (K,) shift that `predict_logits` subtracts from the logits of `model_`, or None
     n_features_in_, feature_names_in_ : the columns of the table, where it names them
 
     Examples
@@ -109,8 +108,8 @@ class TabularClassifier(Estimator):
     ['few', 'many']
     """
 
-    _scored_at_a_time = _BLOCK
-    _ways_to_resample = ("over", "under", "smote")
+    _scoring_batch_size = _BLOCK
+    _resample_methods = ("over", "under", "smote")
 
     def __init__(  # noqa: PLR0913  # scikit-learn finds and sets parameters one by one
         self,
@@ -200,35 +199,37 @@ class TabularClassifier(Estimator):
             fold_case=self.fold_case,
         )
 
-    def _read(self, X: Any, name: str, encoder: TableEncoder) -> Table:  # noqa: N803
+    def _read_input(self, X: Any, name: str, encoder: TableEncoder) -> Table:  # noqa: N803
         return as_table(X, name=name, wanted=encoder.wants)
 
-    def _encoded(self, encoder: TableEncoder, rows: Table, labels: IntArray | None) -> ArrayRows:
+    def _encode_rows(
+        self, encoder: TableEncoder, rows: Table, labels: IntArray | None
+    ) -> ArrayRows:
         features = encoder.transform(rows)
         if labels is None:
             features = np.pad(features, ((0, -len(features) % _BLOCK), (0, 0)))
         return ArrayRows(features, labels)
 
-    def _judged(self, rows: Table, logits: FloatArray) -> FloatArray:
+    def _mask_unscorable(self, rows: Table, logits: FloatArray) -> FloatArray:
         return np.where(self.encoder_.is_far(rows)[:, None], 0.0, logits)
 
     def _train_rows(
         self, encoder: TableEncoder, rows: Table, codes: IntArray, classes: NDArray[Any]
-    ) -> tuple[Rows, FloatArray | None]:
+    ) -> tuple[BatchRows, FloatArray | None]:
         if self.resample != "smote":
             return super()._train_rows(encoder, rows, codes, classes)
         features = encoder.transform(rows)
-        # By name, so that an error can tell which class has too few rows.
+        # By name, so that an error can name the class with too few rows.
         features, names, log_shift = smote(features, classes[codes], seed=self.seed)
         return ArrayRows(features, np.searchsorted(classes, names)), log_shift
 
-    def _network(self, encoder: TableEncoder, n_classes: int) -> nn.Module:
+    def _build_network(self, encoder: TableEncoder, n_classes: int) -> nn.Module:
         for name, like in _LIKE.items():
-            given = getattr(self, name)
-            if not isinstance(given, list | tuple | np.ndarray):
+            value = getattr(self, name)
+            if not isinstance(value, list | tuple | np.ndarray):
                 raise InputError(
                     f"{name} must be a list with one number for each hidden layer, such as {like}, "
-                    f"got {given!r}."
+                    f"got {value!r}."
                 )
         return MLP(
             len(encoder.get_feature_names_out()),
@@ -238,17 +239,17 @@ class TabularClassifier(Estimator):
             batch_norm=self.batch_norm,
         )
 
-    def _look_at(self, rows: Table, labels: IntArray) -> None:
-        found = telltale_columns(rows, labels)
-        if found:
+    def _check_leakage(self, rows: Table, labels: IntArray) -> None:
+        leaking = find_leaking_columns(rows, labels)
+        if leaking:
             warnings.warn(
-                f"the column {found[0]!r} alone tells the classes apart without an error: if it "
-                f"was made from the labels, leave it out with drop=[{found[0]!r}].",
+                f"possible target leakage: the column {leaking[0]!r} alone separates the classes "
+                f"without error; if it was derived from the labels, use drop=[{leaking[0]!r}].",
                 UserWarning,
                 stacklevel=3,
             )
 
-    def _note_columns(self, rows: Table) -> None:
+    def _record_columns(self, rows: Table) -> None:
         self.n_features_in_ = len(rows.names)
         self.__dict__.pop("feature_names_in_", None)
         if rows.named:

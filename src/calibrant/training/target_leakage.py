@@ -1,4 +1,4 @@
-"""Columns that give the labels away: most often the target itself, left in the table."""
+"""Target leakage: columns that determine the labels, often the target itself."""
 
 from __future__ import annotations
 
@@ -9,51 +9,55 @@ import numpy as np
 from calibrant.data.encoders.table_columns import Column, Table, is_number
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["telltale_columns"]
+__all__ = ["find_leaking_columns"]
 
-_ROWS = 100
-"""With fewer rows a column may tell classes apart by chance."""
+_MIN_ROWS = 100
+"""With fewer rows a column may separate the classes by chance."""
 
 
-def telltale_columns(table: Table, labels: IntArray) -> list[str]:
-    """Name the columns each of which tells all classes apart without a single error.
+def find_leaking_columns(table: Table, labels: IntArray) -> list[str]:
+    """Return the columns that each separate all classes without error.
 
-    A column of numbers does where every class keeps to a range of its own; a column of words where
-    no word occurs in two classes, there being at most a tenth as many words as rows. Missing values
-    count as a word. Such a column was nearly always made from the labels. Fewer than 100 rows name
-    none.
+    A numeric column does if the value ranges of the classes do not overlap; a categorical column
+    if no category occurs in two classes and there are at most a tenth as many categories as rows.
+    Missing values count as a category. Such a column was almost always derived from the labels.
+    With fewer than 100 rows no column is reported.
 
-    It finds no column that gives the labels away with some noise, nor two that do so together.
+    Noisy leakage, and leakage through several columns together, is not detected.
 
     Examples
     --------
     >>> import numpy as np
     >>> from calibrant.data.encoders.table_columns import as_table
-    >>> from calibrant.training.target_leakage import telltale_columns
+    >>> from calibrant.training.target_leakage import find_leaking_columns
     >>> sales = np.arange(200.0)
     >>> table = as_table({"sales": sales, "weight": sales % 7})
-    >>> telltale_columns(table, (sales > 99.5).astype(int))
+    >>> find_leaking_columns(table, (sales > 99.5).astype(int))
     ['sales']
     """
-    if len(labels) < _ROWS:
+    if len(labels) < _MIN_ROWS:
         return []
     columns = zip(table.names, table.columns, strict=True)
-    return [name for name, column in columns if column is not None and _tells(column, labels)]
+    return [
+        name
+        for name, column in columns
+        if column is not None and _separates_classes(column, labels)
+    ]
 
 
-def _tells(column: Column, labels: IntArray) -> bool:
+def _separates_classes(column: Column, labels: IntArray) -> bool:
     if is_number(column):
-        return not np.isnan(column).any() and _own_ranges(column, labels)
-    coded = column.dictionary_encode()
-    words = coded.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1
-    if 10 * len(coded.dictionary) > len(labels):
+        return not np.isnan(column).any() and _has_disjoint_ranges(column, labels)
+    encoded = column.dictionary_encode()
+    categories = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False) + 1
+    if 10 * len(encoded.dictionary) > len(labels):
         return False
-    pairs = np.unique(np.column_stack([words, labels]), axis=0)
+    pairs = np.unique(np.column_stack([categories, labels]), axis=0)
     return len(np.unique(pairs[:, 0])) == len(pairs)
 
 
-def _own_ranges(values: FloatArray, labels: IntArray) -> bool:
-    """Say whether the ranges of the classes do not touch."""
+def _has_disjoint_ranges(values: FloatArray, labels: IntArray) -> bool:
+    """Whether the value ranges of the classes are disjoint."""
     classes = np.unique(labels)
     ends = sorted((values[labels == c].min(), values[labels == c].max()) for c in classes)
     return all(low[1] < high[0] for low, high in pairwise(ends))

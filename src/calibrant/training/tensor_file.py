@@ -1,4 +1,4 @@
-"""Nested state in one safetensors file: tensors as tensors, the rest as JSON, nothing pickled."""
+"""Save nested state in one safetensors file: tensors, and the rest as JSON, without pickle."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from torch import Tensor
 from calibrant.errors import TrainingError
 from calibrant.files.atomic_write import write_atomically
 
-__all__ = ["bytes_of", "read_state", "write_state"]
+__all__ = ["read_state", "tensor_bytes", "write_state"]
 
 
-_HELD = {
+_DTYPES = {
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
     torch.int16, torch.int8, torch.uint8, torch.bool,
 }  # fmt: skip
 
 
 def write_state(path: Path, state: Any) -> None:
-    """Write nested dicts, lists, tensors and plain values, whole or not at all.
+    """Write nested dicts, lists, tensors and scalars atomically.
 
     Examples
     --------
@@ -37,22 +37,22 @@ def write_state(path: Path, state: Any) -> None:
     {'step': 3, 'weights': [tensor([1., 1.])]}
     """
     tensors: dict[str, Tensor] = {}
-    layout = json.dumps(_packed(state, tensors))
+    layout = json.dumps(_pack_value(state, tensors))
     metadata = {"layout": layout, "crc": _crc(tensors, layout)}
     with write_atomically(path, name="checkpoint") as draft:
         try:
             save_file(tensors, draft, metadata=metadata)
-        except SafetensorError as error:  # it has no other word for a full disk
+        except SafetensorError as error:  # also raised for a full disk
             raise TrainingError(
-                f"the checkpoint {path} cannot be written ({_reason(error)}): make room, or choose "
-                "another folder."
+                f"the checkpoint {path} cannot be written ({_reason(error)}): free some space, or "
+                "choose another folder."
             ) from error
-        with draft.open("rb+") as file:  # on the disk before it takes its name
+        with draft.open("rb+") as file:  # flush to disk before the rename
             os.fsync(file.fileno())
 
 
-def read_state(path: Path, remedy: str = "delete it to begin anew") -> Any:
-    """Read what `write_state` wrote, or say that the file is damaged and what to do then."""
+def read_state(path: Path, remedy: str = "delete it to start over") -> Any:
+    """Read the state that `write_state` wrote; a damaged file raises `TrainingError`."""
     try:
         with safe_open(path, framework="pt") as file:
             metadata = file.metadata() or {}
@@ -60,7 +60,7 @@ def read_state(path: Path, remedy: str = "delete it to begin anew") -> Any:
         layout = metadata["layout"]
         if _crc(tensors, layout) != metadata["crc"]:
             raise ValueError("its checksum is wrong")
-        return _unpacked(json.loads(layout), tensors)
+        return _unpack_value(json.loads(layout), tensors)
     except (OSError, KeyError, ValueError, SafetensorError) as error:
         raise TrainingError(
             f"the checkpoint {path} is damaged ({_reason(error)}): {remedy}."
@@ -72,41 +72,41 @@ def _reason(error: Exception) -> str:
     return text.strip().rstrip(".").splitlines()[0] if text.strip() else type(error).__name__
 
 
-def _packed(value: Any, tensors: dict[str, Tensor]) -> Any:
-    """Replace tensors by their number; dicts become pairs, as an optimiser's keys are numbers."""
+def _pack_value(value: Any, tensors: dict[str, Tensor]) -> Any:
+    """Replace tensors by their index, and dicts by pairs, since optimisers have integer keys."""
     if isinstance(value, Tensor):
-        if value.dtype not in _HELD:
+        if value.dtype not in _DTYPES:
             raise TrainingError(f"a checkpoint cannot hold a tensor of {value.dtype}.")
         name = str(len(tensors))
         tensors[name] = value.detach().cpu().contiguous().clone()
         return {"tensor": name}
     if isinstance(value, dict):
-        return {"pairs": [[key, _packed(part, tensors)] for key, part in value.items()]}
+        return {"pairs": [[key, _pack_value(part, tensors)] for key, part in value.items()]}
     if isinstance(value, (list, tuple)):
-        return [_packed(part, tensors) for part in value]
+        return [_pack_value(part, tensors) for part in value]
     if value is None or isinstance(value, (bool, int, float, str)):
         return value
     raise TrainingError(f"a checkpoint cannot hold a {type(value).__name__}.")
 
 
-def _unpacked(value: Any, tensors: dict[str, Tensor]) -> Any:
+def _unpack_value(value: Any, tensors: dict[str, Tensor]) -> Any:
     if isinstance(value, list):
-        return [_unpacked(part, tensors) for part in value]
+        return [_unpack_value(part, tensors) for part in value]
     if not isinstance(value, dict):
         return value
     if "tensor" in value:
         return tensors[value["tensor"]]
-    return {key: _unpacked(part, tensors) for key, part in value["pairs"]}
+    return {key: _unpack_value(part, tensors) for key, part in value["pairs"]}
 
 
 def _crc(tensors: dict[str, Tensor], layout: str) -> str:
-    found = zlib.crc32(layout.encode())
+    checksum = zlib.crc32(layout.encode())
     for name in sorted(tensors):
-        found = zlib.crc32(bytes_of(tensors[name]), found)
-    return f"{found:08x}"
+        checksum = zlib.crc32(tensor_bytes(tensors[name]), checksum)
+    return f"{checksum:08x}"
 
 
-def bytes_of(tensor: Tensor) -> Any:
+def tensor_bytes(tensor: Tensor) -> Any:
     """Return the bytes of a tensor, for a checksum."""
     flat = tensor.detach().cpu().contiguous().reshape(-1)
     return flat.view(torch.uint8).numpy() if len(flat) else b""

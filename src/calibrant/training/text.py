@@ -34,7 +34,7 @@ Encoder = TextEncoder | SubwordEncoder
 
 _WORDS = {"vocabulary": 20_000, "min_count": 2}
 _MAX_LENGTH = 256
-_USUAL = {
+_DEFAULTS = {
     "epochs": 100,
     "batch_size": 64,
     "optimizer": "adam",
@@ -45,7 +45,7 @@ _USUAL = {
     "clip": None,
     "patience": 10,
 }
-_USUAL_OF_TRANSFORMERS = {
+_TRANSFORMER_DEFAULTS = {
     "epochs": 4,
     "batch_size": 32,
     "optimizer": "adamw",
@@ -61,11 +61,11 @@ _USUAL_OF_TRANSFORMERS = {
 class TextClassifier(Estimator):
     """A network for texts, with its encoder.
 
-    `fit` takes a list or a column of texts and splits steer rows off before anything is learned;
-    the vocabulary is that of the train texts alone. A pretrained transformer is fine-tuned: it
-    brings its own tokenizer and weights, from a folder or from a hub.
+    `fit` takes a list or a column of texts and splits off steer rows first; the vocabulary is built
+    from the train texts only. A pretrained transformer is fine-tuned: it comes with its tokenizer
+    and weights, from a folder or from a hub.
 
-    An option that is "auto" is what networks of its kind are usually trained with:
+    An option that is "auto" has the usual value for the kind of network:
 
     | option | own networks | transformers |
     |---|---|---|
@@ -78,45 +78,45 @@ class TextClassifier(Estimator):
     | warmup | 0 | 0.1 |
     | clip | None | 1 |
     | patience | 10 | None |
-    | max_length | 256 | 256, or its positions where it has fewer |
+    | max_length | 256 | 256, or its number of positions if smaller |
 
-    Its probabilities are not calibrated: the steer rows have been used, so hand a fitted classifier
-    and other rows to `CalibratedModel`.
+    Its probabilities are not calibrated: the steer rows are used up, so pass the fitted
+    classifier and other rows to `CalibratedModel`.
 
     Parameters
     ----------
     model : "bilstm" or "text_cnn", any other registered model that reads texts; a transformer: its
         folder, as `save_pretrained` writes it, or its id on a hub, such as
-        "distilbert-base-uncased"; or a function of (n_tokens, n_classes) that makes a network: it
+        "distilbert-base-uncased"; or a function of (n_tokens, n_classes) that returns a network: it
         is called with (b, L) token ids and (b,) lengths
     model_options : arguments of the named network, such as {"embedding": 64, "hidden": 64}; of a
         transformer "pooling" and "dropout", see `Transformer`
     vocabulary, min_count : see `TextEncoder`; not for transformers
-    max_length : words of a text that are read, or the tokens of a transformer
+    max_length : maximum number of words per text, or of tokens for a transformer
     loss : a name like "adafocal", "focal:gamma=3" or "0.5*ce + 0.5*soft_f1", a function of
         (logits, labels) or a Module, which is copied
     epochs, batch_size, accumulate, optimizer, learning_rate, weight_decay, momentum, nesterov,
     schedule, milestones, warmup, clip, precision, compile : see `TrainingOptions`
     milestone_drop : `drop` of `TrainingOptions`
     patience : epochs without improvement after which to stop; None to run them all
-    min_delta : by how much the figure of `choose_by` must improve to count
-    choose_by : figure of the steer split that picks the epoch: "refinement" (log loss after
-        temperature scaling), "nll" or "f1"; "last" keeps the last epoch
-    steer_share : share of the rows of every class that is split off for steering, where `fit` is
-        given no steer rows
+    min_delta : minimum improvement of the metric of `choose_by` to count
+    choose_by : metric of the steer split that chooses the epoch: "refinement" (log loss after
+        temperature scaling), "nll" or "f1"; "last" uses the last epoch
+    steer_share : share of the rows of every class that is split off as steer rows, if
+        `fit` is given none
     resample : how to make the classes of the train rows equally frequent: "over" repeats rows of
-        the smaller ones, "under" drops rows of the larger ones; None to leave them. The vocabulary
-        is learned before that, and steer rows stay as they are. See `resampled`
-    correct_prior : whether to take off what the loss (class weights, balanced softmax) and
-        `resample` moved the logits by, so that probabilities are those of the train rows' class
-        frequencies
-    seed : of the split, the first weights, the order of rows and dropout
+        the smaller ones, "under" drops rows of the larger ones; None for no resampling. The
+        vocabulary is built before, and steer rows are not resampled. See `resampled`
+    correct_prior : whether to remove the shift of the logits caused by the loss (class weights,
+        balanced softmax) and `resample`, so that probabilities match the class frequencies of the
+        train rows
+    seed : seed of the split, the initial weights, the row order and dropout
     device : "auto", "cpu", "cuda", "cuda:1"
     devices : processes, one for each GPU; more than one needs `torchrun` or a script that can be
         started again
-    folder : where checkpoints go, to go on after a crash; None to keep none
+    folder : folder for checkpoints, to resume after a crash; None for no checkpoints
     hooks : see `Hook`
-    progress : whether to draw a bar on stderr
+    progress : whether to show a progress bar on stderr
 
     Attributes
     ----------
@@ -124,11 +124,11 @@ class TextClassifier(Estimator):
     encoder_ : the fitted `TextEncoder`, or the `SubwordEncoder` of a transformer
     model_ : the network with the weights of the best epoch, on the CPU
     options_ : the `TrainingOptions` that were used
-    loss_ : the loss with what it learned, such as AdaFocal's gammas
+    loss_ : the trained loss, with state such as AdaFocal's gammas
     records_ : one `EpochRecord` for each epoch
-    best_epoch_, why_ : the epoch that was kept, and why the run ended
+    best_epoch_, why_ : the best epoch, and the reason for the end of the run
     steer_places_ : positions of the rows that were split off for steering
-    log_shift_ : what `predict_logits` subtracts from the logits of `model_`, (K,), or None
+    log_shift_ : (K,) shift that `predict_logits` subtracts from the logits of `model_`, or None
 
     Examples
     --------
@@ -214,47 +214,47 @@ class TextClassifier(Estimator):
         self.min_count = min_count
         self.max_length = max_length
 
-    def _usual(self) -> Mapping[str, Any]:
-        return _USUAL_OF_TRANSFORMERS if is_source(self.model) else _USUAL
+    def _default_options(self) -> Mapping[str, Any]:
+        return _TRANSFORMER_DEFAULTS if is_source(self.model) else _DEFAULTS
 
     def _new_encoder(self) -> Encoder:
         if is_source(self.model):
-            return self._its_own_encoder(self.model)
+            return self._pretrained_encoder(self.model)
         return TextEncoder(
             vocabulary=self.vocabulary,
             min_count=self.min_count,
             max_length=_MAX_LENGTH if self.max_length == "auto" else self.max_length,
         )
 
-    def _its_own_encoder(self, source: str | Path) -> SubwordEncoder:
-        """Return the encoder that a transformer brings along."""
-        for name, usual in _WORDS.items():
-            if getattr(self, name) != usual:
+    def _pretrained_encoder(self, source: str | Path) -> SubwordEncoder:
+        """Return the encoder of a transformer."""
+        for name, default in _WORDS.items():
+            if getattr(self, name) != default:
                 raise InputError(
-                    f"{name} is about the words of the train texts, but a transformer brings its "
-                    f"own tokenizer: leave {name} out."
+                    f"{name} is about the words of the train texts, but a transformer comes with "
+                    f"its tokenizer: leave {name} out."
                 )
         pooling = self._network_options().get("pooling", "auto")
-        found = read_pretrained(source, pooling=pooling)
-        usual = min(_MAX_LENGTH, found.positions or _MAX_LENGTH)
-        return found.encoder(usual if self.max_length == "auto" else self.max_length)
+        pretrained = read_pretrained(source, pooling=pooling)
+        default = min(_MAX_LENGTH, pretrained.positions or _MAX_LENGTH)
+        return pretrained.encoder(default if self.max_length == "auto" else self.max_length)
 
-    def _read(self, X: Any, name: str, encoder: Encoder) -> list[str]:  # noqa: N803
+    def _read_input(self, X: Any, name: str, encoder: Encoder) -> list[str]:  # noqa: N803
         return as_texts(X, name=name)
 
-    def _encoded(self, encoder: Encoder, rows: list[str], labels: IntArray | None) -> TextRows:
+    def _encode_rows(self, encoder: Encoder, rows: list[str], labels: IntArray | None) -> TextRows:
         tokens, offsets = encoder.encode(rows)
         return TextRows(tokens, offsets, labels)
 
     def _check_resample(self) -> None:
         if self.resample == "smote":
             raise InputError(
-                "resample='smote' mixes features of two rows, which texts do not have: choose "
+                "resample='smote' interpolates features, which texts do not have: choose "
                 "'over' or 'under'."
             )
         super()._check_resample()
 
-    def _network(self, encoder: Encoder, n_classes: int) -> nn.Module:
+    def _build_network(self, encoder: Encoder, n_classes: int) -> nn.Module:
         options = self._network_options()
         if is_source(self.model):
             return Transformer.from_pretrained(self.model, n_classes, **options)
@@ -262,8 +262,8 @@ class TextClassifier(Estimator):
         if callable(self.model):
             return self.model(n_tokens, n_classes, **options)
         _check_reads_texts(self.model)
-        given = {"model": self.model, "n_tokens": n_tokens, "n_classes": n_classes}
-        return build({**options, **given}, model="model", options="model_options")
+        required = {"model": self.model, "n_tokens": n_tokens, "n_classes": n_classes}
+        return build({**options, **required}, model="model", options="model_options")
 
     def _network_options(self) -> dict[str, Any]:
         options = self.model_options or {}
@@ -283,10 +283,10 @@ class TextClassifier(Estimator):
 
 
 def _check_reads_texts(name: Any) -> None:
-    """Refuse a registered network that reads something else; `build` refuses what is none."""
+    """Raise `InputError` for a registered network that does not read texts."""
     known = models() if isinstance(name, str) else {}
     if name in known and "n_tokens" not in inspect.signature(known[name]).parameters:
         raise InputError(
-            f"model must read texts, got {name!r}: choose 'bilstm' or 'text_cnn', or name the "
-            "folder of a transformer or its id on a hub."
+            f"model must read texts, got {name!r}: choose 'bilstm' or 'text_cnn', or give the "
+            "folder or the hub id of a transformer."
         )

@@ -1,4 +1,4 @@
-"""Texts as batches of token ids, rows of like length together."""
+"""Batches of token ids, with texts of similar length together."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from calibrant.training.sharding import (
     as_row_labels,
     batch_sizes,
     check_batch_size,
-    order_of,
-    own_part,
+    row_positions,
+    shard_batches,
 )
 
 __all__ = ["TextRows"]
 
-# More batches sorted together, and less jitter, leave less padding; the other way round rows meet
-# more of the others. With these, log-normal lengths (sigma 0.8) are padded by about 30 %.
+# Larger pools and less jitter reduce padding; the opposite mixes rows better. With these values,
+# log-normal lengths (sigma 0.8) are padded by about 30 %.
 _POOL = 50
 _JITTER = 0.15
 _COLUMNS = 32
@@ -32,24 +32,24 @@ _COLUMNS = 32
 class TextRows:
     """Texts of any length, padded to the longest text of their batch, on a GPU to a multiple of 32.
 
-    A shuffled epoch shuffles the rows, sorts each run of 50 batches by length times a random
-    factor near 1, cuts it into batches and shuffles the batches: rows of a batch have like lengths,
-    in every epoch other rows. Without a generator rows come sorted by length, each once;
-    `Batch.places` says which.
+    A shuffled epoch shuffles the rows, sorts each pool of 50 batches by length times a random
+    factor near 1, cuts it into batches and shuffles the batches: rows of a batch have similar
+    lengths, and batches differ between epochs. Without a generator rows come sorted by length;
+    `Batch.places` has their positions.
 
     A batch's inputs are `(tokens, lengths)`: (b, L) token ids, 0 beyond the end of a text, and
     (b,) lengths. An empty text has length 0 and one column of padding. Lengths stay on the CPU,
     where packing needs them, when the tokens are on a device.
 
-    A shuffled epoch never deals a last batch that leaves a process fewer than two rows: such a
-    rest goes into the batch before.
+    A shuffled epoch never has a batch that leaves a process fewer than two rows: such a remainder
+    joins the batch before.
 
     Parameters
     ----------
-    tokens : token ids of all texts one after the other, whole numbers of at least 0
-    offsets : (n + 1,) where each text starts in `tokens`; the last is the number of tokens
+    tokens : concatenated token ids of all texts, whole numbers of at least 0
+    offsets : (n + 1,) start of each text in `tokens`; the last is the number of tokens
     labels : (n,) classes as whole numbers; None for prediction, dealt as zeros
-    max_length : longer texts lose their end; None keeps all
+    max_length : longer texts are truncated; None for no limit
 
     Examples
     --------
@@ -96,24 +96,24 @@ class TextRows:
     def batches(
         self, size: int, *, generator: Generator | None = None, shard: tuple[int, int] = (0, 1)
     ) -> Iterator[Batch]:
-        """Deal out all rows: shuffled by `generator`, sorted by length without one."""
+        """Yield all rows in batches: shuffled by `generator`, sorted by length without one."""
         check_batch_size(size)
         shuffled = generator is not None
         sizes = batch_sizes(len(self), size, shuffled=shuffled, world=shard[1])
-        order = order_of(len(self), generator)
+        order = row_positions(len(self), generator)
         if generator is None:
             order = order[self.lengths.argsort(stable=True)]
         else:
-            order = self._bucketed(order, size, generator)
-            order, sizes = _shuffled_batches(order, sizes, generator)
-        order, sizes = own_part(order, sizes, shard, shuffled=shuffled)
+            order = self._bucket_rows(order, size, generator)
+            order, sizes = _shuffle_batches(order, sizes, generator)
+        order, sizes = shard_batches(order, sizes, shard, shuffled=shuffled)
         start = 0
         for own in sizes:
-            yield self._batch(order[start : start + own])
+            yield self._make_batch(order[start : start + own])
             start += own
 
-    def _bucketed(self, order: Tensor, size: int, generator: Generator) -> Tensor:
-        """Sort each run of 50 batches by length times a random factor near 1."""
+    def _bucket_rows(self, order: Tensor, size: int, generator: Generator) -> Tensor:
+        """Sort each pool of 50 batches by length times a random factor near 1."""
         if not len(order):
             return order
         draw = torch.rand(len(order), generator=generator, device=generator.device).cpu()
@@ -122,15 +122,15 @@ class TextRows:
         return order[(run * (2 * key.max() + 1) + key).argsort(stable=True)]
 
     def _width(self, longest: int) -> int:
-        """Return the columns of a batch; on a GPU they are few different numbers.
+        """Return the width of a batch; on a GPU it is rounded up.
 
-        Its libraries make a plan for every new shape, which takes longer than a step.
+        GPU libraries plan every new shape, which takes longer than a step.
         """
         step = _COLUMNS if self.tokens.is_cuda else 1
         rounded = -(-longest // step) * step
         return max(min(rounded, self.longest), 1)  # a transformer may have no more positions
 
-    def _batch(self, places: Tensor) -> Batch:
+    def _make_batch(self, places: Tensor) -> Batch:
         lengths = self.lengths[places]
         width = self._width(int(lengths.max()))
         # One small copy to the device per batch; the padded batch is made there.
@@ -140,42 +140,42 @@ class TextRows:
         return Batch(places, (tokens, lengths), self.labels[places])
 
 
-def _shuffled_batches(
+def _shuffle_batches(
     order: Tensor, sizes: list[int], generator: Generator
 ) -> tuple[Tensor, list[int]]:
     batches = order.split_with_sizes(sizes) if sizes else ()
-    turns = order_of(len(sizes), generator).tolist()
+    turns = row_positions(len(sizes), generator).tolist()
     mixed = [batches[turn] for turn in turns]
     return torch.cat([order[:0], *mixed]), [sizes[turn] for turn in turns]
 
 
 def _as_tokens(tokens: Any) -> Tensor:
-    found = torch.as_tensor(tokens)
-    if not len(found):
-        return found.long()
-    if found.is_floating_point() or found.is_complex() or found.dtype == torch.bool:
-        raise InputError(f"tokens must be whole numbers, got {found.dtype}.")
-    if found.ndim != 1:
+    tensor = torch.as_tensor(tokens)
+    if not len(tensor):
+        return tensor.long()
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype == torch.bool:
+        raise InputError(f"tokens must be whole numbers, got {tensor.dtype}.")
+    if tensor.ndim != 1:
         raise InputError(
-            "tokens must be the ids of all texts one after the other, one dimension, "
-            f"got shape {tuple(found.shape)}."
+            "tokens must be the concatenated ids of all texts, in one dimension, "
+            f"got shape {tuple(tensor.shape)}."
         )
-    if int(found.min()) < 0:
-        raise InputError(f"tokens must be at least 0, got {int(found.min())}.")
-    return found.long()
+    if int(tensor.min()) < 0:
+        raise InputError(f"tokens must be at least 0, got {int(tensor.min())}.")
+    return tensor.long()
 
 
 def _as_offsets(offsets: Any, n_tokens: int) -> Tensor:
-    found = torch.as_tensor(offsets)
-    if found.is_floating_point() or found.ndim != 1 or not len(found):
+    tensor = torch.as_tensor(offsets)
+    if tensor.is_floating_point() or tensor.ndim != 1 or not len(tensor):
         raise InputError(
             "offsets must be whole numbers in one dimension, one more than there are texts, "
-            f"got {found.dtype} of shape {tuple(found.shape)}."
+            f"got {tensor.dtype} of shape {tuple(tensor.shape)}."
         )
-    found = found.long().cpu()
-    if int(found[0]) != 0 or int(found[-1]) != n_tokens or bool((found.diff() < 0).any()):
+    tensor = tensor.long().cpu()
+    if int(tensor[0]) != 0 or int(tensor[-1]) != n_tokens or bool((tensor.diff() < 0).any()):
         raise InputError(
             f"offsets must rise from 0 to the number of tokens, {n_tokens} here, "
-            f"got {int(found[0])} to {int(found[-1])}."
+            f"got {int(tensor[0])} to {int(tensor[-1])}."
         )
-    return found
+    return tensor

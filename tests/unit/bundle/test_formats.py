@@ -70,14 +70,14 @@ def write_fixtures(folder):
     two = [image_scorer(shift=(0.5, 0.0, -0.25), resize=True), image_scorer(start=1, resize=True)]
     pack(
         folder / f"format_{FORMAT}_image",
-        scorer=Scorer.together(two),
+        scorer=Scorer.ensemble(two),
         calibrator=temperature(),
         points=[BundlePoint(point("other", 0.25), "calibrated")],
     )
     whole = subword_scorer(shift=(0.5, 0.0, -0.25), pooling="mean", dropout=0.25)
     pack(
         folder / f"format_{FORMAT}_subword",
-        scorer=Scorer.thinned(whole, passes=3, seed=1),
+        scorer=Scorer.mc_dropout(whole, passes=3, seed=1),
         points=[BundlePoint(point("defect", 0.41), "raw")],
     )
 

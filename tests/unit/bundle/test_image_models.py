@@ -122,8 +122,8 @@ def test_a_table_holds_no_images(images):
 
 
 def test_threads_may_share_a_bundle(tmp_path):
-    thinned = Scorer.thinned(image_scorer(), passes=4)
-    both = Scorer.together([image_scorer(), image_scorer(start=1)])
+    thinned = Scorer.mc_dropout(image_scorer(), passes=4)
+    both = Scorer.ensemble([image_scorer(), image_scorer(start=1)])
     many = np.random.default_rng(0).integers(0, 256, (300, 4, 5, 3), dtype=np.uint8)
     for scorer in (thinned, both):
         shared = load_bundle(pack(tmp_path / "b", scorer=scorer, force=True).path, device="cpu")
@@ -136,7 +136,7 @@ def test_threads_may_share_a_bundle(tmp_path):
 
 def test_an_ensemble_is_one_bundle(tmp_path):
     members = [image_scorer(shift=(0.5, 0.0, -0.25)), image_scorer(start=1), image_scorer(start=2)]
-    made = pack(tmp_path / "b", scorer=Scorer.together(members))
+    made = pack(tmp_path / "b", scorer=Scorer.ensemble(members))
     expected = ensemble_logits([one.predict_logits(IMAGES) for one in members])
     assert made.predict_logits(IMAGES) == pytest.approx(expected, abs=1e-4)
     again = load_bundle(made.path, device="cpu")
@@ -147,7 +147,7 @@ def test_an_ensemble_is_one_bundle(tmp_path):
 
 
 def test_a_thinned_model_is_one_bundle(tmp_path):
-    scorer = Scorer.thinned(image_scorer(shift=(0.5, 0.0, -0.25)), passes=5, seed=3)
+    scorer = Scorer.mc_dropout(image_scorer(shift=(0.5, 0.0, -0.25)), passes=5, seed=3)
     made = pack(tmp_path / "b", scorer=scorer)
     again = load_bundle(made.path, device="cpu")
     assert (again.predict_logits(IMAGES) == scorer.predict_logits(IMAGES)).all()
@@ -178,7 +178,7 @@ def test_a_damaged_entry_of_the_model(images, change, said):
 
 
 def test_a_member_that_is_not_known_here_is_named(tmp_path):
-    made = pack(tmp_path / "b", scorer=Scorer.together([image_scorer(), image_scorer(start=1)]))
+    made = pack(tmp_path / "b", scorer=Scorer.ensemble([image_scorer(), image_scorer(start=1)]))
 
     def rename(scorer):
         scorer["model"]["members"][1]["model"] = "my_net"

@@ -50,7 +50,7 @@ def test_the_manifest_tells_the_model(pieces):
 
 
 def test_an_average_of_transformers_names_the_library_too(tmp_path):
-    made = pack(tmp_path / "b", scorer=Scorer.thinned(subword_scorer(), passes=2))
+    made = pack(tmp_path / "b", scorer=Scorer.mc_dropout(subword_scorer(), passes=2))
     assert "transformers" in made.provenance["packages"]
 
 
@@ -131,7 +131,7 @@ def test_only_a_transformer_needs_the_transformers_library(pieces, tmp_path):
     from tests.unit.bundle.model_parts import table_scorer
 
     tables = pack(tmp_path / "tables", scorer=table_scorer())
-    thinned = pack(tmp_path / "thinned", scorer=Scorer.thinned(subword_scorer(), passes=2))
+    thinned = pack(tmp_path / "thinned", scorer=Scorer.mc_dropout(subword_scorer(), passes=2))
     paths = [tables.path, pieces.path, thinned.path]
     done = subprocess.run([sys.executable, "-c", RUN, *paths],
                           capture_output=True, text=True, check=True)  # fmt: skip

@@ -109,7 +109,7 @@ def emptied(rows):
 
 LOGS = {
     "label column missing": (no_label(messages(60)), (), "'reasons'?"),
-    "one class": (messages(60, names=("size",)), (), "one class only, 'size'"),
+    "one class": (messages(60, names=("size",)), (), "only one class, 'size'"),
     "all texts empty": (emptied(messages(60)), (), "none of its 60 rows has a text"),
     "class of one row": (
         [*messages(60), {"message": "odd one", "reason": "late fee"}], (), "'late fee'",
@@ -170,7 +170,7 @@ def test_overlapping_rows_are_named_and_can_be_dropped(cli, place):
 
 def test_logs_that_all_stand_in_the_golden_set_are_told_so(cli, place):
     write("golden.csv", messages(150))
-    says = "no row of logs.csv is left to train on, for golden.csv holds all 150 of them too"
+    says = "no row of logs.csv is left to train on, because all 150 of them are also in golden.csv"
     refused(train(cli, "--overlap", "drop"), says, place)
 
 

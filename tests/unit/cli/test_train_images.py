@@ -42,7 +42,7 @@ BAD_IMAGES = {
     "a table": (("tickets.csv", "--images"), "neither a folder nor an .npz file"),
     "torn": (("torn.npz", "--images"), "torn.npz"),
     "no images": (("nothing.npz", "--images"), "has no array 'images'"),
-    "one class": (("one.npz", "--images"), "one class only, 0: images of at least two"),
+    "one class": (("one.npz", "--images"), "only one class, 0: give images of at least two"),
     "rare class": (("rare.npz", "--images"), "the class 2 has 1 image, but each of the 4 splits"),
     "no labels": (("unlabelled.npz", "--images"), "none of its 40 images has a label"),
     "floats": (("floats.npz", "--images"), "whole numbers 0..255"),

@@ -54,10 +54,10 @@ def test_a_forged_bundle_reaches_no_network(pieces, pooling, no_network):
     own = pieces.manifest["scorer"]["model"]["architecture"]
     asked = {"backbone": "evil/net", "use_pretrained_backbone": True, "backbone_config": None}
     dino = {"model_type": "grounding-dino", **asked}
-    assert "'grounding-dino' is not for texts alone" in refused(forged(pieces, pooling, dino))
+    assert "'grounding-dino' is not only for texts" in refused(forged(pieces, pooling, dino))
     for more in FETCHED:
         said = refused(forged(pieces, pooling, {**own, **more}))
-        assert "a part that would be fetched, which is never done" in said
+        assert "a part that would be downloaded, which is not allowed" in said
     assert no_network == []
 
 
@@ -89,7 +89,7 @@ def test_what_lies_deep_is_left_out_too():
 @pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_what_is_not_for_texts_alone_is_refused(kind, no_network):
     for pooling in ("own", "mean"):
-        with pytest.raises(InputError, match=f"'{kind}' is not for texts alone"):
+        with pytest.raises(InputError, match=f"'{kind}' is not only for texts"):
             Transformer({"model_type": kind}, 3, pooling)
     assert no_network == []
 

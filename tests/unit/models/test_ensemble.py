@@ -198,7 +198,7 @@ def test_bad_members_are_named():
         ([mlp, unnamed], r"members\[1\] must be a network with a config.* got Linear"),
         ([3], r"members\[0\] must be a network with a config, or a config, got int"),
         ([{"model": "mpl"}], r"members\[0\]\['model'\] must name a network, got 'mpl'"),
-        ([{**mlp.config, "wide": 1}], r"members\[0\] names 'wide', which is no option"),
+        ([{**mlp.config, "wide": 1}], r"members\[0\] names 'wide', which is not an option"),
     ]:
         with pytest.raises(InputError, match=sentence):
             Ensemble(members)

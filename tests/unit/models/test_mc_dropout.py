@@ -49,7 +49,7 @@ def mlp(**options):
 
 def thinned(model, *inputs):
     """The logits of each pass: (passes, b, K)."""
-    found = [model._thinned(number, *inputs) for number in range(model.passes)]
+    found = [model._run_pass(number, *inputs) for number in range(model.passes)]
     return torch.stack(found).detach()
 
 

@@ -221,7 +221,7 @@ def too_many_words(folder):
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (without("config.json"), "holds no config.json, so it is no transformer: name a folder"),
+        (without("config.json"), "has no config.json, so it is not a transformer: name a folder"),
         (replaced("config.json", "{abc"), "config.json in '*' is damaged (Expecting property name"),
         (replaced("config.json", "[1]"), "config.json in '*' is damaged (it holds no JSON object)"),
         (replaced("config.json", "{}"), "config.json in '*': architecture must be a dict with a"),
@@ -241,7 +241,7 @@ def too_many_words(folder):
         (replaced("tokenizer.json", "{abc"), "the tokenizer in '*' cannot be read ("),
         (
             too_many_words,
-            "numbers tokens up to 58, but the network there knows 40 (up to 39): they",
+            "has token ids up to 58, but its network has 40 tokens (up to 39): they",
         ),
     ],
 )
@@ -257,8 +257,14 @@ def test_a_folder_that_is_no_whole_transformer_is_refused(tmp_path, spoil, sente
 @pytest.mark.parametrize(
     ("values", "sentence"),
     [
-        ({"auto_map": {"AutoConfig": "own.Config"}, "model_type": "own"}, "asks to run code of it"),
-        ({"auto_map": {"AutoConfig": "own.Config"}, "model_type": None}, "asks to run code of its"),
+        (
+            {"auto_map": {"AutoConfig": "own.Config"}, "model_type": "own"},
+            "asks to run its own code",
+        ),
+        (
+            {"auto_map": {"AutoConfig": "own.Config"}, "model_type": None},
+            "asks to run its own code",
+        ),
         ({"quantization_config": {"bits": 4}}, "are quantised (quantization_config in config.json"),
         ({"hidden_size": 48}, "embeddings.LayerNorm.bias' has shape (32,), not (48,); get both"),
         (
@@ -284,7 +290,9 @@ def test_a_few_weights_that_lack_are_told(tmp_path):
     held = load_file(tmp_path / WEIGHTS)
     del held["embeddings.token_type_embeddings.weight"]
     save_file(held, tmp_path / WEIGHTS, metadata={"format": "pt"})
-    with pytest.warns(UserWarning, match=r"lack 1 of 37 .*token_type.*: those begin at random"):
+    with pytest.warns(
+        UserWarning, match=r"lack 1 of 37 .*token_type.*: those are initialised at random"
+    ):
         Transformer.from_pretrained(tmp_path, 3)
 
 

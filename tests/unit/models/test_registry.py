@@ -86,9 +86,13 @@ def test_an_unknown_name_suggests_the_nearest():
 
 
 def test_a_config_that_does_not_fit_is_named():
-    with pytest.raises(InputError, match=r"config names 'wide', which is no option of .* 'mlp'"):
+    with pytest.raises(
+        InputError, match=r"config names 'wide', which is not an option of .* 'mlp'"
+    ):
         build({"model": "mlp", "n_features": 3, "n_classes": 2, "wide": 1})
-    with pytest.raises(InputError, match=r"no option of the network 'mlp': did you mean 'hidden'"):
+    with pytest.raises(
+        InputError, match=r"not an option of the network 'mlp': did you mean 'hidden'"
+    ):
         build({"model": "mlp", "n_features": 3, "n_classes": 2, "hiddn": (8,)})
     with pytest.raises(InputError, match=r"does not fit the network 'mlp': .*n_features"):
         build({"model": "mlp", "n_classes": 2})

@@ -47,7 +47,7 @@ def saved_and_loaded(scorer, folder):
 
 
 def test_it_gives_what_the_text_classifier_gives(text_model, tmp_path):
-    scorer = Scorer.of(text_model, column="reason")
+    scorer = Scorer.from_classifier(text_model, column="reason")
     expected = text_model.predict_logits(TEXTS)
     assert scorer.shift is not None  # balanced softmax moves the logits
     assert scorer.predict_logits(TEXTS) == pytest.approx(expected, abs=1e-6)
@@ -62,7 +62,7 @@ def test_it_gives_what_the_text_classifier_gives(text_model, tmp_path):
 
 
 def test_it_gives_what_the_table_classifier_gives(table_model, table, tmp_path):
-    scorer = Scorer.of(table_model)
+    scorer = Scorer.from_classifier(table_model)
     assert scorer.predict_logits(table) == pytest.approx(
         table_model.predict_logits(table), abs=1e-6
     )
@@ -88,7 +88,7 @@ def image_model(images):
 
 
 def test_it_gives_what_the_image_classifier_gives(image_model, images, tmp_path):
-    scorer = Scorer.of(image_model, resize=True)
+    scorer = Scorer.from_classifier(image_model, resize=True)
     assert scorer.shift is not None
     assert scorer.predict_logits(images) == pytest.approx(
         image_model.predict_logits(images), rel=1e-5, abs=1e-5
@@ -100,13 +100,13 @@ def test_it_gives_what_the_image_classifier_gives(image_model, images, tmp_path)
     assert (again.kind, again.column, again.classes) == ("image", None, ("no", "top"))
     assert (again.columns, again.resize, again.text) == (InputColumns(), True, False)
     assert again.networks == ("resnet50",)
-    assert not Scorer.of(image_model).resize
+    assert not Scorer.from_classifier(image_model).resize
 
 
 def test_it_gives_what_a_fine_tuned_transformer_gives(transformer_folder, tmp_path):
     fitted = TextClassifier(model=transformer_folder, epochs=1, max_length=6, device="cpu")
     fitted.fit(TEXTS, WHY)
-    scorer = Scorer.of(fitted, column="reason", redact=True)
+    scorer = Scorer.from_classifier(fitted, column="reason", redact=True)
     assert scorer.predict_logits(TEXTS) == pytest.approx(fitted.predict_logits(TEXTS), abs=1e-5)
     again = saved_and_loaded(scorer, tmp_path)
     assert (again.predict_logits(TEXTS) == scorer.predict_logits(TEXTS)).all()
@@ -135,7 +135,7 @@ def transformer_folder(tmp_path_factory):
 def test_tables_without_names_go_by_position(tmp_path):
     values = np.random.default_rng(0).normal(size=(200, 3))
     fitted = TabularClassifier(**QUICK).fit(values, np.arange(200) % 2)
-    scorer = saved_and_loaded(Scorer.of(fitted), tmp_path)
+    scorer = saved_and_loaded(Scorer.from_classifier(fitted), tmp_path)
     assert scorer.predict_logits(values) == pytest.approx(fitted.predict_logits(values), abs=1e-6)
     with pytest.raises(InputError, match="expecting 3 features"):
         scorer.predict_logits(values[:, :2])
@@ -143,13 +143,13 @@ def test_tables_without_names_go_by_position(tmp_path):
 
 def test_the_classifier_is_left_as_it_is(text_model):
     text_model.model_.train()
-    Scorer.of(text_model)
+    Scorer.from_classifier(text_model)
     assert text_model.model_.training
     assert all(part.requires_grad for part in text_model.model_.parameters())
 
 
 def test_texts_are_told_apart_up_to_rounding_whatever_comes_with_them(text_model):
-    scorer = Scorer.of(text_model)
+    scorer = Scorer.from_classifier(text_model)
     whole = scorer.predict_logits(TEXTS)
     alone = np.concatenate([scorer.predict_logits([text]) for text in TEXTS[:5]])
     assert alone == pytest.approx(whole[:5], abs=1e-6)
@@ -209,7 +209,7 @@ def test_as_many_classes_as_logits():
 def test_only_fitted_classifiers_are_taken():
     for odd in (TextClassifier(), object()):
         with pytest.raises(InputError, match="must come from a fitted"):
-            Scorer.of(odd)
+            Scorer.from_classifier(odd)
 
 
 def small_ones(table_model, *, shifts=(None, None)):
@@ -225,7 +225,7 @@ def small_ones(table_model, *, shifts=(None, None)):
 @pytest.mark.parametrize("shifts", [(None, None), ((0.5, -0.5), None), ((0.5, 0), (0, 2), (1, 1))])
 def test_models_together_average_their_probabilities(table_model, table, tmp_path, shifts):
     members = small_ones(table_model, shifts=shifts)
-    both = Scorer.together(members)
+    both = Scorer.ensemble(members)
     mean = np.mean([probs_from_logits(one.predict_logits(table)) for one in members], axis=0)
     found = both.predict_logits(table)
     assert probs_from_logits(found) == pytest.approx(mean, abs=1e-6)
@@ -241,7 +241,7 @@ def test_models_together_average_their_probabilities(table_model, table, tmp_pat
 def test_members_are_left_as_they_are(table_model, table):
     members = small_ones(table_model)
     before = [one.predict_logits(table) for one in members]
-    both = Scorer.together(members)
+    both = Scorer.ensemble(members)
     with torch.no_grad():
         for part in both.model.parameters():
             part.zero_()
@@ -250,8 +250,8 @@ def test_members_are_left_as_they_are(table_model, table):
 
 
 def test_texts_may_be_read_together(text_model):
-    one = Scorer.of(text_model, column="reason", redact=True)
-    both = Scorer.together([one, one])
+    one = Scorer.from_classifier(text_model, column="reason", redact=True)
+    both = Scorer.ensemble([one, one])
     assert both.predict_logits(TEXTS) == pytest.approx(one.predict_logits(TEXTS), abs=1e-5)
     assert (both.column, both.redact, both.classes) == ("reason", True, ("defect", "size"))
 
@@ -264,35 +264,35 @@ def test_texts_may_be_read_together(text_model):
     ],
 )
 def test_models_that_read_otherwise_do_not_go_together(text_model, change, said):
-    one = Scorer.of(text_model, column="reason")
+    one = Scorer.from_classifier(text_model, column="reason")
     with pytest.raises(InputError, match=said):
-        Scorer.together([one, Scorer.of(text_model, **{"column": "reason", **change})])
+        Scorer.ensemble([one, Scorer.from_classifier(text_model, **{"column": "reason", **change})])
 
 
 def test_models_of_other_classes_or_encoders_do_not_go_together(text_model, table_model):
     one, other = small_ones(table_model)
     other.classes = ("yes", "no")
     with pytest.raises(InputError, match="must have the same classes"):
-        Scorer.together([one, other])
+        Scorer.ensemble([one, other])
     more = TextEncoder(min_count=1).fit(["other words", "than those"])
     strange = Scorer(more, BiLSTM(len(more.words), 2, **SMALL), classes=["defect", "size"])
     with pytest.raises(InputError, match="must have the same encoder, but that of model 1"):
-        Scorer.together([Scorer.of(text_model), strange])
+        Scorer.ensemble([Scorer.from_classifier(text_model), strange])
     for few in ([], [one]):
         with pytest.raises(InputError, match=f"at least two models, got {len(few)}"):
-            Scorer.together(few)
+            Scorer.ensemble(few)
 
 
 def test_a_thinned_model_averages_copies_and_answers_the_same_every_time(
     table_model, table, tmp_path
 ):
     (whole,) = small_ones(table_model, shifts=[(0.5, -0.5)])
-    thin = Scorer.thinned(whole, 7, seed=3)
+    thin = Scorer.mc_dropout(whole, 7, seed=3)
     found = thin.predict_logits(table)
     assert (found == thin.predict_logits(table)).all()
     assert (thin.shift, thin.classes) == (None, ("no", "yes"))
     assert np.abs(found - whole.predict_logits(table)).max() > 1e-3
-    assert (found != Scorer.thinned(whole, 7, seed=4).predict_logits(table)).any()
+    assert (found != Scorer.mc_dropout(whole, 7, seed=4).predict_logits(table)).any()
     again = saved_and_loaded(thin, tmp_path)
     assert (again.predict_logits(table) == found).all()
     assert (again.config["passes"], again.config["seed"]) == (7, 3)
@@ -302,16 +302,16 @@ def test_a_thinned_model_averages_copies_and_answers_the_same_every_time(
 def test_one_pass_of_a_network_that_drops_next_to_nothing_is_the_network(table_model, table):
     network = MLP(len(table_model.encoder_.get_feature_names_out()), 2, [9], [1e-9])
     whole = Scorer(table_model.encoder_, network, [0.5, -0.5])
-    thin = Scorer.thinned(whole, 1)
+    thin = Scorer.mc_dropout(whole, 1)
     assert thin.predict_logits(table) == pytest.approx(whole.predict_logits(table), abs=1e-5)
 
 
 def test_a_network_without_dropout_cannot_be_thinned():
     whole = Scorer(ENCODER, MLP(2, 2, [4], [0.0]))
     with pytest.raises(InputError, match="mlp has no dropout to keep on"):
-        Scorer.thinned(whole)
+        Scorer.mc_dropout(whole)
     with pytest.raises(InputError, match="passes must be a whole number"):
-        Scorer.thinned(Scorer(ENCODER, MLP(2, 2)), 0)
+        Scorer.mc_dropout(Scorer(ENCODER, MLP(2, 2)), 0)
 
 
 def test_averages_of_averages_tell_their_networks():
@@ -323,9 +323,9 @@ def test_averages_of_averages_tell_their_networks():
 def test_a_number_far_from_all_train_rows_says_nothing_of_any_class(table_model, table, tmp_path):
     far = {name: list(column[:3]) for name, column in table.items()}
     far["price"][1] = -1e6
-    scorer = Scorer.of(table_model)
+    scorer = Scorer.from_classifier(table_model)
     again = saved_and_loaded(scorer, tmp_path)
-    both = Scorer.together([scorer, again])
+    both = Scorer.ensemble([scorer, again])
     for model in (table_model, scorer, again, both):
         logits = model.predict_logits(far)
         assert logits[1].tolist() == [0.0, 0.0]
@@ -334,9 +334,9 @@ def test_a_number_far_from_all_train_rows_says_nothing_of_any_class(table_model,
 
 
 def test_it_says_whether_it_knows_far_numbers(table_model, text_model, tmp_path):
-    scorer = Scorer.of(table_model)
+    scorer = Scorer.from_classifier(table_model)
     assert scorer.knows_far_numbers
-    assert not Scorer.of(text_model).knows_far_numbers
+    assert not Scorer.from_classifier(text_model).knows_far_numbers
     spec = json.loads(json.dumps(scorer.save(tmp_path)))
     for column in spec["encoder"]["columns"]:  # as they were learned before there were limits
         column.pop("least", None)

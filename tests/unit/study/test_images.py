@@ -72,7 +72,7 @@ def test_classes_of_a_folder_are_its_folders_and_places_its_sorted_files(tmp_pat
     assert rows.classes == ("cat", "dog")
     np.testing.assert_array_equal(rows["train"].inputs[:, 0, 0, 0], rows["train"].codes)
     files = sorted((tmp_path / "photos").rglob("*.png"))
-    told = [np.asarray(Image.open(files[place])) for place in rows.in_files().steer.ids]
+    told = [np.asarray(Image.open(files[place])) for place in rows.to_file_positions().steer.ids]
     np.testing.assert_array_equal(told, rows["steer"].inputs)
 
 
@@ -111,11 +111,11 @@ def test_images_of_both_files_are_named_or_dropped(tmp_path):
     shutil.copy(tmp_path / "photos/dog/001.png", tmp_path / "audited/cat/again.png")
     with pytest.raises(SplitMisuse) as error:
         read(data, golden=golden)
-    assert str(error.value).startswith(f"1 image stands both in {data} and in {golden}, so")
+    assert str(error.value).startswith(f"1 image is both in {data} and in {golden}, so")
     assert "golden images cat/again.png (dog/001.png of the logs)" in str(error.value)
     rows = read(data, golden=golden, overlap="drop")
     assert len(rows.sources["logs"]) == 59
-    assert rows.notes == ("1 image was left out of the logs, as the golden set holds the same.",)
+    assert rows.notes == ("1 image was left out of the logs because it is also in the golden set.",)
 
 
 def test_a_golden_set_calibrates_and_tests_whatever_its_kind(tmp_path):
@@ -135,7 +135,7 @@ def test_a_golden_set_of_another_size_says_what_to_do(tmp_path):
         read(data, golden=golden)
     assert str(error.value) == (
         f"the images of {data} are 8 x 6 pixels in colour, but those of {golden} are 6 x 6 pixels "
-        "in colour: bring both to one size, like --image-size 6."
+        "in colour: resize both, like --image-size 6."
     )
     rows = read(data, golden=golden, image_size=5)
     assert rows["train"].inputs.shape[1:] == rows["test"].inputs.shape[1:] == (5, 5, 3)
@@ -162,11 +162,11 @@ def test_weights_lie_by_the_golden_images(tmp_path):
     weights = np.linspace(1, 2, 60)
     golden = archive(tmp_path, "golden.npz", seed=1, weights=weights)
     rows = read(archive(tmp_path), golden=golden)
-    np.testing.assert_array_equal(rows["test"].weights, weights[rows.in_files().test.ids])
+    np.testing.assert_array_equal(rows["test"].weights, weights[rows.to_file_positions().test.ids])
     assert rows.notes == ()
     rows = read(golden, golden=archive(tmp_path))
     assert rows["test"].weights is None
-    assert "golden.npz were not used: only those of a golden set are" in rows.notes[0]
+    assert "golden.npz were not used: only a golden set has weights" in rows.notes[0]
 
 
 def test_at_most_so_many_images_are_drawn_and_a_seed_draws_the_same(tmp_path):
@@ -174,7 +174,7 @@ def test_at_most_so_many_images_are_drawn_and_a_seed_draws_the_same(tmp_path):
     rows = read(data, rows=100)
     assert sum(part["rows"] for part in rows.sizes().values()) == 100
     assert rows.notes == (
-        "100 of the 200 images of logs.npz were drawn at random, as asked.",
+        "100 of the 200 images of logs.npz were drawn at random, as requested.",
     )  # fmt: skip
     np.testing.assert_array_equal(rows["test"].inputs, read(data, rows=100)["test"].inputs)
     assert not np.array_equal(rows.splits.train.ids, read(data, rows=100, seed=1).splits.train.ids)
@@ -183,7 +183,7 @@ def test_at_most_so_many_images_are_drawn_and_a_seed_draws_the_same(tmp_path):
 def test_images_without_a_label_and_classes_without_an_image_are_told(tmp_path):
     labels = np.array([*CLASSES, ""])[np.r_[np.arange(58) % 2, 2, 2]]
     rows = read(archive(tmp_path, labels=labels))
-    assert rows.notes == ("Of logs.npz, 2 images without a label were left out.",)
+    assert rows.notes == ("2 images of logs.npz without a label were left out.",)
     rows = read(archive(tmp_path, classes=["cat", "dog", "owl"]))
     assert "the first without one is 'owl'" in rows.notes[0]
 
@@ -199,7 +199,7 @@ def test_a_class_that_only_the_golden_set_has_is_named_by_its_files(tmp_path):
 REFUSED = {
     "one class": (
         {"labels": np.zeros(60, int)},
-        "the label has one class only, 0: images of at least two classes are needed.",
+        "the label has only one class, 0: give images of at least two classes.",
     ),
     "rare class": (
         {"labels": np.r_[np.arange(58) % 2, 2, 2]},
@@ -207,7 +207,7 @@ REFUSED = {
     ),
     "labels that name images": (
         {"labels": np.arange(60)},
-        "60 different values in 60 images, so it names images rather than classes: give each "
+        "60 different values in 60 images, so it identifies images rather than classes: give each "
         "class one name or number.",
     ),
     "labels that are all empty": ({"labels": [""] * 60}, "none of its 60 images has a label"),

@@ -13,16 +13,16 @@ from calibrant.errors import InputError, TargetUnreachable
 from calibrant.ood import OodRule
 from calibrant.study import StudyConfig
 from calibrant.study.promises import (
-    asked_of,
     bundle_points,
     certify,
-    decided_by_later,
-    fill_missing_codes,
+    note_fallback_points,
+    parse_promises,
 )
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import OUTSIDE, SplitRows, StudyRows
 from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.thresholds import OperatingPoint
+from calibrant.thresholds.labelled_rows import fill_missing_codes
 from calibrant.thresholds.proof.candidates import candidates_at_ends
 from calibrant.thresholds.proof.keeping import screen_candidates
 from calibrant.thresholds.proof.question import build_problem
@@ -49,35 +49,35 @@ def world(n: int, seed: int, outside: float = 0.0):
 
 
 def test_a_promise_names_its_class_and_its_targets():
-    (asked,) = asked_of(["b: precision>=0.8 and recall>=0.1"], CLASSES)
+    (asked,) = parse_promises(["b: precision>=0.8 and recall>=0.1"], CLASSES)
     assert asked.of == "b"
     assert [str(target) for target in asked.targets] == ["precision>=0.8", "recall>=0.1"]
 
 
 def test_classes_that_are_numbers_are_named_by_their_digits():
-    assert asked_of(["1: recall>=0.5"], (0, 1))[0].of == 1
+    assert parse_promises(["1: recall>=0.5"], (0, 1))[0].of == 1
 
 
 def test_accuracy_is_about_predictions_of_any_class():
-    assert asked_of(["accuracy>=0.9"], CLASSES)[0].of is None
+    assert parse_promises(["accuracy>=0.9"], CLASSES)[0].of is None
 
 
 @pytest.mark.parametrize(
     ("hold", "told"),
     [
         ("d: precision>=0.8", "not among the classes 'a', 'b', 'c'"),
-        ("a: accuracy>=0.8", "name none"),
+        ("a: accuracy>=0.8", "leave the class out"),
         ("a: precision>=0.8 and b: recall>=0.8", "one threshold"),
     ],
 )
 def test_promises_that_make_no_sense_are_refused(hold, told):
     with pytest.raises(InputError, match=told):
-        asked_of([hold], CLASSES)
+        parse_promises([hold], CLASSES)
 
 
 def test_the_first_promise_of_a_class_decides_and_others_are_alternatives():
     rows, logits = world(2000, 0)
-    asked = asked_of(["a: recall>=0.9", "a: precision>=0.8", "b: precision>=0.8"], CLASSES)
+    asked = parse_promises(["a: recall>=0.9", "a: precision>=0.8", "b: precision>=0.8"], CLASSES)
     found = certify(rows, asked, logits, None, confidence=0.95)
     assert [each.decides for each in found] == [True, False, True]
     packed = bundle_points(found)
@@ -93,7 +93,7 @@ def weighed(rows, most=3.0):
 
 def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh():
     rows, logits = world(2000, 0)
-    rows, asked = weighed(rows), asked_of(["a: precision>=0.8"], CLASSES)
+    rows, asked = weighed(rows), parse_promises(["a: precision>=0.8"], CLASSES)
     (seen,) = certify(rows, asked, logits, None, confidence=0.95)
     assert seen.result.guarantee.endswith("if no row could weigh more than 3, the largest seen.")
     assert "give --largest-weight if a row could weigh more" in seen.result.notes[0]
@@ -106,20 +106,22 @@ def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh():
 
 def test_a_promise_that_cannot_be_made_leaves_the_decision_to_the_next():
     rows, logits = world(2000, 0)
-    asked = asked_of(["a: precision>=0.999", "a: precision>=0.8"], CLASSES)
+    asked = parse_promises(["a: precision>=0.999", "a: precision>=0.8"], CLASSES)
     found = certify(rows, asked, logits, None, confidence=0.95)
     assert [each.decides for each in found] == [True, True]
     assert len(bundle_points(found)) == 1
-    (note,) = decided_by_later(found)
+    (note,) = note_fallback_points(found)
     assert note.startswith(
-        "'a: precision>=0.999' cannot be promised, so 'a: precision>=0.8' decides"
+        "'a: precision>=0.999' cannot be promised, so the later 'a: precision>=0.8' decides"
     )
-    assert decided_by_later(found[1:]) == []
+    assert note_fallback_points(found[1:]) == []
 
 
 def test_a_promise_that_cannot_be_made_decides_nothing():
     rows, logits = world(300, 0)
-    found = certify(rows, asked_of(["a: precision>=0.999"], CLASSES), logits, None, confidence=0.95)
+    found = certify(
+        rows, parse_promises(["a: precision>=0.999"], CLASSES), logits, None, confidence=0.95
+    )
     assert isinstance(found[0].result, TargetUnreachable)
     assert found[0].check is None
     assert bundle_points(found) == []
@@ -129,7 +131,7 @@ def test_flagged_rows_are_never_counted_as_acted_on():
     rows, logits = world(2000, 1, outside=0.1)
     rule = OodRule.fit(logits["steer"], score="entropy", quantile=0.5)
     (found,) = certify(
-        rows, asked_of(["a: precision>=0.8"], CLASSES), logits, rule, confidence=0.95
+        rows, parse_promises(["a: precision>=0.8"], CLASSES), logits, rule, confidence=0.95
     )
     acts = found.result.act(logits=logits["test"]) & ~rule.flags(logits["test"])
     right = rows["test"].codes == 0
@@ -164,7 +166,7 @@ def test_all_promises_together_are_kept_as_often_as_they_say():
     """Two promises, rows of no class and a rule: judged on many rows by the truth of the world."""
     big_rows, big = world(60_000, 99, outside=0.08)
     truth = big_rows["test"].codes
-    asked = asked_of(["a: precision>=0.75", "b: recall>=0.6"], CLASSES)
+    asked = parse_promises(["a: precision>=0.75", "b: recall>=0.6"], CLASSES)
     broken, repetitions = 0, 40
     for seed in range(repetitions):
         rows, logits = world(500, seed, outside=0.08)
@@ -206,7 +208,7 @@ def test_a_frequent_text_does_not_break_promises():
     """
     rng = np.random.default_rng(5)
     broken, repetitions, n = 0, 60, 1000
-    (asked,) = asked_of(["yes: precision>=0.85"], ("no", "yes"))
+    (asked,) = parse_promises(["yes: precision>=0.85"], ("no", "yes"))
     for _ in range(repetitions):
         atom = rng.random(n) < 0.08
         right = atom | (rng.random(n) < 0.82)

@@ -23,7 +23,7 @@ from calibrant.data.splits import SplitPart, Splits
 from calibrant.errors import InputError, TargetUnreachable, TrainingError
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
-from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.trained import load_trained
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.settings.config_file import read_config
@@ -41,7 +41,7 @@ def study(tmp_path_factory):
 
 def trained(config, folder):
     rows = read_study_rows(config)
-    names = candidates_of(config, rows.files, rows.splits)
+    names = list_candidates(config, rows.files, rows.splits)
     return rows, [load_trained(folder / "candidates" / one.folder, one, rows) for one in names]
 
 
@@ -65,7 +65,7 @@ def test_the_least_refinement_is_chosen_and_cross_entropy_is_there(study):
     _, _, result = study
     able = [c.refinement for c in result.candidates if not c.reference]
     assert result.best.refinement == min(able)
-    assert result.why.startswith(f"On the choice rows {result.best.name} has the least log loss")
+    assert result.why.startswith(f"On the choice rows {result.best.name} has the smallest log loss")
     assert f"{min(able):.4f} (next is " in result.why
     assert result.candidates[0].loss == "ce"
     assert result.candidates[0].failed is None
@@ -120,7 +120,7 @@ def test_the_largest_weight_goes_with_the_promise_and_into_the_bundle(tmp_path):
     ):
         run_study(replace(weighed, largest_weight=1.2), tmp_path / "run", progress=told.append)
     run_study(replace(weighed, largest_weight=3.0), tmp_path / "run", progress=told.append)
-    assert told[0] == "ce: trained before, taken as it is"
+    assert told[0] == "ce: trained before, reused"
 
 
 def test_the_log_loss_is_plain_for_every_loss(study):
@@ -247,12 +247,12 @@ def test_another_promise_needs_no_training_and_another_seed_does(study):
     assert result.points[1].check is None
     splits = read_study_rows(config).splits
     changed = (config, replace(config, seed=1), replace(config, redact=False))
-    assert len({candidates_of(c, {"data": "x"}, splits)[0].folder for c in changed}) == 3
+    assert len({list_candidates(c, {"data": "x"}, splits)[0].folder for c in changed}) == 3
     other = replace(splits, train=SplitPart("logs", splits.train.ids[1:]))
-    names = [candidates_of(config, {"data": "x"}, each)[0].folder for each in (splits, other)]
+    names = [list_candidates(config, {"data": "x"}, each)[0].folder for each in (splits, other)]
     assert names[0] != names[1]
     moved = replace(config, data=f"./{config.data}", training={**config.training, "accumulate": 2})
-    assert candidates_of(moved, {"data": "x"}, splits)[0].folder == names[0]
+    assert list_candidates(moved, {"data": "x"}, splits)[0].folder == names[0]
 
 
 def test_a_candidate_that_fails_is_reported_and_does_not_stop_the_others(tmp_path):
@@ -288,7 +288,7 @@ def test_an_empty_file_of_logits_is_no_trained_candidate(study):
 
 
 def test_a_worker_whose_parent_died_before_it_began_leaves():
-    code = "from calibrant.training.ranks import leave_with; leave_with(2**22 + 1)"
+    code = "from calibrant.training.ranks import exit_with_parent; exit_with_parent(2**22 + 1)"
     assert subprocess.run([sys.executable, "-c", code], timeout=120, check=False).returncode == 1
 
 
@@ -336,7 +336,7 @@ def test_a_killed_study_goes_on_and_ends_with_the_same_bits(study, tmp_path):
     process.wait(timeout=60)
     told = []
     run_study(config, tmp_path / "killed", progress=told.append)
-    assert "ce: trained before, taken as it is" in told
+    assert "ce: trained before, reused" in told
     assert "focal:gamma=3: epoch 1 of 12" not in " ".join(told)
     run_study(config, tmp_path / "whole")
     _, killed = trained(config, tmp_path / "killed")
@@ -388,7 +388,7 @@ def checkpoints(folder):
 
 def test_an_action_for_a_class_that_is_not_there_is_refused(tmp_path):
     config = text_config(tmp_path, actions={"spam": "junk"})
-    with pytest.raises(InputError, match="action for 'spam'"):
+    with pytest.raises(InputError, match="action is set for 'spam'"):
         run_study(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

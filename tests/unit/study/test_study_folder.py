@@ -15,7 +15,7 @@ from tests.unit.study.runs import table_config
 from calibrant.errors import InputError, TrainingError
 from calibrant.study import run_study
 from calibrant.study.demo import run_demo
-from calibrant.study.study_folder import check_place, drafted, folder_of
+from calibrant.study.study_folder import check_output_folder, draft_folder, output_folder
 
 
 @pytest.fixture(scope="module")
@@ -52,7 +52,7 @@ def test_an_interrupted_study_leaves_the_one_before_whole(study, monkeypatch):
     def interrupted(*args, **options):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("calibrant.study.study.gradient_boosting", interrupted)
+    monkeypatch.setattr("calibrant.study.study.train_gradient_boosting", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run_study(replace(config, seed=4), folder)
     assert content(folder) == before
@@ -70,21 +70,29 @@ def test_a_complete_study_replaces_all_of_the_one_before(study, tmp_path):
 
 
 def test_what_a_study_left_may_be_replaced_and_so_may_settings_that_a_person_wrote(study, tmp_path):
-    check_place(study[1])
+    check_output_folder(study[1])
     (tmp_path / "study.toml").write_text('# mine\ndata = "a.csv"\nseeds = [1]\n')
-    check_place(tmp_path)
+    check_output_folder(tmp_path)
 
 
 FOREIGN = {
-    "notes": ("study.toml", "my notes", "holds a file study.toml that no study wrote"),
-    "other settings": ("study.toml", "[tool.ruff]\n", "study.toml that no study wrote"),
-    "other page": ("report.html", "<html>mine</html>", "report.html that no study wrote"),
-    "other json": ("result.json", '{"mine": 1}', "result.json that no study wrote"),
-    "no json": ("splits.json", "mine", "splits.json that no study wrote"),
-    "a list": ("splits.json", "[1, 2]", "splits.json that no study wrote"),
+    "notes": (
+        "study.toml",
+        "my notes",
+        "contains a file study.toml that was not written by a study",
+    ),
+    "other settings": ("study.toml", "[tool.ruff]\n", "study.toml that was not written by a study"),
+    "other page": (
+        "report.html",
+        "<html>mine</html>",
+        "report.html that was not written by a study",
+    ),
+    "other json": ("result.json", '{"mine": 1}', "result.json that was not written by a study"),
+    "no json": ("splits.json", "mine", "splits.json that was not written by a study"),
+    "a list": ("splits.json", "[1, 2]", "splits.json that was not written by a study"),
     "in the bundle": ("bundle/x.txt", "x", "files that are not a bundle"),
-    "candidates": ("candidates", "x", "candidates is a file there, not a folder"),
-    "a folder": ("result.json/x", "x", "result.json is a folder there"),
+    "candidates": ("candidates", "x", "a file named candidates where a folder is needed"),
+    "a folder": ("result.json/x", "x", "a folder named result.json"),
 }
 
 
@@ -129,7 +137,7 @@ def test_a_full_disk_names_the_folder_that_was_asked_for(study, monkeypatch):
     before = content(folder)
     monkeypatch.setattr("calibrant.reports.evaluation.page.rendered", full)
     monkeypatch.setattr("calibrant.study.report.page.rendered", full)
-    with pytest.raises(InputError, match=r"^--out .*/run cannot be written: No space left"):
+    with pytest.raises(InputError, match=r"^--out .*/run cannot be written \(No space left"):
         run_study(config, folder)
     assert content(folder) == before
 
@@ -143,11 +151,11 @@ def test_an_error_about_a_draft_names_the_file_to_be(tmp_path, monkeypatch):
 
 
 def _drafted():
-    return drafted(Path("runs"))
+    return draft_folder(Path("runs"))
 
 
 def test_an_error_about_something_else_stays_as_it_is(tmp_path):
-    with pytest.raises(InputError, match=r"^tickets\.csv is empty\.$"), drafted(tmp_path):
+    with pytest.raises(InputError, match=r"^tickets\.csv is empty\.$"), draft_folder(tmp_path):
         raise InputError("tickets.csv is empty.")
 
 
@@ -157,4 +165,4 @@ def test_an_empty_path_is_refused_and_the_current_folder_is_a_dot(out, study):
         run_study(study[0], out)
     with pytest.raises(InputError, match="--out is empty"):
         run_demo(out)
-    assert folder_of(".") == Path()
+    assert output_folder(".") == Path()

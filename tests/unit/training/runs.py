@@ -9,7 +9,7 @@ from calibrant.training import ArrayRows, TrainingOptions
 
 
 def blobs(n: int, seed: int = 0, k: int = 3, noise: float = 1.0) -> ArrayRows:
-    """Rows around k corners, far enough apart to be learned and near enough to be doubted."""
+    """BatchRows around k corners, far enough apart to be learned and near enough to be doubted."""
     draw = torch.Generator().manual_seed(seed)
     labels = torch.randint(0, k, (n,), generator=draw)
     features = torch.eye(k)[labels] * 2 + noise * torch.randn(n, k, generator=draw)

@@ -84,8 +84,8 @@ def test_parts_count_by_what_the_loss_divides_by(kind):
 @pytest.mark.parametrize(
     ("loss", "why"),
     [
-        ("ce + 0.01*focal:reduction=sum", "must be all means or all sums where a batch is cut"),
-        ("ce + focal:weight=[1,2,3]", "must weigh classes and ignore rows alike where a batch"),
+        ("ce + 0.01*focal:reduction=sum", "must be all means or all sums if a batch is split"),
+        ("ce + focal:weight=[1,2,3]", "must weight classes and ignore rows alike if a batch"),
     ],
 )
 def test_terms_that_divide_by_different_things_are_refused_in_parts(loss, why):

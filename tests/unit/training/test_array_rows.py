@@ -1,4 +1,4 @@
-"""Rows of numbers as batches: all rows, once, where their places say."""
+"""BatchRows of numbers as batches: all rows, once, where their places say."""
 
 import numpy as np
 import pytest

@@ -190,7 +190,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_still_serves(tmp_path)
 def test_other_first_weights_are_warned_of_and_the_saved_run_goes_on(tmp_path):
     rows, steer = blobs(64), blobs(30, seed=1)
     whole = train(net(), rows, steer, folder=tmp_path, options=options())
-    with pytest.warns(UserWarning, match="began with other weights than the model has now"):
+    with pytest.warns(UserWarning, match="started with other weights than the model has now"):
         again = train(net(seed=5), rows, steer, folder=tmp_path, options=options())
     assert same_weights(again.model, whole.model)
 
@@ -230,7 +230,7 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(tmp_path):
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match=r"cannot be made .*choose another one"):
+        with pytest.raises(InputError, match=r"cannot be created .*choose another"):
             train(net(), blobs(64), blobs(30, seed=1), folder=place, options=options())
 
 

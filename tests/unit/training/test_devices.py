@@ -5,7 +5,7 @@ from tests.unit.training.runs import options
 
 from calibrant.errors import InputError
 from calibrant.training.devices import make_fabric
-from calibrant.training.memory import fits, naming_out_of_memory
+from calibrant.training.memory import explain_out_of_memory, fits
 
 
 @pytest.mark.parametrize("device", ["tpu", "cuda:x", "gpu0", ""])
@@ -15,7 +15,7 @@ def test_an_unknown_device_is_refused(device):
 
 
 def test_a_gpu_that_is_not_there_is_refused():
-    with pytest.raises(InputError, match=r"device 'cuda:99' is not here: torch sees \d+ GPUs"):
+    with pytest.raises(InputError, match=r"device 'cuda:99' is not available, torch sees \d+ GPUs"):
         make_fabric(options(device="cuda:99"))
 
 
@@ -35,11 +35,11 @@ def test_a_batch_of_one_row_leaves_only_a_smaller_model():
 
     from calibrant.errors import TrainingError
 
-    with pytest.raises(TrainingError, match="try a smaller model"), naming_out_of_memory(1):
+    with pytest.raises(TrainingError, match="try a smaller model"), explain_out_of_memory(1):
         raise torch.OutOfMemoryError("CUDA out of memory")
     with (
         pytest.raises(TrainingError, match=r"accumulate=2, .* or batch_size=50;"),
-        naming_out_of_memory(101),
+        explain_out_of_memory(101),
     ):
         raise MemoryError
 

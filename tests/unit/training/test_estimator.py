@@ -22,7 +22,7 @@ SMALL = {"hidden": (16,), "dropout": (0.1,), "learning_rate": 0.02, "device": "c
 
 
 def rows(n=400, k=2, seed=0, share=0.5):
-    """Rows of two features whose log-odds are linear in the first."""
+    """BatchRows of two features whose log-odds are linear in the first."""
     rng = np.random.default_rng(seed)
     X = rng.normal(size=(n, 2))
     if k > 2:
@@ -128,7 +128,7 @@ def test_a_function_is_a_loss():
 )
 def test_weights_that_cannot_be_undone_are_warned_of(loss, recwarn):
     X, y = rows(300, share=0.2)
-    with pytest.warns(UserWarning, match="by no known constant, so correct_prior cannot undo"):
+    with pytest.warns(UserWarning, match="by an unknown amount, which correct_prior cannot undo"):
         model(loss=loss, epochs=1).fit(X, y)
     recwarn.clear()
     model(loss=loss, epochs=1, correct_prior=False).fit(X, y)
@@ -193,7 +193,7 @@ def test_steer_rows_that_cannot_steer_are_refused(steer, sentence):
         ({"loss": "focl"}, "did you mean 'focal'"),
         ({"epochs": 0}, "epochs must be a whole number of at least 1"),
         ({"choose_by": "luck"}, "choose_by must be one of"),
-        ({"steer_share": 1.0}, "steer_share must be a share"),
+        ({"steer_share": 1.0}, "steer_share must be above 0 and below 1, got 1.0"),
         ({"device": "abacus"}, "device must be"),
         ({"hidden": (8, 8)}, "dropout one share for each"),
         ({"hidden": 8}, r"hidden must be a list with one number .* such as \(128, 64\), got 8"),

@@ -226,7 +226,7 @@ def test_bad_options_are_named():
     images, sides = drawn()
     for changes, message in (
         ({"model": "resnet5"}, "model must name a network, got 'resnet5': did you mean 'resnet50'"),
-        ({"model": "resnet50", "model_options": {"widthh": 4}}, "no option of the network"),
+        ({"model": "resnet50", "model_options": {"widthh": 4}}, "not an option of the network"),
         ({"model_options": ["width"]}, r"model_options must be a dict .* got \['width'\]"),
         ({"crop": 16}, "crop must be a whole number of pixels from 0 to 15"),
         ({"crop": 0.5}, "crop must be a whole number"),

@@ -7,13 +7,13 @@ from rich.console import Console
 from tests.unit.training.runs import blobs, net, options
 
 from calibrant.training import EpochRecord, Hook, train
-from calibrant.training.progress import ProgressBar, words_of
+from calibrant.training.progress import ProgressBar, format_record
 
 RECORD = EpochRecord(3, 0.412, 0.398, 0.391, 1.2, 0.021, 0.8, 0.84, 1e-3, 0.2)
 
 
 def test_words_of_an_epoch():
-    assert words_of(RECORD) == "loss 0.412 · steer NLL 0.398 · ECE 2.1 %"
+    assert format_record(RECORD) == "loss 0.412 · steer NLL 0.398 · ECE 2.1 %"
 
 
 def test_the_bar_ends_with_the_last_epoch_and_its_figures():

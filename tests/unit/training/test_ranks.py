@@ -14,7 +14,7 @@ from tests.unit.training.runs import blobs, options
 from calibrant.errors import InputError, TrainingError
 from calibrant.losses import AdaFocalLoss
 from calibrant.training import Hook, train
-from calibrant.training.ranks import naming_lost_ranks, run_on_ranks
+from calibrant.training.ranks import explain_lost_ranks, run_on_ranks
 
 
 class Until(Hook):
@@ -112,14 +112,14 @@ def test_what_a_rank_raises_is_raised_here_and_nobody_is_waited_for():
 
 def test_only_what_tells_of_a_lost_rank_is_translated(monkeypatch):
     lost = "[../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [::1]:1"
-    told = pytest.raises(TrainingError, match="run again to go on from the last checkpoint")
+    told = pytest.raises(TrainingError, match="run again to resume from the last checkpoint")
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    with told, naming_lost_ranks():
+    with told, explain_lost_ranks():
         raise RuntimeError(lost)
     monkeypatch.undo()
-    with pytest.raises(RuntimeError, match="closed by peer"), naming_lost_ranks():
+    with pytest.raises(RuntimeError, match="closed by peer"), explain_lost_ranks():
         raise RuntimeError(lost)  # alone, it is of something else
-    with pytest.raises(RuntimeError, match="mat1 and mat2"), naming_lost_ranks():
+    with pytest.raises(RuntimeError, match="mat1 and mat2"), explain_lost_ranks():
         raise RuntimeError("mat1 and mat2 shapes cannot be multiplied")
 
 

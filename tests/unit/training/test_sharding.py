@@ -11,8 +11,8 @@ from calibrant.training.sharding import (
     as_row_labels,
     batch_sizes,
     check_batch_size,
-    order_of,
-    own_part,
+    row_positions,
+    shard_batches,
 )
 
 
@@ -43,8 +43,8 @@ def test_without_shuffling_no_batch_exceeds_the_size():
 
 def test_processes_take_turns_within_each_batch():
     order = torch.arange(7)
-    first, first_sizes = own_part(order, [4, 3], (0, 2), shuffled=True)
-    second, second_sizes = own_part(order, [4, 3], (1, 2), shuffled=True)
+    first, first_sizes = shard_batches(order, [4, 3], (0, 2), shuffled=True)
+    second, second_sizes = shard_batches(order, [4, 3], (1, 2), shuffled=True)
     assert (first.tolist(), first_sizes) == ([0, 2, 4, 6], [2, 2])
     assert (second.tolist(), second_sizes) == ([1, 3, 5], [2, 1])
 
@@ -52,22 +52,22 @@ def test_processes_take_turns_within_each_batch():
 def test_a_shuffled_batch_with_fewer_rows_than_processes_is_left_out_by_all():
     order = torch.arange(5)
     for rank in range(3):
-        _, sizes = own_part(order, [3, 2], (rank, 3), shuffled=True)
+        _, sizes = shard_batches(order, [3, 2], (rank, 3), shuffled=True)
         assert sizes == [1]
 
 
 def test_in_order_every_row_goes_to_exactly_one_process():
-    parts = [own_part(torch.arange(5), [3, 2], (rank, 3), shuffled=False) for rank in range(3)]
+    parts = [shard_batches(torch.arange(5), [3, 2], (rank, 3), shuffled=False) for rank in range(3)]
     assert sorted(torch.cat([order for order, _ in parts]).tolist()) == list(range(5))
     assert [sizes for _, sizes in parts] == [[1, 1], [1, 1], [1]]
 
 
 def test_a_seed_gives_one_order_and_another_seed_another():
     def drawn(seed):
-        return order_of(100, torch.Generator().manual_seed(seed)).tolist()
+        return row_positions(100, torch.Generator().manual_seed(seed)).tolist()
 
     assert drawn(3) == drawn(3) != drawn(4)
-    assert sorted(drawn(3)) == order_of(100, None).tolist() == list(range(100))
+    assert sorted(drawn(3)) == row_positions(100, None).tolist() == list(range(100))
 
 
 def test_absent_labels_are_zeros():
@@ -94,4 +94,4 @@ def test_bad_labels_sizes_and_shards_are_named():
         with pytest.raises(InputError, match=f"batch_size must be .* got {re.escape(repr(size))}"):
             check_batch_size(size)
     with pytest.raises(InputError, match=r"shard must be .* got \(2, 2\)"):
-        own_part(torch.arange(2), [2], (2, 2), shuffled=True)
+        shard_batches(torch.arange(2), [2], (2, 2), shuffled=True)

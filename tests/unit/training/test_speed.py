@@ -12,10 +12,10 @@ from torch import nn
 from calibrant.errors import InputError
 from calibrant.training import ArrayRows, Hook, train
 from calibrant.training.speed import (
-    compiled,
-    in_fast_layout,
-    naming_failed_compilation,
+    compile_model,
+    explain_failed_compilation,
     tuned_convolutions,
+    use_channels_last,
 )
 
 
@@ -35,7 +35,7 @@ def images(n, seed=0):
 
 def test_weights_of_images_get_their_channels_together_and_keep_their_values():
     model, twin = image_net(), image_net()
-    laid = in_fast_layout(model)
+    laid = use_channels_last(model)
     assert laid[0].weight.is_contiguous(memory_format=torch.channels_last)
     assert same_weights(laid, twin)
     rows = images(5).features
@@ -44,7 +44,7 @@ def test_weights_of_images_get_their_channels_together_and_keep_their_values():
 
 def test_networks_without_images_are_left_as_they_are():
     model = net()
-    assert in_fast_layout(model) is model
+    assert use_channels_last(model) is model
     with tuned_convolutions(model):
         assert not torch.backends.cudnn.benchmark
 
@@ -116,11 +116,11 @@ def test_only_images_on_a_gpu_without_parts_replay_whole_steps(monkeypatch):
     asked = []
     monkeypatch.setattr(torch, "compile", lambda model, **how: asked.append(how) or model)
     gpu, cpu = torch.device("cuda"), torch.device("cpu")
-    compiled(image_net(), options(compile=True), gpu)
-    compiled(image_net(), options(compile=True, accumulate=2), gpu)
-    compiled(image_net(), options(compile=True), cpu)
-    compiled(net(), options(compile=True), gpu)
-    compiled(net(), options(), gpu)
+    compile_model(image_net(), options(compile=True), gpu)
+    compile_model(image_net(), options(compile=True, accumulate=2), gpu)
+    compile_model(image_net(), options(compile=True), cpu)
+    compile_model(net(), options(compile=True), gpu)
+    compile_model(net(), options(), gpu)
     assert asked == [
         {"dynamic": False, "mode": "reduce-overhead"}, {"dynamic": False}, {"dynamic": False},
         {"dynamic": None},
@@ -148,7 +148,7 @@ def test_a_machine_that_cannot_compile_is_told_in_one_sentence(tmp_path):
 
 
 def test_other_errors_are_not_taken_for_failed_compilation():
-    with pytest.raises(ValueError, match="mine"), naming_failed_compilation():
+    with pytest.raises(ValueError, match="mine"), explain_failed_compilation():
         raise ValueError("mine")
     with pytest.raises(InputError, match="compile must be True or False, got 'yes'"):
         options(compile="yes")

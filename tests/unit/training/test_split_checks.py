@@ -20,7 +20,7 @@ def test_an_empty_split_is_refused_by_name():
 
 def test_labels_that_the_model_cannot_give_are_refused():
     wrong = ArrayRows(torch.zeros(5, 3), torch.tensor([0, 1, 2, 3, 0]))
-    with pytest.raises(InputError, match=r"labels of the steer split must lie in 0\.\.2.*got 3"):
+    with pytest.raises(InputError, match=r"labels of the steer split must be in 0\.\.2.*got 3"):
         train(net(), blobs(30), wrong, options=options())
     below = ArrayRows(torch.zeros(2, 3), torch.tensor([0, -1]))
     with pytest.raises(InputError, match=r"labels of the train split.*got -1"):
@@ -64,7 +64,7 @@ def test_classes_are_counted_with_zeros_for_the_absent():
 
 def test_a_steer_split_of_one_row_cannot_be_measured():
     one = ArrayRows(torch.zeros(1, 3), torch.tensor([0]))
-    with pytest.raises(InputError, match="must hold at least 2 rows to be measured, got 1"):
+    with pytest.raises(InputError, match="must hold at least 2 rows to be evaluated, got 1"):
         train(net(), blobs(30), one, options=options())
 
 

@@ -41,7 +41,7 @@ def test_a_share_of_numpys_is_a_share():
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, True, "0.1", float("nan")])
 def test_a_share_outside_0_and_1_is_refused(share):
-    with pytest.raises(InputError, match="steer_share must be a share above 0 and below 1"):
+    with pytest.raises(InputError, match="steer_share must be above 0 and below 1"):
         steer_mask(np.zeros(10, int), share)
 
 

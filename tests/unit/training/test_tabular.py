@@ -156,7 +156,7 @@ def test_a_search_over_numbers_of_numpy_runs():
 def test_the_column_that_the_labels_are_called_after_is_refused():
     table, sells = shop()
     table["sells"] = sells
-    with pytest.raises(InputError, match=r"X holds the column 'sells', which y is called after"):
+    with pytest.raises(InputError, match=r"X has a column 'sells', the name of y"):
         TabularClassifier(**SMALL).fit(table, table["sells"])
     assert (
         TabularClassifier(**SMALL)
@@ -168,7 +168,7 @@ def test_the_column_that_the_labels_are_called_after_is_refused():
 def test_a_column_that_gives_the_labels_away_is_warned_of():
     table, sells = shop()
     table["sold"] = np.where(sells == "sells", 10.0, 1.0) + np.random.default_rng(0).random(400)
-    with pytest.warns(UserWarning, match=r"'sold' alone tells the classes apart.*drop=\['sold'\]"):
+    with pytest.warns(UserWarning, match=r"'sold' alone separates the classes.*drop=\['sold'\]"):
         TabularClassifier(**SMALL).fit(table, sells)
     fitted = TabularClassifier(**SMALL, drop=["sold"]).fit(table, sells)
     assert "sold" not in fitted.encoder_.get_feature_names_out()
@@ -191,7 +191,7 @@ def test_columns_that_are_no_features_are_refused(change, sentence):
 @pytest.mark.data
 def test_bigmart_is_learned_and_the_target_is_not_told():
     train, labels, test, truth = bigmart()
-    with pytest.warns(UserWarning, match=f"the column '{TARGET}' alone tells"):
+    with pytest.warns(UserWarning, match=f"the column '{TARGET}' alone separates"):
         TabularClassifier(**{**SMALL, "epochs": 1}, drop=["Item_Identifier"]).fit(train, labels)
     model = TabularClassifier(clean=CLEAN, drop=["Item_Identifier", TARGET], device="cpu")
     model.set_params(epochs=12).fit(train, labels)

@@ -1,17 +1,17 @@
-"""telltale_columns: a column that gives every label away is named, honest ones are not."""
+"""find_leaking_columns: a column that gives every label away is named, honest ones are not."""
 
 import numpy as np
 import pytest
 
 from calibrant.data.encoders.table_columns import as_table
-from calibrant.training.target_leakage import telltale_columns
+from calibrant.training.target_leakage import find_leaking_columns
 
 N = 300
 LABELS = np.arange(N) % 3
 
 
 def found(values, labels=LABELS):
-    return telltale_columns(as_table({"x": values}), labels) == ["x"]
+    return find_leaking_columns(as_table({"x": values}), labels) == ["x"]
 
 
 def test_classes_with_ranges_of_their_own_are_told_apart():
@@ -44,10 +44,10 @@ def test_many_words_prove_nothing():
 
 
 def test_few_rows_prove_nothing():
-    assert telltale_columns(as_table({"x": LABELS[:99]}), LABELS[:99]) == []
+    assert find_leaking_columns(as_table({"x": LABELS[:99]}), LABELS[:99]) == []
 
 
 @pytest.mark.parametrize("wanted", [True, False])
 def test_a_column_that_is_not_read_is_not_judged(wanted):
     table = as_table({"x": LABELS, "y": np.zeros(N)}, wanted=lambda _, name: wanted or name == "y")
-    assert telltale_columns(table, LABELS) == (["x"] if wanted else [])
+    assert find_leaking_columns(table, LABELS) == (["x"] if wanted else [])

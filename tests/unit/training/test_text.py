@@ -111,7 +111,7 @@ def test_texts_are_no_features_to_scikit_learn():
         ([*TEXTS[:-1], None], WHY, "X row 47 is missing, not a text"),
         ("broken", WHY, "got str: put a single text into a list"),
         (TEXTS, WHY[:-1], "got 47 labels for 48 rows"),
-        (TEXTS, ["size"] * 48, "y holds one class only, 'size'"),
+        (TEXTS, ["size"] * 48, "y holds only one class, 'size'"),
         (["a", "b"], ["size", "defect"], "the steer split would be empty"),
         (["a", "b", "c"], ["size", "size", "defect"], "the steer split has 1 row"),
     ],
@@ -127,14 +127,17 @@ def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
         ({"model": "bilstn"}, "model must name a network, got 'bilstn': did you mean 'bilstm'"),
         (
             {"model_options": {"hiddn": 3}},
-            r"model_options names 'hiddn', which is no option .* 'bilstm': did you mean 'hidden'",
+            r"model_options names 'hiddn', not an option .* 'bilstm': did you mean 'hidden'",
         ),
         ({"model_options": {"width": 3}}, "model_options names 'width', .*: known are n_tok"),
         ({"model_options": 3}, "model_options must be a dict of the network's options"),
         ({"model_options": {"hidden": True}}, "hidden must be a whole number"),
         ({"model": "mlp"}, "model must read texts, got 'mlp'"),
         ({"model": "resnet50"}, "model must read texts, got 'resnet50': choose 'bilstm' or"),
-        ({"model": "transformer"}, "got 'transformer': .* name the folder of a transformer or its"),
+        (
+            {"model": "transformer"},
+            "got 'transformer': .* give the folder or the hub id of a transformer",
+        ),
         (
             {"model": "./nowhere", "model_options": None},
             "model names the folder './nowhere', which is not there",
@@ -144,7 +147,7 @@ def test_rows_that_cannot_be_learned_from_are_refused(texts, labels, sentence):
         ({"max_length": 0}, "max_length must be a whole number >= 1"),
         ({"max_length": "long"}, "max_length must be a whole number >= 1, got 'long'"),
         ({"epochs": "many"}, "epochs must be a whole number of at least 1, got 'many'"),
-        ({"momentum": "auto"}, r"momentum must lie in \[0, 1\), got 'auto'"),
+        ({"momentum": "auto"}, r"momentum must be in \[0, 1\), got 'auto'"),
     ],
 )
 def test_options_are_checked_by_fit(options, sentence):

@@ -13,7 +13,7 @@ def seeded(seed=0):
 
 
 def made(n=1000, seed=0, **options):
-    """Rows and the plain texts they stand for; about one in twenty is empty."""
+    """BatchRows and the plain texts they stand for; about one in twenty is empty."""
     rng = np.random.default_rng(seed)
     lengths = rng.lognormal(2.5, 0.8, n).astype(int) * (rng.random(n) > 0.05)
     texts = [rng.integers(1, 500, length) for length in lengths]

@@ -137,11 +137,14 @@ def test_a_run_of_another_transformer_is_not_gone_on_with(tmp_path, folder):
         ({"max_length": 101}, "max_length must be at most 100, the positions of the transformer"),
         ({"max_length": 2}, "max_length must be at least 3, .*2 special"),
         ({"max_length": 0}, "max_length must be a whole number >= 1, got 0"),
-        ({"model_options": {"hidden": 3}}, "names 'hidden', which is no option of a transformer"),
+        (
+            {"model_options": {"hidden": 3}},
+            "names 'hidden', which is not an option of a transformer",
+        ),
         ({"model_options": {"pooling": "max"}}, "pooling must be 'auto' or 'own' or 'mean', got"),
         ({"model_options": {"dropout": 2}}, "dropout must be at least 0 and below 1, got 2"),
         ({"model_options": 3}, "model_options must be a dict of the network's options"),
-        ({"resample": "smote"}, "resample='smote' mixes features of two rows"),
+        ({"resample": "smote"}, "resample='smote' interpolates features"),
     ],
 )
 def test_options_are_checked_by_fit(folder, options, sentence):
@@ -195,7 +198,7 @@ def test_a_real_transformer_learns_real_rows_and_leaves_its_folder(
     assert majority < 0.25
     assert np.mean(model.predict(other) == truth) > majority + 0.5  # 0.97 of 0.17
     expected = model.predict_logits(other)
-    pack(tmp_path / "bundle", scorer=Scorer.of(model))
+    pack(tmp_path / "bundle", scorer=Scorer.from_classifier(model))
     shutil.rmtree(folder)
     monkeypatch.chdir(tmp_path)
     found = load_bundle(tmp_path / "bundle").scorer.predict_logits(other)

@@ -44,7 +44,7 @@ def trained_bundle(folder):
     )  # fmt: skip
     pack(
         folder,
-        scorer=Scorer.of(network, column="message"),
+        scorer=Scorer.from_classifier(network, column="message"),
         calibrator=TemperatureScaling().fit(logits, calib.labels, classes=classes),
         points=[BundlePoint(each, "raw") for each in points],
         ood=OodRule.fit(network.predict_logits(drawn.texts)),

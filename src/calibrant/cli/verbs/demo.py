@@ -36,9 +36,9 @@ def demo(
 
     Also writes scores.csv and ideal.csv, which the examples of the other verbs read.
     """
-    from calibrant.study.study_folder import folder_of
+    from calibrant.study.study_folder import output_folder
 
-    folder = folder_of(out)
+    folder = output_folder(out)
     files = _score_files(folder, seed, alone=scores)
     if scores:
         if json:
@@ -68,7 +68,7 @@ def _score_files(out: Path, seed: int, *, alone: bool) -> tuple[Path, Path]:
     from calibrant.data import write_example
     from calibrant.files.atomic_write import check_writable
     from calibrant.inputs import as_seed
-    from calibrant.study.study_folder import check_place
+    from calibrant.study.study_folder import check_output_folder
 
     as_seed(seed, name="--seed")
     try:
@@ -79,7 +79,7 @@ def _score_files(out: Path, seed: int, *, alone: bool) -> tuple[Path, Path]:
         ) from None
     check_writable(out / "report.html", name="--out")
     if not alone:
-        check_place(out)
+        check_output_folder(out)
     return (
         write_example(out / "scores.csv", seed=seed),
         write_example(out / "ideal.csv", seed=seed, ideal=True),

@@ -122,10 +122,10 @@ def train(
 
 def _checked_folder(out: str | None, data: str) -> Path:
     """Return the folder of the study, or say why nothing can be written there."""
-    from calibrant.study.study_folder import folder_of
+    from calibrant.study.study_folder import output_folder
 
     usual = Path("runs", Path(data).name.split(".")[0] or "study")
-    folder = usual if out is None else folder_of(out)
+    folder = usual if out is None else output_folder(out)
     there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
     if not there.is_dir():
         raise InputError(f"--out {folder}: {there} is a file, not a folder: choose another place.")

@@ -1,4 +1,4 @@
-"""A candidate: a loss with a seed or an average of such networks, and the folder it lies in."""
+"""Candidates of a study, and the fingerprints that name their folders."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from typing import Any
 
 from calibrant.data.splits import Splits
 from calibrant.distribution import own_version
-from calibrant.study.candidates.classifier import steps_of
+from calibrant.study.candidates.classifier import step_options
 from calibrant.study.scoring_ways import name_candidate
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["Candidate", "candidates_of"]
+__all__ = ["Candidate", "list_candidates"]
 
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
     "ensemble", "mc_dropout", "devices", "data", "golden", "largest_weight",
 }  # fmt: skip
-"""Settings that say nothing about how a network is trained; of files the content counts."""
+"""Settings that do not affect training; files are fingerprinted by content."""
 
 
-_ENCODERS = 2
-"""Counts changes of what encoders learn: what an earlier one learned is not gone on with."""
+_ENCODER_VERSION = 2
+"""Encoder version; bump it to invalidate cached candidates."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +38,11 @@ class Candidate:
     Parameters
     ----------
     loss : like "focal:gamma=3"
-    seed : of the first weights, the order of rows and dropout; of an ensemble the first one's
-    fingerprint : of all settings and files that its scores depend on
-    way : "one" network, the "ensemble" of those of all seeds, or "mc_dropout"
-    members : the networks that it averages; of MC dropout one; none where it is a network itself
-    passes : thinned copies that MC dropout averages
+    seed : seed of the initial weights, the row order and dropout; for an ensemble, the first seed
+    fingerprint : hash of all settings and files that its scores depend on
+    way : "one" network, the "ensemble" of all seeds, or "mc_dropout"
+    members : the networks that it averages: one for MC dropout, empty for a single network
+    passes : forward passes that MC dropout averages
 
     Examples
     --------
@@ -63,59 +63,59 @@ class Candidate:
 
     @property
     def name(self) -> str:
-        """What messages call it: the loss, the seed where it is not 0, and what is averaged."""
+        """Display name: the loss, a nonzero seed, and the kind of average."""
         return name_candidate(self.loss, self.seed, self.way, len(self.members), self.passes)
 
     @property
     def folder(self) -> str:
-        """Name of its folder: another one as soon as anything it depends on changes."""
-        plain = re.sub(r"[^a-z0-9.]+", "-", self.loss.lower()).strip("-.")[:60] or "loss"
-        thinned = f"-mc-dropout-{self.passes}" if self.way == "mc_dropout" else ""
-        which = "ensemble" if self.way == "ensemble" else f"seed-{self.seed}{thinned}"
-        return f"{plain}-{which}-{self.fingerprint[:8]}"
+        """Folder name; it contains the fingerprint, so it changes with every dependency."""
+        slug = re.sub(r"[^a-z0-9.]+", "-", self.loss.lower()).strip("-.")[:60] or "loss"
+        mc_dropout = f"-mc-dropout-{self.passes}" if self.way == "mc_dropout" else ""
+        kind = "ensemble" if self.way == "ensemble" else f"seed-{self.seed}{mc_dropout}"
+        return f"{slug}-{kind}-{self.fingerprint[:8]}"
 
 
-def candidates_of(
+def list_candidates(
     config: StudyConfig, files: Mapping[str, str], splits: Splits
 ) -> tuple[Candidate, ...]:
-    """Return all candidates of a study: of each loss its networks, then their averages."""
-    told = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
-    told |= {
+    """Return all candidates of a study: for each loss its networks, then their averages."""
+    inputs = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
+    inputs |= {
         "model": config.network,
-        "training": steps_of(config),  # what is usual may change too
+        "training": step_options(config),  # defaults may change between versions
         "files": dict(files),
         "splits": splits.to_dict(),
         "version": own_version(),
-        "encoders": _ENCODERS,
+        "encoders": _ENCODER_VERSION,
     }
-    told |= _pretrained(config) | _own_network(config)
-    found: list[Candidate] = []
+    inputs |= _pretrained_fingerprint(config) | _custom_network_code(config)
+    candidates: list[Candidate] = []
     for loss in config.candidates:
-        told |= {"loss": loss, "code": _own_code(loss)}
-        ones = tuple(
-            Candidate(loss, seed, _hash({**told, "own seed": seed})) for seed in config.seeds
+        inputs |= {"loss": loss, "code": _custom_loss_code(loss)}
+        networks = tuple(
+            Candidate(loss, seed, _hash({**inputs, "own seed": seed})) for seed in config.seeds
         )
-        found += [*ones, *_averages(config, ones)]
-    return tuple(found)
+        candidates += [*networks, *_list_averages(config, networks)]
+    return tuple(candidates)
 
 
-def _averages(config: StudyConfig, ones: tuple[Candidate, ...]) -> list[Candidate]:
-    """Return what is asked for beside the networks of a loss."""
-    found = []
+def _list_averages(config: StudyConfig, networks: tuple[Candidate, ...]) -> list[Candidate]:
+    """Return the requested averages of a loss's networks."""
+    averages = []
     if config.mc_dropout:
-        found += [_average("mc_dropout", (one,), config.mc_dropout) for one in ones]
+        averages += [_average("mc_dropout", (one,), config.mc_dropout) for one in networks]
     if config.ensemble:
-        found.append(_average("ensemble", ones))
-    return found
+        averages.append(_average("ensemble", networks))
+    return averages
 
 
 def _average(way: str, members: tuple[Candidate, ...], passes: int = 0) -> Candidate:
-    told = {"way": way, "of": [one.fingerprint for one in members], "passes": passes}
-    return Candidate(members[0].loss, members[0].seed, _hash(told), way, members, passes)
+    inputs = {"way": way, "of": [member.fingerprint for member in members], "passes": passes}
+    return Candidate(members[0].loss, members[0].seed, _hash(inputs), way, members, passes)
 
 
-def _pretrained(config: StudyConfig) -> dict[str, str]:
-    """Return what stands for a model that was trained before: its content, wherever it lies."""
+def _pretrained_fingerprint(config: StudyConfig) -> dict[str, str]:
+    """Return the fingerprint of a pretrained model: its content, not its location."""
     from calibrant.models.pretrained import fingerprint
     from calibrant.models.pretrained_folder import is_source
 
@@ -123,43 +123,43 @@ def _pretrained(config: StudyConfig) -> dict[str, str]:
     return {"model": fingerprint(config.network)} if pretrained else {}
 
 
-def _own_network(config: StudyConfig) -> dict[str, list[str]]:
-    """Return what a network that is the user's own is made of, as for a loss."""
+def _custom_network_code(config: StudyConfig) -> dict[str, list[str]]:
+    """Return the code of a user-defined network."""
     from calibrant.losses.describing import describe_code
     from calibrant.models.registry import models
 
-    made = models().get(config.network)
-    code = "" if made is None else describe_code([made])
-    return {"network code": [_source(made), code]} if code else {}
+    network = models().get(config.network)
+    code = "" if network is None else describe_code([network])
+    return {"network code": [_source_code(network), code]} if code else {}
 
 
-def _own_code(loss: str) -> list[str]:
-    """Return what a loss that is the user's own, or has such parts, is made of.
+def _custom_loss_code(loss: str) -> list[str]:
+    """Return the code of a loss that is user-defined or has user-defined parts.
 
-    Where its source can be read it stands for the loss, and so does the code that Python made of
-    it: a file may have been changed since it was imported.
+    Both the source, where available, and the compiled code are used: a file may have changed
+    since it was imported.
     """
     from calibrant.losses import FunctionLoss, as_loss
     from calibrant.losses.describing import describe
     from calibrant.losses.own_code import is_user_code
-    from calibrant.training.seeds import own_randomness
+    from calibrant.training.seeds import isolated_randomness
 
-    with own_randomness(0):  # a loss may draw its first weights
-        made = as_loss(loss, class_counts=(1, 1))
-    own: list[Any] = []
-    for part in made.modules():
-        own += [part.function] if isinstance(part, FunctionLoss) else []
-        own += [type(part)] if is_user_code(type(part)) else []
-    return [*map(_source, own), describe(made)] if own else []
+    with isolated_randomness(0):  # a loss may draw initial weights
+        module = as_loss(loss, class_counts=(1, 1))
+    custom: list[Any] = []
+    for part in module.modules():
+        custom += [part.function] if isinstance(part, FunctionLoss) else []
+        custom += [type(part)] if is_user_code(type(part)) else []
+    return [*map(_source_code, custom), describe(module)] if custom else []
 
 
-def _source(own: Any) -> str:
-    """Return the source of a function or class, or of that of a callable object; "" without one."""
-    while isinstance(own, partial):
-        own = own.func
-    written = own if inspect.isroutine(own) or isinstance(own, type) else type(own)
+def _source_code(code: Any) -> str:
+    """Return the source of a function, a class or a callable object's class; "" if unavailable."""
+    while isinstance(code, partial):
+        code = code.func
+    definition = code if inspect.isroutine(code) or isinstance(code, type) else type(code)
     with suppress(OSError, TypeError):  # typed into a console, or written in C
-        return inspect.getsource(written)
+        return inspect.getsource(definition)
     return ""
 
 

@@ -1,4 +1,4 @@
-"""The classifier that a candidate is: which estimator, with which options."""
+"""Build the estimator of a candidate."""
 
 from __future__ import annotations
 
@@ -13,22 +13,22 @@ if TYPE_CHECKING:
     from calibrant.study.candidates.candidate import Candidate
     from calibrant.training.estimator import Estimator
 
-__all__ = ["classifier_of", "steps_of"]
+__all__ = ["build_classifier", "step_options"]
 
 _SAME_STEPS = {"accumulate", "compile", "device", "devices"}
-"""Options of the training that may change while a network is trained: its steps stay the same."""
+"""Training options that do not change the training steps."""
 
-_OWN = {"loss", "seed", "folder", "hooks", "progress", "model"}
-"""Parameters that are told apart elsewhere, or say nothing about the network."""
+_EXCLUDED = {"loss", "seed", "folder", "hooks", "progress", "model"}
+"""Parameters that are fingerprinted elsewhere or do not affect the network."""
 
 
-def classifier_of(
-    config: StudyConfig, candidate: Candidate, folder: Path, tell: Callable[[str], None]
+def build_classifier(
+    config: StudyConfig, candidate: Candidate, folder: Path, progress: Callable[[str], None]
 ) -> Estimator:
-    """Make the classifier of a candidate.
+    """Build the classifier of a candidate.
 
-    A network for texts that is trained from nothing gets the study's own small defaults; images,
-    tables and models that were trained before get those of their estimator.
+    Text networks trained from scratch use the study's small defaults; image networks, table
+    networks and pretrained models use the defaults of their estimator.
     """
     from calibrant.study.candidates.epoch_messages import EpochMessages
 
@@ -38,54 +38,55 @@ def classifier_of(
         "folder": folder,
         "devices": config.devices,
     }
-    made = _made(config, shared)
-    made.set_params(hooks=(EpochMessages(candidate.name, made._options().epochs, tell),))
-    return made
+    classifier = _build_estimator(config, shared)
+    epochs = classifier._options().epochs
+    classifier.set_params(hooks=(EpochMessages(candidate.name, epochs, progress),))
+    return classifier
 
 
-def steps_of(config: StudyConfig) -> dict[str, Any]:
-    """Return all options that the steps of a training depend on, usual ones as what they are now.
+def step_options(config: StudyConfig) -> dict[str, Any]:
+    """Return all options that the training steps depend on, with defaults filled in.
 
-    No network is built. Its loss, its seed and which network it is are not among them.
+    No network is built. The loss, the seed and the network name are not included.
     """
-    made = _made(config, {})
-    names = made.get_params(deep=False).keys() - _SAME_STEPS - _OWN
-    found = {name: made._asked(name) for name in names}
+    estimator = _build_estimator(config, {})
+    names = estimator.get_params(deep=False).keys() - _SAME_STEPS - _EXCLUDED
+    options = {name: estimator._resolve(name) for name in names}
     if config.kind == "text":
-        found["max_length"] = made._new_encoder().max_length
-    return found
+        options["max_length"] = estimator._new_encoder().max_length
+    return options
 
 
-def _made(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
-    return _MADE[config.kind](config, {**shared, "resample": config.resample})
+def _build_estimator(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
+    return _BUILDERS[config.kind](config, {**shared, "resample": config.resample})
 
 
-def _table(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
+def _build_table(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
     from calibrant.training import TabularClassifier
 
-    own = {"categories": config.categories, **config.model_options}
-    return TabularClassifier(**{**shared, **own, **config.training})
+    options = {"categories": config.categories, **config.model_options}
+    return TabularClassifier(**{**shared, **options, **config.training})
 
 
-def _text(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
+def _build_text(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
     from calibrant.models.pretrained_folder import is_source
     from calibrant.training import TextClassifier
 
     small = SMALL if config.network == "bilstm" else {}
-    usual = {} if is_source(config.network) else TEXT
-    own = {"model": config.network, "model_options": {**small, **config.model_options}}
-    return TextClassifier(**{**shared, **own, **usual, **config.training})
+    defaults = {} if is_source(config.network) else TEXT
+    options = {"model": config.network, "model_options": {**small, **config.model_options}}
+    return TextClassifier(**{**shared, **options, **defaults, **config.training})
 
 
-def _image(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
+def _build_image(config: StudyConfig, shared: dict[str, Any]) -> Estimator:
     from calibrant.training import ImageClassifier
 
-    own = {"model": config.network, "model_options": dict(config.model_options)}
-    return ImageClassifier(**{**shared, **own, **config.training})
+    options = {"model": config.network, "model_options": dict(config.model_options)}
+    return ImageClassifier(**{**shared, **options, **config.training})
 
 
-_MADE: dict[str, Callable[[StudyConfig, dict[str, Any]], Estimator]] = {
-    "table": _table,
-    "text": _text,
-    "image": _image,
+_BUILDERS: dict[str, Callable[[StudyConfig, dict[str, Any]], Estimator]] = {
+    "table": _build_table,
+    "text": _build_text,
+    "image": _build_image,
 }

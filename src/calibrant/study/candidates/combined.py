@@ -1,4 +1,4 @@
-"""Candidates that are averages of trained networks: ensembles, and MC dropout."""
+"""Candidates that average trained networks: ensembles and MC dropout."""
 
 from __future__ import annotations
 
@@ -13,125 +13,127 @@ from calibrant.errors import TrainingError
 from calibrant.inputs import FloatArray
 from calibrant.study.candidates.candidate import Candidate
 from calibrant.study.candidates.trained import (
-    SCORED,
+    SCORED_SPLITS,
     TrainedCandidate,
-    keep,
-    kept_in,
+    compute_refinement,
     load_trained,
-    refinement_of,
+    read_saved,
+    save_candidate,
 )
 from calibrant.study.rows.rows import StudyRows
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["CombinedCandidate", "ensemble_of", "load_thinned", "score_thinned"]
+__all__ = ["CombinedCandidate", "build_ensemble", "load_mc_dropout", "score_mc_dropout"]
 
 MASK_SEED = 0
-"""Of what MC dropout leaves out: the same in every study, so that a bundle can be made again."""
+"""Seed of the MC dropout masks, fixed so that bundles are reproducible."""
 
 
 @dataclass(frozen=True)
 class CombinedCandidate(TrainedCandidate):
-    """An average of trained networks, judged and packed as one model.
+    """An average of trained networks, evaluated and packed as one model.
 
     Parameters
     ----------
-    candidate, folder, logits, facts : as of a trained one; no epochs and no records of its own
+    candidate, folder, logits, facts : as in `TrainedCandidate`, without epochs and records
     members : the networks that it averages
     """
 
     members: tuple[TrainedCandidate, ...] = ()
 
     def scorer(self) -> Scorer:
-        """Return the running model, which holds its members."""
+        """Load the model with its members."""
         from calibrant.models.scorer import Scorer
 
         if self.candidate.way == "ensemble":
-            return Scorer.together([one.scorer() for one in self.members])
-        return Scorer.thinned(self.members[0].scorer(), self.candidate.passes, seed=MASK_SEED)
+            return Scorer.ensemble([member.scorer() for member in self.members])
+        return Scorer.mc_dropout(self.members[0].scorer(), self.candidate.passes, seed=MASK_SEED)
 
 
-def ensemble_of(
+def build_ensemble(
     candidate: Candidate, outcomes: Sequence[TrainedCandidate | str], folder: Path, rows: StudyRows
 ) -> CombinedCandidate | str:
-    """Average the networks of all seeds of a loss; nothing is trained, and nothing scored again."""
-    members = tuple(one for one in outcomes if isinstance(one, TrainedCandidate))
+    """Average the networks of all seeds of a loss from their saved logits."""
+    members = tuple(each for each in outcomes if isinstance(each, TrainedCandidate))
     if len(members) < 2:
         return (
             f"an ensemble needs at least two networks, but {len(members)} of the {len(outcomes)} "
             f"of {candidate.loss} could be trained."
         )
-    from calibrant.models.ensemble import logits_together
+    from calibrant.models.ensemble import average_logits
 
-    shifts = [one.facts["scorer"]["log_shift"] for one in members]
+    shifts = [member.facts["scorer"]["log_shift"] for member in members]
     logits = {
-        name: logits_together([one.logits[name] for one in members], shifts)
-        for name in _splits(rows)
+        name: average_logits([member.logits[name] for member in members], shifts)
+        for name in _scored_splits(rows)
     }
     return CombinedCandidate(
         candidate, folder / candidate.folder, logits, _facts(members, logits, rows), members
     )
 
 
-def score_thinned(
+def score_mc_dropout(
     rows: StudyRows, candidate: Candidate, folder: Path, progress: Callable[[str], None]
 ) -> None:
-    """Score all splits with thinned copies of a trained network, and keep that in a folder."""
+    """Score all splits with MC dropout passes of a trained network, and save the logits."""
     started = time.perf_counter()
-    member = _member(folder, candidate, rows)
+    member = _load_member(folder, candidate, rows)
     if member is None:
-        raise TrainingError(f"what {candidate.members[0].name} left behind cannot be read again.")
+        raise TrainingError(f"the saved network of {candidate.members[0].name} cannot be read.")
     model = CombinedCandidate(candidate, folder, {}, {}, (member,)).scorer()
     logits: dict[str, FloatArray] = {}
-    for name in _splits(rows):
+    for name in _scored_splits(rows):
         progress(f"{candidate.name}: scoring the {name.replace('_', ' ')} rows")
         logits[name] = model.predict_logits(rows[name].inputs)
     facts = _facts((member,), logits, rows)
     facts["seconds"] += time.perf_counter() - started
-    facts["network"] = _weights_of(member)
-    keep(folder, candidate, logits, facts)
+    facts["network"] = _hash_weights(member)
+    save_candidate(folder, candidate, logits, facts)
 
 
-def load_thinned(folder: Path, candidate: Candidate, rows: StudyRows) -> CombinedCandidate | None:
-    """Return what an earlier run left in a folder.
+def load_mc_dropout(
+    folder: Path, candidate: Candidate, rows: StudyRows
+) -> CombinedCandidate | None:
+    """Return a saved MC dropout candidate.
 
-    None where that is damaged or not complete, or where the network was trained again since: the
-    logits are those of other weights then.
+    None if its folder is incomplete or damaged, or if the network was retrained since: the saved
+    logits then belong to other weights.
     """
-    kept = kept_in(folder, candidate, rows)
-    member = None if kept is None else _member(folder, candidate, rows)
-    if kept is None or member is None or kept[1].get("network") != _weights_of(member):
+    saved = read_saved(folder, candidate, rows)
+    member = None if saved is None else _load_member(folder, candidate, rows)
+    if saved is None or member is None or saved[1].get("network") != _hash_weights(member):
         return None
-    return CombinedCandidate(candidate, folder, *kept, (member,))
+    return CombinedCandidate(candidate, folder, *saved, (member,))
 
 
-def _member(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
-    one = candidate.members[0]
-    return load_trained(folder.parent / one.folder, one, rows)
+def _load_member(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
+    member = candidate.members[0]
+    return load_trained(folder.parent / member.folder, member, rows)
 
 
-def _weights_of(member: TrainedCandidate) -> str:
+def _hash_weights(member: TrainedCandidate) -> str:
     """Return a hash of the weights of a trained network."""
     from calibrant.models.saved_parts import WEIGHTS
 
     return sha256_of(member.folder / WEIGHTS)
 
 
-def _splits(rows: StudyRows) -> list[str]:
-    return [name for name in SCORED if len(rows[name])]
+def _scored_splits(rows: StudyRows) -> list[str]:
+    return [name for name in SCORED_SPLITS if len(rows[name])]
 
 
 def _facts(
     members: Sequence[TrainedCandidate], logits: dict[str, FloatArray], rows: StudyRows
 ) -> dict[str, Any]:
-    """Return what is known: the figure that chooses, and what its members cost together."""
+    """Return the refinement, and the total cost of the members."""
     return {
-        "refinement": refinement_of(rows, logits),
+        "refinement": compute_refinement(rows, logits),
         "epochs": 0,
         "best_epoch": 0,
-        "seconds": sum(one.facts["seconds"] for one in members),
-        "weights": sum(one.facts["weights"] for one in members),
+        "seconds": sum(member.facts["seconds"] for member in members),
+        "weights": sum(member.facts["weights"] for member in members),
         "records": [],
         "gammas": None,
         "warnings": [],

@@ -1,4 +1,4 @@
-"""Tell how a candidate's training goes, one line after each epoch."""
+"""Training hook that reports one line per epoch."""
 
 from __future__ import annotations
 
@@ -11,25 +11,25 @@ __all__ = ["EpochMessages"]
 
 
 class EpochMessages(Hook):
-    """Call a function with a sentence after each epoch; of several processes the first one does.
+    """Call `progress` with one line after each epoch, in the first process only.
 
     Parameters
     ----------
-    name : of the candidate
-    epochs : the most that will be run
-    tell : gets the sentence
+    name : name of the candidate
+    epochs : maximum number of epochs
+    progress : called with the message
     """
 
-    def __init__(self, name: str, epochs: int, tell: Callable[[str], None]) -> None:
+    def __init__(self, name: str, epochs: int, progress: Callable[[str], None]) -> None:
         self.name = name
         self.epochs = epochs
-        self.tell = tell
+        self.progress = progress
 
     def on_epoch_end(self, run: Run, record: EpochRecord) -> None:
-        """Tell the figures of the epoch."""
+        """Report the metrics of the epoch."""
         if not run.fabric.is_global_zero:
             return
-        self.tell(
+        self.progress(
             f"{self.name}: epoch {record.epoch + 1} of {self.epochs}, log loss {record.nll:.3f}, "
             f"accuracy {record.accuracy:.1%}"
         )

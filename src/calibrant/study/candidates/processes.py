@@ -1,4 +1,4 @@
-"""Processes that work beside this one: how they begin, speak and end."""
+"""Worker processes: start, progress messages and termination."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from typing import Any
 from calibrant.cores import usable_cores
 from calibrant.errors import TrainingError
 
-__all__ = ["Progress", "passed_on", "working_side_by_side"]
+__all__ = ["Progress", "forward_progress", "worker_pool"]
 
 Progress = Callable[[str], None]
-"""Takes a message of one line."""
+"""Callback for one-line messages."""
 
 
 class _Process(SpawnProcess):
-    """A process that leaves Ctrl-C to its parent from its first moment, imports included."""
+    """A process that ignores Ctrl-C from its start, imports included; its parent handles it."""
 
     def start(self) -> None:
-        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # is inherited
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})  # inherited by the child
         try:
             super().start()
         finally:
@@ -37,57 +37,58 @@ class _Context(SpawnContext):
 
 
 @contextmanager
-def passed_on(progress: Progress) -> Iterator[tuple[Any, Any]]:
-    """Lend a way to start processes, and a queue whose messages go to `progress`."""
+def forward_progress(progress: Progress) -> Iterator[tuple[Any, Any]]:
+    """Yield a multiprocessing context and a queue whose messages go to `progress`."""
     context = _Context()  # torch's threads do not survive a fork
     messages = context.Queue()
-    teller = threading.Thread(target=_tell, args=(messages, progress), daemon=True)
-    teller.start()
+    forwarder = threading.Thread(target=_forward, args=(messages, progress), daemon=True)
+    forwarder.start()
     try:
         yield context, messages
     finally:
         messages.put(None)
-        teller.join(timeout=5)
+        forwarder.join(timeout=5)
 
 
 @contextmanager
-def working_side_by_side(
-    jobs: int, progress: Progress, start: Callable[..., None], args: tuple[Any, ...], kept: str
+def worker_pool(
+    jobs: int, progress: Progress, start: Callable[..., None], args: tuple[Any, ...], saved: str
 ) -> Iterator[ProcessPoolExecutor]:
-    """Lend processes; when the block is left, however it is left, none of them works on.
+    """Yield a pool of worker processes, which are terminated when the block is left.
 
-    Each has its share of the cores, leaves Ctrl-C to this process, and ends when this one is gone.
+    Each gets its share of the cores, leaves Ctrl-C to this process, and exits if this one dies.
+    `saved` names the results that survive a killed worker, for the error message.
     """
-    with passed_on(progress) as (context, messages):
-        begin = (start, args, jobs, messages, os.getpid())
-        pool = ProcessPoolExecutor(jobs, context, _begin, begin)
+    with forward_progress(progress) as (context, messages):
+        init_args = (start, args, jobs, messages, os.getpid())
+        pool = ProcessPoolExecutor(jobs, context, _init_process, init_args)
         try:
             yield pool
         except BrokenProcessPool:
             raise TrainingError(
-                "a training process was killed, probably for want of memory: run it again with "
-                f"--jobs 1; {kept} are kept."
+                "a training process was killed, probably because memory ran out: run again with "
+                f"--jobs 1; {saved} are kept."
             ) from None
         finally:
-            for process in list((pool._processes or {}).values()):  # they would train to the end
+            for process in list((pool._processes or {}).values()):  # otherwise they finish training
                 process.terminate()
             pool.shutdown(wait=True, cancel_futures=True)
 
 
-def _tell(messages: Any, progress: Progress) -> None:
+def _forward(messages: Any, progress: Progress) -> None:
     while (message := messages.get()) is not None:
         progress(message)
 
 
-def _begin(
+def _init_process(
     start: Callable[..., None], args: tuple[Any, ...], jobs: int, messages: Any, parent: int
 ) -> None:
-    """Set a process up: its signals, its share of the cores, its end, and what it works on."""
+    """Set up a worker process: signals, threads, the watch on its parent, and its inputs."""
     from calibrant.models.cores import use_threads
-    from calibrant.training.ranks import leave_with
+    from calibrant.training.ranks import exit_with_parent
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides what Ctrl-C means
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     use_threads(max(1, usable_cores() // jobs))
-    threading.Thread(target=leave_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=exit_with_parent, args=(parent,), daemon=True).start()
     start(messages.put, *args)

@@ -1,4 +1,4 @@
-"""Make the candidates that are not there yet, one after the other or side by side."""
+"""Train the candidates that are not cached yet, in sequence or in parallel."""
 
 from __future__ import annotations
 
@@ -10,77 +10,81 @@ from typing import Any
 from calibrant.cores import usable_cores
 from calibrant.errors import CalibrantError, MissingExtra, TrainingError
 from calibrant.study.candidates.candidate import Candidate
-from calibrant.study.candidates.combined import ensemble_of, load_thinned, score_thinned
+from calibrant.study.candidates.combined import build_ensemble, load_mc_dropout, score_mc_dropout
 from calibrant.study.candidates.devices import train_on_devices
-from calibrant.study.candidates.processes import Progress, working_side_by_side
-from calibrant.study.candidates.trained import TrainedCandidate, load_trained, train_candidate
+from calibrant.study.candidates.processes import Progress, worker_pool
+from calibrant.study.candidates.trained import (
+    TrainedCandidate,
+    fit_and_save_candidate,
+    load_trained,
+)
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["Outcome", "train_all"]
+__all__ = ["Outcome", "train_candidates"]
 
 Outcome = TrainedCandidate | str
-"""A trained candidate, or one sentence about why it could not be trained."""
+"""A trained candidate, or the reason why it could not be trained."""
 
 _worker: dict[str, Any] = {}
 
 
-def train_all(
+def train_candidates(
     rows: StudyRows,
     config: StudyConfig,
     candidates: Sequence[Candidate],
     folder: Path,
     progress: Progress,
 ) -> list[Outcome]:
-    """Return what became of each candidate, in their order.
+    """Return the outcome of each candidate, in order.
 
-    Networks are trained first, then what averages them is made. Those that an earlier run finished
-    are read from `folder`. One that fails is reported by its sentence and does not stop the others.
+    Networks are trained first, then averaged. Candidates that an earlier run finished are read from
+    `folder`. A candidate that fails is reported and does not stop the others.
     """
-    found: dict[Candidate, Outcome] = {}
+    outcomes: dict[Candidate, Outcome] = {}
     for way in ("one", "mc_dropout"):
-        asked = [candidate for candidate in candidates if candidate.way == way]
-        _make(rows, config, asked, folder, progress, found)
+        same_way = [candidate for candidate in candidates if candidate.way == way]
+        _load_or_train(rows, config, same_way, folder, progress, outcomes)
     for candidate in candidates:
         if candidate.way == "ensemble":
-            members = [found[one] for one in candidate.members]
-            found[candidate] = ensemble_of(candidate, members, folder, rows)
-            if isinstance(found[candidate], str):
-                progress(f"{candidate.name}: failed: {found[candidate]}")
-    return [found[candidate] for candidate in candidates]
+            members = [outcomes[member] for member in candidate.members]
+            outcomes[candidate] = build_ensemble(candidate, members, folder, rows)
+            if isinstance(outcomes[candidate], str):
+                progress(f"{candidate.name}: failed: {outcomes[candidate]}")
+    return [outcomes[candidate] for candidate in candidates]
 
 
-def _make(
+def _load_or_train(
     rows: StudyRows,
     config: StudyConfig,
     candidates: Sequence[Candidate],
     folder: Path,
     progress: Progress,
-    found: dict[Candidate, Outcome],
+    outcomes: dict[Candidate, Outcome],
 ) -> None:
-    """Take what is there from the folder, and make the rest."""
-    places = {candidate: folder / candidate.folder for candidate in candidates}
-    for candidate, place in places.items():
-        if any(isinstance(found[one], str) for one in candidate.members):
-            found[candidate] = "the network that it would be made from could not be trained."
+    """Add the outcome of each candidate: cached ones from the folder, the others by training."""
+    folders = {candidate: folder / candidate.folder for candidate in candidates}
+    for candidate, path in folders.items():
+        if any(isinstance(outcomes[member], str) for member in candidate.members):
+            outcomes[candidate] = "the network that it averages could not be trained."
             continue
-        place.mkdir(parents=True, exist_ok=True)
-        there = _loaded(place, candidate, rows)
-        if there is not None:
-            found[candidate] = there
-            was = "trained" if candidate.way == "one" else "scored"
-            progress(f"{candidate.name}: {was} before, taken as it is")
-    missing = [candidate for candidate in candidates if candidate not in found]
-    jobs = min(_jobs(config), len(missing))
+        path.mkdir(parents=True, exist_ok=True)
+        cached = _load_cached(path, candidate, rows)
+        if cached is not None:
+            outcomes[candidate] = cached
+            verb = "trained" if candidate.way == "one" else "scored"
+            progress(f"{candidate.name}: {verb} before, reused")
+    missing = [candidate for candidate in candidates if candidate not in outcomes]
+    jobs = min(_count_jobs(config), len(missing))
     if jobs > 1:
-        _in_processes(rows, config, missing, places, jobs, progress, found)
+        _train_in_processes(rows, config, missing, folders, jobs, progress, outcomes)
     else:
         for candidate in missing:
-            found[candidate] = _made(rows, config, candidate, places[candidate], progress)
+            outcomes[candidate] = _try_train(rows, config, candidate, folders[candidate], progress)
 
 
-def _jobs(config: StudyConfig) -> int:
-    if config.devices > 1:  # one candidate takes all of them
+def _count_jobs(config: StudyConfig) -> int:
+    if config.devices > 1:  # one candidate uses all devices
         return 1
     if config.jobs:
         return config.jobs
@@ -89,64 +93,65 @@ def _jobs(config: StudyConfig) -> int:
     return 1 if gpu_is_here() else usable_cores()
 
 
-def _loaded(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
-    load = load_trained if candidate.way == "one" else load_thinned
+def _load_cached(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
+    load = load_trained if candidate.way == "one" else load_mc_dropout
     return load(folder, candidate, rows)
 
 
-def _made(
+def _try_train(
     rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
 ) -> Outcome:
-    """Train a network, or score with thinned copies of one, and read it from its folder."""
+    """Train a network, or score with MC dropout; return the reason if that fails."""
     try:
         if candidate.way == "mc_dropout":
-            score_thinned(rows, candidate, folder, progress)
+            score_mc_dropout(rows, candidate, folder, progress)
         elif config.devices > 1:
             train_on_devices(rows, config, candidate, folder, progress)
         else:
-            train_candidate(rows, config, candidate, folder, progress)
+            fit_and_save_candidate(rows, config, candidate, folder, progress)
     except MissingExtra:
         raise
-    except Exception as error:  # a user's own loss or network may raise anything
-        ours = isinstance(error, CalibrantError)
-        why = str(error) if ours else f"{type(error).__name__}: {error}"
-        progress(f"{candidate.name}: failed: {why}")
-        return why
-    found = _loaded(folder, candidate, rows)
-    if found is None:
+    except Exception as error:  # a user-defined loss or network may raise anything
+        expected = isinstance(error, CalibrantError)
+        reason = str(error) if expected else f"{type(error).__name__}: {error}"
+        progress(f"{candidate.name}: failed: {reason}")
+        return reason
+    trained = _load_cached(folder, candidate, rows)
+    if trained is None:
         raise TrainingError(
-            f"what {candidate.name} left in {folder} cannot be read again: is the disk full?"
+            f"the files of {candidate.name} in {folder} cannot be read back: is the disk full?"
         )
-    return found
+    return trained
 
 
-def _in_processes(
+def _train_in_processes(
     rows: StudyRows,
     config: StudyConfig,
     missing: Sequence[Candidate],
-    places: dict[Candidate, Path],
+    folders: dict[Candidate, Path],
     jobs: int,
     progress: Progress,
-    found: dict[Candidate, Outcome],
+    outcomes: dict[Candidate, Outcome],
 ) -> None:
-    """Train in processes of their own, as many at a time as there are jobs."""
-    kept = "candidates that are finished"
-    with working_side_by_side(jobs, progress, _start, (rows, config), kept) as pool:
+    """Train in `jobs` parallel processes."""
+    saved = "finished candidates"
+    with worker_pool(jobs, progress, _init_worker, (rows, config), saved) as pool:
         running: dict[Future[str | None], Candidate] = {
-            pool.submit(_work, candidate, places[candidate]): candidate for candidate in missing
+            pool.submit(_train_in_worker, candidate, folders[candidate]): candidate
+            for candidate in missing
         }
         for done in as_completed(running):
             candidate = running[done]
-            why = done.result()
-            there = _loaded(places[candidate], candidate, rows)
-            found[candidate] = why or there or "what it left behind cannot be read again"
+            reason = done.result()
+            trained = _load_cached(folders[candidate], candidate, rows)
+            outcomes[candidate] = reason or trained or "its saved files cannot be read back"
 
 
-def _start(tell: Progress, rows: StudyRows, config: StudyConfig) -> None:
-    _worker.update(rows=rows, config=config, tell=tell)
+def _init_worker(progress: Progress, rows: StudyRows, config: StudyConfig) -> None:
+    _worker.update(rows=rows, config=config, progress=progress)
 
 
-def _work(candidate: Candidate, folder: Path) -> str | None:
-    """Train in a worker; return why it failed, or None."""
-    outcome = _made(_worker["rows"], _worker["config"], candidate, folder, _worker["tell"])
+def _train_in_worker(candidate: Candidate, folder: Path) -> str | None:
+    """Train in a worker process; return the reason if that fails, else None."""
+    outcome = _try_train(_worker["rows"], _worker["config"], candidate, folder, _worker["progress"])
     return outcome if isinstance(outcome, str) else None

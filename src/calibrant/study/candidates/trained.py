@@ -1,4 +1,4 @@
-"""Train one candidate and keep what became of it: its scores, its network, its history."""
+"""Training one candidate, and its saved logits, network and history."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from calibrant.errors import CalibrantError, TrainingError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.inputs import FloatArray
 from calibrant.study.candidates.candidate import Candidate
-from calibrant.study.candidates.classifier import classifier_of
+from calibrant.study.candidates.classifier import build_classifier
 from calibrant.study.candidates.processes import Progress
 from calibrant.study.candidates.training_warnings import training_warnings
 from calibrant.study.rows.rows import StudyRows
@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
 __all__ = [
-    "SCORED",
+    "SCORED_SPLITS",
     "TrainedCandidate",
-    "keep",
-    "kept_in",
+    "compute_refinement",
+    "fit_and_save_candidate",
     "load_trained",
-    "refinement_of",
-    "train_candidate",
+    "read_saved",
+    "save_candidate",
 ]
 
-SCORED = ("steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
-"""Splits that every candidate scores once it is trained."""
+SCORED_SPLITS = ("steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
+"""Splits that every trained candidate scores."""
 
 _DONE, _LOGITS, _CHECKPOINTS = "done.json", "logits.npz", "checkpoints"
 _FACTS = {
@@ -49,16 +49,16 @@ _FACTS = {
 
 @dataclass(frozen=True)
 class TrainedCandidate:
-    """A trained candidate as its folder holds it.
+    """A trained candidate, as saved in its folder.
 
     Parameters
     ----------
-    candidate : which one
-    folder : where its network lies
-    logits : for each split that was scored its (n, K) logits, what resampling and the loss moved
-        them by taken off
+    candidate : the candidate
+    folder : folder with its network
+    logits : (n, K) logits of each scored split, corrected for the shift caused by resampling and
+        the loss
     facts : `refinement`, `epochs`, `best_epoch`, `seconds`, `weights`, `records`, `gammas`,
-        `warnings`, and of a network `scorer`, what its files are
+        `warnings`, and for a network `scorer`, the record of its files
     """
 
     candidate: Candidate
@@ -68,30 +68,30 @@ class TrainedCandidate:
 
     @property
     def refinement(self) -> float:
-        """Log loss of the choice rows after temperature scaling on them; see `refinement_of`."""
+        """Log loss of the choice rows after temperature scaling; see `compute_refinement`."""
         return float(self.facts["refinement"])
 
     def scorer(self) -> Scorer:
-        """Return the running model."""
+        """Load the model."""
         from calibrant.models.scorer import Scorer
 
         return Scorer.load(self.facts["scorer"], self.folder)
 
 
-def train_candidate(
+def fit_and_save_candidate(
     rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
 ) -> None:
-    """Train a candidate, score the splits with it, and put all of it into its folder.
+    """Train a candidate, score the splits with it, and save both in its folder.
 
-    A run that was killed goes on at its last checkpoint. `done.json` is written last: with it, the
-    folder is complete. Of several processes that train it together only the first one scores.
+    An interrupted run resumes from its last checkpoint. `done.json` is written last and marks the
+    folder as complete. If several processes train together, only the first one scores.
     """
     from calibrant.models.scorer import Scorer
 
     started = time.perf_counter()
     train, steer = rows["train"], rows["steer"]
-    model = classifier_of(config, candidate, folder / _CHECKPOINTS, progress)
-    with training_warnings() as told:
+    model = build_classifier(config, candidate, folder / _CHECKPOINTS, progress)
+    with training_warnings() as messages:
         model.fit(
             train.inputs, rows.labels(train.codes), steer=(steer.inputs, rows.labels(steer.codes))
         )
@@ -100,52 +100,53 @@ def train_candidate(
     best = model.records_[model.best_epoch_]
     if not np.isfinite(best.refinement):
         raise TrainingError(
-            "training diverged: its log loss is infinite; try a smaller learning rate."
+            "training diverged, its log loss is infinite: try a smaller learning rate."
         )
     logits = {
-        name: model.predict_logits(rows[name].inputs) for name in SCORED if len(rows[name].codes)
+        name: model.predict_logits(rows[name].inputs)
+        for name in SCORED_SPLITS
+        if len(rows[name].codes)
     }
     history = getattr(model.loss_, "history", None)
     facts = {
-        "refinement": refinement_of(rows, logits),
+        "refinement": compute_refinement(rows, logits),
         "epochs": len(model.records_),
         "best_epoch": model.best_epoch_,
         "seconds": time.perf_counter() - started,
         "weights": sum(part.numel() for part in model.model_.parameters()),
         "records": [record.to_dict() for record in model.records_],
         "gammas": history.to_dict() if history is not None and len(history) else None,
-        "warnings": told,
-        "scorer": Scorer.of(model, **_reads(config)).save(folder),
+        "warnings": messages,
+        "scorer": Scorer.from_classifier(model, **_preprocessing(config)).save(folder),
     }
-    keep(folder, candidate, logits, facts)
+    save_candidate(folder, candidate, logits, facts)
     shutil.rmtree(folder / _CHECKPOINTS, ignore_errors=True)
 
 
-def _reads(config: StudyConfig) -> dict[str, Any]:
-    """Return what was done to the rows before the classifier saw them."""
+def _preprocessing(config: StudyConfig) -> dict[str, Any]:
+    """Return how rows were preprocessed before training."""
     resized = config.image_size is not None
     return {"column": config.text, "redact": config.redact, "resize": resized}
 
 
 def load_trained(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
-    """Return what an earlier run left in a folder; None where that is damaged or not complete."""
-    kept = kept_in(folder, candidate, rows)
-    if kept is None:
+    """Return a saved candidate, or None if its folder is incomplete or damaged."""
+    saved = read_saved(folder, candidate, rows)
+    if saved is None:
         return None
-    found = TrainedCandidate(candidate, folder, *kept)
+    trained = TrainedCandidate(candidate, folder, *saved)
     try:
-        found.scorer()  # what cannot be loaded is trained again
+        trained.scorer()  # a model that cannot be loaded is trained again
     except (OSError, ValueError, LookupError, TypeError, CalibrantError):
         return None
-    return found
+    return trained
 
 
-def refinement_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
+def compute_refinement(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
     """Return the log loss of the choice rows after temperature scaling on them.
 
-    A single candidate has no choice rows, as nothing is to be chosen: then it is that of the steer
-    rows. It is taken from the logits that are kept, for networks and averages alike: a record of
-    the training may have been made in fewer digits.
+    A single candidate has no choice rows, so the steer rows are used instead. Networks and averages
+    are both measured on their saved logits: training records may have lower precision.
     """
     from calibrant.training.steer_figures import steer_figures
 
@@ -153,28 +154,30 @@ def refinement_of(rows: StudyRows, logits: Mapping[str, FloatArray]) -> float:
     return steer_figures(logits[split], rows[split].codes).refinement
 
 
-def keep(
+def save_candidate(
     folder: Path, candidate: Candidate, logits: Mapping[str, FloatArray], facts: Mapping[str, Any]
 ) -> None:
-    """Write the logits of a candidate, then its record, which marks the folder as complete."""
+    """Save the logits of a candidate, then its record, which marks the folder as complete."""
     arrays: dict[str, Any] = dict(logits)
     with write_atomically(folder / _LOGITS, name="logits") as draft, draft.open("wb") as file:
         np.savez(file, **arrays)
-    own = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
-    told = {"format": 1, **own, "fingerprint": candidate.fingerprint, **facts}
+    identity = {"loss": candidate.loss, "seed": candidate.seed, "way": candidate.way}
+    record = {"format": 1, **identity, "fingerprint": candidate.fingerprint, **facts}
     with write_atomically(folder / _DONE, name="candidate") as draft:
-        draft.write_text(json.dumps(told), encoding="utf-8")
+        draft.write_text(json.dumps(record), encoding="utf-8")
 
 
-def kept_in(
+def read_saved(
     folder: Path, candidate: Candidate, rows: StudyRows
 ) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
-    """Return the logits and facts that `keep` wrote; None where they are damaged or not these."""
+    """Return the logits and facts that `save_candidate` wrote, or None if damaged or outdated."""
     try:
         facts = json.loads((folder / _DONE).read_text(encoding="utf-8"))
         with np.load(folder / _LOGITS, allow_pickle=False) as saved:
             logits = {name: np.asarray(saved[name], dtype=np.float64) for name in saved.files}
-        shapes = {name: (len(rows[name]), len(rows.classes)) for name in SCORED if len(rows[name])}
+        shapes = {
+            name: (len(rows[name]), len(rows.classes)) for name in SCORED_SPLITS if len(rows[name])
+        }
         whole = all(logits[name].shape == shape for name, shape in shapes.items())
         whole = whole and bool(np.isfinite(facts["refinement"])) and set(facts) >= _FACTS
         same = facts["fingerprint"] == candidate.fingerprint

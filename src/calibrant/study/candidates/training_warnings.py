@@ -1,4 +1,4 @@
-"""What training warned of: for the record instead of the terminal."""
+"""Collect training warnings for the record instead of the terminal."""
 
 from __future__ import annotations
 
@@ -9,28 +9,32 @@ from pathlib import Path
 
 __all__ = ["training_warnings"]
 
-_MACHINERY = frozenset({"lightning_fabric", "torch", "triton"})
-"""Packages whose warnings are about themselves, and not about what is trained."""
+_INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
+"""Packages whose warnings are about themselves, not about the training."""
 
 
 @contextmanager
 def training_warnings() -> Iterator[list[str]]:
-    """Lend a list that holds each warning of the block once, as soon as the block has ended.
+    """Yield a list that is filled with the distinct warnings when the block ends.
 
     Examples
     --------
-    >>> with training_warnings() as told:
+    >>> with training_warnings() as messages:
     ...     warnings.warn("no row of class 3", UserWarning, stacklevel=1)
-    >>> told
+    >>> messages
     ['no row of class 3']
     """
-    told: list[str] = []
+    messages: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", UserWarning)
-        yield told
-    own = (one for one in caught if issubclass(one.category, UserWarning))
-    told += sorted({str(one.message) for one in own if not _of_machinery(one.filename)})
+        yield messages
+    relevant = (
+        warning
+        for warning in caught
+        if issubclass(warning.category, UserWarning) and not _is_internal(warning.filename)
+    )
+    messages += sorted({str(warning.message) for warning in relevant})
 
 
-def _of_machinery(file: str) -> bool:
-    return not _MACHINERY.isdisjoint(Path(file).parts)
+def _is_internal(file: str) -> bool:
+    return not _INTERNAL_PACKAGES.isdisjoint(Path(file).parts)

@@ -1,4 +1,4 @@
-"""Halve the steer rows: one half is followed in training, the other chooses the candidate."""
+"""Split the steer rows: one half steers training, the other chooses the candidate."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from calibrant.data.splitting import group_codes, split_rows
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["FEWEST", "halve_steer"]
+__all__ = ["MIN_ROWS", "halve_steer"]
 
-FEWEST = 2
-"""Rows that a temperature can be fitted to: each half needs as many."""
+MIN_ROWS = 2
+"""Rows that each half needs to fit a temperature."""
 
 
 def halve_steer(
@@ -26,19 +26,18 @@ def halve_steer(
     n: int | None = None,
     seed: int = 0,
 ) -> tuple[IntArray, IntArray]:
-    """Return the positions of the rows that steer, and of those that choose.
+    """Return the positions of the steer rows and of the choice rows.
 
-    A loss that follows rows, and an epoch that is chosen on them, look better there than on new
-    rows. On rows that nobody followed all candidates are equal. Each class is halved by
-    `split_rows`, at random but always alike; rows of one group stay together, and with times the
+    A candidate looks better on rows that steered its loss or its best epoch than on new rows; on
+    choice rows, which steered no candidate, the comparison is fair. Each class is halved by
+    `split_rows`, at random with a fixed seed; rows of one group stay together, and with times the
     later half chooses.
 
-    A class that cannot stand on both sides stays with the steer rows: one of a single row or
-    group. So does a class of which fewer than two groups are left once those of others stay.
-    Where groups are too large for every class to be on both sides, they are halved without
-    regard to classes.
+    A class with a single row or group cannot be halved and stays with the steer rows, as does a
+    class left with fewer than two groups once those stay. If groups are too large for every class
+    to be in both halves, they are halved without stratification.
 
-    It says nothing about how many rows a choice takes: few of them choose almost by chance.
+    No minimum number of choice rows is enforced here: with very few, the choice is mostly noise.
 
     Examples
     --------
@@ -52,17 +51,17 @@ def halve_steer(
         steer, choice = split_rows(labels, (1, 1), groups=groups, times=times, n=n, seed=seed)
         return steer, choice
     units = np.arange(len(labels)) if groups is None else group_codes(groups)
-    stays = _one_sided(np.unique(list(labels), return_inverse=True)[1].reshape(-1), units)
+    stays = _mask_one_sided(np.unique(list(labels), return_inverse=True)[1].reshape(-1), units)
     rest = np.flatnonzero(~stays)
     if not len(rest):
         return np.arange(len(labels)), rest
-    own = None if groups is None else units[rest]
-    first, second = _halves([labels[i] for i in rest.tolist()], own, seed)
+    rest_groups = None if groups is None else units[rest]
+    first, second = _halve_rows([labels[i] for i in rest.tolist()], rest_groups, seed)
     return np.sort(np.concatenate([np.flatnonzero(stays), rest[first]])), rest[second]
 
 
-def _one_sided(codes: IntArray, units: IntArray) -> NDArray[np.bool_]:
-    """Say which rows stay: whole units, until every class that is left has two of them."""
+def _mask_one_sided(codes: IntArray, units: IntArray) -> NDArray[np.bool_]:
+    """Return a mask of the rows that stay: whole units, until every other class has two units."""
     stays = np.zeros(len(codes), dtype=bool)
     while True:
         pairs = np.unique(np.stack([codes[~stays], units[~stays]]), axis=1)
@@ -73,9 +72,9 @@ def _one_sided(codes: IntArray, units: IntArray) -> NDArray[np.bool_]:
         stays |= np.isin(units, units[~stays & np.isin(codes, lone)])
 
 
-def _halves(labels: list[str], groups: IntArray | None, seed: int) -> tuple[IntArray, IntArray]:
+def _halve_rows(labels: list[str], groups: IntArray | None, seed: int) -> tuple[IntArray, IntArray]:
     try:
         first, second = split_rows(labels, (1, 1), groups=groups, n=len(labels), seed=seed)
-    except InputError:  # no one group can be moved without taking another class along
+    except InputError:  # no group can be moved without moving another class too
         first, second = split_rows(None, (1, 1), groups=groups, n=len(labels), seed=seed)
     return first, second

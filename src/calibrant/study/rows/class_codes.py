@@ -1,4 +1,4 @@
-"""The classes of a study are those of its train rows; every row gets the code of its class."""
+"""Classes of a study, taken from its train rows, and the class code of every row."""
 
 from __future__ import annotations
 
@@ -13,116 +13,123 @@ from calibrant.data.splits import Splits
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 from calibrant.study.rows.rows import OUTSIDE
-from calibrant.study.rows.source import Source
+from calibrant.study.rows.source import StudySource
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["absent_classes", "coded", "uncompared_classes", "whole_labels"]
+__all__ = ["encode_classes", "note_absent_classes", "note_uncompared_classes", "restore_int_labels"]
 
 
-def coded(
-    logs: Source,
-    golden: Source | None,
+def encode_classes(
+    logs: StudySource,
+    golden: StudySource | None,
     outside: Mapping[str, NDArray[np.bool_]],
     splits: Splits,
     config: StudyConfig,
 ) -> tuple[tuple[Any, ...], dict[str, IntArray], dict[str, Any] | None]:
-    """Return the classes of the train rows, every row's code, and what cut a continuous label."""
-    values = {s.name: whole_labels(s.labels.to_pylist()) for s in (logs, golden) if s is not None}
+    """Return the classes of the train rows, every row's code, and the cut of a numeric label."""
+    values = {
+        s.name: restore_int_labels(s.labels.to_pylist()) for s in (logs, golden) if s is not None
+    }
     cut = None
     if config.cut:
-        cut = _fitted_cut([values["logs"][i] for i in splits.train.ids], logs)
-        values = {name: cut.transform(some).tolist() for name, some in values.items()}
-    names = _names(values["logs"], splits.train.ids, outside["logs"], logs)
-    place = {str(name): k for k, name in enumerate(names)}
+        cut = _fit_cut([values["logs"][i] for i in splits.train.ids], logs)
+        values = {name: cut.transform(labels).tolist() for name, labels in values.items()}
+    names = _class_names(values["logs"], splits.train.ids, outside["logs"], logs)
+    code_of = {str(name): k for k, name in enumerate(names)}
     codes = {}
     for source in (logs, golden):
         if source is not None:
-            found = [place.get(str(v), OUTSIDE - 1) for v in values[source.name]]
-            codes[source.name] = _checked(
-                np.array(found, dtype=np.int64), values[source.name], outside, source, names
+            raw = [code_of.get(str(v), OUTSIDE - 1) for v in values[source.name]]
+            codes[source.name] = _check_codes(
+                np.array(raw, dtype=np.int64), values[source.name], outside, source, names
             )
     return names, codes, None if cut is None else cut.to_dict()
 
 
-def absent_classes(
+def note_absent_classes(
     classes: Sequence[Any], codes: Mapping[str, IntArray], config: StudyConfig
 ) -> list[str]:
-    """Say which classes the golden set has no row of."""
+    """Return a note about the classes that have no golden row."""
     if config.golden is None:
         return []
     lacking = [str(name) for k, name in enumerate(classes) if not (codes["golden"] == k).any()]
     if not lacking:
         return []
-    return [f"The golden set has no row of {_shown(lacking)}: nothing on this page is about that."]
+    return [
+        f"The golden set has no row of {_quote_names(lacking)}: no figure on this page covers that."
+    ]
 
 
-def uncompared_classes(classes: Sequence[Any], codes: IntArray, splits: Splits) -> list[str]:
-    """Say which classes no choice row is of, where there are choice rows."""
-    there = set(codes[splits.choice.ids].tolist())
-    lacking = [str(name) for k, name in enumerate(classes) if k not in there]
-    if not there or not lacking:
+def note_uncompared_classes(classes: Sequence[Any], codes: IntArray, splits: Splits) -> list[str]:
+    """Return a note about the classes that have no choice row, if there are choice rows."""
+    present = set(codes[splits.choice.ids].tolist())
+    lacking = [str(name) for k, name in enumerate(classes) if k not in present]
+    if not present or not lacking:
         return []
-    return [f"No choice row is of {_shown(lacking)}: the candidates were not compared on that."]
+    return [
+        f"There is no choice row of {_quote_names(lacking)}: the candidates were not compared on "
+        "that."
+    ]
 
 
-def _shown(names: Sequence[str]) -> str:
+def _quote_names(names: Sequence[str]) -> str:
     return ", ".join(f"'{name}'" for name in names[:5]) + (" ..." if len(names) > 5 else "")
 
 
-def whole_labels(labels: Sequence[Any]) -> list[Any]:
-    """Return labels with whole numbers as such: a missing label made floats of all of them.
+def restore_int_labels(labels: Sequence[Any]) -> list[Any]:
+    """Return labels with integral floats as ints: a missing label turns a column into floats.
 
     Examples
     --------
-    >>> whole_labels([3.0, 2.5, "a"])
+    >>> restore_int_labels([3.0, 2.5, "a"])
     [3, 2.5, 'a']
     """
     return [int(v) if isinstance(v, float) and v.is_integer() else v for v in labels]
 
 
-def _fitted_cut(labels: Sequence[Any], logs: Source) -> TargetCut:
+def _fit_cut(labels: Sequence[Any], logs: StudySource) -> TargetCut:
     if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in labels):
         raise InputError(
-            f"{logs.file}: {logs.label} is to be cut at its median, but it does not hold numbers: "
-            "leave --cut out."
+            f"{logs.file}: {logs.label} cannot be cut at its median because it does not hold "
+            "numbers: leave --cut out."
         )
     return TargetCut().fit(np.asarray(labels, dtype=np.float64))
 
 
-def _names(
-    labels: Sequence[Any], train: IntArray, outside: NDArray[np.bool_], logs: Source
+def _class_names(
+    labels: Sequence[Any], train: IntArray, outside: NDArray[np.bool_], logs: StudySource
 ) -> tuple[Any, ...]:
     """Return the classes of the train rows, sorted."""
-    whole = {labels[i] for i in train if not outside[i]}
-    if len(whole) < 2:
-        only = next(iter(whole), None)
+    names = {labels[i] for i in train if not outside[i]}
+    if len(names) < 2:
+        only = next(iter(names), None)
         raise InputError(
-            f"{logs.file}: {logs.label} has one class only, {only!r}: {logs.unit}s of at least two "
-            "classes are needed."
+            f"{logs.file}: {logs.label} has only one class, {only!r}: give {logs.unit}s of at "
+            "least two classes."
         )
-    return tuple(sorted(whole))
+    return tuple(sorted(names))
 
 
-def _checked(
+def _check_codes(
     codes: IntArray,
     values: Sequence[Any],
     outside: Mapping[str, NDArray[np.bool_]],
-    source: Source,
+    source: StudySource,
     names: Sequence[Any],
 ) -> IntArray:
-    """Refuse labels that the train rows lack."""
+    """Return codes with out-of-scope rows marked; a label without train rows is an error."""
     codes[outside[source.name]] = OUTSIDE
     unknown = np.flatnonzero(codes < OUTSIDE)
     if len(unknown):
         first = values[unknown[0]]
         units = "data rows" if source.unit == "row" else "images"
-        rows = ", ".join(source.shown(unknown[:5]))
+        rows = ", ".join(source.row_names(unknown[:5]))
         listed = ", ".join(repr(name) for name in names[:8])
-        what = (
+        problem = (
             "the logs do not train on" if source.name == "golden" else f"no train {source.unit} has"
         )
         raise InputError(
-            f"{source.file} has the label {first!r}, which {what} ({units} {rows}; the classes "
+            f"{source.file} has the label {first!r}, which {problem} ({units} {rows}; the classes "
             f"are {listed}): correct it, add {source.unit}s of it to the logs, or name it with "
             "--out-of-scope."
         )

@@ -1,4 +1,4 @@
-"""Files of a study by their names: what is handed on does not tell where they lay."""
+"""Input files of a study, and results without their paths."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from calibrant.study.result import StudyResult
 if TYPE_CHECKING:
     from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["names_only", "sources_of"]
+__all__ = ["input_files", "strip_paths"]
 
 
-def sources_of(config: StudyConfig) -> dict[str, Path]:
+def input_files(config: StudyConfig) -> dict[str, Path]:
     """Return the input files of a study, and the folder of a pretrained model."""
-    told = {"data": config.data, "golden": config.golden, "model": config.model}
-    paths = {role: Path(path or "") for role, path in told.items()}
+    settings = {"data": config.data, "golden": config.golden, "model": config.model}
+    paths = {role: Path(path or "") for role, path in settings.items()}
     return {
         role: path
         for role, path in paths.items()
@@ -26,36 +26,36 @@ def sources_of(config: StudyConfig) -> dict[str, Path]:
     }
 
 
-def names_only(result: StudyResult, config: StudyConfig, out: Path) -> StudyResult:
-    """Return a result whose settings and sentences name files and folders without their places.
+def strip_paths(result: StudyResult, config: StudyConfig, out: Path) -> StudyResult:
+    """Return a result whose settings and messages contain file names instead of paths.
 
-    Reports and bundles are handed on, and whoever reads them should not learn how a computer is
-    arranged. Only `study.toml` keeps the paths, by which the study can be run again.
+    Reports and bundles are shared and should not reveal local folders. Only `study.toml` keeps the
+    paths, so that the study can be run again.
     """
-    sources = sources_of(config)
-    names = _written(Path.home(), "~")
+    sources = input_files(config)
+    names = _path_spellings(Path.home(), "~")
     for path in (*sources.values(), out):
-        names |= _written(path, _name(path))
-    notes = tuple(_named(note, names) for note in result.notes)
+        names |= _path_spellings(path, _name(path))
+    notes = tuple(_replace_paths(note, names) for note in result.notes)
     candidates = tuple(
-        one if one.failed is None else replace(one, failed=_named(one.failed, names))
-        for one in result.candidates
+        each if each.failed is None else replace(each, failed=_replace_paths(each.failed, names))
+        for each in result.candidates
     )
-    told = {**result.config, **{role: _name(path) for role, path in sources.items()}}
-    return replace(result, notes=notes, candidates=candidates, config=told)
+    settings = {**result.config, **{role: _name(path) for role, path in sources.items()}}
+    return replace(result, notes=notes, candidates=candidates, config=settings)
 
 
 def _name(path: Path) -> str:
-    return path.name or path.resolve().name  # "." has none
+    return path.name or path.resolve().name  # "." has no name
 
 
-def _written(path: Path, name: str) -> dict[str, str]:
-    """Return the ways in which a path may be written, with its name."""
-    ways = {str(path), str(path.absolute()), str(path.resolve())}
-    return {way: name for way in ways if len(Path(way).parts) > 1}  # neither "/" nor a bare word
+def _path_spellings(path: Path, name: str) -> dict[str, str]:
+    """Map each spelling of a path to its name."""
+    spellings = {str(path), str(path.absolute()), str(path.resolve())}
+    return {text: name for text in spellings if len(Path(text).parts) > 1}  # not "/", not "name"
 
 
-def _named(text: str, names: dict[str, str]) -> str:
-    """Put names in the place of paths, the longest first: one may lie within another."""
+def _replace_paths(text: str, names: dict[str, str]) -> str:
+    """Replace paths by names, the longest first: one path may contain another."""
     paths = "|".join(re.escape(path) for path in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?<![\w./-])(?:{paths})(?![\w-])", lambda found: names[found[0]], text)
+    return re.sub(rf"(?<![\w./-])(?:{paths})(?![\w-])", lambda match: names[match[0]], text)

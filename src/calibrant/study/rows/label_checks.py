@@ -1,4 +1,4 @@
-"""Labels that no study can be made of, told before the rows are divided."""
+"""Checks of the labels before the rows are divided."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from calibrant.errors import InputError
 from calibrant.study.settings.config import StudyConfig
 
 if TYPE_CHECKING:
-    from calibrant.study.rows.source import Source
+    from calibrant.study.rows.source import StudySource
 
-__all__ = ["LEAST_ROWS", "check_labels", "check_sizes"]
+__all__ = ["MIN_CALIBRATE_ROWS", "check_labels", "check_sizes"]
 
 _COLUMN = "name another column with --label"
 _OTHER = {"text": _COLUMN, "table": _COLUMN, "image": "give each class one name or number"}
-"""What to do where labels are no classes."""
+"""Remedy for labels that are not classes."""
 
-LEAST_ROWS = 20
-"""Calibrate rows that the automatic choice of a calibrator needs."""
+MIN_CALIBRATE_ROWS = 20
+"""Calibrate rows needed to choose a calibrator automatically."""
 
 
-def check_labels(source: Source, outside: NDArray[np.bool_], config: StudyConfig) -> None:
-    """Refuse labels that are numbers, names of rows, or too rare to stand in every split."""
+def check_labels(source: StudySource, outside: NDArray[np.bool_], config: StudyConfig) -> None:
+    """Raise `InputError` for labels that are numbers, row ids, or too rare for every split."""
     if config.cut:
         return
     labels = [v for v, off in zip(source.labels.to_pylist(), outside, strict=True) if not off]
@@ -36,29 +36,29 @@ def check_labels(source: Source, outside: NDArray[np.bool_], config: StudyConfig
     if odd is not None:
         cut = "" if config.images else "add --cut to cut it into low and high at its median, or "
         raise InputError(
-            f"{where} holds numbers that are not whole, such as {odd!r}: {cut}{remedy}"
+            f"{where} holds numbers that are not integers, such as {odd!r}: {cut}{remedy}"
         )
     if len(counts) > max(2, len(labels) // 2):
         raise InputError(
             f"{where} has {len(counts):,} different values in {len(labels):,} {source.unit}s, so "
-            f"it names {source.unit}s rather than classes: {remedy}"
+            f"it identifies {source.unit}s rather than classes: {remedy}"
         )
     _check_rare(source, counts, config)
 
 
-def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> None:
+def _check_rare(source: StudySource, counts: Counter[Any], config: StudyConfig) -> None:
     logs = source.name == "logs"
     parts = 2 if not logs else 4 if config.golden is None else 3
     few = [name for name, n in counts.items() if n < parts]
     if not counts and logs:
         raise InputError(
-            f"{source.file}: each {source.unit} has the label {config.out_of_scope!r} of those "
-            f"that belong to no class: {source.unit}s of at least two classes are needed."
+            f"{source.file}: every {source.unit} has the out-of-scope label "
+            f"{config.out_of_scope!r}: give {source.unit}s of at least two classes."
         )
     if len(counts) < 2 and logs:
         raise InputError(
-            f"{source.file}: {source.label} has one class only, {next(iter(counts))!r}: "
-            f"{source.unit}s of at least two classes are needed."
+            f"{source.file}: {source.label} has only one class, {next(iter(counts))!r}: "
+            f"give {source.unit}s of at least two classes."
         )
     if few and logs:
         n = counts[few[0]]
@@ -71,8 +71,8 @@ def _check_rare(source: Source, counts: Counter[Any], config: StudyConfig) -> No
 
 
 def check_sizes(calibrate: int, config: StudyConfig, repeats: int = 0) -> None:
-    """Refuse, before hours of training, too few rows to choose a calibrator on."""
-    if config.calibrator == "auto" and calibrate < LEAST_ROWS:
+    """Raise `InputError` before training if there are too few rows to choose a calibrator on."""
+    if config.calibrator == "auto" and calibrate < MIN_CALIBRATE_ROWS:
         remedy = (
             "label more golden rows"
             if config.golden is not None
@@ -81,6 +81,6 @@ def check_sizes(calibrate: int, config: StudyConfig, repeats: int = 0) -> None:
         if repeats:
             remedy = f"{repeats:,} with the {config.kind} of another were left out; give --golden"
         raise InputError(
-            f"only {calibrate} rows are left to calibrate on, but choosing a calibrator takes "
-            f"{LEAST_ROWS}: {remedy}, or name a simple one with --calibrator temperature."
+            f"only {calibrate} rows are left to calibrate on, but choosing a calibrator needs "
+            f"{MIN_CALIBRATE_ROWS}: {remedy}, or choose a simple one with --calibrator temperature."
         )

@@ -1,4 +1,4 @@
-"""Rows that stand in the logs and in the golden set: named, or taken out of the logs."""
+"""Rows that are both in the logs and in the golden set."""
 
 from __future__ import annotations
 
@@ -11,18 +11,22 @@ from calibrant.errors import SplitMisuse
 from calibrant.study.settings.config import StudyConfig
 
 if TYPE_CHECKING:
-    from calibrant.study.rows.source import Source
+    from calibrant.study.rows.source import StudySource
 
-__all__ = ["without_overlap"]
+__all__ = ["resolve_overlap"]
 
 
-def without_overlap(
-    logs: Source, golden: Source, columns: list[str], config: StudyConfig, notes: list[str]
-) -> Source:
-    """Return the logs without rows that the golden set holds too.
+def resolve_overlap(
+    logs: StudySource,
+    golden: StudySource,
+    columns: list[str],
+    config: StudyConfig,
+    notes: list[str],
+) -> StudySource:
+    """Return the logs without the rows that are also in the golden set.
 
-    A model that has learned a golden row by heart would be judged on it. With `overlap="refuse"`
-    the first such rows are named instead, and logs of which no row is left are refused.
+    A model could memorise such rows and would then be evaluated on them. With `overlap="refuse"`
+    they raise `SplitMisuse`, as do logs of which no row is left.
     """
     both = same_rows(logs.table, golden.table, columns)
     if not len(both):
@@ -30,23 +34,27 @@ def without_overlap(
     unit, row, units = logs.unit, "row ", "data rows"
     if logs.images is not None:
         row, units = "", "images"
-    mine, theirs = logs.shown(both[:5, 0]), golden.shown(both[:5, 1])
-    shown = [f"{there} ({row}{here} of the logs)" for here, there in zip(mine, theirs, strict=True)]
+    log_names, golden_names = logs.row_names(both[:5, 0]), golden.row_names(both[:5, 1])
+    pairs = [
+        f"{golden_name} ({row}{log_name} of the logs)"
+        for log_name, golden_name in zip(log_names, golden_names, strict=True)
+    ]
     repeated = np.unique(both[:, 0])
     if config.overlap == "refuse":
-        rows = f"{unit} stands" if len(repeated) == 1 else f"{unit}s stand"
+        rows = f"{unit} is" if len(repeated) == 1 else f"{unit}s are"
         raise SplitMisuse(
             f"{len(repeated):,} {rows} both in {logs.file} and in {golden.file}, so the model "
-            f"would be judged on what it learned by heart: golden {units} {', '.join(shown)}: "
-            "take them out of one of the files, or add --overlap drop to leave them out of the "
+            f"would be evaluated on rows it was trained on: golden {units} {', '.join(pairs)}: "
+            "remove them from one of the files, or add --overlap drop to leave them out of the "
             "logs."
         )
     if len(repeated) == len(logs):
         raise SplitMisuse(
-            f"no {unit} of {logs.file} is left to train on, for {golden.file} holds all "
-            f"{len(logs):,} of them too: give logs that are not the golden set, or leave --golden "
-            f"out to hold {unit}s of the logs out."
+            f"no {unit} of {logs.file} is left to train on, because all {len(logs):,} of them are "
+            f"also in {golden.file}: give logs that are not the golden set, or leave --golden out "
+            f"to hold out {unit}s of the logs."
         )
     were = f"1 {unit} was" if len(repeated) == 1 else f"{len(repeated):,} {unit}s were"
-    notes.append(f"{were} left out of the logs, as the golden set holds the same.")
+    also = "it is" if len(repeated) == 1 else "they are"
+    notes.append(f"{were} left out of the logs because {also} also in the golden set.")
     return logs.take(np.setdiff1d(np.arange(len(logs)), repeated))

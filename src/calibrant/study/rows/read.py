@@ -1,4 +1,4 @@
-"""Read the files of a study: columns found, labels checked, nothing fixed silently."""
+"""Read and check the files of a study, and divide their rows."""
 
 from __future__ import annotations
 
@@ -15,14 +15,19 @@ from calibrant.data.splits import Splits
 from calibrant.errors import InputError
 from calibrant.formatting import format_count
 from calibrant.inputs import FloatArray
-from calibrant.study.rows.class_codes import absent_classes, coded, uncompared_classes, whole_labels
-from calibrant.study.rows.divide import divide
+from calibrant.study.rows.class_codes import (
+    encode_classes,
+    note_absent_classes,
+    note_uncompared_classes,
+    restore_int_labels,
+)
+from calibrant.study.rows.divide import divide_rows
 from calibrant.study.rows.label_checks import check_labels, check_sizes
-from calibrant.study.rows.overlap import without_overlap
-from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, image_source
+from calibrant.study.rows.overlap import resolve_overlap
+from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, read_image_source
 from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
-from calibrant.study.rows.source import Source, column_of, filled, is_text, left_out
-from calibrant.study.rows.table_checks import check_columns, check_finite, check_table
+from calibrant.study.rows.source import StudySource, get_column, is_text, mask_filled, note_left_out
+from calibrant.study.rows.table_checks import check_finite, check_reserved_columns, check_table
 from calibrant.study.settings.config import StudyConfig
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
@@ -30,77 +35,79 @@ __all__ = ["read_study_rows"]
 
 
 def read_study_rows(config: StudyConfig) -> StudyRows:
-    """Read the logs and the golden set, and give every row its job.
+    """Read the logs and the golden set, and assign every row to a split.
 
-    Raises `InputError` in one sentence for a column that is not there, a single class, a class too
-    small to be divided, texts that are all empty, classes of the golden set that the logs lack, and
-    (unless `overlap` is "drop") rows that stand in both. Of images, the splits are positions in
-    the npz file, or among the files of the folder, sorted by name.
+    Raises `InputError` for a missing column, a single class, a class too small to be divided, texts
+    that are all empty and golden classes that the logs lack, and `SplitMisuse` for rows in both
+    files unless `overlap` is "drop". Splits of images are positions in the npz file, or in the
+    sorted list of files.
     """
     notes: list[str] = []
-    logs = _source("logs", config.data, config, notes)
+    logs = _read_source("logs", config.data, config, notes)
     golden = None
     if config.golden is not None:
-        golden = _source("golden", config.golden, config, notes, logs)
+        golden = _read_source("golden", config.golden, config, notes, logs)
         check_same_size(logs, golden)
-        logs = without_overlap(logs, golden, _inputs_of(logs, config), config, notes)
-    logs = _sampled(logs, config, notes)
-    outside = {s.name: _outside(s, config) for s in (logs, golden) if s is not None}
+        logs = resolve_overlap(logs, golden, _input_columns(logs, config), config, notes)
+    logs = _sample_rows(logs, config, notes)
+    outside = {s.name: _mask_outside(s, config) for s in (logs, golden) if s is not None}
     if config.out_of_scope is not None and not any(map(np.any, outside.values())):
         raise InputError(
-            f"no {logs.unit} has the label '{config.out_of_scope}' that --out-of-scope names: "
-            "check its spelling, or leave it out."
+            f"no {logs.unit} has the label '{config.out_of_scope}' given by --out-of-scope: check "
+            "its spelling, or leave it out."
         )
-    weights = None if golden is None else _weights(golden, config)
+    weights = None if golden is None else _read_weights(golden, config)
     for source in (logs, golden):
         if source is not None:
             check_labels(source, outside[source.name], config)
-    splits = divide(logs, golden, outside, config, _inputs_of(logs, config))
-    repeats = _repeats(logs, splits, config)
-    notes += [_repeats_words(repeats, logs, config.kind)] if repeats else []
+    splits = divide_rows(logs, golden, outside, config, _input_columns(logs, config))
+    repeats = _count_repeats(logs, splits, config)
+    notes += [_describe_repeats(repeats, logs, config.kind)] if repeats else []
     check_sizes(len(splits.calibrate.ids), config, repeats)
-    classes, codes, cut = coded(logs, golden, outside, splits, config)
+    classes, codes, cut = encode_classes(logs, golden, outside, splits, config)
     sources = {
         s.name: SplitRows(
-            _inputs(s, config), codes[s.name], weights if s.name == "golden" else None, s.places
+            _read_inputs(s, config),
+            codes[s.name],
+            weights if s.name == "golden" else None,
+            s.positions,
         )
         for s in (logs, golden)
         if s is not None
     }
-    notes += absent_classes(classes, codes, config)
-    notes += uncompared_classes(classes, codes["logs"], splits)
+    notes += note_absent_classes(classes, codes, config)
+    notes += note_uncompared_classes(classes, codes["logs"], splits)
     files = {"data": sha256_of(Path(config.data))}
     files |= {} if config.golden is None else {"golden": sha256_of(Path(config.golden))}
-    found = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
+    rows = StudyRows(config.kind, classes, sources, splits, files, tuple(notes), cut)
     if config.kind == "table":
         for source in (logs, golden):
             if source is not None:
-                check_finite(source, _inputs_of(source, config))
-        check_columns(_inputs_of(logs, config), classes, logs.file)
-        check_table(found["train"].inputs, config.categories, logs.file)
-    return found
+                check_finite(source, _input_columns(source, config))
+        check_reserved_columns(_input_columns(logs, config), classes, logs.file)
+        check_table(rows["train"].inputs, config.categories, logs.file)
+    return rows
 
 
-def _repeats(logs: Source, splits: Splits, config: StudyConfig) -> int:
-    """Return how many rows have no job, because one with the same text or image has it."""
+def _count_repeats(logs: StudySource, splits: Splits, config: StudyConfig) -> int:
+    """Count the rows left out because another row has the same text or image."""
     used = sum(len(part) for part in splits.parts().values() if part.source == "logs")
     return len(logs) - used if config.golden is None else 0
 
 
-def _repeats_words(n: int, logs: Source, kind: str) -> str:
-    """Say that rows were left out of those that judge."""
+def _describe_repeats(n: int, logs: StudySource, kind: str) -> str:
+    """Return the note about repeated rows that were left out."""
     return (
         f"{format_count(n, logs.unit)} with the {kind} of another {'was' if n == 1 else 'were'} "
-        f"left out of those that calibrate and test: without a golden set each {kind} counts once "
-        "there."
+        f"left out of calibrate and test: without a golden set each {kind} counts once there."
     )
 
 
-def _source(
-    name: str, file: str, config: StudyConfig, notes: list[str], logs: Source | None = None
-) -> Source:
+def _read_source(
+    name: str, file: str, config: StudyConfig, notes: list[str], logs: StudySource | None = None
+) -> StudySource:
     if config.images:
-        return image_source(name, file, config.image_size, notes, logs=logs)
+        return read_image_source(name, file, config.image_size, notes, logs=logs)
     if Path(file).suffix == ".npz":
         raise InputError(f"{file} holds arrays, not columns: add --images if they are images.")
     texts = () if config.text is None else (config.text,)
@@ -108,60 +115,61 @@ def _source(
     if not Path(file).exists():
         raise InputError(f"{file} is a pattern: name one file, or a folder of files like it.")
     column = str(config.label)
-    labels = column_of(table, column, file, flag="--label")
-    there = filled(labels)
+    labels = get_column(table, column, file, flag="--label")
+    mask = mask_filled(labels)
     labels = pc.utf8_trim_whitespace(labels) if is_text(labels) else labels
-    left_out(there, f"a label in '{column}'", file, notes)
+    note_left_out(mask, f"a label in '{column}'", file, notes)
     if config.text is not None:
-        worded = _worded(table, config.text, file)
-        left_out(worded, f"a text in '{config.text}'", file, notes)
-        there = pc.and_(there, worded)
-    if not pc.any(there).as_py():
+        has_text = _mask_texts(table, config.text, file)
+        note_left_out(has_text, f"a text in '{config.text}'", file, notes)
+        mask = pc.and_(mask, has_text)
+    if not pc.any(mask).as_py():
         raise InputError(
             f"{file} has no row with both a text and a label: check the columns "
             f"'{config.text}' and '{column}'."
         )
-    places = np.arange(table.num_rows)
-    return Source(name, file, table, labels, places, f"the label '{column}'").where(there)
+    positions = np.arange(table.num_rows)
+    return StudySource(name, file, table, labels, positions, f"the label '{column}'").where(mask)
 
 
-def _worded(table: pa.Table, name: str, file: str) -> pa.ChunkedArray:
-    """Say which rows have a text."""
-    column = column_of(table, name, file, flag="--text")
+def _mask_texts(table: pa.Table, name: str, file: str) -> pa.ChunkedArray:
+    """Return a mask of the rows that have a text."""
+    column = get_column(table, name, file, flag="--text")
     if not is_text(column):
         raise InputError(
             f"{file}: the column '{name}' holds {column.type}, not text: name the column of the "
             "messages with --text, or use --tabular."
         )
-    return filled(column)
+    return mask_filled(column)
 
 
-def _sampled(logs: Source, config: StudyConfig, notes: list[str]) -> Source:
+def _sample_rows(logs: StudySource, config: StudyConfig, notes: list[str]) -> StudySource:
     if config.rows is None or config.rows >= len(logs):
         return logs
     rng = np.random.default_rng([config.seed, 1])
-    kept = np.sort(rng.choice(len(logs), config.rows, replace=False))
+    sample = np.sort(rng.choice(len(logs), config.rows, replace=False))
     notes.append(
         f"{config.rows:,} of the {len(logs):,} {logs.unit}s of {Path(logs.file).name} were drawn "
-        "at random, as asked."
+        "at random, as requested."
     )
-    return logs.take(kept)
+    return logs.take(sample)
 
 
-def _outside(source: Source, config: StudyConfig) -> NDArray[np.bool_]:
-    """Say which rows belong to no class."""
+def _mask_outside(source: StudySource, config: StudyConfig) -> NDArray[np.bool_]:
+    """Return a mask of the out-of-scope rows."""
     if config.out_of_scope is None:
         return np.zeros(len(source), dtype=bool)
     labels = source.labels.to_pylist()
-    names = ([str(label) for label in each] for each in (labels, whole_labels(labels)))
-    either = [np.array(each, dtype=object) == config.out_of_scope for each in names]
-    return np.asarray(either[0] | either[1], dtype=bool)
+    spellings = (labels, restore_int_labels(labels))
+    names = ([str(label) for label in spelling] for spelling in spellings)
+    masks = [np.array(texts, dtype=object) == config.out_of_scope for texts in names]
+    return np.asarray(masks[0] | masks[1], dtype=bool)
 
 
-def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
-    """Return the weights of the golden set: a column of its rows, or what lies by its images."""
-    own = WEIGHT if WEIGHT in golden.table.column_names and config.images else None
-    name = config.weight or own
+def _read_weights(golden: StudySource, config: StudyConfig) -> FloatArray | None:
+    """Return the weights of the golden set, from a column or from its image file."""
+    stored = WEIGHT if WEIGHT in golden.table.column_names and config.images else None
+    name = config.weight or stored
     if name is None:
         check_largest_weight(config.largest_weight, None)
         return None
@@ -170,36 +178,36 @@ def _weights(golden: Source, config: StudyConfig) -> FloatArray | None:
     values = golden.column(name)
     if not all(isinstance(v, int | float) and not isinstance(v, bool) for v in values):
         raise InputError(
-            f"{golden.file}: the column '{name}' must hold a number for each row, as "
-            "weights are inverse inclusion probabilities."
+            f"{golden.file}: the column '{name}' must hold a number for each row: weights are "
+            "inverse inclusion probabilities."
         )
     weights = as_weights(np.asarray(values, dtype=np.float64), len(golden))
     check_largest_weight(config.largest_weight, weights)
     if config.hold and weights is not None and weights.min() < 1:
         raise InputError(
-            f"{golden.file}: weights must be inverse inclusion probabilities, so for a promise "
-            f"none can be below 1, got {weights.min():g}."
+            f"{golden.file}: a promise needs weights of at least 1, since they are inverse "
+            f"inclusion probabilities, got {weights.min():g}."
         )
     return weights
 
 
-def _inputs_of(source: Source, config: StudyConfig) -> list[str]:
-    """Return the columns that the model reads, or by which equal images are known."""
+def _input_columns(source: StudySource, config: StudyConfig) -> list[str]:
+    """Return the columns that the model reads; for images, the column with their hashes."""
     if config.text is not None or config.images:
         return [config.text or IMAGE]
     others = {config.label, config.weight, config.group, config.time, *config.drop}
-    kept = [name for name in source.table.column_names if name not in others]
+    features = [name for name in source.table.column_names if name not in others]
     for name in (*config.drop, *config.categories):
-        column_of(source.table, name, source.file, flag="--drop or --category")
-    if not kept:
-        raise InputError(f"{source.file} has no column left to learn from: drop fewer of them.")
-    return kept
+        get_column(source.table, name, source.file, flag="--drop or --category")
+    if not features:
+        raise InputError(f"{source.file} has no column left to train on: drop fewer of them.")
+    return features
 
 
-def _inputs(source: Source, config: StudyConfig) -> Inputs:
+def _read_inputs(source: StudySource, config: StudyConfig) -> Inputs:
     if source.images is not None:
         return source.images
-    columns = _inputs_of(source, config)
+    columns = _input_columns(source, config)
     if config.text is None:
         return source.table.select(columns)
     texts = source.column(config.text)

@@ -1,4 +1,4 @@
-"""The rows of a study: read, cleaned, and divided into splits that do one job each."""
+"""The rows of a study, divided into splits."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ OUTSIDE = -1
 """Code of a row that belongs to no class."""
 
 _ORDER = ("train", "steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
-"""Splits as they are told: in the order in which a study needs them."""
+"""Splits in the order in which they are reported."""
 
 
 @dataclass(frozen=True)
@@ -32,26 +32,26 @@ class SplitRows:
     Parameters
     ----------
     inputs : texts, a table, or images
-    codes : (n,) place of each row's class, `OUTSIDE` for rows of no class
+    codes : (n,) class code of each row, `OUTSIDE` for out-of-scope rows
     weights : (n,) inverse inclusion probabilities, or None
-    places : (n,) position of each row in its file, from 0; None where there is no file
+    positions : (n,) position of each row in its file, from 0; None without a file
     """
 
     inputs: Inputs
     codes: IntArray
     weights: FloatArray | None = None
-    places: IntArray | None = None
+    positions: IntArray | None = None
 
     def __len__(self) -> int:
         return len(self.codes)
 
     @property
     def inside(self) -> NDArray[np.bool_]:
-        """Which rows belong to a class."""
+        """Mask of the rows that belong to a class."""
         return np.asarray(self.codes != OUTSIDE)
 
     @property
-    def scored(self) -> tuple[IntArray, FloatArray | None]:
+    def codes_and_weights(self) -> tuple[IntArray, FloatArray | None]:
         """Codes and weights of the rows that belong to a class."""
         inside = self.inside
         return self.codes[inside], None if self.weights is None else self.weights[inside]
@@ -65,11 +65,11 @@ class StudyRows:
     ----------
     kind : "text", "table" or "image"
     classes : names of the classes, in the order of their codes
-    sources : for "logs" and "golden" their rows
-    splits : which rows have which job
-    files : hashes of the files that were read
+    sources : the rows of "logs" and "golden"
+    splits : the rows of each split
+    files : hashes of the input files
     notes : sentences about rows that were left out
-    cut : what cut a continuous label into classes, as `TargetCut.to_dict`; None where none was
+    cut : the cut of a numeric label into classes, as `TargetCut.to_dict`; None without one
     """
 
     kind: str
@@ -79,36 +79,36 @@ class StudyRows:
     files: Mapping[str, str]
     notes: tuple[str, ...] = ()
     cut: Mapping[str, Any] | None = None
-    _taken: dict[str, SplitRows] = field(default_factory=dict, repr=False, compare=False)
+    _cache: dict[str, SplitRows] = field(default_factory=dict, repr=False, compare=False)
 
     def __getitem__(self, name: str) -> SplitRows:
         """Return the rows of a split, by its name."""
-        if name not in self._taken:
+        if name not in self._cache:
             part = getattr(self.splits, name)
-            self._taken[name] = taken(self.sources[part.source], part.ids)
-        return self._taken[name]
+            self._cache[name] = take_rows(self.sources[part.source], part.ids)
+        return self._cache[name]
 
     @property
     def compared_on(self) -> str:
-        """The split that candidates are compared on: choice; steer where there is only one."""
+        """Split that candidates are compared on: choice, or steer for a single candidate."""
         return "choice" if len(self.splits.choice) else "steer"
 
-    def in_files(self) -> Splits:
-        """Return the splits as positions in the files, from 0, rows that were left out counted."""
+    def to_file_positions(self) -> Splits:
+        """Return the splits as positions in the files, from 0, counting rows left out."""
 
-        def moved(part: SplitPart) -> SplitPart:
-            places = self.sources[part.source].places if len(part) else None
-            return part if places is None else SplitPart(part.source, places[part.ids])
+        def convert_part(part: SplitPart) -> SplitPart:
+            positions = self.sources[part.source].positions if len(part) else None
+            return part if positions is None else SplitPart(part.source, positions[part.ids])
 
-        return Splits(**{name: moved(part) for name, part in self.splits.parts().items()})
+        return Splits(**{name: convert_part(part) for name, part in self.splits.parts().items()})
 
     def labels(self, codes: IntArray) -> NDArray[Any]:
-        """Return the class names of rows that have one."""
-        return named(self.classes)[codes]
+        """Return the class names of in-scope rows."""
+        return class_array(self.classes)[codes]
 
     def sizes(self) -> dict[str, dict[str, Any]]:
-        """Count the rows of every split that has some, by class."""
-        found: dict[str, dict[str, Any]] = {}
+        """Count the rows of every non-empty split, by class."""
+        sizes: dict[str, dict[str, Any]] = {}
         for name in _ORDER:
             part = getattr(self.splits, name)
             if not len(part.ids):
@@ -117,26 +117,26 @@ class StudyRows:
             counts = np.bincount(codes[codes != OUTSIDE], minlength=len(self.classes))
             by_class = {str(c): int(n) for c, n in zip(self.classes, counts, strict=True)}
             outside = int((codes == OUTSIDE).sum())
-            found[name] = {"source": part.source, "rows": len(codes), "classes": by_class}
-            found[name] |= {"out_of_scope": outside} if outside else {}
-        return found
+            sizes[name] = {"source": part.source, "rows": len(codes), "classes": by_class}
+            sizes[name] |= {"out_of_scope": outside} if outside else {}
+        return sizes
 
 
-def taken(rows: SplitRows, places: IntArray) -> SplitRows:
-    """Return the rows at these places."""
+def take_rows(rows: SplitRows, indices: IntArray) -> SplitRows:
+    """Return the rows at these indices."""
     if isinstance(rows.inputs, list):
-        inputs: Any = [rows.inputs[place] for place in places]
+        inputs: Any = [rows.inputs[i] for i in indices]
     elif isinstance(rows.inputs, np.ndarray):
-        inputs = rows.inputs[places]
+        inputs = rows.inputs[indices]
     else:
-        inputs = rows.inputs.take(pa.array(places))
-    weights = None if rows.weights is None else rows.weights[places]
-    own = None if rows.places is None else rows.places[places]
-    return SplitRows(inputs, rows.codes[places], weights, own)
+        inputs = rows.inputs.take(pa.array(indices))
+    weights = None if rows.weights is None else rows.weights[indices]
+    positions = None if rows.positions is None else rows.positions[indices]
+    return SplitRows(inputs, rows.codes[indices], weights, positions)
 
 
-def named(classes: Sequence[Any]) -> NDArray[Any]:
-    """Return class names as an array of their own type."""
+def class_array(classes: Sequence[Any]) -> NDArray[Any]:
+    """Return class names as an array of their type, or of objects if types differ."""
     same = len({type(name) for name in classes}) == 1
     if same:
         return np.asarray(list(classes))

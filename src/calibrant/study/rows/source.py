@@ -1,4 +1,4 @@
-"""One file of a study, the logs or the golden set: its rows as they were read."""
+"""One input file of a study: the logs or the golden set."""
 
 from __future__ import annotations
 
@@ -15,74 +15,74 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["Source", "column_of", "filled", "is_text", "left_out"]
+__all__ = ["StudySource", "get_column", "is_text", "mask_filled", "note_left_out"]
 
 
 @dataclass(frozen=True)
-class Source:
-    """One file: its rows as they were read.
+class StudySource:
+    """The rows of one input file.
 
     Parameters
     ----------
     name : "logs" or "golden"
-    file : where it was read from, for errors
-    table : all its columns, rows without a label or a text left out; of images their `file`, and
-        as `image` a hash by which equal ones are known
-    labels : (n,) its labels, as the file has them
-    places : (n,) position of each row in the file, from 0
-    label : what errors call the labels, like "the label 'reason'"
-    images : (n, H, W, C) the images; None where the rows are none
+    file : path of the file, for error messages
+    table : all columns, without the rows that lack a label or a text; for images, their `file` and
+        a hash of their pixels as `image`
+    labels : (n,) labels as in the file
+    positions : (n,) position of each row in the file, from 0
+    label : how error messages refer to the labels, like "the label 'reason'"
+    images : (n, H, W, C) the images; None for texts and tables
     """
 
     name: str
     file: str
     table: pa.Table
     labels: pa.ChunkedArray
-    places: IntArray
+    positions: IntArray
     label: str
     images: NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
-        return len(self.places)
+        return len(self.positions)
 
     @property
     def unit(self) -> str:
-        """What one of its rows is called."""
+        """The word for one of its rows: "row" or "image"."""
         return "row" if self.images is None else "image"
 
-    def where(self, there: pa.ChunkedArray) -> Source:
-        """Return the rows that have all they need."""
-        rows = np.flatnonzero(there.to_numpy(zero_copy_only=False))
+    def where(self, mask: pa.ChunkedArray) -> StudySource:
+        """Return the rows where `mask` is true."""
+        rows = np.flatnonzero(mask.to_numpy(zero_copy_only=False))
         return self if len(rows) == len(self) else self.take(rows)
 
-    def take(self, rows: IntArray) -> Source:
+    def take(self, rows: IntArray) -> StudySource:
         """Return the rows at these positions."""
-        at = pa.array(rows)
+        indices = pa.array(rows)
         return replace(
             self,
-            table=self.table.take(at),
-            labels=self.labels.take(at),
-            places=self.places[rows],
+            table=self.table.take(indices),
+            labels=self.labels.take(indices),
+            positions=self.positions[rows],
             images=None if self.images is None else self.images[rows],
         )
 
     def column(self, name: str) -> list[Any]:
-        """Return a column as Python values, or say that it is not there."""
-        return list(column_of(self.table, name, self.file).to_pylist())
+        """Return a column as Python values; a missing column raises `InputError`."""
+        return list(get_column(self.table, name, self.file).to_pylist())
 
-    def shown(self, rows: Iterable[int]) -> list[str]:
-        """Return by what a reader finds rows: their numbers from 1, or the files of images."""
+    def row_names(self, rows: Iterable[int]) -> list[str]:
+        """Return row numbers from 1, or the file names of images, for messages."""
         if self.images is None:
-            return [f"{self.places[row] + 1:,}" for row in rows]
+            return [f"{self.positions[row] + 1:,}" for row in rows]
         return [self.table.column("file")[int(row)].as_py() for row in rows]
 
 
-def column_of(table: pa.Table, name: str, file: str, *, flag: str = "") -> pa.ChunkedArray:
-    """Return a column, or say that it is not there and which are.
+def get_column(table: pa.Table, name: str, file: str, *, flag: str = "") -> pa.ChunkedArray:
+    """Return a column; a missing one raises `InputError` with the columns that exist.
 
     Examples
     --------
-    >>> column_of(pa.table({"reason": ["late"]}), "reasons", "tickets.csv", flag="--label")
+    >>> get_column(pa.table({"reason": ["late"]}), "reasons", "tickets.csv", flag="--label")
     Traceback (most recent call last):
     ...
     calibrant.errors.InputError: tickets.csv has no column 'reasons' (did you mean 'reason'?): name
@@ -93,12 +93,12 @@ def column_of(table: pa.Table, name: str, file: str, *, flag: str = "") -> pa.Ch
     from difflib import get_close_matches
 
     near = get_close_matches(name, table.column_names, n=1, cutoff=0.5)
-    meant = f" (did you mean '{near[0]}'?)" if near else ""
-    listed = ", ".join(f"'{one}'" for one in table.column_names[:12])
+    hint = f" (did you mean '{near[0]}'?)" if near else ""
+    listed = ", ".join(f"'{column}'" for column in table.column_names[:12])
     more = " ..." if len(table.column_names) > 12 else ""
-    how = f" with {flag}" if flag else ""
+    option = f" with {flag}" if flag else ""
     raise InputError(
-        f"{file} has no column '{name}'{meant}: name one of its columns{how}: {listed}{more}."
+        f"{file} has no column '{name}'{hint}: name one of its columns{option}: {listed}{more}."
     )
 
 
@@ -107,27 +107,27 @@ def is_text(column: pa.ChunkedArray) -> bool:
     return bool(pa.types.is_string(column.type) or pa.types.is_large_string(column.type))
 
 
-def filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return which cells hold something, spaces being nothing."""
-    there = column.is_valid()
+def mask_filled(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return a mask of the cells that are neither missing nor blank."""
+    mask = column.is_valid()
     if is_text(column):
-        there = pc.and_(there, pc.not_equal(pc.utf8_trim_whitespace(column), ""))
-    return pc.fill_null(there, False)
+        mask = pc.and_(mask, pc.not_equal(pc.utf8_trim_whitespace(column), ""))
+    return pc.fill_null(mask, False)
 
 
-def left_out(there: Any, what: str, file: str, notes: list[str], *, unit: str = "row") -> None:
-    """Say how many rows lack something; refuse a file whose rows all do.
+def note_left_out(mask: Any, what: str, file: str, notes: list[str], *, unit: str = "row") -> None:
+    """Add a note with the number of rows that lack something; all of them raise `InputError`.
 
     Examples
     --------
     >>> notes = []
-    >>> left_out(pa.array([True, False]), "a label", "tickets.csv", notes)
+    >>> note_left_out(pa.array([True, False]), "a label", "tickets.csv", notes)
     >>> notes
-    ['Of tickets.csv, 1 row without a label was left out.']
+    ['1 row of tickets.csv without a label was left out.']
     """
-    lacking = len(there) - int(pc.sum(there).as_py() or 0)
-    if lacking == len(there):
-        raise InputError(f"{file}: none of its {len(there):,} {unit}s has {what}: check the file.")
+    lacking = len(mask) - int(pc.sum(mask).as_py() or 0)
+    if lacking == len(mask):
+        raise InputError(f"{file}: none of its {len(mask):,} {unit}s has {what}: check the file.")
     if lacking:
         rows, were = (f"1 {unit}", "was") if lacking == 1 else (f"{lacking:,} {unit}s", "were")
-        notes.append(f"Of {Path(file).name}, {rows} without {what} {were} left out.")
+        notes.append(f"{rows} of {Path(file).name} without {what} {were} left out.")

@@ -1,4 +1,4 @@
-"""Columns of a table that no model can read, told before training and all at once."""
+"""Checks of the feature columns of a table."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from calibrant.files.source import BatchLocation
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calibrant.study.rows.source import Source
+    from calibrant.study.rows.source import StudySource
 
-__all__ = ["check_columns", "check_finite", "check_table"]
+__all__ = ["check_finite", "check_reserved_columns", "check_table"]
 
 
-def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
-    """Refuse features that have the name of a column which `calibrant predict` adds.
+def check_reserved_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
+    """Raise `InputError` for features named like a column that `calibrant predict` adds.
 
-    They could be trained on, but no file that holds them could be predicted on.
+    They could be trained on, but `calibrant predict` could not add its columns to such a file.
 
     Examples
     --------
-    >>> check_columns(["age", "prob_yes"], ["no", "yes"], "churn.csv")
+    >>> check_reserved_columns(["age", "prob_yes"], ["no", "yes"], "churn.csv")
     Traceback (most recent call last):
     ...
     calibrant.errors.InputError: churn.csv: 'prob_yes' is the name of a column that calibrant
@@ -47,8 +47,8 @@ def check_columns(features: Sequence[str], classes: Sequence[Any], file: str) ->
     )
 
 
-def check_finite(source: Source, features: Sequence[str]) -> None:
-    """Refuse infinite numbers, wherever they stand: training would end before some are met."""
+def check_finite(source: StudySource, features: Sequence[str]) -> None:
+    """Raise `InputError` for infinite numbers in any split, before training."""
     for name in features:
         column = source.table[name]
         if not pt.is_floating(column.type):
@@ -56,7 +56,7 @@ def check_finite(source: Source, features: Sequence[str]) -> None:
         infinite = np.isinf(column.to_numpy())
         if infinite.any():
             row = int(np.argmax(infinite))
-            where = BatchLocation(Path(source.file)).row(int(source.places[row]))
+            where = BatchLocation(Path(source.file)).row(int(source.positions[row]))
             raise InputError(
                 f"{where}: '{name}' is {column[row].as_py()}: give a finite number, or leave the "
                 "cell empty where the value is missing."
@@ -64,12 +64,11 @@ def check_finite(source: Source, features: Sequence[str]) -> None:
 
 
 def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:
-    """Refuse a table with dates, ids, free text or other columns that cannot be encoded."""
+    """Raise `InputError` for dates, ids, free text and other columns that cannot be encoded."""
     reasons: dict[str, str] = {}
     for name in table.column_names:
-        chosen = [one for one in categories if one == name]
         try:
-            TableEncoder(categories=chosen).fit(table.select([name]))
+            TableEncoder(categories=[name] if name in categories else []).fit(table.select([name]))
         except InputError as error:
             reasons[name] = str(error).removeprefix("X ").partition(": ")[0].rstrip(".")
     if reasons:

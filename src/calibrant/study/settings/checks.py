@@ -1,4 +1,4 @@
-"""Checks of single settings: what is wrong is told in one sentence with the setting's name."""
+"""Checks of single settings."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from calibrant.errors import InputError
 from calibrant.inputs import as_seed
 
 __all__ = [
-    "averages_of",
+    "check_averages",
+    "check_bool",
     "check_choice",
+    "check_confidence",
+    "check_integer",
+    "check_largest_weight",
+    "check_options",
+    "check_seeds",
     "check_text",
-    "check_weighted",
-    "confidence_of",
-    "flag_of",
-    "nearest",
-    "options_of",
-    "seeds_of",
-    "shares_of",
-    "texts_of",
-    "truth_of",
-    "whole_of",
+    "check_texts",
+    "flag_name",
+    "parse_shares",
+    "suggest",
 ]
 
 _FLAGS = {
@@ -37,166 +37,166 @@ _FLAGS = {
 }
 
 
-def flag_of(name: str) -> str:
+def flag_name(name: str) -> str:
     """Return the flag of a setting.
 
     Examples
     --------
-    >>> flag_of("out_of_scope"), flag_of("categories")
+    >>> flag_name("out_of_scope"), flag_name("categories")
     ('--out-of-scope', '--category')
     """
     return _FLAGS.get(name, f"--{name.replace('_', '-')}")
 
 
-def nearest(given: Any, known: Sequence[str]) -> str:
-    """Return " (did you mean 'x'?)", or nothing where no name is near."""
-    near = get_close_matches(str(given), known, n=1)
+def suggest(name: Any, known: Sequence[str]) -> str:
+    """Return " (did you mean 'x'?)", or "" if no known name is close."""
+    near = get_close_matches(str(name), known, n=1)
     return f" (did you mean {near[0]!r}?)" if near else ""
 
 
 def check_text(name: str, value: Any, *, like: str) -> str:
-    """Return a text with something in it; a path becomes text."""
-    found = os.fspath(value) if isinstance(value, os.PathLike) else value
-    if not isinstance(found, str) or not found.strip():
+    """Return a non-blank text; a path is converted to text."""
+    text = os.fspath(value) if isinstance(value, os.PathLike) else value
+    if not isinstance(text, str) or not text.strip():
         raise InputError(f"{name} must be text like {like!r}, got {value!r}.")
     try:
-        found.encode("utf-8")
+        text.encode("utf-8")
     except UnicodeEncodeError:
         raise InputError(
-            f"{name} holds bytes that are no UTF-8 text, got {found!r}: rename it first."
+            f"{name} contains bytes that are not UTF-8 text, got {text!r}: rename it first."
         ) from None
-    return found
+    return text
 
 
 def check_choice(name: str, value: Any, choices: Sequence[str]) -> str:
-    """Refuse what is not among the choices."""
+    """Return a value that is one of the choices."""
     if not isinstance(value, str) or value not in choices:
         raise InputError(
-            f"{name} must be one of {', '.join(choices)}, got {value!r}{nearest(value, choices)}."
+            f"{name} must be one of {', '.join(choices)}, got {value!r}{suggest(value, choices)}."
         )
     return value
 
 
-def check_weighted(largest: Any, *, weighed: bool) -> None:
-    """Refuse a largest weight that is none, or that nothing is weighed by.
+def check_largest_weight(largest: Any, *, weighted: bool) -> None:
+    """Raise `InputError` for an invalid largest weight, or one without weights.
 
     Examples
     --------
-    >>> check_weighted(20, weighed=True)
-    >>> check_weighted(20, weighed=False)
+    >>> check_largest_weight(20, weighted=True)
+    >>> check_largest_weight(20, weighted=False)
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: largest_weight is about the weights of a golden set, but there are
-    none: give --golden and --weight too.
+    calibrant.errors.InputError: largest_weight is about the weights of a golden set, but no weights
+    are given: add --golden and --weight.
     """
     if largest is None:
         return
     number = isinstance(largest, Real) and not isinstance(largest, bool)
     if not number or not 1 <= largest < math.inf:
         raise InputError(
-            f"largest_weight must be a finite number of at least 1, got {largest!r}: it is one "
-            "over the smallest chance to be drawn."
+            f"largest_weight must be a finite number of at least 1, got {largest!r}: it is the "
+            "inverse of the smallest inclusion probability."
         )
-    if not weighed:
+    if not weighted:
         raise InputError(
-            "largest_weight is about the weights of a golden set, but there are none: give "
-            "--golden and --weight too."
+            "largest_weight is about the weights of a golden set, but no weights are given: add "
+            "--golden and --weight."
         )
 
 
-def texts_of(name: str, value: Any, *, like: str) -> tuple[str, ...]:
-    """Return distinct texts; a lone text is refused, for it would be read letter by letter."""
+def check_texts(name: str, value: Any, *, like: str) -> tuple[str, ...]:
+    """Return distinct texts; a single string raises `InputError`, as it is not a list."""
     if isinstance(value, str) or not isinstance(value, Sequence):
         raise InputError(f'{name} must be a list like ["{like}"], got {value!r}.')
-    found = tuple(check_text(f"each of {name}", each, like=like).strip() for each in value)
-    twice = next((each for i, each in enumerate(found) if each in found[:i]), None)
-    if twice is not None:
-        raise InputError(f"{name} names {twice!r} twice: name it once.")
-    return found
+    texts = tuple(check_text(f"each of {name}", text, like=like).strip() for text in value)
+    repeated = next((text for i, text in enumerate(texts) if text in texts[:i]), None)
+    if repeated is not None:
+        raise InputError(f"{name} names {repeated!r} twice: name it once.")
+    return texts
 
 
-def whole_of(name: str, value: Any, *, least: int) -> int:
-    """Return a whole number of at least `least`."""
+def check_integer(name: str, value: Any, *, least: int) -> int:
+    """Return an integer of at least `least`."""
     if not isinstance(value, Integral) or isinstance(value, bool) or value < least:
         raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
     return int(value)
 
 
-def seeds_of(value: Any) -> tuple[int, ...]:
+def check_seeds(value: Any) -> tuple[int, ...]:
     """Return distinct seeds, at least one of them."""
     if isinstance(value, str) or not isinstance(value, Sequence) or not value:
         raise InputError(f"seeds must be a list like [0, 1, 2], got {value!r}.")
-    found = tuple(as_seed(each, name="each of seeds") for each in value)
-    if len(set(found)) < len(found):
-        raise InputError(f"seeds must be distinct, got {list(found)}: a seed twice is one run.")
-    return found
+    seeds = tuple(as_seed(seed, name="each of seeds") for seed in value)
+    if len(set(seeds)) < len(seeds):
+        raise InputError(f"seeds must be distinct, got {list(seeds)}: remove the repeated ones.")
+    return seeds
 
 
-def shares_of(value: Any, *, name: str = "shares") -> tuple[float, float, float]:
+def parse_shares(value: Any, *, name: str = "shares") -> tuple[float, float, float]:
     """Return three positive numbers from "8:1:1" or [8, 1, 1].
 
     Examples
     --------
-    >>> shares_of("8:1:1")
+    >>> parse_shares("8:1:1")
     (8.0, 1.0, 1.0)
     """
     parts = value.split(":") if isinstance(value, str) else value
     try:
-        found = tuple(float(part) for part in parts if not isinstance(part, bool))
+        shares = tuple(float(part) for part in parts if not isinstance(part, bool))
     except (TypeError, ValueError):
-        found = ()
-    if len(found) != 3 or not all(0 < part < math.inf for part in found):
+        shares = ()
+    if len(shares) != 3 or not all(0 < share < math.inf for share in shares):
         raise InputError(
             f"{name} must be three positive numbers like 8:1:1 (train, steer and choice, held "
             f"out), got {value!r}."
         )
-    return found[0], found[1], found[2]
+    return shares[0], shares[1], shares[2]
 
 
-def truth_of(name: str, value: Any) -> bool:
-    """Return a truth value."""
+def check_bool(name: str, value: Any) -> bool:
+    """Return a bool."""
     if not isinstance(value, bool):
         raise InputError(f"{name} must be true or false, got {value!r}.")
     return value
 
 
-def averages_of(ensemble: Any, mc_dropout: Any, seeds: Sequence[int]) -> dict[str, Any]:
-    """Return what is averaged, by the names of the settings: the seeds' networks, thinned ones.
+def check_averages(ensemble: Any, mc_dropout: Any, seeds: Sequence[int]) -> dict[str, Any]:
+    """Return the settings `ensemble` and `mc_dropout`.
 
     Examples
     --------
-    >>> averages_of(True, 20, (0, 1))
+    >>> check_averages(True, 20, (0, 1))
     {'ensemble': True, 'mc_dropout': 20}
-    >>> averages_of(True, 0, (0,))
+    >>> check_averages(True, 0, (0,))
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: ensemble averages the networks of several seeds, but there is one:
-    give more, like --seeds 0,1,2, or leave --ensemble out.
+    calibrant.errors.InputError: ensemble averages the networks of several seeds, but there is only
+    one: give more, like --seeds 0,1,2, or leave --ensemble out.
     """
-    if truth_of("ensemble", ensemble) and len(seeds) < 2:
+    if check_bool("ensemble", ensemble) and len(seeds) < 2:
         raise InputError(
-            "ensemble averages the networks of several seeds, but there is one: give more, like "
-            "--seeds 0,1,2, or leave --ensemble out."
+            "ensemble averages the networks of several seeds, but there is only one: give more, "
+            "like --seeds 0,1,2, or leave --ensemble out."
         )
-    passes = whole_of("mc_dropout", mc_dropout, least=0)
+    passes = check_integer("mc_dropout", mc_dropout, least=0)
     if passes == 1:
         raise InputError(
-            "mc_dropout must be 0 for none, or a whole number of at least 2, got 1: one thinned "
-            "network is no average; 20 is usual."
+            "mc_dropout must be 0, or a whole number of at least 2, got 1: one pass is not an "
+            "average; 20 is a common choice."
         )
     return {"ensemble": ensemble, "mc_dropout": passes}
 
 
-def options_of(name: str, value: Any) -> dict[str, Any]:
-    """Return a dict whose keys are texts."""
+def check_options(name: str, value: Any) -> dict[str, Any]:
+    """Return a dict with text keys."""
     if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
         raise InputError(f"{name} must map names to values, got {value!r}.")
     return dict(value)
 
 
-def confidence_of(value: Any) -> float:
-    """Return a share strictly between 0 and 1."""
+def check_confidence(value: Any) -> float:
+    """Return a number strictly between 0 and 1."""
     number = isinstance(value, Real) and not isinstance(value, bool)
     if not number or not 0 < value < 1:
-        raise InputError(f"confidence must lie between 0 and 1, got {value!r}: 0.95 is usual.")
+        raise InputError(f"confidence must be between 0 and 1, got {value!r}: 0.95 is common.")
     return float(value)

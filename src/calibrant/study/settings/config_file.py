@@ -1,4 +1,4 @@
-"""`study.toml`: the settings of a study as a file that people read, change and run again."""
+"""Read and write `study.toml`, the settings of a study."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ __all__ = ["config_text", "read_config", "write_config"]
 
 _HEAD = """\
 # The settings of a study. Run it again: calibrant train --config study.toml
-# Paths are taken from the folder in which the command is run, not from that of this file.
+# Paths are relative to the current folder, not to the folder of this file.
 """
-_MAKER = "name a toml file that calibrant train wrote, or write one like it"
+_REMEDY = "name a TOML file that calibrant train wrote, or write one like it"
 
 
 def read_config(path: str | Path) -> dict[str, Any]:
-    r"""Read settings; what is no toml, or no setting, is refused in one sentence.
+    r"""Read settings; invalid TOML and unknown settings raise `InputError`.
 
     Examples
     --------
@@ -36,21 +36,23 @@ def read_config(path: str | Path) -> dict[str, Any]:
     path = Path(path)
     if not path.is_file():
         problem = "is not a file" if path.exists() else "does not exist"
-        raise InputError(f"--config {path} {problem}: {_MAKER}.")
+        raise InputError(f"--config {path} {problem}: {_REMEDY}.")
     try:
-        found = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
+        settings = tomllib.loads(path.read_bytes().decode("utf-8-sig"))
     except PermissionError:
-        raise InputError(f"--config {path} may not be read: ask for permission on it.") from None
+        raise InputError(f"--config {path} cannot be read: change its permissions.") from None
     except UnicodeDecodeError:
-        raise InputError(f"--config {path} is no UTF-8 text: {_MAKER}.") from None
+        raise InputError(f"--config {path} is not UTF-8 text: {_REMEDY}.") from None
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise InputError(f"--config {path} is no toml ({error}): mend it, or {_MAKER}.") from None
-    check_names(found, source=str(path))
-    return found
+        raise InputError(
+            f"--config {path} is not valid TOML ({error}): fix it, or {_REMEDY}."
+        ) from None
+    check_names(settings, source=str(path))
+    return settings
 
 
 def write_config(config: StudyConfig, path: str | Path) -> Path:
-    """Write settings, whole or not at all; `read_config` gives them back.
+    """Write settings atomically; `read_config` reads them.
 
     Examples
     --------
@@ -68,11 +70,11 @@ def write_config(config: StudyConfig, path: str | Path) -> Path:
 
 
 def config_text(config: StudyConfig) -> str:
-    """Return what `write_config` writes; a setting that no toml file can hold is refused."""
+    """Return settings as TOML; a value that TOML cannot hold raises `InputError`."""
     content = config.to_dict()
     tables = {name: part for name, part in content.items() if isinstance(part, Mapping)}
-    plain = {name: part for name, part in content.items() if name not in tables}
-    lines = [f"{_key(name)} = {_value(part)}" for name, part in plain.items()]
+    scalars = {name: part for name, part in content.items() if name not in tables}
+    lines = [f"{_key(name)} = {_value(part)}" for name, part in scalars.items()]
     for name, table in tables.items():
         if table:
             lines += ["", f"[{_key(name)}]"]
@@ -84,7 +86,7 @@ def _value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, str):
-        return _quoted(value)
+        return _quote(value)
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, list | tuple):
@@ -93,15 +95,15 @@ def _value(value: Any) -> str:
         parts = (f"{_key(key)} = {_value(part)}" for key, part in value.items())
         return f"{{{', '.join(parts)}}}"
     raise InputError(
-        f"a setting must be text, a number, true or false, or a list of these to be saved, got "
+        f"a setting must be text, a number, true, false or a list of these to be saved, got "
         f"{value!r}."
     )
 
 
 def _key(name: str) -> str:
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quoted(name)
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else _quote(name)
 
 
-def _quoted(text: str) -> str:
-    # A toml string has the escapes of JSON, and one character more that must be escaped.
+def _quote(text: str) -> str:
+    # TOML strings use the escapes of JSON, but DEL must be escaped too.
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

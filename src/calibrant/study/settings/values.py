@@ -1,4 +1,4 @@
-"""Values of settings as JSON and TOML have them; neither has tuples, and TOML no word for None."""
+"""Convert settings to and from JSON and TOML values, which lack tuples and (TOML) null."""
 
 from __future__ import annotations
 
@@ -7,34 +7,34 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["read_back", "written"]
+__all__ = ["decode_setting", "encode_setting"]
 
 
-def written(value: Any) -> Any:
-    """Return a value with lists for tuples, and "none" for None within options.
+def encode_setting(value: Any) -> Any:
+    """Return a value with tuples as lists and None as "none".
 
     Examples
     --------
-    >>> written({"patience": None, "hidden": (8, 4)})
+    >>> encode_setting({"patience": None, "hidden": (8, 4)})
     {'patience': 'none', 'hidden': [8, 4]}
     """
     if isinstance(value, Mapping):
-        return {key: written(part) for key, part in value.items()}
+        return {key: encode_setting(part) for key, part in value.items()}
     if isinstance(value, list | tuple):
-        return [written(part) for part in value]
+        return [encode_setting(part) for part in value]
     if isinstance(value, np.generic):
         return value.item()
     return "none" if value is None else value
 
 
-def read_back(value: Any) -> Any:
-    """Return options with None for "none".
+def decode_setting(value: Any) -> Any:
+    """Return options with "none" as None.
 
     Examples
     --------
-    >>> read_back({"patience": "none", "hidden": [8, 4]})
+    >>> decode_setting({"patience": "none", "hidden": [8, 4]})
     {'patience': None, 'hidden': [8, 4]}
     """
     if isinstance(value, Mapping):
-        return {key: read_back(part) for key, part in value.items()}
+        return {key: decode_setting(part) for key, part in value.items()}
     return None if value == "none" else value

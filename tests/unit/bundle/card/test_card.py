@@ -263,9 +263,9 @@ def test_it_tells_a_transformer(card):
 def test_it_tells_what_is_averaged(card):
     kept = {"hidden": [6], "dropout": [0.25]}
     two = [table_scorer(), table_scorer(start=1)]
-    said = section(card(point(), scorer=Scorer.together(two)), "Where it comes from")
+    said = section(card(point(), scorer=Scorer.ensemble(two)), "Where it comes from")
     assert "averages the probabilities of 2 networks, `mlp`, with 114 weig" in said
-    thinned = Scorer.thinned(table_scorer(**kept), passes=20)
+    thinned = Scorer.mc_dropout(table_scorer(**kept), passes=20)
     said = section(card(point(), scorer=thinned), "Where it comes from")
     assert "It averages the probabilities of 20 thinned copies of one network, `mlp`, with" in said
     assert "is always the same" in said

@@ -52,7 +52,7 @@ def test_scores_alone_take_no_study(cli, tmp_path):
     [
         (("--seed", 2**32), "--seed must be a whole number of at most 4294967295"),
         (("--out", ""), "--out is empty"),
-        (("--out", "taken"), "holds a file report.html that no study wrote"),
+        (("--out", "taken"), "holds a file report.html that was not written by a study"),
     ],
 )
 def test_what_a_study_would_refuse_is_refused_before_anything_is_written(

@@ -223,7 +223,7 @@ def test_rows_too_few_to_tell_are_no_broken_promise(cli, study):
 
 WRONG = {
     "no data": ((), "DATA is missing"),
-    "no kind": (("a.csv",), "neither text, tabular nor images"),
+    "no kind": (("a.csv",), "none of text, tabular and images"),
     "both": ((*DATA, "--tabular"), "exclude each other"),
     "texts and images": ((*DATA, "--images"), "--text message and --images exclude each other"),
     "tables and images": (("a", "--tabular", "--images"), "--tabular and --images exclude"),
@@ -239,7 +239,7 @@ WRONG = {
     "size of texts": ((*DATA, "--image-size", "32"), "leave --image-size out"),
     "size of images": (("a", "--images", "--image-size", "0"), "image_size must be a whole"),
     "ensemble of one": ((*DATA, "--ensemble"), "like --seeds 0,1,2"),
-    "one pass": ((*DATA, "--mc-dropout", "1"), "mc_dropout must be 0 for none"),
+    "one pass": ((*DATA, "--mc-dropout", "1"), "mc_dropout must be 0, or none"),
     "nothing to thin": (("a", "--images", "--mc-dropout", "5"), "resnet50 has no dropout"),
     "no device": ((*DATA, "--devices", "0"), "devices must be a whole number of at least 1"),
     "unknown loss": ((*DATA, "--candidates", "ce,focl"), "did you mean 'focal'?"),
@@ -380,10 +380,10 @@ def test_help_imports_nothing_heavy(spawn):
 def test_help_shows_an_example_and_every_setting(cli):
     import dataclasses
 
-    from calibrant.study.settings.checks import flag_of
+    from calibrant.study.settings.checks import flag_name
 
     result = cli("train", "--help", env={"COLUMNS": "200"})
     assert result.exit_code == 0
     assert "Example: calibrant" in result.stdout
     for field in dataclasses.fields(StudyConfig):
-        assert flag_of(field.name) in result.stdout, field.name
+        assert flag_name(field.name) in result.stdout, field.name

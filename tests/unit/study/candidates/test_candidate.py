@@ -10,7 +10,7 @@ import pytest
 from tests.unit.study.runs import text_config
 
 from calibrant.study import run_study
-from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.rows.read import read_study_rows
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
@@ -72,7 +72,7 @@ def read(tmp_path_factory):
 
 def named(read, loss):
     config = replace(read[0], candidates=("ce", loss))
-    return [one.folder for one in candidates_of(config, read[1].files, read[1].splits)]
+    return [one.folder for one in list_candidates(config, read[1].files, read[1].splits)]
 
 
 @pytest.mark.parametrize("loss", ["losses_of_a_user:mine", "ce + 0.5*losses_of_a_user:mine"])
@@ -105,8 +105,8 @@ def test_a_study_trains_again_with_a_changed_function(own, tmp_path):
     own(FUNCTION.replace("F.cross_entropy(z, y)", "0.001 * z.pow(2).sum()"))
     told = []
     second = run_study(config, tmp_path / "run", progress=told.append)
-    assert "ce: trained before, taken as it is" in told
-    assert "losses_of_a_user:mine: trained before, taken as it is" not in told
+    assert "ce: trained before, reused" in told
+    assert "losses_of_a_user:mine: trained before, reused" not in told
     assert first.candidates[1].refinement != second.candidates[1].refinement
 
 
@@ -134,7 +134,7 @@ def test_a_change_of_an_own_network_makes_another_candidate(own, read, monkeypat
         importlib.import_module("losses_of_a_user")
         changes = {"candidates": ("ce",), "model": "network_of_a_user", "model_options": {}}
         config = replace(read[0], **changes)
-        return [one.folder for one in candidates_of(config, read[1].files, read[1].splits)]
+        return [one.folder for one in list_candidates(config, read[1].files, read[1].splits)]
 
     monkeypatch.setattr(registry, "_MODELS", dict(registry.models()))
     own(NETWORK)

@@ -11,8 +11,8 @@ from tests.unit.study.runs import table_config, text_config
 
 import calibrant
 from calibrant.study import StudyConfig, run_study
-from calibrant.study.candidates.candidate import Candidate, candidates_of
-from calibrant.study.candidates.classifier import classifier_of, steps_of
+from calibrant.study.candidates.candidate import Candidate, list_candidates
+from calibrant.study.candidates.classifier import build_classifier, step_options
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.settings.defaults import TEXT
 from calibrant.training import image
@@ -21,7 +21,7 @@ ONE = Candidate("ce", 3, "0123456789abcdef")
 
 
 def made(config, tmp_path):
-    return classifier_of(config, ONE, tmp_path, str)
+    return build_classifier(config, ONE, tmp_path, str)
 
 
 def test_texts_from_nothing_get_the_small_defaults_and_own_options_win(tmp_path):
@@ -50,7 +50,7 @@ def test_a_pretrained_model_counts_by_its_content_and_not_by_its_place(tmp_path)
 
     def fingerprint(folder):
         given = {**config.to_dict(), "model": str(folder)}
-        return candidates_of(StudyConfig.from_dict(given), {}, splits)[0].fingerprint
+        return list_candidates(StudyConfig.from_dict(given), {}, splits)[0].fingerprint
 
     first = fingerprint(tmp_path / "bert")
     assert fingerprint(shutil.copytree(tmp_path / "bert", tmp_path / "copy")) == first
@@ -65,7 +65,9 @@ def test_what_is_usual_counts_as_what_it_is_now(tmp_path, monkeypatch):
     splits = read_study_rows(StudyConfig(**settings)).splits
 
     def fingerprint(**training):
-        return candidates_of(StudyConfig(**settings, training=training), {}, splits)[0].fingerprint
+        return list_candidates(StudyConfig(**settings, training=training), {}, splits)[
+            0
+        ].fingerprint
 
     own, usual = fingerprint(), dict(image._RUN)
     assert fingerprint(accumulate=4, device="cpu") == own
@@ -78,9 +80,9 @@ def test_what_is_usual_counts_as_what_it_is_now(tmp_path, monkeypatch):
 def test_the_longest_text_of_a_pretrained_model_counts(tmp_path, monkeypatch):
     folder = str(written(tmp_path / "bert"))
     config = text_config(tmp_path, model=folder, model_options={}, training={})
-    own = steps_of(config)
+    own = step_options(config)
     monkeypatch.setattr("calibrant.training.text._MAX_LENGTH", 5)
-    assert own.pop("max_length") > steps_of(config).pop("max_length") == 5
+    assert own.pop("max_length") > step_options(config).pop("max_length") == 5
     assert (own["epochs"], "model" in own) == (made(config, tmp_path)._options().epochs, False)
 
 

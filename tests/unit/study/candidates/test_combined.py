@@ -15,10 +15,10 @@ from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
-from calibrant.study.candidates.candidate import Candidate, candidates_of
-from calibrant.study.candidates.combined import ensemble_of
-from calibrant.study.candidates.train_all import train_all
-from calibrant.study.candidates.trained import TrainedCandidate, train_candidate
+from calibrant.study.candidates.candidate import Candidate, list_candidates
+from calibrant.study.candidates.combined import build_ensemble
+from calibrant.study.candidates.train_all import train_candidates
+from calibrant.study.candidates.trained import TrainedCandidate, fit_and_save_candidate
 from calibrant.study.rows.read import read_study_rows
 
 pytestmark = pytest.mark.usefixtures("rough_intervals")
@@ -47,11 +47,13 @@ def study(tmp_path_factory):
     folder = tmp_path_factory.mktemp("combined")
     config, told = a_config(folder), []
     rows = read_study_rows(config)
-    alone = candidates_of(config, rows.files, rows.splits)
-    train_all(rows, config, alone, folder / "run" / "candidates", str)
+    alone = list_candidates(config, rows.files, rows.splits)
+    train_candidates(rows, config, alone, folder / "run" / "candidates", str)
     config = replace(config, ensemble=True, mc_dropout=4)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("calibrant.study.study.choose", lambda judged: (ENSEMBLE, "As asked."))
+        patch.setattr(
+            "calibrant.study.study.choose_candidate", lambda judged: (ENSEMBLE, "As asked.")
+        )
         result = run_study(config, folder / "run", progress=told.append)
     return config, folder / "run", result, told
 
@@ -60,9 +62,9 @@ def study(tmp_path_factory):
 def made(study):
     config, folder, _, _ = study
     rows = read_study_rows(config)
-    asked = candidates_of(config, rows.files, rows.splits)
+    asked = list_candidates(config, rows.files, rows.splits)
     told = []
-    return rows, train_all(rows, config, asked, folder / "candidates", told.append), told
+    return rows, train_candidates(rows, config, asked, folder / "candidates", told.append), told
 
 
 def test_averages_asked_for_later_train_nothing_again(study):
@@ -78,20 +80,20 @@ def test_only_what_is_about_the_networks_changes_them(study):
     splits = read_study_rows(config).splits
 
     def fingerprint(**changes):
-        return candidates_of(replace(config, **changes), {"data": "x"}, splits)[0].fingerprint
+        return list_candidates(replace(config, **changes), {"data": "x"}, splits)[0].fingerprint
 
     own = fingerprint()
     same = ({"ensemble": False}, {"mc_dropout": 0}, {"mc_dropout": 9}, {"devices": 2}, {"jobs": 1})
     assert {fingerprint(**changes) for changes in same} == {own}
     assert fingerprint(training={"epochs": 4}) != own
     passes = [replace(config, mc_dropout=n) for n in (4, 5)]
-    folders = [candidates_of(each, {"data": "x"}, splits)[THINNED].folder for each in passes]
+    folders = [list_candidates(each, {"data": "x"}, splits)[THINNED].folder for each in passes]
     assert folders[0] != folders[1]
 
 
 def test_what_is_there_is_taken_as_it_is(study, made):
     _, _, told = made
-    assert sum("scored before, taken as it is" in message for message in told) == 2
+    assert sum("scored before, reused" in message for message in told) == 2
     assert len(told) == 4
 
 
@@ -163,7 +165,7 @@ def test_a_damaged_average_is_scored_again_to_the_same_bits(study, made):
     one = found[THINNED]
     (one.folder / "done.json").write_text("{")
     asked = [each.candidate for each in found]
-    again = train_all(rows, config, asked, folder / "candidates", str)
+    again = train_candidates(rows, config, asked, folder / "candidates", str)
     for name, logits in one.logits.items():
         np.testing.assert_array_equal(again[THINNED].logits[name], logits)
 
@@ -171,8 +173,8 @@ def test_a_damaged_average_is_scored_again_to_the_same_bits(study, made):
 def test_an_ensemble_of_networks_with_shifts_is_judged_as_it_runs(tmp_path):
     config = a_config(tmp_path, candidates=("balanced_softmax",), resample="over", ensemble=True)
     rows = read_study_rows(config)
-    asked = candidates_of(config, rows.files, rows.splits)
-    both = train_all(rows, config, asked, tmp_path, str)[-1]
+    asked = list_candidates(config, rows.files, rows.splits)
+    both = train_candidates(rows, config, asked, tmp_path, str)[-1]
     assert both.candidate.loss == "balanced_softmax"
     assert both.members[0].facts["scorer"]["log_shift"] is not None
     for name, judged in both.logits.items():
@@ -182,15 +184,15 @@ def test_an_ensemble_of_networks_with_shifts_is_judged_as_it_runs(tmp_path):
 def test_an_average_of_a_network_that_was_trained_again_is_scored_again(tmp_path):
     config = a_config(tmp_path, seeds=(0,), mc_dropout=3)
     rows = read_study_rows(config)
-    one, thinned = candidates_of(config, rows.files, rows.splits)
-    before = train_all(rows, config, [one, thinned], tmp_path, str)[1]
+    one, thinned = list_candidates(config, rows.files, rows.splits)
+    before = train_candidates(rows, config, [one, thinned], tmp_path, str)[1]
     other = replace(config, training={"epochs": 3, "learning_rate": 0.01})
     shutil.rmtree(tmp_path / one.folder)
     (tmp_path / one.folder).mkdir()
-    train_candidate(rows, other, one, tmp_path / one.folder, str)  # as another device would
+    fit_and_save_candidate(rows, other, one, tmp_path / one.folder, str)  # as another device would
     told = []
-    after = train_all(rows, config, [one, thinned], tmp_path, told.append)[1]
-    assert told[0] == "ce: trained before, taken as it is"
+    after = train_candidates(rows, config, [one, thinned], tmp_path, told.append)[1]
+    assert told[0] == "ce: trained before, reused"
     assert "scoring the steer rows" in told[1]
     assert not np.array_equal(after.logits["test"], before.logits["test"])
     expected = after.scorer().predict_logits(rows["test"].inputs)
@@ -201,9 +203,9 @@ def test_an_ensemble_of_fewer_than_two_trained_networks_fails_in_a_sentence(made
     rows, found, _ = made
     asked = found[ENSEMBLE].candidate
     folder = found[0].folder.parent
-    some = ensemble_of(asked, [*found[:2], "it diverged"], folder, rows)
+    some = build_ensemble(asked, [*found[:2], "it diverged"], folder, rows)
     assert len(some.members) == 2
-    assert ensemble_of(asked, ["it diverged", found[1]], folder, rows) == (
+    assert build_ensemble(asked, ["it diverged", found[1]], folder, rows) == (
         "an ensemble needs at least two networks, but 1 of the 2 of ce could be trained."
     )
 
@@ -211,10 +213,10 @@ def test_an_ensemble_of_fewer_than_two_trained_networks_fails_in_a_sentence(made
 def test_a_network_without_dropout_fails_alone(tmp_path):
     config = a_config(tmp_path, seeds=(0,), model_options={"hidden": (8,), "dropout": (0.0,)})
     rows = read_study_rows(config)
-    one = candidates_of(config, rows.files, rows.splits)[0]
+    one = list_candidates(config, rows.files, rows.splits)[0]
     thinned = Candidate("ce", 0, "0123456789abcdef", "mc_dropout", (one,), passes=2)
     told = []
-    found = train_all(rows, config, [one, thinned], tmp_path, told.append)
+    found = train_candidates(rows, config, [one, thinned], tmp_path, told.append)
     assert isinstance(found[0], TrainedCandidate)
     assert "no dropout" in found[1]
     assert told[-1] == f"ce, MC dropout (2 passes): failed: {found[1]}"
@@ -224,7 +226,7 @@ def test_averages_of_a_network_that_failed_say_so(tmp_path):
     config = a_config(tmp_path, training={"epochs": 1, "learning_rate": 1e30}, ensemble=True)
     config = replace(config, mc_dropout=2)
     rows = read_study_rows(config)
-    asked = candidates_of(config, rows.files, rows.splits)
-    found = train_all(rows, config, asked, tmp_path, str)
-    assert found[THINNED] == "the network that it would be made from could not be trained."
+    asked = list_candidates(config, rows.files, rows.splits)
+    found = train_candidates(rows, config, asked, tmp_path, str)
+    assert found[THINNED] == "the network that it averages could not be trained."
     assert "0 of the 2 of ce could be trained" in found[ENSEMBLE]

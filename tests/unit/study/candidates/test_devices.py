@@ -8,9 +8,9 @@ import pytest
 from tests.unit.study.candidates.test_combined import a_config
 
 from calibrant.errors import InputError
-from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.devices import refuse_torchrun
-from calibrant.study.candidates.train_all import train_all
+from calibrant.study.candidates.train_all import train_candidates
 from calibrant.study.candidates.trained import load_trained
 from calibrant.study.rows.read import read_study_rows
 
@@ -18,11 +18,11 @@ from calibrant.study.rows.read import read_study_rows
 def test_two_processes_train_one_candidate_and_the_first_one_speaks(tmp_path):
     config = a_config(tmp_path, seeds=(0,), devices=2)
     rows, told = read_study_rows(config), []
-    asked = candidates_of(config, rows.files, rows.splits)
-    found = train_all(rows, config, asked, tmp_path / "run", told.append)
+    asked = list_candidates(config, rows.files, rows.splits)
+    found = train_candidates(rows, config, asked, tmp_path / "run", told.append)
     assert sum("ce: epoch 2 of 3" in message for message in told) == 1
     assert len(found[0].scorer().predict_logits(rows["test"].inputs)) == len(rows["test"])
-    one = candidates_of(replace(config, devices=1), rows.files, rows.splits)[0]
+    one = list_candidates(replace(config, devices=1), rows.files, rows.splits)[0]
     assert load_trained(found[0].folder, one, rows) is not None
 
 

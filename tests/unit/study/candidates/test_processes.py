@@ -3,7 +3,7 @@
 import os
 import signal
 
-from calibrant.study.candidates.processes import passed_on
+from calibrant.study.candidates.processes import forward_progress
 
 
 def blocked(messages):
@@ -13,7 +13,7 @@ def blocked(messages):
 
 def test_ctrl_c_is_the_parents_from_the_start_and_the_parent_still_hears_it():
     told = []
-    with passed_on(told.append) as (context, messages):
+    with forward_progress(told.append) as (context, messages):
         process = context.Process(target=blocked, args=(messages,))
         process.start()
         assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, set())

@@ -263,7 +263,7 @@ def an_averaged_study():
     )  # fmt: skip
     return replace(
         full, candidates=(*found, failed, full.candidates[-1]), chosen=9, truth=None,
-        why="focal:gamma=3, ensemble of 2 has the least log loss",
+        why="focal:gamma=3, ensemble of 2 has the smallest log loss",
     )  # fmt: skip
 
 

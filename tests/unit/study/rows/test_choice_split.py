@@ -17,8 +17,8 @@ LABELS = st.lists(st.sampled_from("abcde"), min_size=1, max_size=40)
 GROUPED = st.lists(st.tuples(st.sampled_from("abcd"), st.integers(0, 9)), min_size=1, max_size=40)
 
 
-def counts(labels, places):
-    return Counter(labels[place] for place in places)
+def counts(labels, positions):
+    return Counter(labels[place] for place in positions)
 
 
 @given(LABELS, st.integers(0, 5))

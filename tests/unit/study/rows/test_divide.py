@@ -12,7 +12,7 @@ from tests.unit.study.runs import table_config, text_config
 from calibrant.data import read_rows
 from calibrant.errors import InputError
 from calibrant.study import StudyConfig
-from calibrant.study.candidates.candidate import candidates_of
+from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.rows.read import read_study_rows
 
 SEVERAL = {
@@ -65,7 +65,7 @@ def test_no_candidate_is_kept_for_another_split(tmp_path):
     alone = read_study_rows(replace(config, candidates=("ce",)))
 
     def folder(splits):
-        return candidates_of(config, rows.files, splits)[0].folder
+        return list_candidates(config, rows.files, splits)[0].folder
 
     assert folder(rows.splits) != folder(alone.splits)
     fewer = replace(rows.splits.choice, ids=rows.splits.choice.ids[1:])
@@ -76,7 +76,7 @@ def test_no_candidate_is_kept_for_another_split(tmp_path):
 def test_rows_of_one_group_do_not_steer_and_choose(tmp_path):
     rows = read_study_rows(table_config(tmp_path, group="customer", drop=("day",), seeds=(0, 1)))
     owners = read_rows(tmp_path / "table.csv")["customer"].to_pylist()
-    splits = rows.in_files()
+    splits = rows.to_file_positions()
     steer, choice = ({owners[i] for i in part.ids} for part in (splits.steer, splits.choice))
     assert len(steer) > 10
     assert len(choice) > 10
@@ -97,7 +97,7 @@ def test_a_class_that_cannot_be_on_both_sides_steers_and_a_note_says_so(tmp_path
     assert reasons(rows, "steer") == {"a": 5, "b": 3, "rare": 1, "scarce": 1}
     assert reasons(rows, "choice") == {"a": 5, "b": 3}
     assert rows.notes == (
-        "No choice row is of 'rare', 'scarce': the candidates were not compared on that.",
+        "There is no choice row of 'rare', 'scarce': the candidates were not compared on that.",
     )
     assert read_study_rows(replace(config, candidates=("ce",))).notes == ()
 
@@ -114,9 +114,9 @@ def test_too_few_rows_to_choose_on_are_refused_in_one_sentence(tmp_path, counts)
         read_study_rows(config)
     steer = len(read_study_rows(replace(config, candidates=("ce",))).splits.steer)
     assert str(error.value) == (
-        f"{config.data}: the {steer} rows of the steer share cannot be halved into those that "
-        "steer the training and those that choose the candidate (each half needs 2, and a class "
-        "two rows or groups to be in both): give more rows, a larger second share like --shares "
+        f"{config.data}: the {steer} rows of the steer share cannot be halved into steer "
+        "and choice rows (each half needs 2, and a class needs two rows or groups to be in both): "
+        "give more rows, a larger second share like --shares "
         "6:3:1, or train a single candidate (--candidates ce with one seed)."
     )
     rows = read_study_rows(replace(config, shares=(4, 4, 2)))  # the remedy works

@@ -14,7 +14,7 @@ from tests.unit.study.runs import text_config
 from calibrant.study import StudyConfig, run_study
 from calibrant.study.report.page import study_html
 from calibrant.study.result import CandidateResult
-from calibrant.study.rows.file_names import names_only, sources_of
+from calibrant.study.rows.file_names import input_files, strip_paths
 from calibrant.study.settings.config_file import read_config
 
 
@@ -63,7 +63,7 @@ def test_sentences_name_the_folder_of_a_model_without_its_place(tmp_path):
     )
     failed = CandidateResult("ce", 0, failed=f"{model / 'config.json'} is damaged.")
     told = replace(a_study(), notes=notes, candidates=(*a_study().candidates, failed))
-    found = names_only(replace(told, config=config.to_dict()), config, out)
+    found = strip_paths(replace(told, config=config.to_dict()), config, out)
     assert found.notes == (
         "the weights in 'bert' lack 2 of 40.",
         "what is in run/candidates/ce cannot be read, nor ~/.cache/hub.",
@@ -74,11 +74,11 @@ def test_sentences_name_the_folder_of_a_model_without_its_place(tmp_path):
         "logs.csv", "golden.csv", "bert",
     ]  # fmt: skip
     assert str(tmp_path) not in study_html(replace(found, notes=found.notes[:2]))
-    assert sources_of(config)["model"] == model
+    assert input_files(config)["model"] == model
 
 
 def test_a_network_that_is_no_folder_is_called_as_it_is(tmp_path):
     config = text_config(tmp_path, model="text_cnn", model_options={})
-    assert list(sources_of(config)) == ["data", "golden"]
-    told = names_only(replace(a_study(), config=config.to_dict()), config, tmp_path)
+    assert list(input_files(config)) == ["data", "golden"]
+    told = strip_paths(replace(a_study(), config=config.to_dict()), config, tmp_path)
     assert told.config["model"] == "text_cnn"

@@ -49,8 +49,8 @@ def test_rows_without_a_text_or_a_label_are_left_out_and_told(tmp_path):
     rows = read_study_rows(config(data))
     assert sum(part["rows"] for part in rows.sizes().values()) == 60
     assert rows.notes == (
-        "Of logs.csv, 1 row without a label in 'reason' was left out.",
-        "Of logs.csv, 1 row without a text in 'message' was left out.",
+        "1 row of logs.csv without a label in 'reason' was left out.",
+        "1 row of logs.csv without a text in 'message' was left out.",
     )
 
 
@@ -83,7 +83,7 @@ def test_rows_of_both_files_are_named_or_dropped(tmp_path):
     data = written(tmp_path, many(100))
     golden = written(tmp_path, [*many(100)[:2], *((f"other {i}", "ab"[i % 2]) for i in range(60))],
                      "golden.csv")  # fmt: skip
-    with pytest.raises(SplitMisuse, match=r"2 rows stand both in .* golden data rows 1 \(row 1 of"):
+    with pytest.raises(SplitMisuse, match=r"2 rows are both in .* golden data rows 1 \(row 1 of"):
         read_study_rows(config(data, golden=golden))
     rows = read_study_rows(config(data, golden=golden, overlap="drop"))
     assert rows.sources["logs"].codes.shape == (98,)
@@ -129,7 +129,7 @@ def test_weights_must_be_numbers(tmp_path):
 
 
 def test_a_label_out_of_scope_that_no_row_has_is_a_slip(tmp_path):
-    with pytest.raises(InputError, match="no row has the label 'ooos' that --out-of-scope names"):
+    with pytest.raises(InputError, match="no row has the label 'ooos' given by --out-of-scope"):
         read_study_rows(config(written(tmp_path, many()), out_of_scope="ooos"))
 
 
@@ -170,7 +170,7 @@ def test_splits_are_told_as_rows_of_the_files(tmp_path):
     data = written(tmp_path, [("", "a"), *many(200)])
     rows = read_study_rows(config(data, rows=100))
     lines = (tmp_path / "logs.csv").read_text().splitlines()[1:]
-    told = [lines[i].split(",")[0] for i in rows.in_files().steer.ids]
+    told = [lines[i].split(",")[0] for i in rows.to_file_positions().steer.ids]
     assert told == rows["steer"].inputs
 
 

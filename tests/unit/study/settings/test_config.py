@@ -8,7 +8,7 @@ import pytest
 
 from calibrant.errors import InputError
 from calibrant.study import StudyConfig
-from calibrant.study.settings.checks import flag_of, shares_of
+from calibrant.study.settings.checks import flag_name, parse_shares
 from calibrant.study.settings.config import CANDIDATES
 from calibrant.thresholds.hold_text import parse_hold
 
@@ -75,11 +75,11 @@ WRONG = {
     "two shares": ({"shares": "8:2"}, "three positive numbers like 8:1:1"),
     "share of nothing": ({"shares": (8, 2, 0)}, "three positive numbers"),
     "shares as words": ({"shares": "most:few:few"}, "three positive numbers"),
-    "percent": ({"confidence": 95}, "confidence must lie between 0 and 1, got 95"),
+    "percent": ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),
     "certain": ({"confidence": 1.0}, "between 0 and 1"),
     "ood": ({"ood": "maxlogit"}, "did you mean 'max_logit'?"),
     "resample": ({"resample": "up"}, "one of over, under, smote"),
-    "smote of texts": ({"resample": "smote"}, "texts are not: take 'over' or 'under'"),
+    "smote of texts": ({"resample": "smote"}, "texts are not: use 'over' or 'under'"),
     "hold without limit": ({"hold": ["a: precision"]}, "is not a target"),
     "hold of an unknown rate": ({"hold": ["a: precison>=0.8"]}, "did you mean precision?"),
     "hold in percent": ({"hold": ["a: precision>=85"]}, "85 percent is 0.85"),
@@ -101,7 +101,7 @@ WRONG = {
     "network of tables": ({"model": "mlp"}, "a network for texts, got 'mlp'"),
     "option of the network": ({"model_options": {"hiden": 8}}, "did you mean 'hidden'?"),
     "value of an option": ({"model_options": {"hidden": -8}}, "hidden must be a whole number"),
-    "size that the data settle": ({"model_options": {"n_tokens": 8}}, "which the data settle"),
+    "size that the data settle": ({"model_options": {"n_tokens": 8}}, "derived from the data"),
     "option of the training": ({"training": {"epoch": 8}}, "did you mean 'epochs'?"),
     "value of the training": ({"training": {"epochs": 0}}, "epochs must be a whole number"),
     "vocabulary": ({"training": {"vocabulary": 1}}, "vocabulary must be a whole number >= 3"),
@@ -124,17 +124,17 @@ WRONG = {
     "one column, two jobs": ({"group": "message"}, "group and text both name the column 'message'"),
     "truth as number": ({"redact": 1}, "redact must be true or false, got 1"),
     "drop of texts": ({"drop": ["id"]}, "leave --drop out, or use --tabular"),
-    "bytes": ({"label": "a\udcff"}, "no UTF-8 text"),
+    "bytes": ({"label": "a\udcff"}, "not UTF-8 text"),
     "size of no images": ({"image_size": 32}, "leave --image-size out, or add --images"),
     "texts and images": ({"images": True}, "text and images are both given"),
     "images as a word": ({"images": "yes"}, "images must be true or false, got 'yes'"),
-    "ensemble of one": ({"ensemble": True}, "but there is one: give more, like --seeds 0,1,2"),
+    "ensemble of one": ({"ensemble": True}, "but there is only one: give more, like --seeds 0,1,2"),
     "ensemble as a number": ({"ensemble": 3}, "ensemble must be true or false, got 3"),
-    "one pass": ({"mc_dropout": 1}, "0 for none, or a whole number of at least 2, got 1"),
+    "one pass": ({"mc_dropout": 1}, "0, or a whole number of at least 2, got 1"),
     "passes below 0": ({"mc_dropout": -1}, "mc_dropout must be a whole number of at least 0"),
     "half a pass": ({"mc_dropout": 2.5}, "mc_dropout must be a whole number"),
     "no device": ({"devices": 0}, "devices must be a whole number of at least 1, got 0"),
-    "largest weight of none": ({"largest_weight": 9}, "give --golden and --weight too"),
+    "largest weight of none": ({"largest_weight": 9}, "add --golden and --weight"),
     "largest weight": ({"largest_weight": 0.5}, "a finite number of at least 1, got 0.5"),
     "largest weight as text": ({"largest_weight": "9"}, "largest_weight must be a finite number"),
     "devices as a word": ({"devices": "all"}, "devices must be a whole number"),
@@ -157,7 +157,7 @@ TABLE_WRONG = {
     "one number for layers": ({"model_options": {"hidden": 8}}, "like [128,64], got 8"),
     "hidden below training": ({"training": {"hidden": [8]}}, "--model-option hidden="),
     "drop below training": ({"training": {"drop": ["a"]}}, "--drop"),
-    "vocabulary": ({"training": {"vocabulary": 9}}, "which TabularClassifier lacks"),
+    "vocabulary": ({"training": {"vocabulary": 9}}, "not an option of TabularClassifier"),
     "label dropped": ({"drop": ["sold"]}, "which is the label column"),
     "time as category": ({"time": "day", "categories": ["day"]}, "which is the time column"),
 }
@@ -180,14 +180,14 @@ IMAGES_WRONG = {
     "categories": ({"categories": ["shop"]}, "about columns of a table, but the rows are images"),
     "cut": ({"cut": True}, "cut is about a column of numbers, but images have none"),
     "redact": ({"redact": False}, "redact is about texts, but the rows are images"),
-    "smote": ({"resample": "smote"}, "which images are not: take 'over' or 'under'"),
+    "smote": ({"resample": "smote"}, "which images are not: use 'over' or 'under'"),
     "no size": ({"image_size": 0}, "image_size must be a whole number of at least 1, got 0"),
     "size as text": ({"image_size": "32x32"}, "image_size must be a whole number"),
     "network of texts": ({"model": "bilstm"}, "a network for images, got 'bilstm'"),
     "network of tables": ({"model": "mlp"}, "a network for images, got 'mlp'"),
     "spelling": ({"model": "resnet5"}, "did you mean 'resnet50'?"),
-    "channels": ({"model_options": {"n_channels": 3}}, "which the data settle"),
-    "vocabulary": ({"training": {"vocabulary": 9}}, "which ImageClassifier lacks"),
+    "channels": ({"model_options": {"n_channels": 3}}, "which is derived from the data"),
+    "vocabulary": ({"training": {"vocabulary": 9}}, "which is not an option of ImageClassifier"),
     "epochs": ({"training": {"epochs": 0}}, "epochs must be a whole number"),
 }
 
@@ -280,11 +280,11 @@ def test_settings_of_images_leave_out_what_is_about_columns():
 @pytest.mark.parametrize(
     ("saved", "says"),
     [
-        ({"data": "a.csv", "label": "b"}, "neither text, tabular nor images is given"),
+        ({"data": "a.csv", "label": "b"}, "none of text, tabular and images is given"),
         ({**TEXT, "tabular": True}, "text and tabular are both given"),
         ({**TEXT, "images": True}, "text and images are both given"),
         ({**IMAGES, "tabular": True}, "tabular and images are both given"),
-        ({**IMAGES, "images": False}, "neither text, tabular nor images is given"),
+        ({**IMAGES, "images": False}, "none of text, tabular and images is given"),
         ({**TABLE, "images": "yes"}, "images must be true or false"),
         ({**IMAGES, "label": "a"}, "label names a column"),
         ({"images": True}, "data is missing"),
@@ -293,8 +293,8 @@ def test_settings_of_images_leave_out_what_is_about_columns():
         ({"data": "b", "tabular": True}, "label is missing"),
         ({**TEXT, "candidate": ["ce"]}, "did you mean 'candidates'?"),
         ({**TEXT, "out-of-scope": "x"}, "did you mean 'out_of_scope'?"),
-        ({**TEXT, "qqqq": 1}, "known are data, label"),
-        ({**TEXT, "epochs": 3}, "below the line [training]"),
+        ({**TEXT, "qqqq": 1}, "the settings are data, label"),
+        ({**TEXT, "epochs": 3}, "below [training]"),
     ],
 )
 def test_a_dict_that_is_no_study_is_refused(saved, says):
@@ -323,6 +323,6 @@ def test_a_class_may_have_and_in_its_name(text, of, targets):
 
 
 def test_shares_and_flags_are_spelt_one_way():
-    assert shares_of("8:1:1") == shares_of([8, 1, 1]) == shares_of("8.0 : 1 : 1")
-    assert flag_of("out_of_scope") == "--out-of-scope"
-    assert flag_of("categories") == "--category"
+    assert parse_shares("8:1:1") == parse_shares([8, 1, 1]) == parse_shares("8.0 : 1 : 1")
+    assert flag_name("out_of_scope") == "--out-of-scope"
+    assert flag_name("categories") == "--category"

@@ -61,7 +61,7 @@ def test_the_file_says_how_to_run_it_again_and_reads_well(tmp_path):
     head, *lines = text.splitlines()
     assert head.startswith("#")
     assert "calibrant train --config study.toml" in head
-    assert "not from that of this file" in lines[0]
+    assert "not to the folder of this file" in lines[0]
     assert 'hold = ["a \\"b\\": precision>=0.8"]' in lines
     assert lines[lines.index("[training]") + 1] == "epochs = 5"
     assert lines[lines.index("[actions]") + 1] == '"item defective" = "refund"'
@@ -99,11 +99,11 @@ def test_what_cannot_be_saved_is_named_and_nothing_is_left_behind(tmp_path):
 @pytest.mark.parametrize(
     ("content", "says"),
     [
-        (b"data = tickets.csv\n", "is no toml"),
+        (b"data = tickets.csv\n", "is not valid TOML"),
         (b'data = "a.csv"\ncandidate = ["ce"]\n', "did you mean 'candidates'?"),
-        (b"epochs = 3\n", "below the line [training]"),
-        (b"\xff\xfe\x00", "is no UTF-8 text"),
-        (b'{"data": "a.csv"}', "is no toml"),
+        (b"epochs = 3\n", "below [training]"),
+        (b"\xff\xfe\x00", "is not UTF-8 text"),
+        (b'{"data": "a.csv"}', "is not valid TOML"),
     ],
 )
 def test_what_is_no_settings_file_is_told_in_one_sentence(tmp_path, content, says):

@@ -27,7 +27,7 @@ def test_the_folder_of_a_transformer_is_a_network_for_texts(folder, no_network):
             "text",
             None,
             {"hidden": 8},
-            "model_options names 'hidden', which is no option of a trans",
+            "model_options names 'hidden', which is not an option of a trans",
         ),
         ("text", None, {"pooling": "max"}, "pooling must be 'auto' or 'own' or 'mean', got 'max'"),
         ("text", "./nowhere", {}, "model names the folder './nowhere', which is not there"),
@@ -37,12 +37,27 @@ def test_the_folder_of_a_transformer_is_a_network_for_texts(folder, no_network):
             {},
             r"got 'bilstmm' \(did you mean 'bilstm'\?\): choose bilstm or text",
         ),
-        ("text", "resnet50", {}, "network for texts, got 'resnet50': .* the folder of a transf"),
-        ("text", "transformer", {}, "network for texts, got 'transformer'.* or name the folder of"),
+        (
+            "text",
+            "resnet50",
+            {},
+            "network for texts, got 'resnet50': .* the folder or the hub id of a transf",
+        ),
+        (
+            "text",
+            "transformer",
+            {},
+            "network for texts, got 'transformer'.* or give the folder or the hub id of",
+        ),
         ("table", None, {}, "model must be a network for tables, got .*: choose mlp"),
         ("image", None, {}, r"model must be a network for images, got .*: choose .*resnet50"),
         ("image", "bilstm", {}, "model must be a network for images, got 'bilstm'"),
-        ("image", "resnet50", {"n_channels": 3}, "names 'n_channels', which the data settle"),
+        (
+            "image",
+            "resnet50",
+            {"n_channels": 3},
+            "names 'n_channels', which is derived from the data",
+        ),
     ],
 )
 def test_other_networks_are_refused(folder, kind, model, options, sentence):
@@ -72,15 +87,19 @@ def test_training_options_are_checked_with_their_network(folder):
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_any_usual_value_may_be_asked_for_by_its_word(kind):
     check_training(kind, {"epochs": "auto", "learning_rate": "auto", "schedule": "auto"}, ())
-    with pytest.raises(InputError, match=r"momentum must lie in \[0, 1\), got 'auto'"):
+    with pytest.raises(InputError, match=r"momentum must be in \[0, 1\), got 'auto'"):
         check_training(kind, {"momentum": "auto"}, ())
 
 
 @pytest.mark.parametrize(
     ("kind", "training", "sentence"),
     [
-        ("image", {"crop": 2, "max_length": 3}, "names 'max_length', which ImageClassifier lacks"),
-        ("text", {"crop": 2}, "names 'crop', which TextClassifier lacks"),
+        (
+            "image",
+            {"crop": 2, "max_length": 3},
+            "names 'max_length', which is not an option of ImageClassifier",
+        ),
+        ("text", {"crop": 2}, "names 'crop', which is not an option of TextClassifier"),
         ("text", {"devices": 2}, r"names 'devices', which the study sets itself: .*--devices"),
         ("text", {"min_count": 0}, "min_count must be a whole number >= 1"),
     ],

@@ -1,4 +1,4 @@
-"""`python -m reproductions NAME`: a table of a paper, ours beside theirs."""
+"""`python -m reproductions`: rerun the experiments of a paper."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.output import print_json, say, width
-from calibrant.cli.study_output import telling
+from calibrant.cli.output import echo, print_json, width
+from calibrant.cli.study_output import study_progress
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from reproductions.experiment import Experiment
 
-__all__ = ["load_app", "reproduce"]
+__all__ = ["load_app", "reproduce_command"]
 
 EXAMPLE = "python -m reproductions bigmart --size small"
 
 
-def reproduce(
+def reproduce_command(
     name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Which one; --list shows them.")
+        str | None, typer.Argument(metavar="NAME", help="Experiment; see --list.")
     ] = None,
     listed: Annotated[
-        bool, typer.Option("--list", help="Show all: data, time and hardware they need.")
+        bool, typer.Option("--list", help="List experiments with data, time and hardware.")
     ] = False,
     size: Annotated[
         str,
@@ -34,65 +34,75 @@ def reproduce(
     ] = "full",
     methods: Annotated[
         str | None,
-        typer.Option("--methods", metavar="A,B", help="Only these.", show_default="all"),
+        typer.Option(
+            "--methods", metavar="A,B", help="Run only these methods.", show_default="all"
+        ),
     ] = None,
     seeds: Annotated[
         str | None,
-        typer.Option("--seeds", metavar="0,1,2", show_default="those of the experiment"),
+        typer.Option(
+            "--seeds", metavar="0,1,2", help="Random seeds.", show_default="those of the experiment"
+        ),
     ] = None,
     epochs: Annotated[
-        int | None, typer.Option("--epochs", min=1, show_default="those of the experiment")
+        int | None,
+        typer.Option(
+            "--epochs", min=1, help="Training epochs.", show_default="those of the experiment"
+        ),
     ] = None,
     device: Annotated[
         str | None,
         typer.Option("--device", help="cpu, cuda, cuda:1.", show_default="a GPU if there is one"),
     ] = None,
-    out: Annotated[
-        Path, typer.Option("--out", metavar="FOLDER", help="Where the results go.")
-    ] = Path("runs/reproductions"),
-    again: Annotated[
-        bool, typer.Option("--again", help="Run again what is already there.")
-    ] = False,
+    out: Annotated[Path, typer.Option("--out", metavar="FOLDER", help="Output folder.")] = Path(
+        "runs/reproductions"
+    ),
+    again: Annotated[bool, typer.Option("--again", help="Rerun finished runs.")] = False,
     calibrate_again: Annotated[
         bool,
         typer.Option(
-            "--calibrate-again", help="Fit calibrators again on the kept logits, without training."
+            "--calibrate-again", help="Refit calibrators on saved logits, without training."
         ),
     ] = False,
     jobs: Annotated[
-        int, typer.Option("--jobs", metavar="N", min=1, help="Runs at a time, on one GPU too.")
+        int,
+        typer.Option(
+            "--jobs", metavar="N", min=1, help="Number of parallel runs, also on one GPU."
+        ),
     ] = 1,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Train what a paper trained, on its data, and show both results side by side.
+    """Repeat the experiments of a paper and show both results side by side.
 
-    Every run is kept in its own file: what is already there is not run again, so the same command
-    goes on after an interruption.
+    Each run is saved in its own file and finished runs are skipped, so the same command resumes
+    after an interruption.
     """
     if listed or name is None:
         if name is None and not listed:
-            raise InputError("name what to reproduce; python -m reproductions --list shows all.")
+            raise InputError(
+                "NAME is missing: python -m reproductions --list shows all experiments."
+            )
         _show_list(json=json)
         return
     from reproductions import RunRequest, experiment_named
-    from reproductions.reproduce import reproduce as run
+    from reproductions.reproduce import reproduce
 
     if again and calibrate_again:
-        raise InputError("--again trains anew, --calibrate-again does not: give one of them.")
+        raise InputError("--again and --calibrate-again exclude each other: give one of them.")
     experiment = experiment_named(name)
     overrides = {"epochs": epochs, "device": device}
     request = RunRequest(
         size=size,  # type: ignore[arg-type]  # checked by the experiment
-        methods=None if methods is None else _methods(methods),
-        seeds=None if seeds is None else _seeds(seeds),
+        methods=None if methods is None else _parse_methods(methods),
+        seeds=None if seeds is None else _parse_seeds(seeds),
         overrides={option: value for option, value in overrides.items() if value is not None},
         again=again,
         calibrate_again=calibrate_again,
         jobs=jobs,
     )
-    with telling(out) as tell:
-        run(experiment, out, request, progress=tell)
+    with study_progress(out) as report:
+        reproduce(experiment, out, request, progress=report)
     _show(experiment, out, request, json=json)
 
 
@@ -103,19 +113,19 @@ def _show(experiment: Experiment, out: Path, request: Any, *, json: bool) -> Non
     from reproductions.summary_text import summary_text
 
     at_size = experiment.at(request.size)
-    records = [one for one in read_records(out, at_size) if one["size"] == request.size]
+    records = [record for record in read_records(out, at_size) if record["size"] == request.size]
     summary = summarise(at_size, records, read_losses(out, at_size))
     notes = read_notes(out, at_size)
-    told = extra_words(at_size, summary, records, notes)
+    findings = extra_words(at_size, summary, records, notes)
     if json:
-        extras = {f"{one['method']}-{one['seed']}": one["extras"] for one in records}
-        own = {"findings": list(told), "extras": extras, "notes": notes}
-        print_json({**summary.to_dict(), **own, "out": str(out / experiment.name)})
+        extras = {f"{record['method']}-{record['seed']}": record["extras"] for record in records}
+        extra = {"findings": list(findings), "extras": extras, "notes": notes}
+        print_json({**summary.to_dict(), **extra, "out": str(out / experiment.name)})
         return
-    say(summary_text(summary, width=width()))
-    for each in told:
-        say(f"\n{each}")
-    say(f"\nThe records of all runs are in {out / experiment.name}")
+    echo(summary_text(summary, width=width()))
+    for finding in findings:
+        echo(f"\n{finding}")
+    echo(f"\nThe records of all runs are in {out / experiment.name}")
 
 
 def _show_list(*, json: bool) -> None:
@@ -123,47 +133,49 @@ def _show_list(*, json: bool) -> None:
     from reproductions.data_sets import data_set_named, have
     from reproductions.summary_text import list_text
 
-    found = list(experiments().values())
-    here = {name: have(name) for each in found for name in each.needs}
+    listed = list(experiments().values())
+    available = {name: have(name) for experiment in listed for name in experiment.needs}
     if json:
         rows = [
             {
-                "name": each.name, "title": each.title, "paper": each.paper, "run": each.run,
-                "why": each.why, "needs": {name: here[name] for name in each.needs},
-                "where": {name: data_set_named(name).where for name in each.needs},
-                "methods": [method.name for method in each.methods], "seeds": list(each.seeds),
-                "minutes": dict(each.minutes), "sizes": ["full", *each.sizes],
+                "name": experiment.name, "title": experiment.title, "paper": experiment.paper,
+                "run": experiment.run, "why": experiment.why,
+                "needs": {name: available[name] for name in experiment.needs},
+                "where": {name: data_set_named(name).where for name in experiment.needs},
+                "methods": [method.name for method in experiment.methods],
+                "seeds": list(experiment.seeds),
+                "minutes": dict(experiment.minutes), "sizes": ["full", *experiment.sizes],
             }
-            for each in found
+            for experiment in listed
         ]  # fmt: skip
         print_json({"schema": 1, "reproductions": rows})
         return
-    where = {name: data_set_named(name).remedy for name in here}
-    say(list_text(found, here, where=where, width=width()))
+    where = {name: data_set_named(name).remedy for name in available}
+    echo(list_text(listed, available, where=where, width=width()))
 
 
-def _names(text: str) -> list[str]:
-    """Return what stands between the commas, each once."""
+def _split_names(text: str) -> list[str]:
+    """Split at commas, without duplicates."""
     return list(dict.fromkeys(name.strip() for name in text.split(",") if name.strip()))
 
 
-def _methods(text: str) -> list[str]:
-    found = _names(text)
-    if not found:
-        raise InputError(f"--methods must name some, like ce,adafocal, got {text!r}.")
-    return found
+def _parse_methods(text: str) -> list[str]:
+    names = _split_names(text)
+    if not names:
+        raise InputError(f"--methods must be names like ce,adafocal, got {text!r}.")
+    return names
 
 
-def _seeds(text: str) -> Sequence[int]:
+def _parse_seeds(text: str) -> Sequence[int]:
     try:
-        found = list(dict.fromkeys(int(each) for each in _names(text)))
+        seeds = list(dict.fromkeys(int(name) for name in _split_names(text)))
     except ValueError:
-        found = []
-    if not found or min(found) < 0 or max(found) >= 2**32:
+        seeds = []
+    if not seeds or min(seeds) < 0 or max(seeds) >= 2**32:
         raise InputError(
             f"--seeds must be whole numbers from 0 to 4294967295, like 0,1,2, got {text!r}."
         )
-    return found
+    return seeds
 
 
 def load_app() -> typer.Typer:
@@ -171,7 +183,7 @@ def load_app() -> typer.Typer:
     from calibrant.cli.guard import GuardedCommand
 
     app = typer.Typer(name="reproductions", pretty_exceptions_enable=False, add_completion=False)
-    app.command(cls=GuardedCommand, epilog=f"Example: {EXAMPLE}")(reproduce)
+    app.command(cls=GuardedCommand, epilog=f"Example: {EXAMPLE}")(reproduce_command)
     return app
 
 

@@ -68,7 +68,7 @@ def test_every_verb_has_words_a_page_and_a_place_in_the_navigation():
     for verb in verbs():
         page = verb_page(verb)
         assert f"Usage: calibrant {verb}" in page
-        for part in ("## Example", "## What comes out", "## Exit codes", "## Mistakes people make"):
+        for part in ("## Example", "## Output", "## Exit codes", "## Common mistakes"):
             assert part in page, f"{verb}: {part}"
         assert f"cli/{verb}.md" in navigation
 

@@ -52,7 +52,7 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        ([], "name what to reproduce"),
+        ([], "NAME is missing"),
         (["bigmrt"], "did you mean 'bigmart'"),
         (["bigmart", "--size", "huge"], "size must be 'full', 'small' or 'toy'"),
         (["bigmart", "--methods", "cee"], "there is no method 'cee'"),
@@ -60,7 +60,7 @@ def test_a_run_ends_with_a_table_beside_the_papers(cli, tmp_path):
         (["bigmart", "--seeds", "-1"], "--seeds must be whole numbers"),
         (["bigmart", "--seeds", ""], "--seeds must be whole numbers"),
         (["bigmart", "--seeds", "4294967296"], "--seeds must be whole numbers"),
-        (["bigmart", "--methods", ","], "--methods must name some"),
+        (["bigmart", "--methods", ","], "--methods must be names"),
         (["bigmart", "--size", "toy", "--methods", "soft_f1"], "no method at size toy 'soft_f1'"),
         (["bigmart", "--again", "--calibrate-again"], "give one of them"),
         (

@@ -173,6 +173,6 @@ def test_with_plotly_the_same_command_writes_the_report_without_training(machine
 def test_the_doctor_reports_missing_packages(machine):
     done = machine.verb("doctor")
     assert done.returncode == 1
-    assert done.stdout.startswith("Not fine: plotly, jinja2.")
+    assert done.stdout.startswith("Missing or too old: plotly, jinja2.")
     assert "not installed: without it no report.html is written" in done.stdout
     assert f"{calibrant.__version__} (a source checkout, not installed)" in done.stdout

@@ -1,13 +1,14 @@
-"""`calibrant`: the app that gathers the verbs."""
+"""The `calibrant` app and its verbs."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperCommand
 
 from calibrant.cli.guard import GuardedGroup
-from calibrant.cli.output import say
+from calibrant.cli.output import echo
 from calibrant.cli.verbs import (
     calibrate,
     compare,
@@ -27,20 +28,44 @@ from calibrant.cli.verbs import (
 __all__ = ["app"]
 
 
+class SectionedCommand(TyperCommand):
+    """Command whose plain-text help has one section per `rich_help_panel`.
+
+    Typer's table gives the widest option, negated flag and metavar a column each, which leaves
+    about twenty characters for the help text on a terminal of 80 columns.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments first, then the options of each panel."""
+        sections: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is None:
+                continue
+            default = "Arguments" if param.param_type_name == "argument" else "Options"
+            title = getattr(param, "rich_help_panel", None) or default
+            sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            if records:
+                with formatter.section(title):
+                    formatter.write_dl(records)
+
+
 def _help_without_command(context: typer.Context) -> None:
     if context.invoked_subcommand is None:
-        say(context.get_help())
+        echo(context.get_help())
         raise typer.Exit(2)
 
 
 app = typer.Typer(
     name="calibrant",
     cls=GuardedGroup,
-    help="Classifiers whose probabilities can be trusted, and the checks that prove it.",
+    help="Train, calibrate, certify and serve classifiers.",
     epilog="Start with: calibrant demo",
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
-for verb in (
+for module in (
     evaluate,
     compare,
     calibrate,
@@ -53,31 +78,34 @@ for verb in (
     serve,
     doctor,
 ):
-    app.command(name=verb.NAME, epilog=f"Example: {verb.EXAMPLE}")(getattr(verb, verb.NAME))
-for group in (keys, store):
-    made = typer.Typer(
-        name=group.NAME,
-        help=group.HELP,
-        epilog=f"Example: {group.EXAMPLE}",
+    app.command(name=module.NAME, cls=SectionedCommand, epilog=f"Example: {module.EXAMPLE}")(
+        getattr(module, f"{module.NAME}_command")
+    )
+for group_module in (keys, store):
+    group_app = typer.Typer(
+        name=group_module.NAME,
+        help=group_module.HELP,
+        epilog=f"Example: {group_module.EXAMPLE}",
+        rich_markup_mode=None,
         pretty_exceptions_enable=False,
     )
-    for name, (run, example) in group.COMMANDS.items():
-        made.command(name=name, epilog=f"Example: {example}")(run)
-    made.callback(invoke_without_command=True)(_help_without_command)
-    app.add_typer(made)
+    for name, (run, example) in group_module.COMMANDS.items():
+        group_app.command(name=name, cls=SectionedCommand, epilog=f"Example: {example}")(run)
+    group_app.callback(invoke_without_command=True)(_help_without_command)
+    app.add_typer(group_app)
 
 
 @app.callback(invoke_without_command=True)
 def calibrant(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Read the options that come before the verb."""
+    """Handle the options before the verb."""
     if version:
         from calibrant.distribution import own_version
 
-        say(f"calibrant {own_version()}")
+        echo(f"calibrant {own_version()}")
         raise typer.Exit
     _help_without_command(context)

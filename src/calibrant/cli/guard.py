@@ -1,4 +1,4 @@
-"""Every way a command can end: one sentence, the right exit code, and JSON where it was asked for.
+"""Error handling of commands: one-sentence messages, exit codes and JSON errors.
 
 0 done, 1 the answer is no, 2 bad input or usage, 70 our fault, 130 interrupted.
 """
@@ -16,119 +16,123 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from calibrant.cli import interruption
-from calibrant.cli.output import NothingReads, discard_output, flush, print_json
+from calibrant.cli.output import BrokenStdout, discard_output, flush, print_json
 from calibrant.errors import CalibrantError, TargetUnreachable
 
-__all__ = ["GuardedCommand", "GuardedGroup", "guarded"]
+__all__ = ["GuardedCommand", "GuardedGroup", "run_guarded"]
 
 BAD_INPUT, OUR_FAULT, INTERRUPTED = 2, 70, 130
 
 
 class GuardedGroup(TyperGroup):
-    """A group of commands whose failures are told in one sentence."""
+    """Command group that reports failures in one sentence."""
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        """Run a command line and leave with its exit code."""
-        words = list(sys.argv[1:] if args is None else args)
+        """Run a command line and exit with its code."""
+        arguments = list(sys.argv[1:] if args is None else args)
         run = super().main
         extra |= {"standalone_mode": False}
-        sys.exit(guarded(lambda: run(args=words, **extra), words))
+        sys.exit(run_guarded(lambda: run(args=arguments, **extra), arguments))
 
 
 class GuardedCommand(TyperCommand):
-    """A single command whose failures are reported in one sentence."""
+    """Single command whose failures are reported in one sentence."""
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
-        """Run a command line and leave with its exit code."""
+        """Run a command line and exit with its code."""
         words = list(sys.argv[1:] if args is None else args)
         run = super().main
         extra |= {"standalone_mode": False}
-        sys.exit(guarded(lambda: run(args=words, **extra), words))
+        sys.exit(run_guarded(lambda: run(args=words, **extra), words))
 
 
-def guarded(run: Callable[[], Any], words: Sequence[str]) -> int:
-    """Call `run` and return the exit code; `words` tell how failures are to be shown."""
+def run_guarded(run: Callable[[], Any], args: Sequence[str]) -> int:
+    """Call `run` and return the exit as_code; `args` decide how failures are shown."""
     try:
         code = run()
         flush()
-        return _finished(code)
-    except NothingReads:
+        return _exit_code(code)
+    except BrokenStdout:
         discard_output()
         return 0
     except (KeyboardInterrupt, typer.Abort) as error:
-        ended = error.__cause__ or error.__context__
-        if isinstance(ended, EOFError) and not interruption.pressed():
-            return _failed(ended, words)  # a file that ends too early, which click takes for Ctrl-D
-        return _finished(INTERRUPTED)
+        cause = error.__cause__ or error.__context__
+        if isinstance(cause, EOFError) and not interruption.was_interrupted():
+            return _report_failure(cause, args)  # a truncated file, not Ctrl-D
+        return _exit_code(INTERRUPTED)
     except Exception as error:
-        # A broken-off import raises what it likes; the user only pressed Ctrl-C.
-        return _finished(INTERRUPTED) if interruption.pressed() else _failed(error, words)
+        # An interrupted import may raise any exception.
+        return (
+            _exit_code(INTERRUPTED)
+            if interruption.was_interrupted()
+            else _report_failure(error, args)
+        )
 
 
-def _finished(code: Any) -> int:
+def _exit_code(code: Any) -> int:
     if code == INTERRUPTED:
         print("interrupted", file=sys.stderr)
     return code if isinstance(code, int) else 0
 
 
-def _failed(error: Exception, words: Sequence[str]) -> int:
-    kind, message, code = _described(error, words)
-    if code == OUR_FAULT and not _asked("--debug", words):
+def _report_failure(error: Exception, args: Sequence[str]) -> int:
+    kind, message, code = _describe(error, args)
+    if code == OUR_FAULT and not _has_flag("--debug", args):
         message = f"{message}; the traceback is in {_traceback_file(error)}."
-    if _asked("--debug", words):
+    if _has_flag("--debug", args):
         traceback.print_exception(error)
     try:
-        if _asked("--json", words):
+        if _has_flag("--json", args):
             print_json({"error": {"kind": kind, "message": message}})
             flush()
         else:
             print(f"error: {message}", file=sys.stderr)
-    except (NothingReads, OSError, CalibrantError):
-        discard_output()  # stdout is what broke, and the exit code still tells
+    except (BrokenStdout, OSError, CalibrantError):
+        discard_output()  # stdout is broken; the exit code remains
         if kind == "output":
             print(f"error: {message}", file=sys.stderr)
     return code
 
 
-def _described(error: Exception, words: Sequence[str]) -> tuple[str, str, int]:
-    """Give an error its kind, its sentence and its exit code."""
+def _describe(error: Exception, args: Sequence[str]) -> tuple[str, str, int]:
+    """Return kind, message and exit code of an error."""
     if isinstance(error, CalibrantError):
         code = 1 if isinstance(error, TargetUnreachable) else BAD_INPUT
         return error.kind, _one_line(error), code
     if hasattr(error, "format_message"):  # how Typer reports a wrong command line
         text = _one_line(error.format_message()).rstrip(".")
-        command = " ".join(["calibrant", *_asked_for(error, words), "--help"])
+        command = " ".join(["calibrant", *_command_path(error, args), "--help"])
         return "usage", f"{text}: see '{command}'.", BAD_INPUT
     if isinstance(error, MemoryError):
-        remedy = "try --stream" if "evaluate" in words else "give fewer rows"
-        return "memory", f"there is not enough memory for this: {remedy}.", BAD_INPUT
+        remedy = "try --stream" if "evaluate" in args else "use fewer rows"
+        return "memory", f"not enough memory: {remedy}.", BAD_INPUT
     if isinstance(error, OSError):
         what = f" ({error.filename})" if error.filename else ""
         reason = error.strerror or _one_line(error)
         return "file", f"the system refused a file operation: {reason}{what}.", BAD_INPUT
     reason = f"{type(error).__name__}: {_one_line(error)}".rstrip(".: ")
-    return "internal", f"this is a fault in calibrant ({reason})", OUR_FAULT
+    return "internal", f"internal error in calibrant ({reason})", OUR_FAULT
 
 
-def _asked_for(error: Any, words: Sequence[str]) -> list[str]:
-    """Return the verb of a command line that Typer refused, with that of its group."""
+def _command_path(error: Any, args: Sequence[str]) -> list[str]:
+    """Return the verb, with its group, of a command line that Typer refused."""
     context = getattr(error, "ctx", None)
     while context is not None and context.parent is not None:
         context = context.parent
-    within, found = getattr(context, "command", None), []
-    for word in (word for word in words if not word.startswith("-")):
-        within = getattr(within, "commands", {}).get(word)
-        if within is None:
+    group, path = getattr(context, "command", None), []
+    for word in (word for word in args if not word.startswith("-")):
+        group = getattr(group, "commands", {}).get(word)
+        if group is None:
             break
-        found.append(word)
-    return found
+        path.append(word)
+    return path
 
 
-def _asked(flag: str, words: Sequence[str]) -> bool:
-    """Tell whether a flag was given; needed where parsing itself has failed."""
-    given = words[: list(words).index("--")] if "--" in words else words
+def _has_flag(flag: str, args: Sequence[str]) -> bool:
+    """Whether a flag is set; works where parsing has failed."""
+    flags = args[: list(args).index("--")] if "--" in args else args
     variable = os.environ.get(f"CALIBRANT_{flag[2:].upper()}", "")
-    return flag in given or variable.lower() in ("1", "true", "yes", "on", "t", "y")
+    return flag in flags or variable.lower() in ("1", "true", "yes", "on", "t", "y")
 
 
 def _traceback_file(error: Exception) -> str:
@@ -138,7 +142,7 @@ def _traceback_file(error: Exception) -> str:
         ) as file:
             file.write("".join(traceback.format_exception(error)))
     except OSError:
-        return "no file, for none could be written (--debug shows it)"
+        return "no file, because none could be written (--debug shows it)"
     return file.name
 
 

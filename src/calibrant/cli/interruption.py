@@ -1,4 +1,4 @@
-"""Ctrl-C and a polite kill: both unwind, so that no half-written file stays behind."""
+"""SIGINT and SIGTERM handlers that unwind, so that no partial file is left behind."""
 
 from __future__ import annotations
 
@@ -6,34 +6,30 @@ import signal
 import sys
 from typing import Any
 
-__all__ = ["check", "install", "pressed"]
+__all__ = ["check", "install", "was_interrupted"]
 
-_pressed: list[int] = []
+_signals: list[int] = []
 
 
 def install() -> None:
-    """Answer SIGINT and SIGTERM by unwinding; for a process that is ours alone."""
+    """Install the handlers; only for a process of the command line."""
     signal.signal(signal.SIGINT, _interrupt)
     signal.signal(signal.SIGTERM, _terminate)
 
 
 def check() -> None:
-    """Raise again an interruption that was swallowed.
-
-    An extension module that is being imported when the signal comes drops the exception; without
-    this, the user's Ctrl-C would be lost and the command would go on to the end.
-    """
-    if pressed():
+    """Raise an interruption again that an extension module swallowed during its import."""
+    if was_interrupted():
         raise KeyboardInterrupt
 
 
-def pressed() -> bool:
-    """Whether the user has asked to stop, whatever became of it."""
-    return bool(_pressed)
+def was_interrupted() -> bool:
+    """Whether SIGINT was received."""
+    return bool(_signals)
 
 
 def _interrupt(signum: int, frame: Any) -> None:
-    _pressed.append(signum)
+    _signals.append(signum)
     raise KeyboardInterrupt
 
 

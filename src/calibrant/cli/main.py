@@ -1,6 +1,6 @@
-"""The entry point of the command `calibrant`; the app itself is loaded inside `run`.
+"""Entry point of the command `calibrant`.
 
-So an interruption is answered in one line even while Typer is still being imported.
+The app is imported inside `run`, so that Ctrl-C is handled while Typer is being imported.
 """
 
 from __future__ import annotations
@@ -38,11 +38,7 @@ def _calibrant() -> Typer:
 
 
 def _replace_closed_streams() -> None:
-    """Give Python a stdout and stderr where the shell closed them (`>&-`): what goes there is lost.
-
-    A stream that is None would fail in every library that prints; only the exit code is left to
-    tell how the command ended.
-    """
+    """Replace a stdout or stderr that the shell closed (`>&-`) by the null device."""
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115

@@ -1,4 +1,4 @@
-"""How a calibration method is named on the command line: `name:key=value,key=value`."""
+"""Parser of `--method name:key=value,key=value`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["method_of", "settings_of"]
+__all__ = ["parse_method", "split_method"]
 
-_IN_PYTHON = ("chain",)  # made of other calibrators, for which the syntax has no words
+_PYTHON_ONLY = ("chain",)  # built from other calibrators
 _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
     bool: ((bool,), "true or false"),
     int: ((int,), "a whole number"),
@@ -24,54 +24,58 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 }
 
 
-def method_of(text: str, *, score: str, seed: int) -> Calibrator:
-    """Return the calibrator that `--method` asks for, not fitted yet.
+def parse_method(text: str, *, score: str, seed: int) -> Calibrator:
+    """Return the unfitted calibrator that `--method` names.
 
     Examples
     --------
-    >>> method_of("temperature:objective=ece_mass", score="nll", seed=0)
+    >>> parse_method("temperature:objective=ece_mass", score="nll", seed=0)
     TemperatureScaling(objective='ece_mass')
     """
     from calibrant.calibrators import list_methods
     from calibrant.calibrators.choice.auto import AutoCalibrator
 
     known: dict[str, type[Calibrator]] = {AutoCalibrator.method: AutoCalibrator, **list_methods()}
-    name, settings = settings_of(text)
-    if name in _IN_PYTHON:
-        raise InputError(f"--method {name} is made in Python, with first.then(second): name one.")
-    choices = sorted(set(known) - set(_IN_PYTHON))
+    name, settings = split_method(text)
+    if name in _PYTHON_ONLY:
+        raise InputError(
+            f"--method {name} is only available in Python, as first.then(second): name one method."
+        )
+    choices = sorted(set(known) - set(_PYTHON_ONLY))
     if name not in choices:
         raise InputError(
-            f"--method {name}: there is no such method{_near(name, choices)}: choose one of "
+            f"--method {name}: unknown method{_suggest(name, choices)}: choose one of "
             f"{', '.join(choices)}."
         )
-    made = known[name]
+    cls = known[name]
     for key, value in settings.items():
-        _check_setting(name, key, value, inspect.signature(made).parameters)
+        _check_setting(name, key, value, inspect.signature(cls).parameters)
     if isinstance(settings.get("candidates"), str):
         settings["candidates"] = [settings["candidates"]]
-    given = {"score": score, "seed": seed} if made is AutoCalibrator else {}
-    return made(**{**given, **settings})
+    defaults = {"score": score, "seed": seed} if cls is AutoCalibrator else {}
+    return cls(**{**defaults, **settings})
 
 
 def _check_setting(name: str, key: str, value: Any, known: Mapping[str, inspect.Parameter]) -> None:
-    """Refuse a setting that the method does not have, or of another type than its default."""
+    """Refuse an unknown setting, or one whose type differs from the default."""
     if key not in known:
         has = f"it has {', '.join(known)}" if known else "it has none"
-        raise InputError(f"--method {name} has no setting '{key}'{_near(key, list(known))}: {has}.")
+        raise InputError(
+            f"--method {name} has no setting '{key}'{_suggest(key, list(known))}: {has}."
+        )
     types, words = _KINDS.get(type(known[key].default), ((), ""))
     if value is not None and types and type(value) not in types:
         raise InputError(f"--method {name}: {key} must be {words}, got {value!r}.")
 
 
-def settings_of(text: str) -> tuple[str, dict[str, Any]]:
+def split_method(text: str) -> tuple[str, dict[str, Any]]:
     """Split `name:key=value,key=value`; a list is written in square brackets.
 
     Examples
     --------
-    >>> settings_of("prior_correction:source=[0.5,0.5]")
+    >>> split_method("prior_correction:source=[0.5,0.5]")
     ('prior_correction', {'source': [0.5, 0.5]})
-    >>> settings_of("temperature:objective=ece_mass,n_bins=20")
+    >>> split_method("temperature:objective=ece_mass,n_bins=20")
     ('temperature', {'objective': 'ece_mass', 'n_bins': 20})
     """
     name, colon, rest = text.strip().partition(":")
@@ -79,16 +83,16 @@ def settings_of(text: str) -> tuple[str, dict[str, Any]]:
     for part in re.split(r",(?![^\[]*\])", rest) if colon else []:
         key, equals, value = (piece.strip() for piece in part.partition("="))
         if not (key and equals and value) or key in settings:
-            what = f"'{key}' is set twice" if key in settings else f"'{part}' is no setting"
+            what = f"'{key}' is set twice" if key in settings else f"'{part}' is not a setting"
             raise InputError(f"--method {text}: {what}: write it like {name}:key=value,key=value.")
-        settings[key] = _value(value)
+        settings[key] = _parse_value(value)
     return name.strip(), settings
 
 
-def _value(text: str) -> Any:
-    """Read a number, true, false, none, or a list; anything else is text."""
+def _parse_value(text: str) -> Any:
+    """Parse a number, true, false, none or a list; anything else is text."""
     if text.startswith("[") and text.endswith("]"):
-        return [_value(one.strip()) for one in text[1:-1].split(",") if one.strip()]
+        return [_parse_value(item.strip()) for item in text[1:-1].split(",") if item.strip()]
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.lower() in words:
         return words[text.lower()]
@@ -97,6 +101,6 @@ def _value(text: str) -> Any:
     return int(text) if re.fullmatch(r"[-+]?\d+", text) else float(text)
 
 
-def _near(name: str, names: list[str]) -> str:
+def _suggest(name: str, names: list[str]) -> str:
     close = difflib.get_close_matches(name, names, n=1)
     return f" (did you mean '{close[0]}'?)" if close else ""

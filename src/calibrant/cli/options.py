@@ -25,25 +25,25 @@ __all__ = [
 
 
 class TargetName(StrEnum):
-    """What the headline judges."""
+    """Target of the headline calibration error."""
 
     positive = "positive"
     top_label = "top-label"
 
 
 Json = Annotated[
-    bool, typer.Option("--json", envvar="CALIBRANT_JSON", help="Print one JSON object, no more.")
+    bool, typer.Option("--json", envvar="CALIBRANT_JSON", help="Print a single JSON object.")
 ]
 Debug = Annotated[
     bool,
-    typer.Option("--debug", envvar="CALIBRANT_DEBUG", help="Show the traceback of a failure."),
+    typer.Option("--debug", envvar="CALIBRANT_DEBUG", help="Show the traceback of an error."),
 ]
 TargetOption = Annotated[
     TargetName | None,
     typer.Option(
         "--target",
         envvar="CALIBRANT_TARGET",
-        help="What is judged: P(positive) or the predicted class.",
+        help="Evaluate P(positive) or the predicted class.",
         show_default="positive for two classes, else top-label",
     ),
 ]
@@ -52,8 +52,8 @@ Positive = Annotated[
     typer.Option(
         "--positive",
         metavar="NAME",
-        help="The class that counts as the event, of two.",
-        show_default="the second",
+        help="Positive class of a binary problem.",
+        show_default="the second class",
     ),
 ]
 LonePositive = Annotated[
@@ -61,7 +61,7 @@ LonePositive = Annotated[
     typer.Option(
         "--positive",
         metavar="NAME",
-        help="The class that a lone prob or logit is of.",
+        help="Class of a lone prob or logit column.",
         show_default="1 or true",
     ),
 ]
@@ -69,20 +69,26 @@ Label = Annotated[str, typer.Option("--label", metavar="COLUMN", help="Name of t
 Bins = Annotated[
     int,
     typer.Option(
-        "--bins", min=1, max=10_000, envvar="CALIBRANT_BINS", help="Bins of binned errors."
+        "--bins",
+        min=1,
+        max=10_000,
+        envvar="CALIBRANT_BINS",
+        help="Number of bins for binned errors.",
     ),
 ]
 Confidence = Annotated[
     float,
-    typer.Option("--confidence", envvar="CALIBRANT_CONFIDENCE", help="Coverage of the intervals."),
+    typer.Option(
+        "--confidence", envvar="CALIBRANT_CONFIDENCE", help="Confidence level of the intervals."
+    ),
 ]
 Seed = Annotated[
-    int, typer.Option("--seed", min=0, envvar="CALIBRANT_SEED", help="Seed of the resampling.")
+    int, typer.Option("--seed", min=0, envvar="CALIBRANT_SEED", help="Random seed for resampling.")
 ]
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a coverage outside (0, 1) before any work is done."""
+    """Refuse a confidence level outside (0, 1)."""
     if not 0 < confidence < 1:
         raise InputError(
             f"--confidence must lie between 0 and 1, got {confidence:g}: 0.95 is usual."

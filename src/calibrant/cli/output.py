@@ -1,4 +1,4 @@
-"""Where commands print: results to stdout, everything else to stderr."""
+"""Printing: results to stdout, everything else to stderr."""
 
 from __future__ import annotations
 
@@ -11,20 +11,20 @@ from typing import Any
 from calibrant.cli import interruption
 from calibrant.errors import CalibrantError
 
-__all__ = ["NothingReads", "OutputError", "color", "discard_output", "flush", "print_json", "say"]
+__all__ = ["BrokenStdout", "OutputError", "color", "discard_output", "echo", "flush", "print_json"]
 
 
-class NothingReads(Exception):
-    """Whoever read our output has gone, as in `calibrant ... | head`."""
+class BrokenStdout(Exception):
+    """The reader of stdout is gone, as in `calibrant ... | head`."""
 
 
 class OutputError(CalibrantError):
-    """What was to be printed could not be written."""
+    """Writing to stdout failed."""
 
     kind = "output"
 
 
-def say(text: str) -> None:
+def echo(text: str) -> None:
     """Print a line of the result."""
     interruption.check()
     _write(f"{text}\n")
@@ -36,26 +36,26 @@ def print_json(content: Any) -> None:
 
 
 def flush() -> None:
-    """Hand over what is still in the buffer, while a failure can still be told."""
+    """Flush stdout while an error can still be reported."""
     _write("")
 
 
 def discard_output() -> None:
-    """Let the interpreter's own flush at exit go nowhere, for it could only fail again."""
+    """Redirect stdout to the null device, because the flush at exit would fail again."""
     try:
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
+        devnull = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(devnull, sys.stdout.fileno())
     except (OSError, ValueError):  # a stdout without a file behind it, as in tests
         return
 
 
 def width() -> int:
-    """Columns to print in: those of the terminal, or 100 for a file."""
+    """Width of the terminal, or 100 for a file."""
     return min(140, shutil.get_terminal_size().columns) if sys.stdout.isatty() else 100
 
 
 def color() -> bool:
-    """Whether to colour: only on a terminal whose user did not say no."""
+    """Whether to print colours: on a terminal without NO_COLOR."""
     return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
 
@@ -64,14 +64,14 @@ def _write(text: str) -> None:
         sys.stdout.write(_printable(text))
         sys.stdout.flush()
     except BrokenPipeError:
-        raise NothingReads from None
+        raise BrokenStdout from None
     except OSError as error:
         raise OutputError(
-            f"the output cannot be written: {error.strerror}: make room or print elsewhere."
+            f"the output cannot be written: {error.strerror}: free space or redirect it."
         ) from None
 
 
 def _printable(text: str) -> str:
-    """Replace what the terminal's encoding cannot show."""
+    """Replace characters that the encoding of stdout lacks."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     return text.encode(encoding, "replace").decode(encoding)

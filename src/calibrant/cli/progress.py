@@ -1,4 +1,4 @@
-"""Progress on stderr: a bar where somebody watches, a line now and then where a log is kept."""
+"""Progress on stderr: a bar on a terminal, occasional lines in a log."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from contextlib import contextmanager
 
 __all__ = ["progress", "status"]
 
-_APART = 30.0  # seconds between lines of a log
+_LOG_INTERVAL = 30.0  # seconds between lines of a log
 
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Lend a function to call with the number of rows that were done."""
+    """Yield a function to call with the number of finished rows."""
     if not sys.stderr.isatty():
         yield lambda rows: None
         return
@@ -30,12 +30,9 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
 
 @contextmanager
 def status(what: str) -> Iterator[Callable[[str], None]]:
-    """Lend a function to call with one line about what is being done; the last one is shown.
-
-    In a log stand the first line after half a minute, and others at least half a minute apart.
-    """
+    """Yield a function to call with a status line; a log gets one at most every half minute."""
     if not sys.stderr.isatty():
-        yield _now_and_then()
+        yield _log_reporter()
         return
     from rich.console import Console
     from rich.markup import escape
@@ -44,13 +41,13 @@ def status(what: str) -> Iterator[Callable[[str], None]]:
         yield lambda line: shown.update(escape(line))
 
 
-def _now_and_then() -> Callable[[str], None]:
+def _log_reporter() -> Callable[[str], None]:
     last = time.monotonic()
 
-    def tell(line: str) -> None:
+    def report(line: str) -> None:
         nonlocal last
-        if time.monotonic() >= last + _APART:
+        if time.monotonic() >= last + _LOG_INTERVAL:
             print(line, file=sys.stderr, flush=True)
             last = time.monotonic()
 
-    return tell
+    return report

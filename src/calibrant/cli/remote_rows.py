@@ -1,4 +1,4 @@
-"""The rows of a file as a service takes them: texts, rows of a table, or logits."""
+"""Input rows for a service: texts, table rows or logits."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from calibrant.files.source import BatchLocation, is_score
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.workflows.image_rows import holds_images
-from calibrant.workflows.scored_rows import notes_of_empty
+from calibrant.workflows.scored_rows import describe_empty_texts
 
 __all__ = [
     "BATCH",
-    "Asked",
+    "RemoteRequest",
     "RemoteRows",
     "ServedRows",
     "ServedScores",
-    "cut_by_unit",
-    "remote_rows",
+    "open_remote_rows",
+    "split_by_unit",
 ]
 
 BATCH = 256
-"""Rows of a request: enough that the way there and back costs little."""
+"""Rows per request."""
 
 
 @dataclass(frozen=True)
-class Asked:
-    """Some rows of a file, and what a client sends of them.
+class RemoteRequest:
+    """Rows of one request.
 
     Parameters
     ----------
-    table : all columns of the file that are to be written again
-    kind : what is sent: "texts", "rows" or "logits"
-    values : one for each row
-    start : how many rows of the file stand before
-    unit : whom the rows are about, or None
+    table : columns to write again
+    kind : "texts", "rows" or "logits"
+    values : one value per row
+    start : position of the first row in the file
+    unit : unit of the rows, such as a customer, or None
     """
 
     table: pa.Table
@@ -58,27 +58,20 @@ class Asked:
     def __len__(self) -> int:
         return len(self.values)
 
-    def part(self, start: int, stop: int) -> Asked:
-        """Return some of the rows."""
+    def slice(self, start: int, stop: int) -> RemoteRequest:
+        """Return rows `start` to `stop`."""
         table, values = self.table.slice(start, stop - start), self.values[start:stop]
-        return Asked(table, self.kind, values, self.start + start, self.unit)
+        return RemoteRequest(table, self.kind, values, self.start + start, self.unit)
 
-    def of_unit(self, unit: str | None) -> Asked:
-        """Return the same rows as those of a unit."""
-        return Asked(self.table, self.kind, self.values, self.start, unit)
+    def with_unit(self, unit: str | None) -> RemoteRequest:
+        """Return the same rows with a unit."""
+        return RemoteRequest(self.table, self.kind, self.values, self.start, unit)
 
 
 class ServedScores:
     """Rows of score files, for a service whose bundle has no model.
 
-    A service takes logits. Probabilities are sent as their logarithms, which say the same where no
-    probability is exactly 0.
-
-    Parameters
-    ----------
-    served : the bundle that serves
-    data : score files, as `ScoreTable` takes them
-    positive : for a lone `prob` or `logit`, the class it is of
+    Probabilities are sent as logarithms, which are equivalent unless one is exactly 0.
     """
 
     def __init__(self, served: ServedBundle, data: str, *, positive: str | None = None) -> None:
@@ -88,58 +81,51 @@ class ServedScores:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are read."""
+        """The input files."""
         return self._table.files
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a user should be told."""
-        sent = ("The probabilities were sent as their logarithms, for a service takes logits.",)
+        """Notes to show the user."""
+        sent = ("The probabilities were sent as logarithms, because a service takes logits.",)
         return (*self._table.notes, *(sent if self.probs else ()))
 
     def estimate(self) -> int:
-        """Return about how many rows there are."""
+        """Estimate the number of rows."""
         return count_rows(self._table.files)
 
-    def batches(self) -> Generator[Asked, None, None]:
-        """Yield the rows in their order, in memory that does not grow with their number."""
+    def batches(self) -> Generator[RemoteRequest, None, None]:
+        """Yield the rows in order, in constant memory."""
         seen = 0
         for batch in self._table.batches():
             self._refuse_zeros(batch)
             keep = [name for name in batch.table.column_names if not is_score(name, "prob")]
             table = batch.table.select(keep)
             for start in range(0, table.num_rows, BATCH):
-                stop = min(start + BATCH, table.num_rows)  # Arrow believes a longer slice
+                stop = min(start + BATCH, table.num_rows)  # Arrow does not clip a slice
                 logits = batch.logits[start:stop, self._order].astype(np.float64).tolist()
-                yield Asked(table.slice(start, stop - start), "logits", logits, seen + start)
+                yield RemoteRequest(
+                    table.slice(start, stop - start), "logits", logits, seen + start
+                )
             seen += table.num_rows
 
     def _refuse_zeros(self, batch: TableBatch) -> None:
-        """Refuse what only the bundle's calibrator knows how to read."""
+        """Refuse zeros, whose replacement only the bundle's calibrator knows."""
         self.probs = batch.probs is not None
         if batch.floored:
             raise InputError(
-                f"{self.files[0]} has probabilities of exactly 0 or 1, which have no logits to "
-                "send: give logit_ columns, or predict with the folder of the bundle."
+                f"{self.files[0]} has probabilities of exactly 0 or 1, which have no finite "
+                "logits: provide logit_ columns, or predict with the bundle folder."
             )
 
 
 class ServedRows:
-    """Rows of a file with the columns that the model of a service reads.
-
-    A row without a text counts as one with an empty text, and a note says how many there were.
-
-    Parameters
-    ----------
-    served : the bundle that serves
-    data : a csv, tsv, parquet or jsonl file, a folder or a glob of them
-    text : the column with the texts, where it has another name than in training
-    """
+    """Rows with the columns that the model of a service reads; a missing text counts as empty."""
 
     def __init__(self, served: ServedBundle, data: str, *, text: str | None = None) -> None:
         if holds_images(data):
             raise InputError(
-                f"{data} holds images or arrays, but the service reads {served.input}: name a "
+                f"{data} contains images or arrays, but the service reads {served.input}: name a "
                 ".csv, .tsv, .parquet or .jsonl file."
             )
         numbers, texts = (served.columns.get(kind, ()) for kind in ("numbers", "texts"))
@@ -147,50 +133,52 @@ class ServedRows:
         self._text = named if served.input == "text" else None
         self._numbers = () if self._text is not None else numbers
         self._texts = texts if self._text is None else (self._text,)
-        self._without = 0
+        self._n_empty = 0
         self.probs = False
         self.files = row_files(data)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a user should be told."""
-        return notes_of_empty(self._without)
+        """Notes to show the user."""
+        return describe_empty_texts(self._n_empty)
 
     def estimate(self) -> int:
-        """Return about how many rows there are."""
+        """Estimate the number of rows."""
         return estimate_rows(self.files)
 
-    def batches(self) -> Generator[Asked, None, None]:
-        """Yield the rows in their order, in memory that does not grow with their number."""
+    def batches(self) -> Generator[RemoteRequest, None, None]:
+        """Yield the rows in order, in constant memory."""
         seen = 0
         for table in scan_rows(
             self.files, numbers=self._numbers, texts=self._texts, batch_rows=BATCH
         ):
             if self._text is not None:
-                self._without += table[self._text].null_count
+                self._n_empty += table[self._text].null_count
                 texts = table[self._text].fill_null("").to_pylist()
-                yield Asked(table, "texts", texts, seen)
+                yield RemoteRequest(table, "texts", texts, seen)
             else:
                 rows = table.select([*self._numbers, *self._texts]).to_pylist()
-                yield Asked(table, "rows", rows, seen)
+                yield RemoteRequest(table, "rows", rows, seen)
             seen += table.num_rows
 
 
 RemoteRows = ServedScores | ServedRows
 
 
-def remote_rows(
+def open_remote_rows(
     served: ServedBundle, data: str, *, text: str | None = None, positive: str | None = None
 ) -> RemoteRows:
-    """Open a file for a service: by what its model reads or, without a model, as score files."""
+    """Open a file for a service: inputs of its model, or score files if it has none."""
     if served.input not in ("text", "table", "logits"):
         raise InputError(
             f"the service reads {served.input}, which this version of calibrant cannot send: "
             "upgrade it."
         )
     if text is not None and served.input != "text":
-        read = "score files" if served.input == "logits" else "a table"
-        raise InputError(f"--text {text}: the service reads {read}, not texts: leave --text out.")
+        expected = "score files" if served.input == "logits" else "a table"
+        raise InputError(
+            f"--text {text}: the service reads {expected}, not texts: leave --text out."
+        )
     if served.input == "logits":
         return ServedScores(served, data, positive=positive)
     if positive is not None:
@@ -201,18 +189,20 @@ def remote_rows(
     return ServedRows(served, data, text=text)
 
 
-def cut_by_unit(batches: Iterator[Asked], column: str, data: str) -> Generator[Asked, None, None]:
-    """Cut batches where the unit changes, for a request is about one unit."""
-    for asked in batches:
-        names = asked.table.column_names
+def split_by_unit(
+    batches: Iterator[RemoteRequest], column: str, data: str
+) -> Generator[RemoteRequest, None, None]:
+    """Split batches where the unit changes, because a request has one unit."""
+    for request in batches:
+        names = request.table.column_names
         if column not in names:
             raise InputError(
                 f"{data} has no column '{column}', which --unit names: it has "
                 f"{format_names(names)}."
             )
-        units = as_words(asked.table[column], BatchLocation(Path(data)), column).to_pylist()
+        units = as_words(request.table[column], BatchLocation(Path(data)), column).to_pylist()
         start = 0
         for unit, same in groupby(units):
             stop = start + sum(1 for _ in same)
-            yield asked.part(start, stop).of_unit(unit)
+            yield request.slice(start, stop).with_unit(unit)
             start = stop

@@ -1,4 +1,4 @@
-"""What the verbs about the store share: which one it is, and how moments and ages are written."""
+"""Options of the verbs that use the store: URL, times and ages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from calibrant.store import Store
 
-__all__ = ["DEFAULT_DB", "Db", "age_of", "moment_of", "need_store", "open_store"]
+__all__ = ["DEFAULT_DB", "Db", "open_store", "parse_age", "parse_time", "require_store"]
 
 DEFAULT_DB = "sqlite:///calibrant.db"
 
@@ -25,52 +25,52 @@ Db = Annotated[
         "--db",
         metavar="URL",
         envvar="CALIBRANT_DB",
-        help="The store: sqlite:///FILE or postgresql://USER@HOST/NAME.",
+        help="Database: sqlite:///FILE or postgresql://USER@HOST/NAME.",
     ),
 ]
 
 _UNITS = {"h": "hours", "d": "days", "w": "weeks"}
 
 
-def moment_of(text: str | None, *, flag: str) -> datetime | None:
-    """Read a date or a time as ISO 8601 writes it; without a zone it is UTC.
+def parse_time(text: str | None, *, flag: str) -> datetime | None:
+    """Parse an ISO 8601 date or time; UTC unless it has a zone.
 
     Examples
     --------
-    >>> moment_of("2026-01-31", flag="--since").isoformat()
+    >>> parse_time("2026-01-31", flag="--since").isoformat()
     '2026-01-31T00:00:00+00:00'
-    >>> moment_of("2026-01-31T12:00+02:00", flag="--since").isoformat()
+    >>> parse_time("2026-01-31T12:00+02:00", flag="--since").isoformat()
     '2026-01-31T10:00:00+00:00'
     """
     if text is None:
         return None
     try:
-        found = datetime.fromisoformat(text.strip())
-        return found.replace(tzinfo=UTC) if found.tzinfo is None else found.astimezone(UTC)
+        time = datetime.fromisoformat(text.strip())
+        return time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
         raise InputError(
             f"{flag} must be a date or a time like 2026-01-31 or 2026-01-31T12:00Z, got {text!r}."
         ) from None
 
 
-def age_of(text: str, *, flag: str) -> timedelta:
-    """Read an age in hours, days or weeks.
+def parse_age(text: str, *, flag: str) -> timedelta:
+    """Parse an age in hours, days or weeks.
 
     Examples
     --------
-    >>> age_of("90d", flag="--older-than").days
+    >>> parse_age("90d", flag="--older-than").days
     90
     """
-    found = re.fullmatch(r"\s*([0-9]{1,5})\s*([hdw])\s*", text)
-    if found is None or int(found[1]) == 0:
+    match = re.fullmatch(r"\s*([0-9]{1,5})\s*([hdw])\s*", text)
+    if match is None or int(match[1]) == 0:
         raise InputError(
             f"{flag} must be a number of hours, days or weeks like 12h, 90d or 52w, got {text!r}."
         )
-    return timedelta(**{_UNITS[found[2]]: int(found[1])})
+    return timedelta(**{_UNITS[match[2]]: int(match[1])})
 
 
-def need_store() -> None:
-    """Say which extra is missing where the packages of the store are not installed."""
+def require_store() -> None:
+    """Raise `MissingExtra` if the packages of the store are not installed."""
     try:
         import calibrant.store  # noqa: F401
     except ImportError:
@@ -78,22 +78,22 @@ def need_store() -> None:
 
 
 @contextmanager
-def open_store(db: str, *, make: bool = False) -> Iterator[Store]:
-    """Lend the store at `db`, and close it; only with `make` is one made that is not there."""
-    need_store()
+def open_store(db: str, *, create: bool = False) -> Iterator[Store]:
+    """Open and close the store at `db`; a missing one is created only with `create`."""
+    require_store()
     from calibrant.store import Store
     from calibrant.store.address import read_address
 
-    if make:
-        with Store.open(db) as made:
-            yield made
+    if create:
+        with Store.open(db) as store:
+            yield store
         return
     address = read_address(db)
     if address.path is not None and not address.path.exists():
         raise InputError(
-            f"--db {address.name}: there is no such file: 'calibrant serve' and 'calibrant keys "
-            "add' make one; or name another with --db."
+            f"--db {address.name}: file not found: 'calibrant serve' and 'calibrant keys "
+            "add' create one; or name another with --db."
         )
-    with Store(db) as there:
-        there.check()
-        yield there
+    with Store(db) as store:
+        store.check()
+        yield store

@@ -1,4 +1,4 @@
-"""What the verbs that run a study share: telling how it goes, and showing what came of it."""
+"""Progress and results of verbs that run a study."""
 
 from __future__ import annotations
 
@@ -10,46 +10,46 @@ from shlex import quote
 from typing import TYPE_CHECKING
 
 from calibrant.cli import interruption
-from calibrant.cli.output import color, print_json, say, width
+from calibrant.cli.output import color, echo, print_json, width
 
 if TYPE_CHECKING:
     from calibrant.study.result import StudyResult
 
-__all__ = ["show_study", "telling"]
+__all__ = ["show_study", "study_progress"]
 
 
 @contextmanager
-def telling(folder: Path) -> Iterator[Callable[[str], None]]:
-    """Lend a function that tells how a study goes; after Ctrl-C say how to go on with it."""
+def study_progress(folder: Path) -> Iterator[Callable[[str], None]]:
+    """Yield a function that shows progress; after Ctrl-C, say how to resume."""
     from calibrant.cli.progress import status
 
     interruption.check()
     try:
-        with status("reading") as tell:
-            yield tell
+        with status("reading") as report:
+            yield report
         interruption.check()
     except KeyboardInterrupt:
         print(
-            f"what was trained so far is in {folder}: the same command goes on from there.",
+            f"finished work is in {folder}: the same command resumes it.",
             file=sys.stderr,
         )
         raise
 
 
 def show_study(result: StudyResult, folder: Path, *, again: str, json: bool) -> None:
-    """Print a study, where its files are, and what to do with them."""
+    """Print a study, its files and the next commands."""
     bundle, report = folder / "bundle", folder / "report.html"
-    written = report.exists()  # not where a package is missing that it is drawn with
+    has_report = report.exists()  # false if plotly or jinja2 is missing
     if json:
-        files = {"bundle": str(bundle), "report": str(report) if written else None}
+        files = {"bundle": str(bundle), "report": str(report) if has_report else None}
         files["settings"] = str(folder / "study.toml")
         print_json({**result.to_dict(), "out": str(folder), **files})
         return
     from calibrant.formatting import printable
     from calibrant.study.report.text import render_study
 
-    say(render_study(result, width=width(), color=color()))
-    places = f"The report is in {report}, and the bundle in" if written else "The bundle is in"
-    say(f"\n{places} {bundle}")
-    say(f"Run it again: {printable(again)}")
-    say(f"Score a file with it: calibrant predict {printable(quote(str(bundle)))} FILE")
+    echo(render_study(result, width=width(), color=color()))
+    location = f"The report is in {report}, and the bundle in" if has_report else "The bundle is in"
+    echo(f"\n{location} {bundle}")
+    echo(f"Run it again: {printable(again)}")
+    echo(f"Score a file with it: calibrant predict {printable(quote(str(bundle)))} FILE")

@@ -1,4 +1,4 @@
-"""The settings of a study from the command line: flags and variables first, then the toml file."""
+"""Settings of a study: flags and variables override the TOML file."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from typing import Any
 from calibrant.errors import InputError
 
 __all__ = [
-    "actions_of",
-    "gather",
-    "loop_of",
-    "options_of",
-    "seeds_of",
+    "merge_settings",
+    "parse_actions",
+    "parse_options",
+    "parse_seeds",
+    "parse_training_options",
+    "parse_value",
     "split_candidates",
-    "value_of",
 ]
 
 _KINDS = ("text", "tabular", "images")
@@ -25,72 +25,74 @@ _TABLES = ("model_options", "training", "actions")  # merged key by key
 _LOSS = re.compile(r"\s*(?:[-+.\deE]+\s*\*\s*)?[A-Za-z_][\w.]*\s*(?:[:+]|$)")
 
 
-def gather(given: Mapping[str, Any], config: Path | None, *, tabular: bool) -> dict[str, Any]:
-    """Return the settings that hold: what was given, else what the toml file says."""
-    flags = {name: value for name, value in given.items() if value not in (None, {})}
+def merge_settings(
+    options: Mapping[str, Any], config: Path | None, *, tabular: bool
+) -> dict[str, Any]:
+    """Merge options over the settings of the TOML file."""
+    flags = {name: value for name, value in options.items() if value not in (None, {})}
     flags |= {"tabular": True} if tabular else {}
-    chosen = _kinds(flags)
-    if len(chosen) > 1:
-        raise InputError(f"{chosen[0]} and {chosen[1]} exclude each other: give one of them.")
-    saved = {} if config is None else _read(config)
-    if chosen:
-        saved = _of_another_kind(saved, images="images" in flags)
-    found = {**saved, **flags}
-    if found.get("images") is not True:
-        found.setdefault("label", "label")
-    elif flags.get("redact"):  # it is what holds anyway, so the settings cannot tell
-        raise InputError("--redact is about texts, but the rows are images: leave it out.")
+    kinds = _kind_flags(flags)
+    if len(kinds) > 1:
+        raise InputError(f"{kinds[0]} and {kinds[1]} exclude each other: give one of them.")
+    saved = {} if config is None else _read_config(config)
+    if kinds:
+        saved = _drop_kind(saved, images="images" in flags)
+    settings = {**saved, **flags}
+    if settings.get("images") is not True:
+        settings.setdefault("label", "label")
+    elif flags.get("redact"):  # the default, so the settings cannot show it
+        raise InputError("--redact applies to texts, but the rows are images: leave it out.")
     for name in _TABLES:
         if isinstance(saved.get(name), Mapping) and name in flags:
-            found[name] = {**saved[name], **flags[name]}
-    if "data" not in found:
+            settings[name] = {**saved[name], **flags[name]}
+    if "data" not in settings:
         raise InputError(
             "DATA is missing: name the file with the labelled rows, like calibrant train "
-            "tickets.csv, or a toml file that names it with --config."
+            "tickets.csv, or a TOML file that names it with --config."
         )
-    return found
+    return settings
 
 
-def _kinds(flags: Mapping[str, Any]) -> list[str]:
-    """Return the flags that say what the rows are."""
+def _kind_flags(flags: Mapping[str, Any]) -> list[str]:
+    """Return the flags that set the kind of rows."""
     text = [f"--text {flags['text']}"] if "text" in flags else []
     return text + [f"--{name}" for name in ("tabular", "images") if flags.get(name)]
 
 
-def _of_another_kind(saved: Mapping[str, Any], *, images: bool) -> dict[str, Any]:
-    """Return settings of a file without what they say about the kind of rows; a flag says it."""
+def _drop_kind(saved: Mapping[str, Any], *, images: bool) -> dict[str, Any]:
+    """Return the settings of a file without the kind of rows, which a flag sets."""
     column = ("label",) if images and not saved.get("images") else ()
     return {name: value for name, value in saved.items() if name not in (*_KINDS, *column)}
 
 
-def _read(config: Path) -> dict[str, Any]:
+def _read_config(config: Path) -> dict[str, Any]:
     from calibrant.study.settings.config_file import read_config
 
     return read_config(config)
 
 
-def split_candidates(given: Iterable[str]) -> list[str]:
-    """Split at commas, but for those within the options of a loss.
+def split_candidates(texts: Iterable[str]) -> list[str]:
+    """Split at commas, except within the options of a loss.
 
-    A piece that is no name of a loss, like `momentum=0.9`, belongs to the loss before it.
+    A piece that is not the name of a loss, like `momentum=0.9`, belongs to the previous loss.
 
     Examples
     --------
     >>> split_candidates(["ce,flsd:gammas=[5,3],edges=[0.5],0.5*ce + 0.5*soft_f1", "adafocal"])
     ['ce', 'flsd:gammas=[5,3],edges=[0.5]', '0.5*ce + 0.5*soft_f1', 'adafocal']
     """
-    found: list[str] = []
-    for text in given:
-        first = len(found)
-        for piece in _outside_brackets(text):
-            if len(found) > first and _LOSS.match(piece) is None:
-                found[-1] += f",{piece}"
+    losses: list[str] = []
+    for text in texts:
+        first = len(losses)
+        for piece in _split_at_commas(text):
+            if len(losses) > first and _LOSS.match(piece) is None:
+                losses[-1] += f",{piece}"
             else:
-                found.append(piece.strip())
-    return [loss.strip() for loss in found]
+                losses.append(piece.strip())
+    return [loss.strip() for loss in losses]
 
 
-def _outside_brackets(text: str) -> list[str]:
+def _split_at_commas(text: str) -> list[str]:
     pieces, depth = [""], 0
     for sign in text:
         depth += (sign in "[{(") - (sign in "]})")
@@ -99,16 +101,16 @@ def _outside_brackets(text: str) -> list[str]:
         else:
             pieces[-1] += sign
     if len(pieces) > 1 and not pieces[-1].strip():
-        pieces.pop()  # a comma at the end
+        pieces.pop()  # trailing comma
     return pieces
 
 
-def seeds_of(text: str | None) -> list[int] | None:
-    """Read `0,1,2`.
+def parse_seeds(text: str | None) -> list[int] | None:
+    """Parse `0,1,2`.
 
     Examples
     --------
-    >>> seeds_of("0, 1")
+    >>> parse_seeds("0, 1")
     [0, 1]
     """
     if text is None:
@@ -121,52 +123,52 @@ def seeds_of(text: str | None) -> list[int] | None:
         ) from None
 
 
-def options_of(given: Iterable[str], *, flag: str) -> dict[str, Any]:
-    """Read `key=value` of every repetition of a flag.
+def parse_options(texts: Iterable[str], *, flag: str) -> dict[str, Any]:
+    """Parse the `key=value` of a repeated flag.
 
     Examples
     --------
-    >>> options_of(["hidden=[64,32]", "batch_norm=false"], flag="--model-option")
+    >>> parse_options(["hidden=[64,32]", "batch_norm=false"], flag="--model-option")
     {'hidden': [64, 32], 'batch_norm': False}
     """
-    found: dict[str, Any] = {}
-    for text in given:
+    options: dict[str, Any] = {}
+    for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not (key and equals and value):
             raise InputError(f"{flag} {text!r} must read key=value, like {flag} hidden=64.")
-        if key in found:
+        if key in options:
             raise InputError(f"{flag} sets {key!r} twice: set it once.")
-        found[key] = value_of(value)
-    return found
+        options[key] = parse_value(value)
+    return options
 
 
-def loop_of(
-    given: Iterable[str], named: Mapping[str, Any], variables: Iterable[str]
+def parse_training_options(
+    texts: Iterable[str], flags: Mapping[str, Any], variables: Iterable[str]
 ) -> dict[str, Any]:
-    """Read the options of the training: those of --training, and those with flags of their own.
+    """Merge the options of --training with those that have their own flags.
 
     Examples
     --------
-    >>> loop_of(["clip=1"], {"epochs": 5, "patience": "none"}, ())
+    >>> parse_training_options(["clip=1"], {"epochs": 5, "patience": "none"}, ())
     {'clip': 1, 'epochs': 5, 'patience': None}
     """
-    found = options_of(given, flag="--training")
-    for key, value in named.items():
-        if value is None or (key in found and key in variables):
+    options = parse_options(texts, flag="--training")
+    for key, value in flags.items():
+        if value is None or (key in options and key in variables):
             continue
-        if key in found:
+        if key in options:
             flag = f"--{key.replace('_', '-')}"
             raise InputError(f"{flag} and --training {key}=... both set {key!r}: set it once.")
-        found[key] = value_of(value) if isinstance(value, str) else value
-    return found
+        options[key] = parse_value(value) if isinstance(value, str) else value
+    return options
 
 
-def value_of(text: str) -> Any:
-    """Read a number, a list in brackets, true, false or none; anything else is text.
+def parse_value(text: str) -> Any:
+    """Parse a number, a list in brackets, true, false or none; anything else is text.
 
     Examples
     --------
-    >>> [value_of(text) for text in ("64", "1e-3", "[8,4]", "true", "None", "adamw")]
+    >>> [parse_value(text) for text in ("64", "1e-3", "[8,4]", "true", "None", "adamw")]
     [64, 0.001, [8, 4], True, None, 'adamw']
     """
     words = {"true": True, "false": False, "none": None, "null": None}
@@ -178,22 +180,22 @@ def value_of(text: str) -> Any:
         return text
 
 
-def actions_of(given: Iterable[str]) -> dict[str, str]:
-    """Read `CLASS=NAME`; the first = ends the class, for the classes are not known yet.
+def parse_actions(texts: Iterable[str]) -> dict[str, str]:
+    """Parse `CLASS=NAME`; the first = ends the class, because the classes are not known yet.
 
     Examples
     --------
-    >>> actions_of(["item_defective=refund, priority=high"])
+    >>> parse_actions(["item_defective=refund, priority=high"])
     {'item_defective': 'refund, priority=high'}
     """
-    found: dict[str, str] = {}
-    for text in given:
-        of, equals, name = (part.strip() for part in text.partition("="))
-        if not (of and equals and name):
+    actions: dict[str, str] = {}
+    for text in texts:
+        class_name, equals, name = (part.strip() for part in text.partition("="))
+        if not (class_name and equals and name):
             raise InputError(
-                f"--action {text!r} is no action: write it like --action 'item_defective=refund'."
+                f"--action {text!r} is not an action: write it like 'item_defective=refund'."
             )
-        if of in found:
-            raise InputError(f"--action names {of!r} twice: give each class one action.")
-        found[of] = name
-    return found
+        if class_name in actions:
+            raise InputError(f"--action names {class_name!r} twice: give each class one action.")
+        actions[class_name] = name
+    return actions

@@ -1,4 +1,4 @@
-"""What a threshold is asked for on the command line: targets, objective, costs and confidence."""
+"""Parser of targets, objective, costs and confidence of `calibrant threshold`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,14 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.thresholds.rates import Cost, Rate, Target
 
-__all__ = ["Asked", "asked_of", "band_of", "confidence_of", "cost_of", "target_of"]
+__all__ = [
+    "TargetRequest",
+    "parse_band",
+    "parse_confidence",
+    "parse_cost",
+    "parse_hold",
+    "parse_targets",
+]
 
 _COSTS = {
     "fp": "false_positive",
@@ -26,11 +33,11 @@ _EXAMPLE = '--hold "precision>=0.85"'
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the user wants kept, and what is to be made as large or small as possible.
+class TargetRequest:
+    """Targets to hold and the objective to optimise.
 
-    `hold` has the targets of each class; those that name none stand under None. For a band these
-    are two: of the rows acted on, and of the rows cleared.
+    `hold` maps each class to its targets, and None to those without a class. A band has two
+    targets: for rows acted on, and for rows cleared.
     """
 
     hold: Mapping[str | None, Sequence[Target]]
@@ -40,69 +47,69 @@ class Asked:
     band: bool = False
 
     @property
-    def named(self) -> list[str]:
-        """The classes that targets name, in the order of the command line."""
-        return [of for of in self.hold if of is not None]
+    def classes(self) -> list[str]:
+        """Classes named by targets, in the order of the command line."""
+        return [class_name for class_name in self.hold if class_name is not None]
 
     @property
     def targets(self) -> list[Target]:
-        """All targets, whatever their class."""
+        """Targets of all classes."""
         return [target for targets in self.hold.values() for target in targets]
 
     @property
     def cost(self) -> Cost | None:
-        """What decisions cost, where that was asked about."""
+        """Cost of decisions, if used."""
         from calibrant.thresholds.rates import Cost
 
         rates = [self.minimise, *(target.rate for target in self.targets)]
         return next((rate for rate in rates if isinstance(rate, Cost)), None)
 
 
-def asked_of(
+def parse_targets(
     hold: Sequence[str],
     *,
     maximise: str | None,
     minimise: str | None,
     cost: str | None,
     confidence: str,
-) -> Asked:
-    """Read what was asked for; nothing is settled yet about the classes.
+) -> TargetRequest:
+    """Parse the options; class names are checked later.
 
     Examples
     --------
-    >>> asked = asked_of(["spam: precision>=0.9"], maximise="recall", minimise=None, cost=None,
-    ...     confidence="0.95")
-    >>> asked.named, asked.hold["spam"], asked.maximise.name
+    >>> request = parse_targets(["spam: precision>=0.9"], maximise="recall", minimise=None,
+    ...     cost=None, confidence="0.95")
+    >>> request.classes, request.hold["spam"], request.maximise.name
     (['spam'], [Target('precision>=0.9')], 'recall')
     """
-    costs = None if cost is None else cost_of(cost)
+    costs = None if cost is None else parse_cost(cost)
     targets: dict[str | None, list[Target]] = {}
     for text in hold:
-        of, target = target_of(text, costs)
-        targets.setdefault(of, []).append(target)
+        class_name, target = parse_hold(text, costs)
+        targets.setdefault(class_name, []).append(target)
     if not hold and costs is None and minimise is None:
-        raise InputError(f"--hold is missing: say what the threshold must keep, like {_EXAMPLE}.")
-    most, least = _objective(maximise, minimise, costs)
-    asked = Asked(targets, most, least, confidence_of(confidence))
-    if costs is not None and asked.cost is None:
+        raise InputError(f"--hold is missing: give a target, like {_EXAMPLE}.")
+    to_maximise, to_minimise = _parse_objective(maximise, minimise, costs)
+    request = TargetRequest(targets, to_maximise, to_minimise, parse_confidence(confidence))
+    if costs is not None and request.cost is None:
         raise InputError(
             f"--cost {cost} is not used: add --minimise cost, or hold it, like --hold 'cost<=0.3'."
         )
-    if None in targets and asked.named:
+    if None in targets and request.classes:
         raise InputError(
             f"--hold '{targets[None][0]}' names no class, but another one is about "
-            f"'{asked.named[0]}': write the class before each of them, like "
-            f"'{asked.named[0]}: {targets[None][0]}'."
+            f"'{request.classes[0]}': write the class before each of them, like "
+            f"'{request.classes[0]}: {targets[None][0]}'."
         )
-    return asked
+    return request
 
 
-def band_of(act: str | None, clear: str | None, *, confidence: str) -> Asked:
-    """Read the two targets of a band.
+def parse_band(act: str | None, clear: str | None, *, confidence: str) -> TargetRequest:
+    """Parse the two targets of a band.
 
     Examples
     --------
-    >>> band_of("precision>=0.9", "npv>=0.99", confidence="0.95").targets
+    >>> parse_band("precision>=0.9", "npv>=0.99", confidence="0.95").targets
     [Target('precision>=0.9'), Target('npv>=0.99')]
     """
     if act is None or clear is None:
@@ -110,77 +117,79 @@ def band_of(act: str | None, clear: str | None, *, confidence: str) -> Asked:
         raise InputError(
             f"a band has two sides, but {lacking} is missing: add it, like {lacking} '{like}'."
         )
-    (of, first), (other, second) = (
-        target_of(text, flag=flag) for text, flag in ((act, "--act"), (clear, "--clear"))
+    (class_name, first), (other, second) = (
+        parse_hold(text, flag=flag) for text, flag in ((act, "--act"), (clear, "--clear"))
     )
-    if of is not None and other is not None and of != other:
+    if class_name is not None and other is not None and class_name != other:
         raise InputError(
-            f"--act is about class '{of}' and --clear about '{other}': a band is about one class."
+            f"--act names class '{class_name}' and --clear '{other}': a band has one class."
         )
-    return Asked({of or other: [first, second]}, None, None, confidence_of(confidence), band=True)
+    return TargetRequest(
+        {class_name or other: [first, second]}, None, None, parse_confidence(confidence), band=True
+    )
 
 
-def target_of(
+def parse_hold(
     text: str, cost: Cost | None = None, *, flag: str = "--hold"
 ) -> tuple[str | None, Target]:
-    """Read one target; a limit of the expected cost needs to know what decisions cost.
+    """Parse one target; a limit on the expected cost needs `cost`.
 
     Examples
     --------
-    >>> target_of("cost<=0.3", cost_of("fp=1,fn=5"))
+    >>> parse_hold("cost<=0.3", parse_cost("fp=1,fn=5"))
     (None, Target('cost<=0.3'))
     """
     from calibrant.thresholds.rates import RATES, parse_target
 
-    found = _COST_TARGET.fullmatch(text)
-    if found is not None:
-        return _cost_target(text, found, cost)
+    match = _COST_TARGET.fullmatch(text)
+    if match is not None:
+        return _cost_target(text, match, cost)
     if text.rpartition(":")[2].strip().lower() in {*RATES, "cost"}:
         raise InputError(
-            f"{flag} '{text}' has no limit: write one, in quotes, for a shell takes >= for itself: "
+            f"{flag} '{text}' has no limit: add one, in quotes, because the shell interprets >=: "
             f'{flag} "{text}>=0.85".'
         )
     return parse_target(text)
 
 
-def cost_of(text: str) -> Cost:
-    """Read `fp=1,fn=5`, and `tp` and `tn` where right decisions cost something too.
+def parse_cost(text: str) -> Cost:
+    """Parse `fp=1,fn=5`, optionally with `tp` and `tn`.
 
     Examples
     --------
-    >>> cost_of("fp=1, fn=5").matrix
+    >>> parse_cost("fp=1, fn=5").matrix
     (1.0, 5.0, 0.0, 0.0)
     """
     from calibrant.thresholds.rates import Cost
 
-    found: dict[str, float] = {}
+    costs: dict[str, float] = {}
     for part in text.split(","):
         key, _, value = (piece.strip() for piece in part.partition("="))
         try:
-            found[_COSTS[key.lower()]] = float(value)
+            costs[_COSTS[key.lower()]] = float(value)
         except (KeyError, ValueError):
             raise InputError(
-                f"--cost '{text}': '{part.strip()}' is no cost of a decision: write "
-                "--cost fp=1,fn=5, and tp=... or tn=... where right decisions cost something."
+                f"--cost '{text}': '{part.strip()}' is not a cost: write "
+                "--cost fp=1,fn=5, with tp=... or tn=... if right decisions cost something."
             ) from None
-    lacking = [key for key in ("fp", "fn") if _COSTS[key] not in found]
+    lacking = [key for key in ("fp", "fn") if _COSTS[key] not in costs]
     if lacking:
-        what = {"fp": "acting on a negative row", "fn": "passing over a positive row"}[lacking[0]]
+        what = {"fp": "acting on a negative row", "fn": "missing a positive row"}[lacking[0]]
         raise InputError(
             f"--cost '{text}' does not say what {what} costs: add {lacking[0]}=..., like "
             "--cost fp=1,fn=5."
         )
-    if len(found) < len(text.split(",")):
+    if len(costs) < len(text.split(",")):
         raise InputError(f"--cost '{text}' names a cost twice: write each of them once.")
-    return Cost(**found)
+    return Cost(**costs)
 
 
-def confidence_of(text: str) -> float | None:
-    """Read `--confidence`: a share, or none for a choice that promises nothing.
+def parse_confidence(text: str) -> float | None:
+    """Parse `--confidence`: a share, or none for no promise.
 
     Examples
     --------
-    >>> confidence_of("0.9"), confidence_of("none")
+    >>> parse_confidence("0.9"), parse_confidence("none")
     (0.9, None)
     """
     if text.strip().lower() == "none":
@@ -196,30 +205,30 @@ def confidence_of(text: str) -> float | None:
     return value
 
 
-def _objective(
+def _parse_objective(
     maximise: str | None, minimise: str | None, cost: Cost | None
 ) -> tuple[Rate | None, Rate | Cost | None]:
-    """Return what is to be as large, and what is to be as small as possible."""
+    """Return the rate to maximise and the one to minimise."""
     if maximise is not None and minimise is not None:
         raise InputError(
-            f"--maximise {maximise} and --minimise {minimise} may pull in different directions: "
+            f"--maximise {maximise} and --minimise {minimise} exclude each other: "
             "give one of them, and hold the other with --hold."
         )
     if maximise is not None:
-        return _rate(maximise, "--maximise", "--minimise"), None
+        return _parse_rate(maximise, "--maximise", "--minimise"), None
     if minimise is None:
         return None, cost
     if minimise != "cost":
-        return None, _rate(minimise, "--minimise", "--maximise")
+        return None, _parse_rate(minimise, "--minimise", "--maximise")
     if cost is None:
         raise InputError(
-            "--minimise cost needs to know what a wrong decision costs: add --cost fp=1,fn=5."
+            "--minimise cost needs the costs of wrong decisions: add --cost fp=1,fn=5."
         )
     return None, cost
 
 
-def _rate(name: str, flag: str, other: str) -> Rate:
-    """Find a rate that it makes sense to push this way; `other` is the flag of the other way."""
+def _parse_rate(name: str, flag: str, other: str) -> Rate:
+    """Return a rate that `flag` applies to; `other` is the opposite flag."""
     from calibrant.thresholds.rates import RATES
 
     wanted = name.strip().lower()
@@ -227,8 +236,7 @@ def _rate(name: str, flag: str, other: str) -> Rate:
         near = get_close_matches(wanted, RATES, n=1)
         meant = f" (did you mean '{near[0]}'?)" if near else ""
         raise InputError(
-            f"{flag} {name}: there is no such rate{meant}: choose among {', '.join(RATES)} and "
-            "cost."
+            f"{flag} {name}: unknown rate{meant}: choose among {', '.join(RATES)} and cost."
         )
     large = wanted in RATES and RATES[wanted].good_when_high
     if large != (flag == "--maximise"):
@@ -237,15 +245,15 @@ def _rate(name: str, flag: str, other: str) -> Rate:
     return RATES[wanted]
 
 
-def _cost_target(text: str, found: re.Match[str], cost: Cost | None) -> tuple[str | None, Target]:
+def _cost_target(text: str, match: re.Match[str], cost: Cost | None) -> tuple[str | None, Target]:
     from calibrant.thresholds.rates import Target
 
     if cost is None:
         raise InputError(
-            f"--hold '{text}' needs to know what a wrong decision costs: add --cost fp=1,fn=5."
+            f"--hold '{text}' needs the costs of wrong decisions: add --cost fp=1,fn=5."
         )
     try:
-        value = float(found["value"])
+        value = float(match["value"])
     except ValueError:
-        raise InputError(f"--hold '{text}': {found['value']!r} is no number.") from None
-    return found["of"] or None, Target(cost, "<=" if found["sense"] == "<=" else ">=", value)
+        raise InputError(f"--hold '{text}': {match['value']!r} is not a number.") from None
+    return match["of"] or None, Target(cost, "<=" if match["sense"] == "<=" else ">=", value)

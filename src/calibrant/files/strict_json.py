@@ -1,4 +1,4 @@
-"""Strict JSON files: read with one sentence for what is none, written whole or not at all."""
+"""Strict JSON files, written atomically."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["read_json", "write_json"]
 
 
 def write_json(content: Mapping[str, Any], path: Path, *, name: str = "-o") -> None:
-    """Write one strict JSON object; `name` is what errors call the path."""
+    """Write one strict JSON object; errors call the path `name`."""
     from calibrant.files.atomic_write import write_atomically
 
     text = json.dumps(content, allow_nan=False, ensure_ascii=False, indent=2)
@@ -30,11 +30,11 @@ def read_json(path: Path, *, what: str, maker: str, flag: str) -> Any:
     try:
         return json.loads(path.read_text(encoding="utf-8"), parse_constant=_refuse)
     except PermissionError:
-        raise InputError(f"{path} may not be read: ask for read permission on it.") from None
+        raise InputError(f"{path} is not readable: check its permissions.") from None
     except (ValueError, RecursionError):
         raise InputError(
-            f"{path} is not a saved {what}, for it is not JSON: name a file that {maker} wrote, or "
-            "make it again."
+            f"{path} is not a saved {what}, because it is not valid JSON: name a file that {maker} "
+            "wrote, or create it again."
         ) from None
 
 

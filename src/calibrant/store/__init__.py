@@ -1,8 +1,8 @@
-"""The store: every prediction on record, with its labels, its outcomes and the keys of callers."""
+"""Store of predictions, labels, outcomes, bundles, events and API keys."""
 
 from calibrant.store.audit_rows import AuditLog, AuditState, LabelledRow
 from calibrant.store.bundles import BundleLog
-from calibrant.store.counts import Counts
+from calibrant.store.counts import StoreCounts
 from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
 from calibrant.store.outcomes import OutcomeLog
@@ -33,7 +33,6 @@ __all__ = [
     "AuditedCount",
     "BundleLog",
     "BundleRecord",
-    "Counts",
     "Erased",
     "Event",
     "EventLog",
@@ -50,6 +49,7 @@ __all__ = [
     "PredictionLog",
     "Recorded",
     "Store",
+    "StoreCounts",
     "TallyLog",
     "new_id",
 ]

@@ -1,4 +1,4 @@
-"""Where a store is: a path or a URL, checked, and shown without its password."""
+"""Database addresses: a path or URL, validated, displayed without its password."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["Address", "read_address"]
 
 _SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*):(?://|$)")
 _LIKE_A_URL = re.compile(r"(?is)^\s*[a-z][a-z0-9+.-]+:/|^\s*(?:postgres|sqlite)[a-z0-9+]*:|:.*@")
-"""What is no path, but a URL with a slash too few, a space too many or no scheme."""
+"""Malformed URLs: a missing slash, an extra space or no scheme."""
 
 _SQLITE = ("sqlite", "sqlite+pysqlite")
 _POSTGRESQL = ("postgresql", "postgres", "postgresql+psycopg")
@@ -25,14 +25,14 @@ _REMEDY = "use a path, sqlite:///calibrant.db or postgresql://user:password@host
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A database that can be opened.
+    """Address of a database.
 
     Parameters
     ----------
-    shown : the URL as it may be shown: without any password
-    name : what errors call it
-    path : the file, where it is SQLite
-    url : what the driver gets, where it is PostgreSQL; holds the password
+    shown : URL without password
+    name : name in error messages
+    path : file of a SQLite database
+    url : driver URL of a PostgreSQL database, with password
     """
 
     shown: str
@@ -47,7 +47,7 @@ class Address:
 
 
 def read_address(address: str | os.PathLike[str]) -> Address:
-    """Read a path or a URL; nothing is touched.
+    """Parse a path or URL without opening it.
 
     Examples
     --------
@@ -62,36 +62,36 @@ def read_address(address: str | os.PathLike[str]) -> Address:
     """
     text = os.fspath(address)
     scheme = _SCHEME.match(text)
-    if scheme is None and _LIKE_A_URL.search(text):  # it is not shown: it may have a password
-        raise StoreError(f"the store is given by something that is almost a URL: {_REMEDY}.")
+    if scheme is None and _LIKE_A_URL.search(text):  # not shown: it may contain a password
+        raise StoreError(f"the address of the store is a malformed URL: {_REMEDY}.")
     if scheme is None:
-        return _of_file(text, given=text)
+        return _of_file(text, name=text)
     kind = scheme[1].lower()
     if kind not in _SQLITE + _POSTGRESQL:
         raise StoreError(f"a store is kept in SQLite or PostgreSQL, not in {kind!r}: {_REMEDY}.")
     try:
         url = make_url(text)
-    except (ArgumentError, ValueError):  # ValueError: a port that is no number
-        raise StoreError(f"the URL of the store cannot be read: {_REMEDY}.") from None
+    except (ArgumentError, ValueError):  # ValueError: a port that is not a number
+        raise StoreError(f"the URL of the store is not valid: {_REMEDY}.") from None
     return _of_sqlite(url) if kind in _SQLITE else _of_postgresql(url)
 
 
 def _of_sqlite(url: URL) -> Address:
     if url.host or url.username or url.query:
         raise StoreError(
-            "the URL of a SQLite store has nothing but a path, three slashes before it and no "
-            "options behind it: use sqlite:///calibrant.db or sqlite:////folder/calibrant.db."
+            "the URL of a SQLite store is a path after three slashes, without host or options: "
+            "use sqlite:///calibrant.db or sqlite:////folder/calibrant.db."
         )
-    return _of_file(url.database or "", given=url.database or "")
+    return _of_file(url.database or "", name=url.database or "")
 
 
-def _of_file(text: str, *, given: str) -> Address:
+def _of_file(text: str, *, name: str) -> Address:
     if text in ("", ":memory:") or "\0" in text:
         raise StoreError(
-            f"a store needs a file, so that nothing is lost when the process ends: {_REMEDY}."
+            f"a store needs a file, because memory is lost when the process ends: {_REMEDY}."
         )
     path = Path(os.path.abspath(os.path.expanduser(text)))
-    return Address(f"sqlite:///{path}", given, path=path)
+    return Address(f"sqlite:///{path}", name, path=path)
 
 
 def _of_postgresql(url: URL) -> Address:

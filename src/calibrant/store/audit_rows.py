@@ -1,4 +1,4 @@
-"""Labelled predictions with their logits: what an audit of promises is counted from."""
+"""Labelled predictions with logits, for audits of promises."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from calibrant.store.schema import erasures, labels, predictions
 __all__ = ["AuditLog", "AuditState", "LabelledRow"]
 
 _PIECE = 1_000
-"""Rows that are read at a time."""
+"""Rows per query."""
 
 
 @dataclass(frozen=True, slots=True)
 class AuditState:
-    """What labels there are. They are added and erased, and never changed.
+    """State of the labels, which are added and erased but never changed.
 
     Parameters
     ----------
-    labels, erased : how many there are, and how many were erased
-    latest : when the latest one was told; None where there is none
+    labels, erased : number of labels, and of erased labels
+    latest : time of the latest label, or None
     """
 
     labels: int = 0
@@ -36,15 +36,14 @@ class AuditState:
 
 @dataclass(frozen=True, slots=True)
 class LabelledRow:
-    """A prediction with the label that counts.
+    """A prediction with its latest label.
 
     Parameters
     ----------
-    bundle : hash of the one that made it
-    label : what it truly was, as it was told last
-    before : the label that counted before, where only newer ones were asked for; None where there
-        was none
-    logits : of every class, in the bundle's order
+    bundle : hash of the bundle that made it
+    label : true class, by the latest label
+    before : previous latest label, if only newer ones were requested; else None
+    logits : one per class, in the order of the bundle
     """
 
     bundle: str
@@ -54,11 +53,11 @@ class LabelledRow:
 
 
 class AuditLog:
-    """All predictions that have a label, whatever was decided about them.
+    """All predictions with a label, whatever their decision.
 
     Parameters
     ----------
-    database : with the store's tables
+    database : database with the tables of the store
 
     Examples
     --------
@@ -73,25 +72,25 @@ class AuditLog:
         self._database = database
 
     def state(self) -> AuditState:
-        """Return what labels there are: while that stays the same, so does every audit."""
+        """Return the state of the labels; audits only change when it does."""
         erased = select(func.coalesce(func.sum(erasures.c.labels), 0)).scalar_subquery()
-        asked = select(func.count(), erased, func.max(labels.c.at)).select_from(labels)
+        query = select(func.count(), erased, func.max(labels.c.at)).select_from(labels)
         with self._database.read() as connection:
-            n, gone, latest = connection.execute(asked).one()
+            n, gone, latest = connection.execute(query).one()
         return AuditState(int(n), int(gone), latest)
 
     def only_newer(self, old: AuditState, new: AuditState) -> bool:
-        """Tell whether all that came between two states are labels newer than the first.
+        """Whether only newer labels were added between two states.
 
         Parameters
         ----------
-        old, new : in the order in which they were asked for
+        old, new : the earlier and the later state
         """
         if old.latest is None or new.latest is None or old.erased != new.erased:
             return False
-        asked = select(func.count()).where(labels.c.at > old.latest, labels.c.at <= new.latest)
+        query = select(func.count()).where(labels.c.at > old.latest, labels.c.at <= new.latest)
         with self._database.read() as connection:
-            return new.labels - old.labels == connection.execute(asked).scalar_one()
+            return new.labels - old.labels == connection.execute(query).scalar_one()
 
     def labelled(
         self,
@@ -102,26 +101,25 @@ class AuditLog:
     ) -> Iterator[list[LabelledRow]]:
         """Yield the labelled predictions of some bundles, a thousand at a time.
 
-        They come in the order in which they were first labelled. Of several labels of a prediction
-        the latest one counts.
+        Predictions are in the order of their first label; the latest label counts.
 
         Parameters
         ----------
-        bundles : their hashes
-        after, until : only those that were told something after this moment; up to this moment
+        bundles : hashes of the bundles
+        after, until : only predictions labelled after `after`, by labels up to `until`
         """
-        own = labels.c.prediction
+        prediction = labels.c.prediction
         latest = (labels.c.at.desc(), labels.c.id.desc())
-        told = select(
-            own,
+        ranked = select(
+            prediction,
             labels.c.label,
-            func.min(labels.c.at).over(partition_by=own).label("first"),
-            func.row_number().over(partition_by=own, order_by=latest).label("rank"),
+            func.min(labels.c.at).over(partition_by=prediction).label("first"),
+            func.row_number().over(partition_by=prediction, order_by=latest).label("rank"),
         )
-        told = told if after is None else told.where(labels.c.at > after)
-        last = (told if until is None else told.where(labels.c.at <= until)).subquery()
-        # As text: a thousand lists of numbers are read much quicker as one.
-        asked = (
+        ranked = ranked if after is None else ranked.where(labels.c.at > after)
+        last = (ranked if until is None else ranked.where(labels.c.at <= until)).subquery()
+        # As text: parsing a thousand lists at once is much faster.
+        query = (
             select(last.c.prediction, predictions.c.bundle, last.c.label,
                    cast(predictions.c.logits, Text))
             .join(predictions, predictions.c.id == last.c.prediction)
@@ -130,27 +128,27 @@ class AuditLog:
         )  # fmt: skip
         with (
             self._database.read() as connection,
-            connection.execute(asked, execution_options={"yield_per": _PIECE}) as found,
+            connection.execute(query, execution_options={"yield_per": _PIECE}) as result,
         ):
-            for piece in found.partitions():
+            for piece in result.partitions():
                 yield _read(piece, _before(connection, piece, after))
 
 
 def _before(connection: Connection, rows: Sequence[Any], after: datetime | None) -> dict[str, str]:
-    """Return, for predictions, the label that counted up to a moment."""
+    """Return the latest label of each prediction up to `after`."""
     if after is None:
         return {}
-    asked = (
+    query = (
         select(labels.c.prediction, labels.c.label)
         .where(labels.c.prediction.in_([row[0] for row in rows]), labels.c.at <= after)
         .order_by(labels.c.at, labels.c.id)
     )
-    return {row.prediction: row.label for row in connection.execute(asked)}
+    return {row.prediction: row.label for row in connection.execute(query)}
 
 
 def _read(rows: Sequence[Any], before: dict[str, str]) -> list[LabelledRow]:
     logits = json.loads(f"[{','.join(row[3] for row in rows)}]")
     return [
-        LabelledRow(bundle, label, before.get(id), each)
-        for (id, bundle, label, _), each in zip(rows, logits, strict=True)
+        LabelledRow(bundle, label, before.get(id), values)
+        for (id, bundle, label, _), values in zip(rows, logits, strict=True)
     ]

@@ -1,4 +1,4 @@
-"""The log of bundles: which ones have served, with their manifests."""
+"""Log of served bundles and their manifests."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class BundleLog:
 
     Parameters
     ----------
-    database : with the store's tables
+    database : database with the tables of the store
 
     Examples
     --------
@@ -50,11 +50,11 @@ class BundleLog:
         manifest: Mapping[str, Any],
         at: datetime,
     ) -> None:
-        """Write down that a bundle serves; one that did before stays as it was written then.
+        """Record a served bundle; an earlier record of the same hash is kept.
 
         Parameters
         ----------
-        hash, name, classes, manifest : what it is; the same hash is the same bundle
+        hash, name, classes, manifest : identity and content of the bundle
         at : when it was loaded
         """
         row = {"hash": hash, "name": name, "classes": list(classes), "manifest": dict(manifest)}
@@ -63,20 +63,20 @@ class BundleLog:
             connection.execute(insert(bundles).values(**row, at=at).on_conflict_do_nothing())
 
     def get(self, hash: str) -> BundleRecord | None:
-        """Return the bundle of that hash, None where none has served."""
+        """Return the bundle with this hash, or None."""
         with self._database.read() as connection:
-            found = connection.execute(select(*_FIELDS).where(bundles.c.hash == hash)).first()
-        return None if found is None else BundleRecord(*found)
+            row = connection.execute(select(*_FIELDS).where(bundles.c.hash == hash)).first()
+        return None if row is None else BundleRecord(*row)
 
     def all(self, *, manifests: bool = True) -> list[BundleRecord]:
-        """Return all bundles, the one that served first at the head.
+        """Return all bundles, oldest first.
 
         Parameters
         ----------
-        manifests : whether to read them too; without, each is empty, which is quick for many
+        manifests : whether to read the manifests; they are empty otherwise
         """
         columns = [c for c in _FIELDS if manifests or c is not bundles.c.manifest]
-        asked = select(*columns).order_by(bundles.c.at, bundles.c.hash)
+        query = select(*columns).order_by(bundles.c.at, bundles.c.hash)
         with self._database.read() as connection:
-            rows = connection.execute(asked).mappings()
+            rows = connection.execute(query).mappings()
             return [BundleRecord(**{"manifest": {}, **row}) for row in rows]

@@ -1,4 +1,4 @@
-"""How much a store holds."""
+"""Row counts of a store."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from sqlalchemy import func, select
 from calibrant.store.database import Database
 from calibrant.store.schema import bundles, keys, labels, outcomes, predictions
 
-__all__ = ["Counts", "count"]
+__all__ = ["StoreCounts", "count"]
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
-    """Rows of each kind; `keys` are those that are not revoked."""
+class StoreCounts:
+    """Number of rows per table; revoked keys are not counted."""
 
     predictions: int
     labels: int
@@ -23,14 +23,14 @@ class Counts:
     keys: int
 
 
-def count(database: Database) -> Counts:
-    """Count the rows of a store, all at the same moment."""
-    asked = {
+def count(database: Database) -> StoreCounts:
+    """Count the rows of a store in one snapshot."""
+    queries = {
         table.name: select(func.count()).select_from(table)
         for table in (predictions, labels, outcomes, bundles, keys)
     }
-    asked["keys"] = asked["keys"].where(keys.c.revoked.is_(None))
+    queries["keys"] = queries["keys"].where(keys.c.revoked.is_(None))
     with database.read(patient=True) as connection:
-        return Counts(
-            **{name: connection.execute(query).scalar_one() for name, query in asked.items()}
+        return StoreCounts(
+            **{name: connection.execute(query).scalar_one() for name, query in queries.items()}
         )

@@ -1,4 +1,4 @@
-"""The database of a store: its connections, its transactions and its secret."""
+"""Database of a store: connections, transactions and the secret for keyed hashes."""
 
 from __future__ import annotations
 
@@ -20,30 +20,30 @@ from sqlalchemy.pool import QueuePool
 
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit
 from calibrant.store.address import Address, read_address
-from calibrant.store.database_errors import guarded
-from calibrant.store.open_file import is_at_its_path, remember
+from calibrant.store.database_errors import translate_errors
+from calibrant.store.open_file import is_current_file, remember_file
 from calibrant.store.schema import settings
 
 __all__ = ["SECRET", "Database", "as_json"]
 
 SECRET = "secret"
-"""Name of the setting that keyed hashes are made with."""
+"""Name of the setting with the secret of keyed hashes."""
 
-_PROBE = "probe-"  # settings that are written to see whether writing works
+_PROBE = "probe-"  # settings written to test whether writing works
 _PROBE_SIZE = 500_000
 
-_LOCK_WAIT = 5.0  # seconds that a SQLite transaction waits for others
-_CONNECT_WAIT = 3  # seconds for a connection to PostgreSQL
-_STATEMENT_WAIT = 10  # seconds for a statement of PostgreSQL
-_RECYCLE = 300  # seconds after which a connection to PostgreSQL is made anew
-_READ_ONLY = "25006"  # PostgreSQL's code for a write to a server that takes none
+_LOCK_WAIT = 5.0  # seconds to wait for a SQLite lock
+_CONNECT_WAIT = 3  # connection timeout of PostgreSQL, in seconds
+_STATEMENT_WAIT = 10  # statement timeout of PostgreSQL, in seconds
+_RECYCLE = 300  # lifetime of a PostgreSQL connection, in seconds
+_READ_ONLY = "25006"  # SQLSTATE of a write to a read-only server
 _POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 5, "hide_parameters": True}
 _WRITES, _SECRET = "calibrant_writes", "calibrant_secret"
-_NUL = "a text with a NUL character cannot be stored: take it out."
+_NUL = "text contains a NUL character and cannot be stored: remove it."
 
 
 class Database:
-    """A SQLite or PostgreSQL database; making one touches nothing, and threads may share it.
+    """A SQLite or PostgreSQL database, opened lazily; thread-safe.
 
     Parameters
     ----------
@@ -81,48 +81,47 @@ class Database:
 
     @property
     def name(self) -> str:
-        """Return what errors call this database."""
+        """Return the name of this database in error messages."""
         return self.address.name
 
     @contextmanager
     def read(self, *, patient: bool = False) -> Iterator[Connection]:
-        """Lend a connection in a transaction that sees one moment and changes nothing."""
-        with guarded(self.name), self.engine.connect() as connection:
+        """Yield a connection in a read-only snapshot."""
+        with translate_errors(self.name), self.engine.connect() as connection:
             self._check_file(connection)
             if self.dialect == "postgresql":
                 connection = connection.execution_options(isolation_level="REPEATABLE READ")
-            with self._patience(connection, patient), connection.begin():
+            with self._without_timeout(connection, patient), connection.begin():
                 self._lift_limit(connection, patient)
                 yield connection
 
     @contextmanager
     def write(self, *, patient: bool = False) -> Iterator[Connection]:
-        """Lend a connection in a transaction that is committed at the end, or leaves nothing.
+        """Yield a connection in a transaction that is committed at the end or rolled back.
 
-        On SQLite there is one writer at a time; others wait for it, up to 5 seconds.
+        SQLite has one writer at a time; others wait up to 5 seconds.
         """
         try:
-            with guarded(self.name), self.engine.connect() as connection:
+            with translate_errors(self.name), self.engine.connect() as connection:
                 self._check_file(connection)
                 connection = connection.execution_options(**{_WRITES: True})
-                with self._patience(connection, patient), connection.begin():
+                with self._without_timeout(connection, patient), connection.begin():
                     self._lift_limit(connection, patient)
                     yield connection
-                self._check_file(connection)  # or what was written is not in the store
+                self._check_file(connection)  # else the write is lost
         except StoreUnavailable:
             self._refuses_writes = True
             raise
 
     def check_writes(self) -> None:
-        """Where a write has failed, try another: raise StoreUnavailable where it fails too.
+        """After a failed write, test another one; raise `StoreUnavailable` if it fails too.
 
-        A full disk and a lock that others hold are not seen by reading. That a smaller write went
-        well meanwhile tells nothing of the next.
+        Reading does not detect a full disk or a lock, nor does a smaller write.
         """
         if not self._refuses_writes:
             return
-        self._refuses_writes = False  # unless this fails, or another meanwhile
-        # As large as many predictions, and random: it takes room, however the database packs it.
+        self._refuses_writes = False  # unless this or a concurrent write fails
+        # As large as many predictions, and incompressible.
         probe = {"name": f"{_PROBE}{secrets.token_hex(8)}", "value": secrets.token_hex(_PROBE_SIZE)}
         with self.write() as connection:
             connection.execute(insert(settings).values(**probe))
@@ -132,8 +131,8 @@ class Database:
     def keyed_hash(self, data: bytes, *, purpose: bytes = b"") -> str:
         """Return the BLAKE2b of `data` under this store's secret, as 64 hex digits.
 
-        A short text, like a customer's number, cannot be guessed back from it without the
-        database. Equal texts have equal hashes within a store.
+        Without the database, a short text such as a customer number cannot be recovered by
+        guessing. Equal texts have equal hashes within a store.
         """
         secret = self._secret
         if secret is None:
@@ -143,20 +142,17 @@ class Database:
         return hashlib.blake2b(data, key=secret, digest_size=32, person=purpose).hexdigest()
 
     def check_secret(self, connection: Connection) -> None:
-        """Refuse to write hashes into another store than the one they were made for.
+        """Refuse to write hashes that were made with the secret of another store.
 
-        A new connection may lead to another store than the last one did: a file that was put in
-        the place of the old one, or a server that was restored.
+        A new connection may reach another store: a replaced file or a restored server.
         """
         if self._hashed_with is None or self._hashed_with == self._secret_of(connection):
             return
         self._secret = self._hashed_with = None
-        raise StoreUnavailable(
-            f"the store {self.name} was replaced by another one meanwhile: try again."
-        )
+        raise StoreUnavailable(f"the store {self.name} was replaced by another one: try again.")
 
     def create_file(self) -> None:
-        """Make an empty file for SQLite, where there is none; only its owner may read it."""
+        """Create a missing SQLite file, readable by its owner only."""
         path = self.address.path
         if path is None or path.is_file():
             return
@@ -170,11 +166,11 @@ class Database:
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
         except OSError as error:
             raise StoreUnavailable(
-                f"the store {self.name} cannot be created: {error.strerror}: choose another place."
+                f"the store {self.name} cannot be created: {error.strerror}: choose another path."
             ) from None
 
     def close(self) -> None:
-        """Close all connections that are not in use; the next use opens new ones."""
+        """Close idle connections; the next use opens new ones."""
         self.engine.dispose()
         self._secret = None
 
@@ -182,20 +178,20 @@ class Database:
         self._secret = None
 
     def _secret_of(self, connection: Connection) -> bytes:
-        """Return the secret of the store behind a connection, which is read once for each."""
+        """Return the secret of the store, cached per connection."""
         if _SECRET not in connection.info:
-            found = connection.execute(
+            value = connection.execute(
                 select(settings.c.value).where(settings.c.name == SECRET)
             ).scalar_one_or_none()
-            if found is None:
+            if value is None:
                 raise StoreUnfit(f"the store {self.name} is not ready: open it with Store.open.")
-            connection.info[_SECRET] = bytes.fromhex(found)
+            connection.info[_SECRET] = bytes.fromhex(value)
         secret: bytes = connection.info[_SECRET]
         return secret
 
     @contextmanager
-    def _patience(self, connection: Connection, patient: bool) -> Iterator[None]:
-        """Let a connection wait for any time, and not for long again when the pool gets it back."""
+    def _without_timeout(self, connection: Connection, patient: bool) -> Iterator[None]:
+        """Disable the response timeout of a connection while it is in use."""
         if self.dialect != "postgresql" or not patient:
             yield
             return
@@ -211,9 +207,9 @@ class Database:
             connection.exec_driver_sql("SET LOCAL statement_timeout = 0")
 
     def _check_file(self, connection: Connection) -> None:
-        """Raise StoreUnavailable where SQLite's file was taken away; the next use opens anew."""
+        """Raise `StoreUnavailable` if the SQLite file was removed or replaced."""
         path = self.address.path
-        if path is None or is_at_its_path(connection.info, path):
+        if path is None or is_current_file(connection.info, path):
             return
         connection.invalidate()
         self.close()
@@ -223,7 +219,7 @@ class Database:
 
 
 def as_json(value: Any) -> str:
-    r"""Return `value` as JSON that both databases take.
+    r"""Encode `value` as JSON that both databases accept.
 
     Examples
     --------
@@ -232,21 +228,21 @@ def as_json(value: Any) -> str:
     >>> as_json([float("nan")])
     Traceback (most recent call last):
     ...
-    calibrant.errors.StoreError: the store can only hold what JSON can: Out of range float ...
+    calibrant.errors.StoreError: value cannot be encoded as JSON: Out of range float ...
     """
     try:
-        made = to_json(value).decode()  # a fifth of the time that `json` takes
-        if "NaN" in made or "Infinity" in made:
-            made = _STRICTLY(value)  # perhaps only a text that says so
+        encoded = to_json(value).decode()  # five times faster than `json`
+        if "NaN" in encoded or "Infinity" in encoded:
+            encoded = _encode_strict(value)  # may be text
     except (TypeError, ValueError, RecursionError) as error:
-        raise StoreError(f"the store can only hold what JSON can: {error}.") from None
-    if "\\u0000" in made and _ESCAPED_NUL.search(made):
+        raise StoreError(f"value cannot be encoded as JSON: {error}.") from None
+    if "\\u0000" in encoded and _ESCAPED_NUL.search(encoded):
         raise StoreError(_NUL)
-    return made
+    return encoded
 
 
-_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not a backslash that was written out
-_STRICTLY: Callable[[Any], str] = json.JSONEncoder(
+_ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not an escaped backslash
+_encode_strict: Callable[[Any], str] = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
 ).encode
 
@@ -257,7 +253,7 @@ def _engine(address: Address) -> Engine:
             "sqlite://", creator=_opener(address), poolclass=QueuePool,
             json_serializer=as_json, **_POOL
         )  # fmt: skip
-        event.listen(engine, "connect", _rememberer(address.path))
+        event.listen(engine, "connect", _file_recorder(address.path))
         event.listen(engine, "begin", _begin_sqlite)
     else:
         assert address.url is not None
@@ -274,31 +270,31 @@ def _engine(address: Address) -> Engine:
 
 def _opener(address: Address) -> Callable[[], sqlite3.Connection]:
     assert address.path is not None
-    uri = f"{address.path.as_uri()}?mode=rw"  # only `create_file` makes a file
+    uri = f"{address.path.as_uri()}?mode=rw"  # only `create_file` creates the file
 
-    def opened() -> sqlite3.Connection:
+    def open_connection() -> sqlite3.Connection:
         connection = sqlite3.connect(
             uri, uri=True, timeout=_LOCK_WAIT, check_same_thread=False, isolation_level=None
-        )  # `isolation_level=None`: sqlite3 begins nothing by itself, `_begin_sqlite` does
+        )  # `isolation_level=None`: `_begin_sqlite` begins transactions
         for rule in ("synchronous = FULL", "foreign_keys = ON", "secure_delete = ON"):
             connection.execute(f"PRAGMA {rule}")
         return connection
 
-    return opened
+    return open_connection
 
 
-def _rememberer(path: Path) -> Callable[[Any, Any], None]:
-    return lambda connection, record: remember(record.info, connection, path)
+def _file_recorder(path: Path) -> Callable[[Any, Any], None]:
+    return lambda connection, record: remember_file(record.info, connection, path)
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    """Take the lock at once where writing is meant: a reader that turns writer can only fail."""
+    """Lock at once for writing, because upgrading a read transaction can fail."""
     writes = connection.get_execution_options().get(_WRITES)
     connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")
 
 
 def _waits(address: Address) -> dict[str, Any]:
-    """Wait for a server that does not answer, but not for long; the URL may say otherwise."""
+    """Return connection timeouts, unless set in the URL."""
     assert address.url is not None
     rules = {
         "connect_timeout": _CONNECT_WAIT,
@@ -311,10 +307,10 @@ def _waits(address: Address) -> dict[str, Any]:
     return {name: value for name, value in rules.items() if name not in address.url.query}
 
 
-def _connect(_dialect: Any, _record: Any, words: Any, options: Any) -> Any:
-    from calibrant.store.timeouts import PatientConnection
+def _connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
+    from calibrant.store.timeouts import TimeoutConnection
 
-    return PatientConnection.connect(*words, **options)
+    return TimeoutConnection.connect(*arguments, **options)
 
 
 def _limit_statements(connection: Any, _record: Any) -> None:
@@ -324,7 +320,7 @@ def _limit_statements(connection: Any, _record: Any) -> None:
 
 
 def _leave_standby(context: ExceptionContext) -> None:
-    """Give up the connections to a server that takes no writes: new ones may find one that does."""
+    """Drop connections to a read-only server, so that new ones may reach the primary."""
     if getattr(context.original_exception, "sqlstate", None) == _READ_ONLY:
         context.is_disconnect = True
 
@@ -332,7 +328,7 @@ def _leave_standby(context: ExceptionContext) -> None:
 def _check_texts(
     _connection: Any, _cursor: Any, _statement: str, parameters: Any, _context: Any, _many: bool
 ) -> None:
-    """Refuse NUL in texts, which PostgreSQL cannot hold: both databases hold the same."""
+    """Refuse NUL in texts on both databases, because PostgreSQL cannot store it."""
     if _has_nul(parameters or ()):
         raise StoreError(_NUL)
 

@@ -1,4 +1,4 @@
-"""Errors of databases as sentences of ours, without passwords and without what was stored."""
+"""Translation of database errors into `StoreError`, without passwords or stored values."""
 
 from __future__ import annotations
 
@@ -12,147 +12,147 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit
 
-__all__ = ["guarded", "lacks_its_parent"]
+__all__ = ["is_foreign_key_error", "translate_errors"]
 
-_AWAY_SQLITE = {
-    sqlite3.SQLITE_BUSY: "is locked by another process: try again, or end what holds it",
+_TRANSIENT_SQLITE = {
+    sqlite3.SQLITE_BUSY: "is locked by another process: try again, or stop that process",
     sqlite3.SQLITE_LOCKED: "is locked by another connection: try again",
-    sqlite3.SQLITE_FULL: "is full: make room on its disk",
-    sqlite3.SQLITE_IOERR: "cannot be read or written (disk I/O error): look after its disk",
-    sqlite3.SQLITE_READONLY: "is read-only: let this user write the file and its folder",
-    sqlite3.SQLITE_CANTOPEN: "cannot be opened: see that the file and its folder are there and "
-    "that this user may write both",
-    sqlite3.SQLITE_PERM: "cannot be opened: let this user write the file and its folder",
-    sqlite3.SQLITE_NOMEM: "found no memory: try again",
+    sqlite3.SQLITE_FULL: "is full: free space on its disk",
+    sqlite3.SQLITE_IOERR: "cannot be read or written (disk I/O error): check its disk",
+    sqlite3.SQLITE_READONLY: "is read-only: grant write permission on the file and its folder",
+    sqlite3.SQLITE_CANTOPEN: "cannot be opened: check that the file and its folder exist and "
+    "are writable",
+    sqlite3.SQLITE_PERM: "cannot be opened: grant write permission on the file and its folder",
+    sqlite3.SQLITE_NOMEM: "is out of memory: try again",
     sqlite3.SQLITE_PROTOCOL: "is locked by too many processes: try again",
     sqlite3.SQLITE_INTERRUPT: "was interrupted: try again",
-    sqlite3.SQLITE_SCHEMA: "was changed meanwhile: try again",
+    sqlite3.SQLITE_SCHEMA: "was changed concurrently: try again",
 }
-"""What may have passed a moment later, by SQLite's primary code."""
+"""Transient errors, by the primary code of SQLite."""
 
 _BROKEN_SQLITE = {
-    sqlite3.SQLITE_NOTADB: "is not a SQLite database: name another file, or move this one away",
+    sqlite3.SQLITE_NOTADB: "is not a SQLite database: name another file, or move this one",
     sqlite3.SQLITE_CORRUPT: "is damaged: restore the file from a backup",
 }
 
-_AWAY_POSTGRESQL = {
+_TRANSIENT_POSTGRESQL = {
     "08": "lost its connection: try again",
-    "40": "was used by others at the same time: try again",
-    "53": "has no room or no connection left: make room on its disk, or raise its limits",
+    "40": "had a conflict with another transaction: try again",
+    "53": "is out of disk space or connections: free space, or raise its limits",
     "55": "is locked by others: try again",
-    "57": "was stopped, or needed too long for an answer: try again",
-    "58": "has trouble with its disk: look after it",
-    "25": "is read-only at the moment: try again, or name the server that takes writes",
+    "57": "was stopped, or a statement timed out: try again",
+    "58": "has a disk error: check its disk",
+    "25": "is read-only: try again, or name the primary server",
 }
-"""What may have passed a moment later, by the class of SQLSTATE."""
+"""Transient errors, by the class of SQLSTATE."""
 
 _REFUSED_POSTGRESQL = {
     "password authentication failed": "refused the user or the password: correct them in its URL",
-    "no password supplied": "asks for a password: write it into its URL",
-    "no pg_hba.conf entry": "does not let this user in from here: add a line to its pg_hba.conf",
+    "no password supplied": "requires a password: add it to its URL",
+    "no pg_hba.conf entry": "rejects this user from this host: add a line to its pg_hba.conf",
     r"role \".*\" does not exist": "does not know the user: correct it in its URL, or create it",
-    r"database \".*\" does not exist": "has no such database: create it, or correct its URL",
+    r"database \".*\" does not exist": "does not have this database: create it, or correct its URL",
 }
-"""What a new connection is told; the codes of these errors do not reach the client."""
+"""Connection errors, by message; their codes do not reach the client."""
 
 
 @contextmanager
-def guarded(name: str) -> Iterator[None]:
-    """Turn errors of the database into StoreUnavailable, where they may pass, or StoreError.
+def translate_errors(name: str) -> Iterator[None]:
+    """Raise `StoreUnavailable` for transient errors of the database, else `StoreError`.
 
     Examples
     --------
     >>> from sqlalchemy import create_engine, text
-    >>> with guarded("calibrant.db"), create_engine("sqlite:////nowhere/at/all").connect():
+    >>> with translate_errors("calibrant.db"), create_engine("sqlite:////nowhere/at/all").connect():
     ...     pass
     Traceback (most recent call last):
     ...
-    calibrant.errors.StoreUnavailable: the store calibrant.db cannot be opened: see that ...
+    calibrant.errors.StoreUnavailable: the store calibrant.db cannot be opened: check that ...
     """
     try:
         yield
     except SQLAlchemyError as error:
-        # Not `from error`: its text has the row that was to be written.
-        raise _translated(error, name) from None
+        # Not `from error`: its text contains the row.
+        raise _translate(error, name) from None
     except UnicodeEncodeError:
-        raise StoreError("a text with half a surrogate pair cannot be stored: mend it.") from None
+        raise StoreError(
+            "text contains an unpaired surrogate and cannot be stored: remove it."
+        ) from None
     except OverflowError:
-        raise StoreError("a whole number beyond 64 bits cannot be stored: use a text.") from None
+        raise StoreError("an integer beyond 64 bits cannot be stored: use text.") from None
 
 
-def lacks_its_parent(error: IntegrityError) -> bool:
-    """Tell whether a row was refused because another one that it refers to is not there."""
+def is_foreign_key_error(error: IntegrityError) -> bool:
+    """Whether a row was refused because the row it references does not exist."""
     cause = error.orig
     if isinstance(cause, sqlite3.Error):
         return cause.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_FOREIGNKEY
     return getattr(cause, "sqlstate", None) == "23503"
 
 
-def _translated(error: SQLAlchemyError, name: str) -> StoreError:
+def _translate(error: SQLAlchemyError, name: str) -> StoreError:
     cause = getattr(error, "orig", None)
     if isinstance(cause, StoreError):
         return cause
     if isinstance(error, NoConnection):
         return StoreUnavailable(
-            f"the store {name} has no free connection: try again, or send less at once."
+            f"the store {name} has no free connection: try again, or send fewer requests at once."
         )
     if isinstance(cause, sqlite3.Error):
-        return _of_sqlite(cause, name)
+        return _translate_sqlite(cause, name)
     if cause is not None and hasattr(cause, "sqlstate"):
-        return _of_postgresql(cause, name)
+        return _translate_postgresql(cause, name)
     if isinstance(cause, UnicodeEncodeError):
-        return StoreError("a text with half a surrogate pair cannot be stored: mend it.")
+        return StoreError("text contains an unpaired surrogate and cannot be stored: remove it.")
     what = type(error if cause is None else cause).__name__
-    return StoreError(f"the store {name} could not be used ({what}): see that its URL is right.")
+    return StoreError(f"the store {name} failed ({what}): check its URL.")
 
 
-def _of_sqlite(error: sqlite3.Error, name: str) -> StoreError:
-    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # the rest tells details
-    if code in _AWAY_SQLITE:
-        return StoreUnavailable(f"the store {name} {_AWAY_SQLITE[code]}.")
+def _translate_sqlite(error: sqlite3.Error, name: str) -> StoreError:
+    code = getattr(error, "sqlite_errorcode", 0) & 0xFF  # without the extended code
+    if code in _TRANSIENT_SQLITE:
+        return StoreUnavailable(f"the store {name} {_TRANSIENT_SQLITE[code]}.")
     if code in _BROKEN_SQLITE:
         return StoreUnfit(f"the store {name} {_BROKEN_SQLITE[code]}.")
-    return _refused(name, str(error))
+    return _translate_refusal(name, str(error))
 
 
-def _of_postgresql(error: BaseException, name: str) -> StoreError:
+def _translate_postgresql(error: BaseException, name: str) -> StoreError:
     from psycopg import InterfaceError, OperationalError
 
     state: str | None = getattr(error, "sqlstate", None)
     if state is None and isinstance(error, OperationalError | InterfaceError):
-        return _of_connection(str(error), name)
+        return _translate_connection(str(error), name)
     if state is None:
-        return StoreError(f"the store {name} could not be used: see that its URL is right.")
-    if state[:2] in _AWAY_POSTGRESQL:
-        return StoreUnavailable(f"the store {name} {_AWAY_POSTGRESQL[state[:2]]}.")
-    # Only the first line of what the server says: the next ones quote the row.
+        return StoreError(f"the store {name} failed: check its URL.")
+    if state[:2] in _TRANSIENT_POSTGRESQL:
+        return StoreUnavailable(f"the store {name} {_TRANSIENT_POSTGRESQL[state[:2]]}.")
+    # Only the first line of the message: the next ones quote the row.
     diagnosis = getattr(error, "diag", None)
-    return _refused(name, getattr(diagnosis, "message_primary", None) or f"error {state}")
+    return _translate_refusal(name, getattr(diagnosis, "message_primary", None) or f"error {state}")
 
 
-def _of_connection(words: str, name: str) -> StoreError:
+def _translate_connection(message: str, name: str) -> StoreError:
     for sign, sentence in _REFUSED_POSTGRESQL.items():
-        if re.search(sign, words):
+        if re.search(sign, message):
             return StoreUnavailable(f"the store {name} {sentence}.")
     return StoreUnavailable(
-        f"the store {name} cannot be reached: see that the server runs and that its URL is right."
+        f"the store {name} cannot be reached: check that the server is running and its URL."
     )
 
 
-def _refused(name: str, words: str) -> StoreError:
-    if "names_short" in words:
+def _translate_refusal(name: str, message: str) -> StoreError:
+    if "names_short" in message:
         return StoreError(
-            "ids, units, use cases, labels and names of outcomes may have 200 characters in the "
-            "store, and one of them has more: shorten it."
+            "ids, units, use cases, labels and outcome names are limited to 200 characters, and "
+            "one is longer: shorten it."
         )
-    if "no such table" in words or ("relation" in words and "does not exist" in words):
+    if "no such table" in message or ("relation" in message and "does not exist" in message):
         return StoreUnfit(f"the store {name} has no tables yet: open it with Store.open.")
     if (
-        "no such column" in words
-        or "no column named" in words
-        or ("column" in words and "does not exist" in words)
+        "no such column" in message
+        or "no column named" in message
+        or ("column" in message and "does not exist" in message)
     ):
-        return StoreUnfit(
-            f"the store {name} has tables of another program, or of another version: put it back."
-        )
-    return StoreError(f"the store {name} refused what was asked: {words}.")
+        return StoreUnfit(f"the store {name} has tables of another program or version: restore it.")
+    return StoreError(f"the store {name} refused the statement: {message}.")

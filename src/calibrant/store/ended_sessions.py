@@ -1,4 +1,4 @@
-"""Visits to the console that were ended by hand: a copy of their cookie opens nothing then."""
+"""Console sessions that were ended by logout, whose cookies are refused."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ __all__ = ["VisitLog"]
 
 
 class VisitLog:
-    """Visits that people ended by logging out. Those that end by themselves need no record.
+    """Sessions ended by logout; expired ones need no record.
 
     Parameters
     ----------
-    database : with the store's tables
+    database : database with the tables of the store
 
     Examples
     --------
@@ -35,16 +35,16 @@ class VisitLog:
         self._database = database
 
     def end(self, id: str, *, expires: datetime) -> None:
-        """Write down that a visit is over, and forget those that would be over by now anyway."""
+        """Record the end of a session, and delete expired records."""
         insert = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
-        over = delete(ended_visits).where(ended_visits.c.expires < datetime.now(UTC))
+        expired = delete(ended_visits).where(ended_visits.c.expires < datetime.now(UTC))
         row = insert(ended_visits).values(id=id, expires=expires).on_conflict_do_nothing()
         with self._database.write() as connection:
-            connection.execute(over)
+            connection.execute(expired)
             connection.execute(row)
 
     def ended(self, id: str) -> bool:
-        """Tell whether a visit was ended."""
+        """Whether a session was ended."""
         with self._database.read() as connection:
-            asked = select(ended_visits.c.id).where(ended_visits.c.id == id)
-            return connection.execute(asked).first() is not None
+            query = select(ended_visits.c.id).where(ended_visits.c.id == id)
+            return connection.execute(query).first() is not None

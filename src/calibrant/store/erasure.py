@@ -1,4 +1,4 @@
-"""Forget a unit, and prune what is old: rows with all that hangs on them, and their traces."""
+"""Erasure of a unit, and pruning of old predictions, with all dependent rows."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from sqlalchemy.exc import DBAPIError
 
 from calibrant.errors import InputError, StoreUnavailable
 from calibrant.store.database import Database
-from calibrant.store.database_errors import guarded
-from calibrant.store.outcome_requests import prune_tellings
+from calibrant.store.database_errors import translate_errors
+from calibrant.store.outcome_requests import prune_requests
 from calibrant.store.records import Erased, new_id
 from calibrant.store.schema import erasures, labels, outcomes, predictions
 from calibrant.store.tally_updates import COUNTED, take_from_tallies
@@ -23,27 +23,25 @@ from calibrant.store.tally_updates import COUNTED, take_from_tallies
 __all__ = ["forget", "prune"]
 
 _CHUNK = 2_000
-"""Predictions that are pruned in one transaction: others can write again after a fraction of a
-second."""
+"""Predictions pruned per transaction, so that other writers wait briefly."""
 
-_PIECE = 1_000  # ids a statement
+_PIECE = 1_000  # ids per statement
 
 _PAUSE = 0.15
-"""Seconds between two of them on SQLite, where a writer that waits looks every 0.1 seconds."""
+"""Pause between transactions on SQLite, whose waiting writers poll every 0.1 seconds."""
 
 
 def forget(database: Database, unit: str, at: datetime) -> Erased:
-    """Delete all predictions about a unit with their labels and outcomes, in one transaction.
+    """Delete all predictions of a unit with their labels and outcomes, in one transaction.
 
-    A keyed hash of the unit, the time and the counts stay in the table `erasures`. On SQLite the
-    file is then written anew: freed bytes are overwritten when a row is deleted (secure_delete),
-    but copies that were left where rows moved from page to page are not.
+    The table `erasures` keeps a keyed hash of the unit, the time and the counts. SQLite then
+    rewrites the file: secure_delete overwrites deleted rows, but not copies on other pages.
     """
-    unit_hash = database.keyed_hash(_checked(unit).encode())
+    unit_hash = database.keyed_hash(_check_unit(unit).encode())
     ids = select(predictions.c.id).where(predictions.c.unit == unit)
     with database.write(patient=True) as connection:
         erased = _delete(connection, ids)
-        row = _counts(erased) | {"id": new_id(), "at": at, "unit_hash": unit_hash}
+        row = _counts_to_dict(erased) | {"id": new_id(), "at": at, "unit_hash": unit_hash}
         connection.execute(insert(erasures).values(row))
     if database.dialect == "sqlite":
         _rewrite(database)
@@ -51,11 +49,10 @@ def forget(database: Database, unit: str, at: datetime) -> Erased:
 
 
 def prune(database: Database, before: datetime) -> Erased:
-    """Delete all predictions made before a moment with their labels and outcomes, bit by bit.
+    """Delete all predictions before a time with their labels and outcomes, in chunks.
 
-    Requests go whole: a row that answers the same request as an older one goes with it. Others can
-    write in between. Where it is interrupted, what was deleted until then stays
-    deleted, and the table `erasures` has its counts.
+    Requests are deleted as a whole. Others can write in between. After an interruption, finished
+    chunks remain deleted and are counted in the table `erasures`.
     """
     erasure = {"id": new_id(), "at": datetime.now(UTC), "before": before}
     total = Erased(0, 0, 0)
@@ -65,8 +62,8 @@ def prune(database: Database, before: datetime) -> Erased:
             if rows:
                 whole = predictions.c.request.in_(set(rows))
                 total = _sum(total, _delete(connection, select(predictions.c.id).where(whole)))
-                _note(connection, erasure, total)
-            old = prune_tellings(connection, before, _CHUNK)
+                _record_progress(connection, erasure, total)
+            old = prune_requests(connection, before, _CHUNK)
         if max(len(rows), old) < _CHUNK:
             break
         if database.dialect == "sqlite":
@@ -76,14 +73,14 @@ def prune(database: Database, before: datetime) -> Erased:
     return total
 
 
-def _checked(unit: str) -> str:
+def _check_unit(unit: str) -> str:
     if not unit or unit.encode("utf-8", "replace").decode() != unit:
-        raise InputError(f"a unit must be a text of at least one character, got {unit!r}.")
+        raise InputError(f"a unit must be non-empty text, got {unit!r}.")
     return unit
 
 
 def _oldest(connection: Connection, before: datetime) -> Sequence[str]:
-    """Return the request of each of the oldest rows."""
+    """Return the requests of the oldest rows."""
     return connection.scalars(
         select(predictions.c.request)
         .where(predictions.c.at < before)
@@ -92,23 +89,23 @@ def _oldest(connection: Connection, before: datetime) -> Sequence[str]:
     ).all()
 
 
-def _delete(connection: Connection, asked: Any) -> Erased:
-    """Delete predictions with their counts, and first what hangs on them, so that it is told."""
-    # Locked in one order, and no others are touched: no two that erase wait for each other.
-    mine = select(predictions.c.id).where(predictions.c.id.in_(asked)).order_by(predictions.c.id)
-    ids = connection.scalars(mine.with_for_update()).all()
-    told = [
+def _delete(connection: Connection, query: Any) -> Erased:
+    """Delete predictions and their counts, dependent rows first, so that they are counted."""
+    # Locked in a fixed order, so that concurrent erasures cannot deadlock.
+    locked = select(predictions.c.id).where(predictions.c.id.in_(query)).order_by(predictions.c.id)
+    ids = connection.scalars(locked.with_for_update()).all()
+    counts = [
         sum(
             connection.execute(delete(table).where(table.c.prediction.in_(piece))).rowcount
             for piece in _pieces(ids)
         )
         for table in (labels, outcomes)
     ]
-    return Erased(take_from_tallies(connection, _deleted(connection, ids)), *told)
+    return Erased(take_from_tallies(connection, _delete_predictions(connection, ids)), *counts)
 
 
-def _deleted(connection: Connection, ids: Sequence[str]) -> Iterator[Any]:
-    """Delete predictions, and return what was counted of them."""
+def _delete_predictions(connection: Connection, ids: Sequence[str]) -> Iterator[Any]:
+    """Delete predictions, and yield their tallied columns."""
     for piece in _pieces(ids):
         gone = delete(predictions).where(predictions.c.id.in_(piece)).returning(*COUNTED)
         yield from connection.execute(gone).all()
@@ -118,19 +115,19 @@ def _pieces(ids: Sequence[str]) -> Iterator[Sequence[str]]:
     return (ids[start : start + _PIECE] for start in range(0, len(ids), _PIECE))
 
 
-def _note(connection: Connection, erasure: dict[str, Any], total: Erased) -> None:
-    """Write the counts so far: once as a new row, then into that row."""
-    mine = erasures.c.id == erasure["id"]
-    found = connection.execute(update(erasures).where(mine).values(_counts(total)))
-    if not found.rowcount:
-        connection.execute(insert(erasures).values(erasure | _counts(total)))
+def _record_progress(connection: Connection, erasure: dict[str, Any], total: Erased) -> None:
+    """Insert or update the row with the counts so far."""
+    own_row = erasures.c.id == erasure["id"]
+    updated = connection.execute(update(erasures).where(own_row).values(_counts_to_dict(total)))
+    if not updated.rowcount:
+        connection.execute(insert(erasures).values(erasure | _counts_to_dict(total)))
 
 
 def _sum(a: Erased, b: Erased) -> Erased:
     return Erased(a.predictions + b.predictions, a.labels + b.labels, a.outcomes + b.outcomes)
 
 
-def _counts(erased: Erased) -> dict[str, Any]:
+def _counts_to_dict(erased: Erased) -> dict[str, Any]:
     return {
         "predictions": erased.predictions,
         "labels": erased.labels,
@@ -139,25 +136,25 @@ def _counts(erased: Erased) -> dict[str, Any]:
 
 
 def _rewrite(database: Database) -> None:
-    """Write the file anew from the rows that are left."""
+    """Rewrite the file from the remaining rows."""
     with _after_deleting():
         _outside_transactions(database, "VACUUM")
     _empty_log(database)
 
 
 def _empty_log(database: Database) -> None:
-    """Bring the log (the file -wal), which still has what was deleted, to no length."""
+    """Truncate the write-ahead log, which still contains deleted rows."""
     with _after_deleting():
         busy, *_ = _outside_transactions(database, "PRAGMA wal_checkpoint(TRUNCATE)")[0]
         if busy:
             raise StoreUnavailable(
-                f"another process reads the store {database.name}: end that one first."
+                f"another process reads the store {database.name}: stop it first."
             )
 
 
 @contextmanager
 def _after_deleting() -> Iterator[None]:
-    """Say what is done already where the rest cannot be done now."""
+    """Explain in the error that the rows are already deleted."""
     try:
         yield
     except StoreUnavailable as error:
@@ -168,10 +165,10 @@ def _after_deleting() -> Iterator[None]:
 
 
 def _outside_transactions(database: Database, statement: str) -> list[Any]:
-    with guarded(database.name), database.engine.connect() as connection:
-        plain = connection.connection.driver_connection  # the engine would begin a transaction
-        assert isinstance(plain, sqlite3.Connection)
+    with translate_errors(database.name), database.engine.connect() as connection:
+        driver = connection.connection.driver_connection  # bypasses the engine's transaction
+        assert isinstance(driver, sqlite3.Connection)
         try:
-            return plain.execute(statement).fetchall()
+            return driver.execute(statement).fetchall()
         except sqlite3.Error as error:
             raise DBAPIError(statement, None, error) from None

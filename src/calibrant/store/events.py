@@ -1,4 +1,4 @@
-"""The log of events: who changed what, and when. Events are added, and never changed or erased."""
+"""Append-only log of events: who changed what, and when."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _FIELDS = [events.c[field.name] for field in fields(Event)]
 
 
 class EventLog:
-    """All that was done to the bundles and targets that decide.
+    """All changes to bundles and targets.
 
     Parameters
     ----------
-    database : with the store's tables
+    database : database with the tables of the store
 
     Examples
     --------
@@ -51,7 +51,7 @@ class EventLog:
         before: str | None = None,
         after: str | None = None,
     ) -> Event:
-        """Write down what is done now, and return it.
+        """Record an event at the current time, and return it.
 
         Parameters
         ----------
@@ -59,19 +59,19 @@ class EventLog:
         """
         now = datetime.now(UTC)
         event = Event(new_id(), now, kind, key, subject, before, after, dict(details))
-        following = select(func.coalesce(func.max(events.c.number), 0) + 1).scalar_subquery()
+        next_number = select(func.coalesce(func.max(events.c.number), 0) + 1).scalar_subquery()
         with self._database.write() as connection:
             if self._database.dialect == "postgresql":
-                # One at a time: an event that was read is never preceded by one that was not.
+                # One at a time, so that readers never miss an earlier number.
                 connection.exec_driver_sql("LOCK TABLE events IN SHARE ROW EXCLUSIVE MODE")
-            connection.execute(insert(events).values(number=following, **asdict(event)))
+            connection.execute(insert(events).values(number=next_number, **asdict(event)))
         return event
 
     def get(self, id: str) -> Event | None:
-        """Return the event of that id, None where there is none."""
+        """Return the event with this id, or None."""
         with self._database.read() as connection:
-            found = connection.execute(select(*_FIELDS).where(events.c.id == id)).first()
-        return None if found is None else Event(*found)
+            row = connection.execute(select(*_FIELDS).where(events.c.id == id)).first()
+        return None if row is None else Event(*row)
 
     def latest(
         self,
@@ -80,20 +80,20 @@ class EventLog:
         subject: str | None = None,
         limit: int | None = 50,
     ) -> list[Event]:
-        """Return the events that were added last, newest first.
+        """Return the latest events, newest first.
 
         Parameters
         ----------
         kinds : only events of these kinds
-        subject : only events about this
-        limit : how many, at most; None for all
+        subject : only events of this subject
+        limit : maximum number; None for all
         """
         if limit is not None and limit < 1:
             raise InputError(f"limit must be at least 1, got {limit}.")
-        asked = select(*_FIELDS).order_by(events.c.number.desc()).limit(limit)
+        query = select(*_FIELDS).order_by(events.c.number.desc()).limit(limit)
         if kinds is not None:
-            asked = asked.where(events.c.kind.in_(kinds))
+            query = query.where(events.c.kind.in_(kinds))
         if subject is not None:
-            asked = asked.where(events.c.subject == subject)
+            query = query.where(events.c.subject == subject)
         with self._database.read() as connection:
-            return [Event(*row) for row in connection.execute(asked)]
+            return [Event(*row) for row in connection.execute(query)]

@@ -1,7 +1,7 @@
-"""Predictions with their labels and outcomes as one parquet file, written page by page.
+"""Export of predictions with labels and outcomes to Parquet, page by page.
 
-Pages are read in short transactions of their own: constant memory on every database, no log that
-grows meanwhile, and nobody who forgets a unit has to wait for the end of an export.
+Each page is read in a short transaction: memory is constant, the write-ahead log does not grow, and
+erasures do not wait for the end of an export.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ from calibrant.store.schema import bundles, labels, outcomes, predictions
 __all__ = ["METADATA", "check_export", "export"]
 
 METADATA = b"calibrant.bundles"
-"""Key of the file's metadata that says which classes the bundles have, in the order of `logits`."""
+"""Metadata key for the classes of each bundle, in the order of `logits`."""
 
 _PAGE = 2_000
 _PAGE_SCORES = 400_000
-"""Rows of a page, and numbers in its `logits`: with many classes it has fewer rows."""
+"""Maximum rows and logits per page."""
 
 _MOMENT = pa.timestamp("us", "UTC")
 _OUTCOME = pa.struct(
     [("name", pa.string()), ("at", _MOMENT), ("value", pa.float64()), ("text", pa.string())]
 )
-_BEFORE: dict[str, pa.DataType] = {
+_COLUMNS_BEFORE: dict[str, pa.DataType] = {
     "id": pa.string(),
     "at": _MOMENT,
     "bundle": pa.string(),
@@ -55,7 +55,7 @@ _BEFORE: dict[str, pa.DataType] = {
     "predicted": pa.string(),
     "score": pa.float64(),
 }
-_AFTER: dict[str, pa.DataType] = {
+_COLUMNS_AFTER: dict[str, pa.DataType] = {
     "decision": pa.string(),
     "acted_as": pa.string(),
     "action": pa.string(),
@@ -68,15 +68,15 @@ _AFTER: dict[str, pa.DataType] = {
     "labelled_at": _MOMENT,
     "outcomes": pa.list_(_OUTCOME),
 }
-"""The columns before and after `prob_<class>`."""
+"""Columns before and after `prob_<class>`."""
 
 
 @dataclass(frozen=True)
 class _Range:
-    """Which rows are written: `conditions` of them, and the classes of each bundle in them.
+    """Rows to export: their `conditions`, and the classes of each bundle.
 
-    The conditions say nothing about where it starts: each page starts behind the last one, and of
-    two bounds on the time SQLite might take the earlier one to look from.
+    The conditions exclude the start: each page starts after the last one, and of two lower bounds
+    on the time SQLite might search from the earlier one.
     """
 
     since: datetime | None
@@ -86,11 +86,11 @@ class _Range:
 
     @property
     def every_class(self) -> list[str]:
-        return list(dict.fromkeys(name for each in self.classes.values() for name in each))
+        return list(dict.fromkeys(name for classes in self.classes.values() for name in classes))
 
     @cached_property
     def known(self) -> dict[str, frozenset[str]]:
-        """The classes of each bundle, to look labels up."""
+        """Classes of each bundle as sets."""
         return {hash: frozenset(classes) for hash, classes in self.classes.items()}
 
     @property
@@ -99,13 +99,13 @@ class _Range:
 
     @property
     def schema(self) -> pa.Schema:
-        columns = {**_BEFORE, **{f"prob_{name}": pa.float64() for name in self.every_class}}
+        columns = {**_COLUMNS_BEFORE, **{f"prob_{name}": pa.float64() for name in self.every_class}}
         known = {
             hash: {"name": self.names[hash], "classes": list(classes)}
             for hash, classes in self.classes.items()
         }
         about = json.dumps(known, ensure_ascii=False).encode()
-        return pa.schema(list({**columns, **_AFTER}.items()), metadata={METADATA: about})
+        return pa.schema(list({**columns, **_COLUMNS_AFTER}.items()), metadata={METADATA: about})
 
 
 def export(
@@ -119,19 +119,19 @@ def export(
     left_out: Counter[str] | None = None,
     name: str = "path",
 ) -> int:
-    """Write predictions with their latest label and all outcomes, oldest first; return how many.
+    """Write predictions with their latest label and outcomes, oldest first; return the count.
 
-    With `labelled`, rows whose label is no class of their bundle are left out: nobody gave it a
-    probability, and no score file can hold it.
+    With `labelled`, rows whose label is not a class of their bundle are left out, because they
+    have no probability for it.
     """
     path = check_export(path, since, until, name=name)
-    asked: list[ColumnElement[bool]] = []
-    asked += [] if until is None else [predictions.c.at < until]
-    asked += [] if use_case is None else [predictions.c.use_case == use_case]
-    asked += [exists().where(labels.c.prediction == predictions.c.id)] if labelled else []
+    conditions: list[ColumnElement[bool]] = []
+    conditions += [] if until is None else [predictions.c.at < until]
+    conditions += [] if use_case is None else [predictions.c.use_case == use_case]
+    conditions += [exists().where(labels.c.prediction == predictions.c.id)] if labelled else []
     if labelled and left_out is None:
         left_out = Counter()
-    tables = _tables(database, since, asked, left_out if labelled else None)
+    tables = _tables(database, since, conditions, left_out if labelled else None)
     return write_tables(path, tables, name=name, private=True)
 
 
@@ -145,10 +145,10 @@ def check_export(
     """Refuse a file that cannot be written, or an empty range."""
     path = check_writable(path, name=name)
     if path.suffix.lower() != ".parquet":
-        raise InputError(f"{name} {path}: the export is parquet, so let the name end in .parquet.")
+        raise InputError(f"{name} {path}: the export is Parquet: use a name ending in .parquet.")
     if since is not None and until is not None and since >= until:
         raise InputError(
-            f"since must lie before until, got {since.isoformat()} and {until.isoformat()}."
+            f"since must be before until, got {since.isoformat()} and {until.isoformat()}."
         )
     return path
 
@@ -156,34 +156,36 @@ def check_export(
 def _tables(
     database: Database,
     since: datetime | None,
-    asked: Sequence[ColumnElement[bool]],
+    conditions: Sequence[ColumnElement[bool]],
     left_out: Counter[str] | None,
 ) -> Iterator[pa.Table]:
-    """Yield the pages, the first of them even where it is empty."""
+    """Yield the pages; an empty export has one empty page."""
     with database.read(patient=True) as connection:
-        found = _range_of(connection, since, asked)
+        selection = _select_range(connection, since, conditions)
     last: Row[Any] | None = None
     while True:
         with database.read(patient=True) as connection:
-            rows = _page(connection, found, last)
+            rows = _page(connection, selection, last)
             ids = [row.id for row in rows]
-            known, came = _labels(connection, ids), _outcomes(connection, ids)
+            known, outcomes_of = _labels(connection, ids), _outcomes(connection, ids)
         if rows or last is None:
-            kept = rows if left_out is None else _of_classes(rows, found, known, left_out)
-            yield _table(kept, found, known, came)
-        if len(rows) < found.page:
+            rows_with_class = (
+                rows if left_out is None else _keep_known_labels(rows, selection, known, left_out)
+            )
+            yield _table(rows_with_class, selection, known, outcomes_of)
+        if len(rows) < selection.page:
             return
         last = rows[-1]
 
 
-def _range_of(
-    connection: Connection, since: datetime | None, asked: Sequence[ColumnElement[bool]]
+def _select_range(
+    connection: Connection, since: datetime | None, conditions: Sequence[ColumnElement[bool]]
 ) -> _Range:
-    """Find the bundles behind the rows, and where the rows end: later ones are left out."""
+    """Find the bundles of the rows and the latest row, which ends the export."""
     at = predictions.c.at
     seen = connection.execute(
         select(predictions.c.bundle, func.max(at).label("last"))
-        .where(*asked, *([] if since is None else [at >= since]))
+        .where(*conditions, *([] if since is None else [at >= since]))
         .group_by(predictions.c.bundle)
     ).all()
     hashes = [row.bundle for row in seen]
@@ -193,79 +195,86 @@ def _range_of(
     ends = [at <= max(row.last for row in seen)] if seen else []
     return _Range(
         since,
-        (*asked, *ends, predictions.c.bundle.in_(hashes)),
+        (*conditions, *ends, predictions.c.bundle.in_(hashes)),
         {row.hash: row.name for row in known},
         {row.hash: [str(name) for name in row.classes] for row in known},
     )
 
 
-def _page(connection: Connection, found: _Range, last: Row[Any] | None) -> Sequence[Row[Any]]:
-    """Read the rows after `last`, by time and then by id."""
+def _page(connection: Connection, selection: _Range, last: Row[Any] | None) -> Sequence[Row[Any]]:
+    """Read the page after the row `last`, by time and id."""
     at, id = predictions.c.at, predictions.c.id
-    start = found.since if last is None else last.at
+    start = selection.since if last is None else last.at
     after = [] if start is None else [at >= start]
     after += [] if last is None else [or_(at > last.at, id > last.id)]
-    query = select(predictions).where(*found.conditions, *after).order_by(at, id)
-    return connection.execute(query.limit(found.page)).all()
+    query = select(predictions).where(*selection.conditions, *after).order_by(at, id)
+    return connection.execute(query.limit(selection.page)).all()
 
 
 def _labels(connection: Connection, ids: Sequence[str]) -> dict[str, Row[Any]]:
-    """Return the latest label of each prediction that has one."""
+    """Return the latest label of each labelled prediction."""
     query = select(labels).where(labels.c.prediction.in_(ids)).order_by(labels.c.at, labels.c.id)
     return {row.prediction: row for row in connection.execute(query)}
 
 
 def _outcomes(connection: Connection, ids: Sequence[str]) -> dict[str, list[dict[str, Any]]]:
     query = select(outcomes).where(outcomes.c.prediction.in_(ids))
-    found: dict[str, list[dict[str, Any]]] = {}
+    by_prediction: dict[str, list[dict[str, Any]]] = {}
     for row in connection.execute(query.order_by(outcomes.c.at, outcomes.c.id)):
-        told = {"name": row.name, "at": row.at, "value": row.value, "text": row.text}
-        found.setdefault(row.prediction, []).append(told)
-    return found
+        outcome = {"name": row.name, "at": row.at, "value": row.value, "text": row.text}
+        by_prediction.setdefault(row.prediction, []).append(outcome)
+    return by_prediction
 
 
-def _of_classes(
+def _keep_known_labels(
     rows: Sequence[Row[Any]],
-    found: _Range,
+    selection: _Range,
     known: Mapping[str, Row[Any]],
     left_out: Counter[str],
 ) -> list[Row[Any]]:
-    """Return the rows whose label is a class of their bundle, and count the labels of others."""
-    kept = []
+    """Keep rows whose label is a class of their bundle, and count the other labels."""
+    rows_with_class = []
     for row in rows:
-        label = known.get(row.id)  # forgotten meanwhile: no label
-        if label is not None and label.label in found.known[row.bundle]:
-            kept.append(row)
+        label = known.get(row.id)  # None if erased by now
+        if label is not None and label.label in selection.known[row.bundle]:
+            rows_with_class.append(row)
         elif label is not None:
             left_out[label.label] += 1
-    return kept
+    return rows_with_class
 
 
 def _table(
     rows: Sequence[Row[Any]],
-    found: _Range,
+    selection: _Range,
     known: Mapping[str, Row[Any]],
-    came: Mapping[str, list[dict[str, Any]]],
+    outcomes_of: Mapping[str, list[dict[str, Any]]],
 ) -> pa.Table:
-    made = [_record(row, found, known.get(row.id), came.get(row.id, [])) for row in rows]
-    return pa.Table.from_pylist(made, schema=found.schema)
+    records = [
+        _record(row, selection, known.get(row.id), outcomes_of.get(row.id, [])) for row in rows
+    ]
+    return pa.Table.from_pylist(records, schema=selection.schema)
 
 
 def _record(
-    row: Row[Any], found: _Range, label: Row[Any] | None, came: list[dict[str, Any]]
+    row: Row[Any], selection: _Range, label: Row[Any] | None, outcomes_of: list[dict[str, Any]]
 ) -> dict[str, Any]:
     columns = dict(row._mapping)
     text, other = _input(columns.pop("input"))
-    columns |= {"text": text, "input": other, "predicted": columns.pop("label"), "outcomes": came}
-    classes = found.classes.get(row.bundle, ())
+    columns |= {
+        "text": text,
+        "input": other,
+        "predicted": columns.pop("label"),
+        "outcomes": outcomes_of,
+    }
+    classes = selection.classes.get(row.bundle, ())
     columns |= {f"prob_{name}": p for name, p in zip(classes, row.probs, strict=False)}
     if label is not None:
         columns |= {"label": label.label, "label_source": label.source, "labelled_at": label.at}
     return columns
 
 
-def _input(given: Any) -> tuple[str | None, str | None]:
-    """Return an input that is a text as that text, and any other as JSON."""
-    if isinstance(given, dict) and list(given) == ["text"] and isinstance(given["text"], str):
-        return given["text"], None
-    return None, None if given is None else json.dumps(given, ensure_ascii=False)
+def _input(value: Any) -> tuple[str | None, str | None]:
+    """Return a text input as text, and any other as JSON."""
+    if isinstance(value, dict) and list(value) == ["text"] and isinstance(value["text"], str):
+        return value["text"], None
+    return None, None if value is None else json.dumps(value, ensure_ascii=False)

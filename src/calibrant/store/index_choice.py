@@ -1,4 +1,4 @@
-"""Which index a search on SQLite walks: it keeps no figures, so a few rows are counted for it."""
+"""Choice of the index for a search on SQLite, which has no statistics."""
 
 from __future__ import annotations
 
@@ -11,41 +11,43 @@ from sqlalchemy.sql.operators import custom_op
 
 from calibrant.store.schema import predictions
 
-__all__ = ["leading", "unindexed"]
+__all__ = ["choose_index", "unindexed"]
 
-_FEW = 2_000
-"""Rows that are looked at one by one in a few milliseconds."""
+_LIMIT = 2_000
+"""Rows that can be scanned in a few milliseconds."""
 
 
-def leading(
-    connection: Connection, asked: Mapping[str, str], scores: Sequence[ColumnElement[bool]]
+def choose_index(
+    connection: Connection, conditions: Mapping[str, str], scores: Sequence[ColumnElement[bool]]
 ) -> str | None:
-    """Choose the condition whose index is walked; None where it is the one of all rows by time.
+    """Choose the condition whose index is used; None for the index by time.
 
-    A condition that few rows meet leads. Where all of them are common, a page of the newest is
-    found soon, whichever leads: the index of each also tells the others.
+    The rarest condition is chosen. If all are common, any index finds a page of the newest rows
+    quickly, because each covers the other columns.
     """
-    if "unit" in asked:
+    if "unit" in conditions:
         return "unit"
-    names = [name for name in ("label", "decision", "use_case") if name in asked]
+    names = [name for name in ("label", "decision", "use_case") if name in conditions]
     if len(names) < 2 and not scores:
         return names[0] if names else None
-    met = {name: [predictions.c[name] == asked[name]] for name in names}
+    groups = {name: [predictions.c[name] == conditions[name]] for name in names}
     if scores:
-        met["score"] = list(scores)
-    few = {name: _counted(connection, conditions) for name, conditions in met.items()}
-    rarest = min(few, key=lambda name: few[name])
-    if few[rarest] < _FEW:
+        groups["score"] = list(scores)
+    counts = {name: _count_some(connection, conditions) for name, conditions in groups.items()}
+    rarest = min(counts, key=lambda name: counts[name])
+    if counts[rarest] < _LIMIT:
         return rarest
     return names[0] if names else None
 
 
 def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
-    """Keep SQLite from choosing a column's index."""
+    """Prevent SQLite from using the index of a column."""
     return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
 
 
-def _counted(connection: Connection, conditions: Sequence[ColumnElement[bool]]) -> int:
-    """Count rows, up to a few."""
-    there = select(literal(1)).select_from(predictions).where(*conditions).limit(_FEW).subquery()
-    return connection.execute(select(func.count()).select_from(there)).scalar_one()
+def _count_some(connection: Connection, conditions: Sequence[ColumnElement[bool]]) -> int:
+    """Count rows, up to the limit."""
+    some_rows = (
+        select(literal(1)).select_from(predictions).where(*conditions).limit(_LIMIT).subquery()
+    )
+    return connection.execute(select(func.count()).select_from(some_rows)).scalar_one()

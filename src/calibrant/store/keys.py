@@ -1,8 +1,8 @@
-"""Keys of the service: made once, kept as a hash, checked in constant time, revocable.
+"""API keys: stored as a hash, checked in constant time, revocable.
 
-A key is `cal_<id>_<secret>`. The id is public and names the key in lists and logs. The secret has
-256 random bits, and only its SHA-256 is kept. A slow hash is for passwords, which can be guessed;
-256 random bits cannot, so a fast one is as safe and costs a request nothing.
+A key is `cal_<id>_<secret>`. The id is public and identifies the key in lists and logs. The secret
+has 256 random bits, and only its SHA-256 is stored. Slow hashes protect guessable passwords; for
+256 random bits a fast one is as safe.
 """
 
 from __future__ import annotations
@@ -27,22 +27,22 @@ from calibrant.store.schema import keys
 __all__ = ["TOKEN", "KeyRing", "check_key"]
 
 TOKEN = re.compile(r"cal_([a-z0-9]{12})_([0-9a-f]{64})")
-"""The public form of a token: the id of its key, and the secret."""
+"""Form of a token: the id of its key, and the secret."""
 
-_NOBODY = f"cal_{'0' * 12}_{'0' * 64}"
-"""Looked up and compared in place of what is no key at all: that costs the same."""
+_DUMMY_TOKEN = f"cal_{'0' * 12}_{'0' * 64}"
+"""Dummy key, so that malformed tokens take constant time."""
 
-_ID = re.compile(r"[a-z0-9]{12}")  # asked of no other text: a database refuses some
+_ID = re.compile(r"[a-z0-9]{12}")  # the database refuses some other texts
 _ALPHABET = string.ascii_lowercase + string.digits
 _LONGEST_NAME = 200
 
 
 class KeyRing:
-    """The keys of a store.
+    """API keys of a store.
 
     Parameters
     ----------
-    database : where they are kept
+    database : database with the tables of the store
 
     Examples
     --------
@@ -58,18 +58,18 @@ class KeyRing:
         self._database = database
 
     def add(self, name: str, role: str, *, rate: float | None = None) -> tuple[Key, str]:
-        """Make a key; return it with the token, which is not kept and cannot be had again.
+        """Create a key; return it with the token, which is not stored.
 
         Parameters
         ----------
-        name : whose it is; names may repeat, ids do not
+        name : name of the client; not unique
         role : `predict`, `label` or `admin`
-        rate : requests it has a minute; None for no limit
+        rate : requests per minute; None for no limit
         """
         check_key(name, role, rate)
-        made = "".join(secrets.choice(_ALPHABET) for _ in range(12))
+        id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
         secret = secrets.token_hex(32)
-        key = Key(made, name, role, rate, datetime.now(UTC), None, None)
+        key = Key(id, name, role, rate, datetime.now(UTC), None, None)
         with self._database.write() as connection:
             connection.execute(
                 insert(keys).values(
@@ -78,76 +78,74 @@ class KeyRing:
                     role=key.role,
                     rate=key.rate,
                     created=key.created,
-                    secret_hash=_hashed(secret),
+                    secret_hash=_hash_secret(secret),
                 )
             )
-        return key, f"cal_{made}_{secret}"
+        return key, f"cal_{id}_{secret}"
 
     def all(self) -> list[Key]:
-        """Return every key, revoked ones too, in the order in which they were made."""
+        """Return all keys, including revoked ones, in order of creation."""
         with self._database.read() as connection:
             rows = connection.execute(select(keys).order_by(keys.c.created, keys.c.id))
             return [_key(row) for row in rows.mappings()]
 
     def get(self, id: str) -> Key | None:
-        """Return the key of that id, also a revoked one; None where there is none."""
+        """Return the key with this id, possibly revoked, or None."""
         if not _ID.fullmatch(id):
             return None
         with self._database.read() as connection:
-            found = connection.execute(select(keys).where(keys.c.id == id))
-            row = found.mappings().one_or_none()
+            result = connection.execute(select(keys).where(keys.c.id == id))
+            row = result.mappings().one_or_none()
         return None if row is None else _key(row)
 
     def revoke(self, id: str) -> Key:
-        """Revoke a key for good; one that is revoked already stays so since then.
+        """Revoke a key permanently; an earlier revocation keeps its time.
 
         Parameters
         ----------
-        id : of the key, or the key itself
+        id : id of the key, or its token
         """
         token = TOKEN.fullmatch(id)
-        known = token[1] if token else id
+        key_id = token[1] if token else id
         now = datetime.now(UTC)
-        open_one = (keys.c.id == known, keys.c.revoked.is_(None))
+        unrevoked = (keys.c.id == key_id, keys.c.revoked.is_(None))
         row = None
-        if _ID.fullmatch(known):
+        if _ID.fullmatch(key_id):
             with self._database.write() as connection:
-                connection.execute(update(keys).where(*open_one).values(revoked=now))
-                found = connection.execute(select(keys).where(keys.c.id == known))
-                row = found.mappings().one_or_none()
+                connection.execute(update(keys).where(*unrevoked).values(revoked=now))
+                result = connection.execute(select(keys).where(keys.c.id == key_id))
+                row = result.mappings().one_or_none()
         if row is None:
-            raise StoreError(
-                f"there is no key with the id {known[:40]!r}: 'calibrant keys list' shows all."
-            )
+            raise StoreError(f"no key has the id {key_id[:40]!r}: 'calibrant keys list' shows all.")
         return _key(row)
 
     def check(self, token: str) -> Key | None:
-        """Return the key of a token; None where it is unknown, wrong or revoked.
+        """Return the key of a token, or None if it is unknown, wrong or revoked.
 
-        All three, and what is no token at all, take the same work: one look into the store, one
-        hash and one comparison in constant time.
+        Each case, including a malformed token, takes one lookup, one hash and one constant-time
+        comparison.
 
         Parameters
         ----------
-        token : as `add` returned it
+        token : token returned by `add`
         """
-        parts = TOKEN.fullmatch(token) or TOKEN.fullmatch(_NOBODY)
+        parts = TOKEN.fullmatch(token) or TOKEN.fullmatch(_DUMMY_TOKEN)
         assert parts is not None
         with self._database.read() as connection:
-            found = connection.execute(select(keys).where(keys.c.id == parts[1]))
-            row = found.mappings().one_or_none()
-        expected = _hashed("") if row is None else str(row["secret_hash"])
-        same = hmac.compare_digest(_hashed(parts[2]), expected)
+            result = connection.execute(select(keys).where(keys.c.id == parts[1]))
+            row = result.mappings().one_or_none()
+        expected = _hash_secret("") if row is None else str(row["secret_hash"])
+        same = hmac.compare_digest(_hash_secret(parts[2]), expected)
         if not same or row is None or row["revoked"] is not None:
             return None
         return _key(row)
 
     def used(self, ids: Mapping[str, datetime]) -> None:
-        """Note when keys were last used; an earlier moment than the one on record is passed over.
+        """Record when keys were last used; earlier times are ignored.
 
         Parameters
         ----------
-        ids : for ids of keys, the moment
+        ids : time of use by key id
         """
         if not ids:
             return
@@ -157,14 +155,14 @@ class KeyRing:
             .where(keys.c.id == bindparam("key"), later)
             .values(last_used=bindparam("moment"))
         )
-        # Always in one order, so that two processes that note the same keys never wait in a ring.
+        # In a fixed order, so that two processes cannot deadlock.
         moments = [{"key": key, "moment": ids[key]} for key in sorted(ids)]
         with self._database.write() as connection:
             connection.execute(note, moments)
 
 
 def check_key(name: str, role: str, rate: float | None) -> None:
-    """Refuse a key that cannot be made, before anything is written.
+    """Refuse invalid options of a key.
 
     Examples
     --------
@@ -183,17 +181,17 @@ def check_key(name: str, role: str, rate: float | None) -> None:
         )
     if rate is not None and not 0 < rate < math.inf:
         raise InputError(
-            f"the rate of a key must be a number of requests a minute above 0, got {rate:g}: "
+            f"the rate of a key must be a number of requests per minute above 0, got {rate:g}: "
             "leave it out for no limit."
         )
 
 
 def _storable(text: str) -> bool:
-    """Whether every database takes a text: none takes half characters, PostgreSQL no NUL."""
+    """Whether a text has neither unpaired surrogates nor NUL."""
     return "\0" not in text and text.encode("utf-8", "replace").decode() == text
 
 
-def _hashed(secret: str) -> str:
+def _hash_secret(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 

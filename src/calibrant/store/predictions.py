@@ -1,4 +1,4 @@
-"""The log of predictions: each is written once, whatever is repeated; searched newest first."""
+"""Log of predictions: idempotent writes, and search newest first."""
 
 from __future__ import annotations
 
@@ -13,27 +13,27 @@ from sqlalchemy.exc import IntegrityError
 
 from calibrant.errors import InputError, StoreError, UnknownBundle
 from calibrant.store.database import Database
-from calibrant.store.database_errors import lacks_its_parent
-from calibrant.store.index_choice import leading, unindexed
+from calibrant.store.database_errors import is_foreign_key_error
+from calibrant.store.index_choice import choose_index, unindexed
 from calibrant.store.insertion import insert_first, insert_rest
 from calibrant.store.records import Logged, LoggedRequest, Prediction
 from calibrant.store.schema import predictions
 from calibrant.store.tally_updates import ClassPlaces, add_to_tallies
-from calibrant.store.time_spans import span
+from calibrant.store.time_spans import find_hours
 
 __all__ = ["PredictionLog"]
 
 _FIELDS = [predictions.c[field.name] for field in fields(Prediction)]
-_PIECE = 1_000  # ids a query
-_MOST = 10_000  # predictions a page
+_PIECE = 1_000  # ids per query
+_MOST = 10_000  # predictions per page
 
 
 class PredictionLog:
-    """All predictions that were answered.
+    """All recorded predictions.
 
     Parameters
     ----------
-    database : with the store's tables
+    database : database with the tables of the store
 
     Examples
     --------
@@ -63,86 +63,84 @@ class PredictionLog:
         self._places = ClassPlaces()
 
     def add(self, requests: Sequence[LoggedRequest]) -> list[Logged]:
-        """Write requests in one transaction: all of them, or, where anything fails, none.
+        """Write requests in one transaction: all of them or, on an error, none.
 
-        A request whose id is there already is not written again: the answer has what the store
-        has, or says that there is a conflict where something else was asked under that id. Where
-        some of its rows were erased since, or all of them in this very moment, the answer says
-        that, and others in the batch are written all the same. Of several processes that add a
-        request at once, exactly one writes it.
+        A request whose id exists is not written again: its result has the stored predictions, or
+        reports a conflict if its hash differs, or that rows were erased; other requests are
+        written regardless. Of concurrent processes that add a request, exactly one writes it.
 
-        UnknownBundle is raised where the bundle of a prediction is not on record.
+        Raises `UnknownBundle` if the bundle of a prediction is not recorded.
 
         Parameters
         ----------
-        requests : with their predictions, at least one each, at positions 0, 1, 2, ...
+        requests : requests with at least one prediction each, at positions 0, 1, 2, ...
         """
-        given: dict[str, LoggedRequest] = {}
+        by_id: dict[str, LoggedRequest] = {}
         for request in requests:
             _check(request)
-            given.setdefault(request.id, request)
-        if not given:
+            by_id.setdefault(request.id, request)
+        if not by_id:
             return []
         with self._database.write() as connection:
             self._database.check_secret(connection)
-            new = _insert(connection, given)
-            there = _stored(connection, [i for i in given if i not in new])
-            written = [p for id in new for p in given[id].predictions]
+            new = _insert(connection, by_id)
+            existing = _read_requests(connection, [i for i in by_id if i not in new])
+            written = [p for id in new for p in by_id[id].predictions]
             add_to_tallies(connection, written, self._places)
         logged = []
         for request in requests:
-            if request.id in new:  # the first of that id; others find it in `there`
+            if request.id in new:  # the first with this id; others find it in `existing`
                 new.remove(request.id)
-                there[request.id] = request
+                existing[request.id] = request
                 logged.append(Logged(request.predictions))
             else:
-                logged.append(_repeated(request, there.get(request.id)))
+                logged.append(_compare(request, existing.get(request.id)))
         return logged
 
     def get(self, id: str) -> Prediction | None:
-        """Return the prediction of that id, None where there is none."""
+        """Return the prediction with this id, or None."""
         with self._database.read() as connection:
-            found = connection.execute(select(*_FIELDS).where(predictions.c.id == id)).first()
-        return None if found is None else Prediction(*found)
+            stored = connection.execute(select(*_FIELDS).where(predictions.c.id == id)).first()
+        return None if stored is None else Prediction(*stored)
 
     def of_request(self, id: str) -> tuple[Prediction, ...]:
         """Return the predictions of a request in the order of its inputs."""
         with self._database.read() as connection:
-            found = _stored(connection, [id])
-        return found[id].predictions if id in found else ()
+            stored = _read_requests(connection, [id])
+        return stored[id].predictions if id in stored else ()
 
     def find(self, id: str, hash: str) -> Logged | None:
-        """Return what the store has of a request, as `add` would; None where it has nothing.
+        """Return the stored request, as `add` would; None if it is unknown.
 
         Parameters
         ----------
-        id, hash : of the request, and of what was asked
+        id, hash : id of the request, and keyed hash of its content
         """
         with self._database.read() as connection:
-            found = _stored(connection, [id]).get(id)
-        return None if found is None else _repeated(LoggedRequest(id, hash, ()), found)
+            stored = _read_requests(connection, [id]).get(id)
+        return None if stored is None else _compare(LoggedRequest(id, hash, ()), stored)
 
     def count(self) -> int:
-        """Return how many predictions there are."""
+        """Return the number of predictions."""
         with self._database.read() as connection:
             return connection.execute(select(func.count()).select_from(predictions)).scalar_one()
 
     def recent(self, since: datetime) -> int:
-        """Return how many predictions were made from a moment on; quick where it is not long ago.
+        """Count predictions since a time; fast for a recent time.
 
         Parameters
         ----------
-        since : has a time zone
+        since : time with a time zone
         """
-        asked = select(func.count()).where(predictions.c.at >= since)
+        query = select(func.count()).where(predictions.c.at >= since)
         with self._database.read() as connection:
-            return connection.execute(asked).scalar_one()
+            return connection.execute(query).scalar_one()
 
     def latest(self) -> datetime | None:
-        """Return when the newest prediction was made, None where there is none."""
+        """Return the time of the newest prediction, or None."""
         with self._database.read() as connection:
-            found: datetime | None = connection.scalar(select(func.max(predictions.c.at)))
-        return found
+            stored: datetime | None = connection.scalar(select(func.max(predictions.c.at)))
+        return stored
 
     def search(
         self,
@@ -165,11 +163,11 @@ class PredictionLog:
 
         Parameters
         ----------
-        unit, use_case, label, decision, bundle, branch, key : equal to these
-        min_score, max_score : bounds that the score may reach
-        since, until : from this moment on; before this moment
-        before : id of the last prediction seen: the page after it is returned
-        limit : length of a page, up to 10,000
+        unit, use_case, label, decision, bundle, branch, key : exact values
+        min_score, max_score : bounds of the score, inclusive
+        since, until : time range, end excluded
+        before : id of the last prediction of the previous page
+        limit : page size, up to 10,000
         """
         if not 1 <= limit <= _MOST:
             raise InputError(f"limit must be between 1 and {_MOST:,}, got {limit}.")
@@ -178,24 +176,24 @@ class PredictionLog:
             "unit": unit, "use_case": use_case, "label": label, "decision": decision,
             "bundle": bundle, "branch": branch, "key": key,
         }  # fmt: skip
-        asked = {name: value for name, value in equal.items() if value is not None}
+        conditions = {name: value for name, value in equal.items() if value is not None}
         within = _bounds(table.score, min_score, max_score)
         with self._database.read() as connection:
             hours = None
-            if unit is None and (asked or within):
-                hours = span(
+            if unit is None and (conditions or within):
+                hours = find_hours(
                     connection, bundle=bundle, label=label, decision=decision,
                     scores=(min_score, max_score),
                 )  # fmt: skip
                 if hours is None:
                     return []
-            led, free = None, self._database.dialect == "postgresql"
-            if not free:
-                led = leading(connection, asked, within)
-            at = table.at if free or led != "score" else unindexed(table.at)
+            index, has_planner = None, self._database.dialect == "postgresql"
+            if not has_planner:
+                index = choose_index(connection, conditions, within)
+            at = table.at if has_planner or index != "score" else unindexed(table.at)
             query = select(*_FIELDS).where(*within, *_times(at, (since, until), hours))
-            for name, value in asked.items():
-                column = table[name] if free or name == led else unindexed(table[name])
+            for name, value in conditions.items():
+                column = table[name] if has_planner or name == index else unindexed(table[name])
                 query = query.where(column == value)
             if before is not None:
                 query = query.where(_after(connection, before, at))
@@ -213,82 +211,82 @@ def _check(request: LoggedRequest) -> None:
     for prediction in request.predictions:
         if prediction.request != request.id:
             raise StoreError(
-                f"a prediction of request {request.id!r} says that its request is "
-                f"{prediction.request!r}: give both the same id."
+                f"a prediction of request {request.id!r} has the request id "
+                f"{prediction.request!r}: use the same id."
             )
         if not math.isfinite(prediction.latency_ms):
             raise StoreError(f"latency_ms must be a number, got {prediction.latency_ms}.")
 
 
-def _insert(connection: Connection, given: Mapping[str, LoggedRequest]) -> set[str]:
-    """Write the requests that are not there, and return their ids."""
+def _insert(connection: Connection, by_id: Mapping[str, LoggedRequest]) -> set[str]:
+    """Insert the new requests, and return their ids."""
     try:
-        new = insert_first(connection, [(r.predictions[0], r.hash) for r in given.values()])
-        insert_rest(connection, [(p, given[i].hash) for i in new for p in given[i].predictions[1:]])
+        new = insert_first(connection, [(r.predictions[0], r.hash) for r in by_id.values()])
+        insert_rest(connection, [(p, by_id[i].hash) for i in new for p in by_id[i].predictions[1:]])
     except IntegrityError as error:
-        if not lacks_its_parent(error):
+        if not is_foreign_key_error(error):
             raise
-        hashes = sorted({p.bundle for r in given.values() for p in r.predictions})
+        hashes = sorted({p.bundle for r in by_id.values() for p in r.predictions})
         raise UnknownBundle(
-            f"a prediction is of a bundle that is not on record ({', '.join(hashes[:3])[:200]}): "
+            f"the bundle of a prediction is not recorded ({', '.join(hashes[:3])[:200]}): "
             "record its bundle first, with Store.bundles.record."
         ) from None
     return new
 
 
-def _repeated(request: LoggedRequest, found: LoggedRequest | None) -> Logged:
-    if found is None:  # erased since its first row was refused
+def _compare(request: LoggedRequest, stored: LoggedRequest | None) -> Logged:
+    if stored is None:  # erased concurrently
         return Logged((), erased=True)
-    if found.hash != request.hash:
+    if stored.hash != request.hash:
         return Logged((), conflict=True)
-    if len(found.predictions) < len(request.predictions):
+    if len(stored.predictions) < len(request.predictions):
         return Logged((), erased=True)
-    return Logged(found.predictions, repeated=True)
+    return Logged(stored.predictions, repeated=True)
 
 
-def _stored(connection: Connection, ids: list[str]) -> dict[str, LoggedRequest]:
-    """Return requests as they are in the store."""
-    found: dict[str, list[Prediction]] = {}
+def _read_requests(connection: Connection, ids: list[str]) -> dict[str, LoggedRequest]:
+    """Return the stored requests."""
+    stored: dict[str, list[Prediction]] = {}
     hashes: dict[str, str] = {}
     table = predictions.c
     for start in range(0, len(ids), _PIECE):
-        asked = (
+        query = (
             select(*_FIELDS, table.request_hash)
             .where(table.request.in_(ids[start : start + _PIECE]))
             .order_by(table.request, table.position)
         )
-        for *values, request_hash in connection.execute(asked):
+        for *values, request_hash in connection.execute(query):
             prediction = Prediction(*values)
-            found.setdefault(prediction.request, []).append(prediction)
+            stored.setdefault(prediction.request, []).append(prediction)
             hashes[prediction.request] = request_hash
-    return {id: LoggedRequest(id, hashes[id], tuple(rows)) for id, rows in found.items()}
+    return {id: LoggedRequest(id, hashes[id], tuple(rows)) for id, rows in stored.items()}
 
 
 def _bounds(
     column: ColumnElement[Any], low: float | None, high: float | None
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions that a column lies between two values, both of which it may be."""
-    found = [None if low is None else column >= low, None if high is None else column <= high]
-    return [each for each in found if each is not None]
+    """Return the conditions low <= column <= high."""
+    stored = [None if low is None else column >= low, None if high is None else column <= high]
+    return [bound for bound in stored if bound is not None]
 
 
 def _times(
     at: ColumnElement[Any], *spans: tuple[datetime | None, datetime | None] | None
 ) -> list[ColumnElement[bool]]:
-    """Return the conditions that a moment lies in each span, from its first moment to its last."""
-    known = [each for each in spans if each is not None]
+    """Return the conditions that a time is in each span, end excluded."""
+    known = [bound for bound in spans if bound is not None]
     since = [at >= first for first, _ in known if first is not None]
     return since + [at < last for _, last in known if last is not None]
 
 
 def _after(connection: Connection, id: str, at: ColumnElement[Any]) -> ColumnElement[bool]:
-    """Return what rows further down than the prediction `id` have in common."""
+    """Return the condition for rows after the prediction `id`."""
     table = predictions.c
     seen = connection.execute(select(table.at).where(table.id == id)).scalar_one_or_none()
     if seen is None:
         raise InputError(
-            f"before={id!r} is not the id of a prediction; it may have been erased: begin again "
+            f"before={id!r} is not the id of a prediction; it may have been erased: start again "
             "with the newest."
         )
-    # In two parts, for an index has `at` and not `id`.
+    # In two parts, because the indexes have `at` but not `id`.
     return and_(at <= seen, or_(at < seen, table.id < id))

@@ -1,4 +1,4 @@
-"""What goes into the store and comes out of it, as plain frozen records."""
+"""Frozen records of the store."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ __all__ = [
 ]
 
 DECISIONS = ("act", "clear", "abstain", "out_of_scope")
-"""What can be decided about a row."""
+"""Possible decisions."""
 
 ROLES = ("predict", "label", "admin")
-"""What a key can be for."""
+"""Roles of API keys."""
 
 
 def new_id() -> str:
@@ -55,24 +55,24 @@ def new_id() -> str:
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One answer of the service: what came in, what the bundle made of it, what was decided.
+    """A prediction: input, scores and decision.
 
     Parameters
     ----------
-    id : of this prediction, see `new_id`
-    at : when it was made; has a time zone
+    id : id, see `new_id`
+    at : time, with a time zone
     bundle : hash of the bundle that made it
-    request, position : id of the request it answers, and its place among the inputs, from 0
-    unit, use_case, branch : whom it is about, what it is for, the branch of an experiment
-    key : id of the key that asked
-    input, input_hash : what came in (None where only its hash is kept), and its keyed hash
-    logits, probs : of every class, in the bundle's order
+    request, position : id of the request, and position among its inputs, from 0
+    unit, use_case, branch : unit such as a customer, use case, branch of an experiment
+    key : id of the API key
+    input, input_hash : input (None if only its hash is stored), and its keyed hash
+    logits, probs : one per class, in the order of the bundle
     label, score : the most probable class and its probability
-    decision : one of `DECISIONS`; None where the bundle has no operating point
-    acted_as, action, operating_point : the class acted on, what is done, which point decided
-    out_of_scope : whether the row is unlike those the model learned from; None where not asked
-    latency_ms : from the request's arrival to its decision
-    asked_point : the operating point that the request asked for; None where it asked for none
+    decision : one of `DECISIONS`; None without an operating point
+    acted_as, action, operating_point : class acted on, action, deciding point
+    out_of_scope : whether the row is out of scope; None without a rule
+    latency_ms : time from arrival to decision
+    asked_point : operating point that the request named, or None
     """
 
     id: str
@@ -101,12 +101,12 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True)
 class LoggedRequest:
-    """A request with its predictions, to be written whole or not at all.
+    """A request with its predictions, written atomically.
 
     Parameters
     ----------
-    id : of the request: two with the same id are the same request
-    hash : keyed hash of what was asked
+    id : idempotency key of the request
+    hash : keyed hash of its content
     predictions : at positions 0, 1, 2, ...
     """
 
@@ -117,15 +117,14 @@ class LoggedRequest:
 
 @dataclass(frozen=True, slots=True)
 class Logged:
-    """What became of a request that was to be written.
+    """Result of writing a request.
 
     Parameters
     ----------
-    predictions : as they are in the store; none where there is a conflict
-    repeated : whether the store had this request already, so that nothing was written
-    conflict : whether the store had another request of the same id
-    erased : whether the store had this request, and some or all of it was erased: nothing was
-        written, and there is no answer to give again
+    predictions : stored predictions; empty on a conflict
+    repeated : whether the request was already stored, so that nothing was written
+    conflict : whether the id was stored with another hash
+    erased : whether the request was stored and erased, at least in part; nothing was written
     """
 
     predictions: tuple[Prediction, ...]
@@ -136,7 +135,7 @@ class Logged:
 
 @dataclass(frozen=True, slots=True)
 class Label:
-    """What a row truly was, told by someone (`source`) after it was predicted."""
+    """True class of a predicted row, reported by `source`."""
 
     id: str
     at: datetime
@@ -148,7 +147,7 @@ class Label:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What came of a prediction: a named event with a number, a text, both or neither."""
+    """Outcome of a prediction: a named event with an optional number and text."""
 
     id: str
     at: datetime
@@ -161,13 +160,13 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
-    """How many labels and outcomes were added, how many were there already.
+    """Result of adding labels and outcomes.
 
     Parameters
     ----------
-    added, repeated : labels and outcomes together
-    unknown : ids of predictions that are not in the store; where there are any, nothing is added
-    conflict : whether an id was there with another content, so that nothing was added
+    added, repeated : number of new and of existing labels and outcomes
+    unknown : ids of predictions that are not in the store; if any, nothing is added
+    conflict : whether an id exists with other content; if so, nothing is added
     """
 
     added: int
@@ -178,7 +177,7 @@ class Recorded:
 
 @dataclass(frozen=True, slots=True)
 class BundleRecord:
-    """A bundle that has served: its hash, name, classes and manifest, and when it first did."""
+    """A served bundle: hash, name, classes, manifest and time of first use."""
 
     hash: str
     name: str
@@ -189,7 +188,7 @@ class BundleRecord:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A key without its secret; `rate` is in requests per minute, None where it has no limit."""
+    """An API key without its secret; `rate` is in requests per minute, None for no limit."""
 
     id: str
     name: str
@@ -202,7 +201,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class HourCount:
-    """How many predictions of an hour were decided in one way; None is no decision at all."""
+    """Number of predictions per hour and decision; None for no decision."""
 
     hour: datetime
     decision: str | None
@@ -211,9 +210,9 @@ class HourCount:
 
 @dataclass(frozen=True, slots=True)
 class ActedCount:
-    """How often a class was acted on, and the sum of its probabilities in those predictions.
+    """Number of predictions that acted on a class, and the sum of its probabilities.
 
-    Predictions whose request asked for a point of its own do not count.
+    Predictions of requests that named an operating point are excluded.
     """
 
     acted_as: str
@@ -223,9 +222,9 @@ class ActedCount:
 
 @dataclass(frozen=True, slots=True)
 class AuditedCount:
-    """Of labelled predictions that acted on a class, how many there are and how many were right.
+    """Number of labelled predictions that acted on a class, and how many were right.
 
-    Predictions whose request asked for a point of its own do not count.
+    Predictions of requests that named an operating point are excluded.
     """
 
     acted_as: str
@@ -235,16 +234,16 @@ class AuditedCount:
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """Something that was done and may have changed what is decided.
+    """A change that may affect decisions.
 
     Parameters
     ----------
-    id, at : of the event, and when it was done
-    kind : what was done, such as `point_saved`
-    key : id of the key it was done with; None where the service needs none
-    subject : what it was done to, such as the name of a bundle's folder
-    before, after : what stood there before and after, such as the hashes of two bundles
-    details : anything else, as JSON can hold it
+    id, at : id and time
+    kind : kind of change, such as `point_saved`
+    key : id of the API key; None if the service needs none
+    subject : changed object, such as the name of a bundle's folder
+    before, after : state before and after, such as the hashes of two bundles
+    details : other JSON values
     """
 
     id: str
@@ -259,7 +258,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Erased:
-    """How many rows were erased."""
+    """Number of erased rows."""
 
     predictions: int
     labels: int

@@ -1,4 +1,4 @@
-"""The tables of the store."""
+"""Tables of the store."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ __all__ = [
     "keys",
     "labels",
     "metadata",
+    "outcome_requests",
     "outcomes",
     "predictions",
     "settings",
     "tallies",
-    "tellings",
     "utc",
 ]
 
 LONGEST_NAME = 200
-"""Characters that a text in an index may have: PostgreSQL's indexes hold 2,704 bytes an entry, a
-character takes up to four, and an entry may have two such texts."""
+"""Maximum characters of an indexed text: a PostgreSQL index entry has 2,704 bytes, a character up
+to four, and an entry may have two such texts."""
 
 
 def utc(moment: datetime) -> datetime:
-    """Return a moment in UTC; one without a time zone is refused.
+    """Convert a time to UTC; it must have a time zone.
 
     Examples
     --------
@@ -66,36 +66,36 @@ def utc(moment: datetime) -> datetime:
 
 
 class UtcDateTime(TypeDecorator[datetime]):
-    """A moment: needs a time zone, is kept and comes back in UTC."""
+    """Time with a time zone, stored and returned in UTC."""
 
     impl = DateTime(timezone=True)
     cache_ok = True
 
     def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Turn a moment into UTC; SQLite keeps it as text without a zone."""
+        """Convert to UTC; SQLite stores text without a zone."""
         if value is None:
             return None
         return utc(value).replace(tzinfo=None) if dialect.name == "sqlite" else utc(value)
 
     def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
-        """Say that it is UTC."""
+        """Attach UTC."""
         if value is None:
             return None
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
 
 
 class Numbers(TypeDecorator[list[float]]):
-    """A list of numbers as JSON; floats also where JSON gives a whole number back, like 1e22."""
+    """List of floats as JSON, also if JSON returns an integer, such as 1e22."""
 
     impl = JSON
     cache_ok = True
 
     def load_dialect_impl(self, dialect: Dialect) -> TypeEngine[Any]:
-        """Choose how the database keeps JSON."""
+        """Return the JSON type of the database."""
         return dialect.type_descriptor(_json())
 
     def process_result_value(self, value: Any, dialect: Dialect) -> list[float] | None:
-        """Make all of them floats."""
+        """Convert to floats."""
         return None if value is None else [float(number) for number in value]
 
 
@@ -109,7 +109,7 @@ def _one_of(column: str, values: tuple[str, ...]) -> CheckConstraint:
 
 
 def _short(*columns: str) -> CheckConstraint:
-    """Keep what is in an index short enough for every database."""
+    """Limit the length of indexed columns."""
     rule = " AND ".join(f"length({column}) <= {LONGEST_NAME}" for column in columns)
     return CheckConstraint(rule, name="names_short")
 
@@ -161,13 +161,13 @@ predictions = Table(
     Column("out_of_scope", Boolean),
     Column("latency_ms", Double, nullable=False),
     Column("asked_point", Integer),
-    # What claims a request: whoever writes its first row writes all of them.
+    # Claims a request: the writer of its first row writes all of them.
     UniqueConstraint("request", "position"),
-    CheckConstraint("score >= 0 AND score <= 1", name="score_is_probability"),  # NaN is none
+    CheckConstraint("score >= 0 AND score <= 1", name="score_is_probability"),  # refuses NaN
     _one_of("decision", DECISIONS),
     _short("id", "request", "unit", "use_case", "label"),
-    # Newest first is the order of every page. What pages filter by rides along: then rows that
-    # are left out cost a look into the index only, however many they are.
+    # Pages are ordered newest first. The filter columns are included, so that rows are filtered
+    # in the index.
     Index(None, "at", "score", "label", "decision", "use_case"),
     Index(None, "unit", "at"),
     Index(None, "use_case", "at", "score", "label", "decision"),
@@ -190,7 +190,7 @@ labels = Table(
     Column("label", Text, nullable=False),
     Column("source", Text),
     Column("key", Text),
-    # Of the prediction, where it acted, and NULL elsewhere: an audit reads nothing but labels.
+    # Copied from a prediction that acted, else NULL: an audit reads labels only.
     Column("acted_at", UtcDateTime),
     Column("acted_as", Text),
     Column("bundle", Text),
@@ -216,9 +216,9 @@ outcomes = Table(
     Index(None, "name", "at"),
 )
 
-# Requests that told labels and outcomes. Both are keyed hashes: of whom they told is not here.
-tellings = Table(
-    "tellings",
+# Requests that reported labels and outcomes, as keyed hashes without units or predictions.
+outcome_requests = Table(
+    "outcome_requests",
     metadata,
     Column("request", Text, primary_key=True),
     Column("hash", Text, nullable=False),
@@ -227,8 +227,8 @@ tellings = Table(
     Index(None, "at"),
 )
 
-# Counts of predictions, right at every commit: a page reads hours instead of rows. Each prediction
-# is in one row of every kind that it has a name for (see store/tallying.py); none names a unit.
+# Counts of predictions, exact at every commit: a page reads hours instead of rows. Each prediction
+# is counted once per kind (see store/tallying.py), never by unit.
 tallies = Table(
     "tallies",
     metadata,
@@ -237,13 +237,13 @@ tallies = Table(
     Column("bundle", ForeignKey(bundles.c.hash), primary_key=True),
     Column("name", Text, primary_key=True),
     Column("n", Integer, nullable=False),
-    # Sum of probabilities. Whole numbers: what was added in any order can be taken back exactly.
+    # Sum of probabilities, as an integer so that subtraction is exact.
     Column("billionths", BigInteger, nullable=False),
     _short("name"),
     sqlite_with_rowid=False,
 )
 
-# What people changed through the console. Rows are added, and never changed or deleted.
+# Changes made in the console; append-only.
 events = Table(
     "events",
     metadata,
@@ -276,7 +276,7 @@ keys = Table(
     _short("id"),
 )
 
-# Visits to the console that were ended by hand, until they would have ended by themselves.
+# Console sessions ended by logout, until they expire.
 ended_visits = Table(
     "ended_visits",
     metadata,
@@ -290,8 +290,8 @@ erasures = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("at", UtcDateTime, nullable=False),
-    Column("unit_hash", Text),  # keyed hash of the unit that was forgotten
-    Column("before", UtcDateTime),  # or the moment before which all was pruned
+    Column("unit_hash", Text),  # keyed hash of the forgotten unit
+    Column("before", UtcDateTime),  # or the end of the pruned time range
     Column("predictions", Integer, nullable=False),
     Column("labels", Integer, nullable=False),
     Column("outcomes", Integer, nullable=False),

@@ -1,4 +1,4 @@
-"""The store: one object for all that is kept about predictions."""
+"""`Store`, the entry point to recorded predictions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from types import TracebackType
 from calibrant.store import erasure, export
 from calibrant.store.audit_rows import AuditLog
 from calibrant.store.bundles import BundleLog
-from calibrant.store.counts import Counts, count
+from calibrant.store.counts import StoreCounts, count
 from calibrant.store.database import Database
 from calibrant.store.ended_sessions import VisitLog
 from calibrant.store.events import EventLog
@@ -25,11 +25,11 @@ __all__ = ["Store"]
 
 
 class Store:
-    """Predictions, labels, outcomes, bundles and keys in one database; threads may share it.
+    """Predictions, labels, outcomes, bundles and API keys in one database; thread-safe.
 
-    Making one touches nothing: `prepare` creates the tables or brings them up to date, and
-    `Store.open` does both. Errors are StoreUnavailable where the same may succeed a moment later
-    (the database is away, locked or full), else StoreError.
+    The constructor does not connect; `prepare` creates or upgrades the tables, and `Store.open`
+    does both. Transient errors (the database is down, locked or full) are `StoreUnavailable`,
+    others `StoreError`.
 
     Parameters
     ----------
@@ -37,8 +37,7 @@ class Store:
 
     Attributes
     ----------
-    predictions, tallies, outcomes, audits, bundles, keys, events, visits : what is kept, each
-        with its own verbs
+    predictions, tallies, outcomes, audits, bundles, keys, events, visits : logs of the store
 
     Examples
     --------
@@ -61,7 +60,7 @@ class Store:
 
     @classmethod
     def open(cls, url: str | os.PathLike[str]) -> Store:
-        """Return a store that is ready for use."""
+        """Open a store and prepare its tables."""
         store = cls(url)
         try:
             store.prepare()
@@ -72,23 +71,23 @@ class Store:
 
     @property
     def url(self) -> str:
-        """Return where the store is, without its password."""
+        """Return the URL of the store, without its password."""
         return self._database.url
 
     def prepare(self) -> None:
-        """Create the tables or bring them up to date; several processes may do it at once."""
+        """Create or upgrade the tables; safe in concurrent processes."""
         migrate(self._database)
 
     def check(self) -> None:
-        """Raise StoreUnavailable unless the store can be reached and has the right tables.
+        """Raise `StoreUnavailable` unless the store is reachable and up to date.
 
-        Where the last write failed, a small one is tried as well.
+        After a failed write, another one is tested as well.
         """
         check_version(self._database)
         self._database.check_writes()
 
     def close(self) -> None:
-        """Close the connections; a store that is used again opens new ones."""
+        """Close the connections; the next use opens new ones."""
         self._database.close()
 
     def __enter__(self) -> Store:
@@ -103,17 +102,17 @@ class Store:
         self.close()
 
     def forget(self, unit: str, *, at: datetime | None = None) -> Erased:
-        """Erase all that is kept about a unit, for good.
+        """Erase all predictions of a unit permanently, with their labels and outcomes.
 
         Parameters
         ----------
-        unit : as it was given with the requests
-        at : the moment that is written down for it; now by default
+        unit : unit as named in requests
+        at : recorded time of the erasure; now by default
         """
         return erasure.forget(self._database, unit, at or datetime.now(UTC))
 
     def prune(self, before: datetime) -> Erased:
-        """Erase all predictions made before a moment, with their labels and outcomes."""
+        """Erase all predictions before a time, with their labels and outcomes."""
         return erasure.prune(self._database, before)
 
     def export(
@@ -130,33 +129,32 @@ class Store:
 
         Parameters
         ----------
-        path : the file to be
-        since, until : from this moment on; before this moment
-        use_case : only predictions for it
-        labelled : only predictions whose true class is known, and one of their bundle
-        left_out : with `labelled`, counts the labels of rows that are left out because their
-            bundle has no such class
+        path : output file
+        since, until : time range, end excluded
+        use_case : only predictions of this use case
+        labelled : only predictions whose label is a class of their bundle
+        left_out : with `labelled`, counts labels that are not classes of their bundle
 
         Returns
         -------
         int
-            How many predictions were written.
+            Number of predictions written.
         """
         return export.export(
             self._database, path, since, until, use_case=use_case, labelled=labelled,
             left_out=left_out
         )  # fmt: skip
 
-    def counts(self) -> Counts:
-        """Count what the store holds."""
+    def counts(self) -> StoreCounts:
+        """Count the rows of the store."""
         return count(self._database)
 
     def keyed_hash(self, data: bytes, *, purpose: bytes = b"") -> str:
-        """Return a hash of `data` that cannot be guessed back without this store's secret.
+        """Return a hash of `data` that cannot be reversed without the secret of this store.
 
         Parameters
         ----------
-        data : to be hashed
-        purpose : at most 16 bytes; the same data have other hashes for other purposes
+        data : bytes to hash
+        purpose : at most 16 bytes; separates hashes of equal data
         """
         return self._database.keyed_hash(data, purpose=purpose)

@@ -1,4 +1,4 @@
-"""The tallies: how many predictions were made hour by hour, without looking at any of them."""
+"""Hourly counts of predictions."""
 
 from __future__ import annotations
 
@@ -24,15 +24,14 @@ __all__ = ["TallyLog"]
 
 
 class TallyLog:
-    """Counts of predictions by hour, right at every moment: they are written with the rows.
+    """Counts of predictions by hour, updated in the transaction that writes them.
 
-    Hours are whole ones of UTC. Counts are from the hour of `since` on and before the hour of
-    `until`; where `until` is None they have no end. With `bundle`, the hash of one, only its
-    predictions are counted.
+    Hours are in UTC. Counts start at the hour of `since` and end before the hour of `until`, if
+    given. With `bundle`, a hash, only its predictions are counted.
 
     Parameters
     ----------
-    database : with the store's tables
+    database : database with the tables of the store
 
     Examples
     --------
@@ -50,13 +49,13 @@ class TallyLog:
     def hours(
         self, since: datetime, until: datetime | None = None, *, bundle: str | None = None
     ) -> list[HourCount]:
-        """Return how often each decision was made in each hour; hours without any are left out.
+        """Return the number of predictions per hour and decision, without empty hours.
 
         Parameters
         ----------
-        since, until, bundle : what is counted
+        since, until, bundle : predictions to count
         """
-        rows = self._read(DECISION, (tallies.c.hour, tallies.c.name), since, until, bundle)
+        rows = self._read_tallies(DECISION, (tallies.c.hour, tallies.c.name), since, until, bundle)
         return [HourCount(hour, name or None, n) for hour, name, n, _ in rows]
 
     def acted(
@@ -64,49 +63,49 @@ class TallyLog:
     ) -> list[ActedCount]:
         """Return how often each class was acted on, with the sum of its probabilities.
 
-        Where a request asked for a point of its own, what that did is left out: the points that
-        decide otherwise promise nothing about it.
+        Requests that named an operating point are excluded, because the promises do not cover
+        them.
 
         Parameters
         ----------
-        since, until, bundle : what is counted
+        since, until, bundle : predictions to count
         """
-        rows = self._read(ACTED, (tallies.c.name,), since, until, bundle)
+        rows = self._read_tallies(ACTED, (tallies.c.name,), since, until, bundle)
         return [ActedCount(name, n, parts / BILLION) for name, n, parts in rows]
 
     def scores(
         self, since: datetime, until: datetime | None = None, *, bundle: str | None = None
     ) -> list[int]:
-        """Return how many scores lie in each of 20 equal bins; a score of 1 is in the last.
+        """Return the number of scores in each of 20 equal bins; a score of 1 is in the last.
 
         Parameters
         ----------
-        since, until, bundle : what is counted
+        since, until, bundle : predictions to count
         """
         counts = [0] * SCORE_BINS
-        for name, n, _ in self._read(SCORE, (tallies.c.name,), since, until, bundle):
+        for name, n, _ in self._read_tallies(SCORE, (tallies.c.name,), since, until, bundle):
             counts[int(name)] = n
         return counts
 
     def labels(
         self, since: datetime, until: datetime | None = None, *, bundle: str | None = None
     ) -> list[tuple[str, int]]:
-        """Return how often each class was the most probable one.
+        """Return the number of predictions per most probable class.
 
         Parameters
         ----------
-        since, until, bundle : what is counted
+        since, until, bundle : predictions to count
         """
-        rows = self._read(LABEL, (tallies.c.name,), since, until, bundle)
+        rows = self._read_tallies(LABEL, (tallies.c.name,), since, until, bundle)
         return [(name, n) for name, n, _ in rows]
 
     def total(self) -> int:
-        """Return how many predictions there are."""
-        asked = select(func.coalesce(func.sum(tallies.c.n), 0)).where(tallies.c.kind == DECISION)
+        """Return the number of predictions."""
+        query = select(func.coalesce(func.sum(tallies.c.n), 0)).where(tallies.c.kind == DECISION)
         with self._database.read() as connection:
-            return int(connection.execute(asked).scalar_one())
+            return int(connection.execute(query).scalar_one())
 
-    def _read(
+    def _read_tallies(
         self,
         kind: str,
         by: tuple[ColumnElement[Any], ...],
@@ -114,18 +113,18 @@ class TallyLog:
         until: datetime | None,
         bundle: str | None,
     ) -> list[tuple[Any, ...]]:
-        """Return the columns `by`, the count and the billionths of each group, sorted by Python.
+        """Return the columns `by`, count and billionths per group.
 
-        Databases sort texts in ways of their own.
+        Sorted in Python, because databases collate text differently.
         """
         table = tallies.c
-        asked = select(*by, func.sum(table.n), func.sum(table.billionths)).where(
+        query = select(*by, func.sum(table.n), func.sum(table.billionths)).where(
             table.kind == kind, table.hour >= floor_to_hour(since)
         )
         if until is not None:
-            asked = asked.where(table.hour < floor_to_hour(until))
+            query = query.where(table.hour < floor_to_hour(until))
         if bundle is not None:
-            asked = asked.where(table.bundle == bundle)
+            query = query.where(table.bundle == bundle)
         with self._database.read() as connection:
-            found = connection.execute(asked.group_by(*by)).all()
-        return sorted((*key, int(n), int(parts)) for *key, n, parts in found)
+            rows = connection.execute(query.group_by(*by)).all()
+        return sorted((*key, int(n), int(parts)) for *key, n, parts in rows)

@@ -1,8 +1,8 @@
-"""How predictions get into the tallies and out of them, in the transaction that writes or erases.
+"""Updates of the tallies, in the transaction that writes or erases predictions.
 
-A prediction is counted under its hour and bundle once for its decision, once for its most probable
-class, once for the bin of its score and, where the bundle's deciding points acted, once for the
-class they acted on. Those are few rows an hour, however many predictions it has.
+A prediction is counted per hour and bundle, once for its decision, its most probable class, the bin
+of its score and, if the bundle's points acted, the class acted on. That is a few rows per hour,
+whatever the number of predictions.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]  # fmt: skip
 
 DECISION, ACTED, LABEL, SCORE = "decision", "acted", "label", "score"
-"""Kinds of tallies. Names are decisions ('' for none), classes, classes and numbers of bins."""
+"""Kinds of tallies, named by decision ('' for none), class, class and number of the bin."""
 
 SCORE_BINS = 20
 """Equal bins of the score; a score of 1 is in the last."""
@@ -37,7 +37,7 @@ COUNTED = [
     predictions.c[name]
     for name in ("at", "bundle", "decision", "label", "acted_as", "score", "probs", "asked_point")
 ]
-"""What of a prediction is counted."""
+"""Columns of a prediction that are tallied."""
 
 _COUNTED = attrgetter(*(column.name for column in COUNTED))
 
@@ -54,7 +54,7 @@ _ADDED = (
 _SQLITE = f"INSERT INTO tallies ({_COLUMNS}) VALUES ({', '.join('?' * len(_NAMES))}) {_ADDED}"
 _DIALECT = postgresql.dialect()  # type: ignore[no-untyped-call]
 _TYPED = ", ".join(f"{each.name} {each.type.compile(_DIALECT)}" for each in tallies.columns)
-# All writers take the rows in one order, so that no two of them wait for each other.
+# All writers lock the rows in one order, which prevents deadlocks.
 _POSTGRESQL = (
     f"INSERT INTO tallies ({_COLUMNS}) SELECT {_COLUMNS} "
     f"FROM jsonb_to_recordset(%s) AS given({_TYPED}) ORDER BY {', '.join(_KEY)} {_ADDED}"
@@ -65,22 +65,22 @@ _EMPTY = delete(tallies).where(
 
 
 class ClassPlaces:
-    """Where each class stands among the probabilities of a bundle; read once for each bundle."""
+    """Positions of classes among the probabilities of a bundle, cached per bundle."""
 
     def __init__(self) -> None:
         self._known: dict[str, dict[str, int]] = {}
 
-    def of(self, connection: Connection, bundle: str) -> dict[str, int]:
-        """Return, for names of classes, their place."""
+    def positions(self, connection: Connection, bundle: str) -> dict[str, int]:
+        """Return the position of each class name."""
         if bundle not in self._known:
-            asked = select(bundles.c.classes).where(bundles.c.hash == bundle)
-            classes = connection.execute(asked).scalar_one()
-            self._known[bundle] = {name: place for place, name in enumerate(classes)}
+            query = select(bundles.c.classes).where(bundles.c.hash == bundle)
+            classes = connection.execute(query).scalar_one()
+            self._known[bundle] = {name: position for position, name in enumerate(classes)}
         return self._known[bundle]
 
 
 def score_bin(score: float) -> int:
-    """Return the number of the bin, from 0, that a probability lies in.
+    """Return the bin of a probability, from 0.
 
     Examples
     --------
@@ -102,7 +102,7 @@ def floor_to_hour(moment: datetime) -> datetime:
 
 
 def add_to_tallies(connection: Connection, rows: Iterable[Prediction], places: ClassPlaces) -> None:
-    """Count predictions that this transaction writes; nothing else should be written after it.
+    """Count predictions that this transaction writes; call it last.
 
     Other writers of the same hour wait from here to the end of the transaction.
     """
@@ -110,14 +110,16 @@ def add_to_tallies(connection: Connection, rows: Iterable[Prediction], places: C
 
 
 def take_from_tallies(connection: Connection, rows: Iterable[Any]) -> int:
-    """Take predictions back that this transaction deletes, and return how many they are.
+    """Subtract predictions that this transaction deletes, and return their number.
 
-    A tally that comes to nothing goes: it would tell that there was something.
+    Empty tallies are deleted, because they would reveal the erased predictions.
     """
     cells = _cells(connection, rows, ClassPlaces())
     _write(connection, cells, -1)
     if cells:
-        empty = [{f"the_{name}": of for name, of in zip(_KEY, cell, strict=True)} for cell in cells]
+        empty = [
+            {f"the_{name}": value for name, value in zip(_KEY, cell, strict=True)} for cell in cells
+        ]
         connection.execute(_EMPTY, empty)
     return sum(n for (kind, *_), (n, _) in cells.items() if kind == DECISION)
 
@@ -125,40 +127,40 @@ def take_from_tallies(connection: Connection, rows: Iterable[Any]) -> int:
 def _cells(
     connection: Connection, rows: Iterable[Any], places: ClassPlaces
 ) -> dict[Cell, list[int]]:
-    """Return, for each tally that rows are counted in, how many they are and their billionths."""
+    """Return the count and billionths of each tally of the rows."""
     cells: dict[Cell, list[int]] = {}
     for at, bundle, decision, label, acted_as, score, probs, asked_point in rows:
         hour = floor_to_hour(at)
         bin = str(score_bin(score))
         for kind, name in ((DECISION, decision or ""), (LABEL, label), (SCORE, bin)):
             cells.setdefault((kind, hour, bundle, name), [0, 0])[0] += 1
-        # A point that a request asked for promises something else than those that decide.
+        # The promises do not cover a point that the request named.
         if acted_as is not None and asked_point is None:
             cell = cells.setdefault((ACTED, hour, bundle, acted_as), [0, 0])
             cell[0] += 1
-            cell[1] += _billionths(acted_as, probs, places.of(connection, bundle))
+            cell[1] += _billionths(acted_as, probs, places.positions(connection, bundle))
     return cells
 
 
 def _billionths(acted_as: str, probs: Sequence[float], places: Mapping[str, int]) -> int:
-    place = places.get(acted_as)
-    if place is None or place >= len(probs):
+    position = places.get(acted_as)
+    if position is None or position >= len(probs):
         raise StoreError(
-            f"a prediction acts as {acted_as[:40]!r}, but it has no probability of such a class: "
-            "give the probabilities of all classes of its bundle, in the bundle's order."
+            f"a prediction acts as {acted_as[:40]!r}, but has no probability for this class: "
+            "give the probabilities of all classes, in the order of the bundle."
         )
-    return round(probs[place] * BILLION)
+    return round(probs[position] * BILLION)
 
 
 def _write(connection: Connection, cells: Mapping[Cell, Sequence[int]], sign: int) -> None:
     if not cells:
         return
     if connection.dialect.name == "postgresql":
-        told = [
+        records = [
             dict(zip(_NAMES, (kind, hour.isoformat(), *rest, sign * n, sign * parts), strict=True))
             for (kind, hour, *rest), (n, parts) in cells.items()
         ]
-        connection.exec_driver_sql(_POSTGRESQL, (as_json(told),))
+        connection.exec_driver_sql(_POSTGRESQL, (as_json(records),))
     else:
         values = [
             (kind, hour.replace(tzinfo=None).isoformat(" ", "microseconds"), *rest,

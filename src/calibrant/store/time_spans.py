@@ -1,4 +1,4 @@
-"""When predictions of some kind were made, by the tallies: a search need not look elsewhere."""
+"""Time range of matching predictions, from the tallies, to narrow a search."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from sqlalchemy import Connection, select
 from calibrant.store.schema import tallies
 from calibrant.store.tally_updates import DECISION, LABEL, SCORE, score_bin
 
-__all__ = ["span"]
+__all__ = ["find_hours"]
 
 
-def span(
+def find_hours(
     connection: Connection,
     *,
     bundle: str | None,
@@ -22,45 +22,44 @@ def span(
     decision: str | None,
     scores: tuple[float | None, float | None],
 ) -> tuple[datetime, datetime] | None:
-    """Return a time outside of which no prediction meets all conditions; None where none does.
+    """Return a time range that contains all matches; None if there are none.
 
-    A prediction that meets each of them alone is counted in a tally, so the first and the last
-    hour of such tallies bound what can be found.
+    Each condition alone has tallies, whose first and last hours bound the matches.
     """
-    asked: list[tuple[str, Sequence[str] | None]] = [(DECISION, None)]  # any prediction
+    groups: list[tuple[str, Sequence[str] | None]] = [(DECISION, None)]  # any prediction
     if label is not None:
-        asked.append((LABEL, [label]))
+        groups.append((LABEL, [label]))
     if decision is not None:
-        asked.append((DECISION, [decision]))
+        groups.append((DECISION, [decision]))
     if scores != (None, None):
-        asked.append((SCORE, _bins(*scores)))
-    found = [_hours(connection, kind, names, bundle) for kind, names in asked]
-    hours = [each for each in found if each is not None]
-    if len(hours) < len(asked):
+        groups.append((SCORE, _bins(*scores)))
+    ranges = [_hours(connection, kind, names, bundle) for kind, names in groups]
+    hours = [hours_of for hours_of in ranges if hours_of is not None]
+    if len(hours) < len(groups):
         return None
-    first, last = max(each[0] for each in hours), min(each[1] for each in hours)
+    first, last = max(hours_of[0] for hours_of in hours), min(hours_of[1] for hours_of in hours)
     return None if first > last else (first, last + timedelta(hours=1))
 
 
 def _bins(low: float | None, high: float | None) -> list[str]:
-    """Return the names of the bins that scores between two bounds may lie in."""
+    """Return the names of the bins of scores between two bounds."""
     low, high = 0.0 if low is None else low, 1.0 if high is None else high
     if math.isnan(low) or math.isnan(high):
         return []
     first, last = (score_bin(min(max(bound, 0.0), 1.0)) for bound in (low, high))
-    return [str(place) for place in range(first, last + 1)]
+    return [str(bin) for bin in range(first, last + 1)]
 
 
 def _hours(
     connection: Connection, kind: str, names: Sequence[str] | None, bundle: str | None
 ) -> tuple[datetime, datetime] | None:
-    """Return the first and the last hour of some tallies, None where there is none."""
+    """Return the first and last hour of some tallies, or None."""
     hour = tallies.c.hour
-    asked = select(hour).where(tallies.c.kind == kind).limit(1)
+    query = select(hour).where(tallies.c.kind == kind).limit(1)
     if names is not None:
-        asked = asked.where(tallies.c.name.in_(names))
+        query = query.where(tallies.c.name.in_(names))
     if bundle is not None:
-        asked = asked.where(tallies.c.bundle == bundle)
-    first = connection.scalar(asked.order_by(hour))
-    last = connection.scalar(asked.order_by(hour.desc()))
+        query = query.where(tallies.c.bundle == bundle)
+    first = connection.scalar(query.order_by(hour))
+    last = connection.scalar(query.order_by(hour.desc()))
     return None if first is None or last is None else (first, last)

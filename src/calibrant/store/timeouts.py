@@ -1,7 +1,6 @@
-"""A connection to PostgreSQL that gives up a server which does not answer.
+"""PostgreSQL connection with a response timeout.
 
-The server ends a statement that takes too long, but one that hangs (its disk is dead, its machine
-sleeps) does not; nor does the network, which still takes what is sent.
+The server cancels slow statements, but not if it hangs itself, and the network does not notice.
 """
 
 from __future__ import annotations
@@ -12,30 +11,25 @@ from typing import Any
 
 import psycopg
 
-__all__ = ["PatientConnection"]
+__all__ = ["TimeoutConnection"]
 
 _LIMIT = 12.0
-"""Seconds for an answer: a little more than the server's own limit for a statement."""
+"""Response timeout in seconds, slightly above the statement timeout of the server."""
 
 
-class PatientConnection(psycopg.Connection[Any]):
-    """Waits for an answer, but not for ever: then it is closed, and the error says so.
-
-    Attributes
-    ----------
-    limit : seconds for an answer, None for any time
-    """
+class TimeoutConnection(psycopg.Connection[Any]):
+    """Connection that is closed with an error after `limit` seconds without a response."""
 
     limit: float | None = _LIMIT
 
     def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
-        """Wait until an exchange with the server is over."""
+        """Wait for an exchange with the server, up to the limit."""
         if self.limit is not None:
-            gen = self._watched(gen, self.limit)
+            gen = self._with_timeout(gen, self.limit)
         return super().wait(gen, *args, **options)
 
-    def _watched(self, gen: Any, limit: float) -> Generator[Any, Any, Any]:
-        """Pass on what an exchange waits for, until it is over or the time is."""
+    def _with_timeout(self, gen: Any, limit: float) -> Generator[Any, Any, Any]:
+        """Run an exchange with a deadline."""
         until, ready = time.monotonic() + limit, None
         while True:
             try:
@@ -45,4 +39,4 @@ class PatientConnection(psycopg.Connection[Any]):
             ready = yield waits_for
             if not ready and time.monotonic() > until:
                 self.pgconn.finish()
-                raise psycopg.OperationalError(f"the server did not answer within {limit:g} s")
+                raise psycopg.OperationalError(f"the server did not respond within {limit:g} s")

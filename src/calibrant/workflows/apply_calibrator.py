@@ -1,4 +1,4 @@
-"""`calibrant calibrate --apply`: new probabilities for a file, batch by batch."""
+"""`calibrant calibrate --apply`: calibrate a file batch by batch."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from calibrant.cli import interruption
-from calibrant.cli.output import print_json, say
+from calibrant.cli.output import echo, print_json
 from calibrant.cli.progress import progress
 from calibrant.errors import InputError
 from calibrant.files.write_table import check_table_file, write_tables
@@ -36,47 +36,47 @@ def apply_file(
     calibrator, floor = read_calibrator(path)
     table = ScoreTable(scores, zero_as=floor, **columns)
     if out.resolve() in {file.resolve() for file in (path, *table.files)}:
-        raise InputError(f"-o {out} is a file that is read: choose another name.")
+        raise InputError(f"-o {out} is also an input file: choose another name.")
     classes = [str(name) for name in calibrator.classes_.tolist()]
     order = table.order(classes, name=str(path))
     floored: list[int] = []
     with progress("calibrating", count_rows(table.files)) as advance:
 
-        def counted() -> Iterator[pa.Table]:
-            for new, n in _calibrated(table, calibrator, order):
+        def new_tables() -> Iterator[pa.Table]:
+            for new, n in _calibrate_batches(table, calibrator, order):
                 yield new
                 floored.append(n)
                 advance(new.num_rows)
                 interruption.check()
 
-        rows = write_tables(out, counted(), name="-o")
+        rows = write_tables(out, new_tables(), name="-o")
     notes = (*table.notes, *([floor_note(sum(floored), floor)] if sum(floored) else []))
-    _tell(calibrator, classes, rows, path, out, notes, json=json)
+    _print_result(calibrator, classes, rows, path, out, notes, json=json)
 
 
-def _calibrated(
+def _calibrate_batches(
     table: ScoreTable, calibrator: Calibrator, order: list[int]
 ) -> Iterator[tuple[pa.Table, int]]:
-    """Yield each batch with its new probabilities, and how many were raised from 0."""
+    """Yield each batch with calibrated probabilities, and how many zeros were raised."""
     back = np.argsort(order)
     seen = 0
     for batch in table.batches():
         if calibrator.method == "identity" and batch.probs is not None:
-            probs = batch.probs.astype(np.float64)  # what changes nothing leaves a 0 a 0
+            probs = batch.probs.astype(np.float64)  # the identity keeps a 0
         else:
-            with np.errstate(all="ignore"):  # what a damaged calibrator computes is refused below
+            with np.errstate(all="ignore"):  # non-finite results are refused below
                 probs = calibrator.predict_proba(batch.logits[:, order])[:, back]
         if not np.isfinite(probs).all():
             row = int(np.argmin(np.isfinite(probs).all(axis=1)))
             raise InputError(
-                f"the calibrator gives no probability for data row {seen + row + 1:,}: it is "
-                "damaged, or the scores are far from those it was fitted on."
+                "the calibrator returned a non-finite probability for data row "
+                f"{seen + row + 1:,}: it is damaged, or the scores are far from the fitted ones."
             )
         seen += len(probs)
         yield table.with_probs(batch, probs), batch.floored
 
 
-def _tell(
+def _print_result(
     calibrator: Calibrator,
     classes: list[str],
     rows: int,
@@ -87,7 +87,7 @@ def _tell(
     json: bool,
 ) -> None:
     if json:
-        found: dict[str, Any] = {
+        content: dict[str, Any] = {
             "schema": 1,
             "n": rows,
             "method": calibrator.method,
@@ -95,10 +95,10 @@ def _tell(
             "classes": classes,
             "out": str(out),
         }
-        print_json({**found, "notes": list(notes)} if notes else found)
+        print_json({**content, "notes": list(notes)} if notes else content)
         return
-    many = "1 row" if rows == 1 else f"{rows:,} rows"
-    say(f"{many} calibrated with {calibrator.method}.")
+    count = "1 row" if rows == 1 else f"{rows:,} rows"
+    echo(f"{count} calibrated with {calibrator.method}.")
     for note in notes:
-        say(f"Note: {note}")
-    say(f"\nThe new scores are in {out}")
+        echo(f"Note: {note}")
+    echo(f"\nThe new scores are in {out}")

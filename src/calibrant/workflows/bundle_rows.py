@@ -1,4 +1,4 @@
-"""The rows of a file as a bundle takes them: scores of any model, or what its own model reads."""
+"""Input rows for a bundle: score files, or the columns its own model reads."""
 
 from __future__ import annotations
 
@@ -19,31 +19,29 @@ from calibrant.scores.checks import FLOOR
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable
 from calibrant.workflows.image_rows import ImageFileRows, holds_images
-from calibrant.workflows.scored_rows import Given, is_deep, notes_of_empty, scored_in_order
+from calibrant.workflows.scored_rows import (
+    ScoredRows,
+    describe_empty_texts,
+    is_deep,
+    score_in_order,
+)
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["BundleRows", "ModelRows", "ScoreRows", "rows_for"]
+__all__ = ["BundleRows", "ModelRows", "ScoreRows", "open_rows"]
 
 _BATCH = 16_384
-"""Rows scored at a time: enough that texts of like length find each other."""
+"""Rows scored at a time: enough to group texts of similar length."""
 
 _DEEP_BATCH = 512
-"""Of a transformer on a CPU, which needs minutes for more: who interrupts it waits for these."""
+"""Batch size of a transformer on a CPU, so that Ctrl-C does not wait for minutes."""
 
 
 class ScoreRows:
     """Rows of score files, for a bundle without a model.
 
-    Probabilities in the file give way to those of the bundle, which have the same names; all other
-    columns stay.
-
-    Parameters
-    ----------
-    bundle : the bundle
-    data : score files, as `ScoreTable` takes them
-    positive : for a lone `prob` or `logit`, the class it is of
+    The bundle's probabilities replace those of the file; all other columns are kept.
     """
 
     def __init__(self, bundle: Bundle, data: str, *, positive: str | None = None) -> None:
@@ -54,76 +52,67 @@ class ScoreRows:
 
     @property
     def files(self) -> list[Path]:
-        """The files that are read."""
+        """The input files."""
         return self._table.files
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a user should be told."""
+        """Notes to show the user."""
         return self._table.notes
 
     def estimate(self) -> int:
-        """Return about how many rows there are."""
+        """Estimate the number of rows."""
         return count_rows(self._table.files)
 
-    def batches(self) -> Generator[Given, None, None]:
-        """Yield the rows in their order, in memory that does not grow with their number."""
+    def batches(self) -> Generator[ScoredRows, None, None]:
+        """Yield the rows in order, in constant memory."""
         for batch in self._table.batches():
             kind, array = (
                 ("logits", batch.logits) if batch.probs is None else ("probs", batch.probs)
             )
             keep = [name for name in batch.table.column_names if not is_score(name, "prob")]
-            # In one block of memory, so that sums over classes round as when a point was chosen.
+            # Contiguous, so that sums over classes round as when the point was chosen.
             scores = np.ascontiguousarray(array[:, self._order], dtype=np.float64)
-            yield Given(batch.table.select(keep), {kind: scores})
+            yield ScoredRows(batch.table.select(keep), {kind: scores})
 
 
 class ModelRows:
-    """Rows of a file with the columns that a bundle's model was trained on.
-
-    A row without a text counts as one with an empty text, and a note says how many there were.
-
-    Parameters
-    ----------
-    scorer : the bundle's model
-    data : a csv, tsv, parquet or jsonl file, a folder or a glob of them
-    text : the column with the texts, where it has another name than in training
-    """
+    """Rows with the columns of a bundle's model; a missing text counts as empty."""
 
     def __init__(self, scorer: Scorer, data: str, *, text: str | None = None) -> None:
         if text is not None and not scorer.text:
-            raise _no_texts(text, "a table")
+            raise _text_option_error(text, "a table")
         if holds_images(data):
-            read = "texts" if scorer.text else "rows of a table"
+            expected = "texts" if scorer.text else "rows of a table"
             raise InputError(
-                f"{data} holds images or arrays, but the bundle reads {read}: name a .csv, .tsv, "
-                ".parquet or .jsonl file."
+                f"{data} contains images or arrays, but the bundle reads {expected}: name a "
+                ".csv, .tsv, .parquet or .jsonl file."
             )
         self._scorer = scorer
         self._text = (text or scorer.column) if scorer.text else None
-        self._without = 0
+        self._n_empty = 0
         self.files = row_files(data)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a user should be told."""
-        return notes_of_empty(self._without)
+        """Notes to show the user."""
+        return describe_empty_texts(self._n_empty)
 
     def estimate(self) -> int:
-        """Return about how many rows there are."""
+        """Estimate the number of rows."""
         return estimate_rows(self.files)
 
-    def batches(self) -> Generator[Given, None, None]:
-        """Yield the rows in their order, in memory that does not grow with their number."""
+    def batches(self) -> Generator[ScoredRows, None, None]:
+        """Yield the rows in order, in constant memory."""
         deep = is_deep(self._scorer)
-        with closing(scored_in_order(self._counted(), self._logits, deep=deep)) as scored:
+        with closing(score_in_order(self._tables_with_offset(), self._logits, deep=deep)) as scored:
             for (table, _), logits in scored:
                 if self._text is not None:
-                    self._without += table[self._text].null_count
-                yield Given(table, {"logits": logits})
+                    self._n_empty += table[self._text].null_count
+                yield ScoredRows(table, {"logits": logits})
 
-    def _counted(self) -> Iterator[tuple[pa.Table, int]]:
-        """Yield batches with the number of rows before them."""
+    def _tables_with_offset(self) -> Iterator[tuple[pa.Table, int]]:
+        """Yield batches with the number of rows before each."""
         seen = 0
         for table in self._tables():
             yield table, seen
@@ -134,8 +123,8 @@ class ModelRows:
         size = min(_BATCH, _DEEP_BATCH) if slow else _BATCH
         if self._text is not None:
             return scan_rows(self.files, texts=[self._text], batch_rows=size)
-        named = self._scorer.columns
-        return scan_rows(self.files, numbers=named.numbers, texts=named.texts, batch_rows=size)
+        columns = self._scorer.columns
+        return scan_rows(self.files, numbers=columns.numbers, texts=columns.texts, batch_rows=size)
 
     def _logits(self, batch: tuple[pa.Table, int]) -> FloatArray:
         table, seen = batch
@@ -143,7 +132,7 @@ class ModelRows:
             return self._scorer.predict_logits(table[self._text].fill_null(""))
         try:
             return self._scorer.predict_logits(self._scorer.columns.select_from(table))
-        except InputError as error:  # it counts the rows of the batch from 0
+        except InputError as error:  # its row numbers start at the batch
             rows = f"data rows {seen + 1:,} to {seen + table.num_rows:,}"
             raise InputError(f"{rows} of {self.files[0]}: {error}") from None
 
@@ -151,16 +140,16 @@ class ModelRows:
 BundleRows = ScoreRows | ModelRows | ImageFileRows
 
 
-def _no_texts(text: str, read: str) -> InputError:
+def _text_option_error(text: str, expected: str) -> InputError:
     return InputError(
-        f"--text {text}: the bundle's model reads {read}, not texts: leave --text out."
+        f"--text {text}: the bundle's model reads {expected}, not texts: leave --text out."
     )
 
 
-def rows_for(
+def open_rows(
     bundle: Bundle, data: str, *, text: str | None = None, positive: str | None = None
 ) -> BundleRows:
-    """Open a file for a bundle: by what its model reads or, without a model, as score files."""
+    """Open a file for a bundle: inputs of its model, or score files if it has none."""
     if bundle.scorer is not None:
         if positive is not None:
             raise InputError(
@@ -170,7 +159,7 @@ def rows_for(
         if bundle.scorer.kind != "image":
             return ModelRows(bundle.scorer, data, text=text)
         if text is not None:
-            raise _no_texts(text, "images")
+            raise _text_option_error(text, "images")
         return ImageFileRows(bundle.scorer, data)
     if text is not None:
         raise InputError(

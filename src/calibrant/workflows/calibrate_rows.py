@@ -1,4 +1,4 @@
-"""Labelled score files as the calibrate rows of a bundle."""
+"""Calibration rows of a bundle, read from labelled score files."""
 
 from __future__ import annotations
 
@@ -19,46 +19,45 @@ if TYPE_CHECKING:
     from calibrant.bundle import CalibRows
     from calibrant.bundle.calibration import BundleCalibration
 
-__all__ = ["calib_files", "read_calib"]
+__all__ = ["find_calib_files", "read_calib_rows"]
 
 
-def calib_files(path: str) -> list[Path]:
-    """Return the files that are meant, which must be there."""
+def find_calib_files(path: str) -> list[Path]:
+    """Return the score files of a path, which must exist."""
     return score_files(path)
 
 
-def read_calib(
+def read_calib_rows(
     files: Sequence[Path],
     classes: Sequence[Any],
     calibration: BundleCalibration | None,
     *,
     label: str = "label",
 ) -> tuple[CalibRows, tuple[str, ...]]:
-    """Read the rows, and sentences that a user should be told.
+    """Read the rows and the notes to show the user.
 
-    Where the files hold probabilities, their logarithms are the logits, and a 0 counts as it does
-    for the calibrator.
+    Probabilities become logits by their logarithm, with 0 replaced as the calibrator does.
     """
     from calibrant.bundle import CalibRows
 
     names = tuple(str(name) for name in classes)
-    read = read_scores(
-        list(files), logits=True, label=label, positive=_positive(files[0], names, label)
+    scores_in_file = read_scores(
+        list(files), logits=True, label=label, positive=_lone_class(files[0], names, label)
     )
-    found = reorder_classes(read, names, files=(str(files[0]), "the bundle"))
-    notes = [note for note in found.notes if not note.startswith("The positive class")]
-    logits = found.logits
-    assert logits is not None  # they were asked for
-    if found.floored and calibration is not None:  # what 0 means was settled when it was fitted
-        logits = calibration.logits(found.probs.astype(np.float64))
-        own = floor_note(found.floored, found.zero_as)
-        fitted = floor_note(found.floored, calibration.zero_as)
-        notes = [fitted if note == own else note for note in notes]
-    return CalibRows(logits.astype(np.float64), found.labels, found.weights), tuple(notes)
+    scores = reorder_classes(scores_in_file, names, files=(str(files[0]), "the bundle"))
+    notes = [note for note in scores.notes if not note.startswith("The positive class")]
+    logits = scores.logits
+    assert logits is not None  # requested above
+    if scores.floored and calibration is not None:  # the calibrator defines the value of 0
+        logits = calibration.logits(scores.probs.astype(np.float64))
+        note_in_file = floor_note(scores.floored, scores.zero_as)
+        note_of_calibrator = floor_note(scores.floored, calibration.zero_as)
+        notes = [note_of_calibrator if note == note_in_file else note for note in notes]
+    return CalibRows(logits.astype(np.float64), scores.labels, scores.weights), tuple(notes)
 
 
-def _positive(file: Path, names: tuple[str, ...], label: str) -> str | None:
-    """Return the class that a lone column is of, where the file does not say it itself."""
+def _lone_class(file: Path, names: tuple[str, ...], label: str) -> str | None:
+    """Return the class of a lone column if the file does not name it."""
     ask = ColumnOptions(label=label)
     source = open_source(file, ask)
     if not layout_of(source, ask).lone or source.pair is not None or are_boolean(names):

@@ -1,4 +1,4 @@
-"""A calibrator as a file: strict JSON, written whole; damage is told in one sentence."""
+"""Calibrator files: strict JSON, written atomically."""
 
 from __future__ import annotations
 
@@ -12,34 +12,31 @@ from calibrant.files.strict_json import read_json, write_json
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["calibrator_of", "read_calibrator", "write_calibrator"]
+__all__ = ["build_calibrator", "read_calibrator", "write_calibrator"]
 
 
 def write_calibrator(saved: Mapping[str, Any], path: Path, *, name: str = "-o") -> None:
-    """Write what `Calibrator.to_dict` gave."""
+    """Write the dict that `Calibrator.to_dict` returned."""
     write_json(saved, path, name=name)
 
 
 def read_calibrator(path: Path, *, flag: str = "--apply") -> tuple[Calibrator, float]:
-    """Load a calibrator of any method, and what a probability of 0 counts as for it.
-
-    `flag` is the option that named the file.
-    """
+    """Load a calibrator and its replacement for a probability of 0; `flag` named the file."""
     saved = read_json(path, what="calibrator", maker="calibrate -o", flag=flag)
-    return calibrator_of(saved, path)
+    return build_calibrator(saved, path)
 
 
-def calibrator_of(saved: Any, path: Path) -> tuple[Calibrator, float]:
-    """Rebuild a calibrator that was read from the file `path`."""
+def build_calibrator(saved: Any, path: Path) -> tuple[Calibrator, float]:
+    """Build a calibrator from the content of the file `path`."""
     from calibrant.bundle.calibration import BundleCalibration
 
     if isinstance(saved, Mapping) and "params" not in saved and "threshold" in saved:
         raise InputError(
-            f"{path} is a point, not a calibrator: name a file that calibrate -o wrote."
+            f"{path} is a point, not a calibrator: name a file written by calibrate -o."
         )
     try:
-        found = BundleCalibration.from_dict(saved)
-        return found.calibrator, found.zero_as
+        calibration = BundleCalibration.from_dict(saved)
+        return calibration.calibrator, calibration.zero_as
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:

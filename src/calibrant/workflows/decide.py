@@ -1,4 +1,4 @@
-"""Decisions for the rows of a score file, batch by batch, in constant memory."""
+"""Decide on the rows of a score file, batch by batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 from calibrant.workflows.point_file import PointFile
 
-__all__ = ["ABSTAIN", "ACT", "Decided", "decide_file", "decisions_of", "zero_as"]
+__all__ = ["ABSTAIN", "ACT", "DecisionCounts", "decide_batch", "decide_file", "zero_replacement"]
 
 ACT, ABSTAIN = "act", "abstain"
 
@@ -31,15 +31,8 @@ Result = OperatingPoint | OperatingPoints | Band
 
 
 @dataclass(frozen=True)
-class Decided:
-    """What became of the rows.
-
-    Parameters
-    ----------
-    rows : how many there were
-    decisions : how many rows got each decision; of several classes, how many each flags
-    notes : sentences that a user should be told
-    """
+class DecisionCounts:
+    """Number of rows per decision or, for several classes, per flag."""
 
     rows: int
     decisions: Mapping[str, int]
@@ -47,19 +40,19 @@ class Decided:
 
 
 def decide_file(
-    loaded: PointFile, table: ScoreTable, out: Path | None, *, name: str = "-o"
-) -> Decided:
-    """Decide on every row and write the rows with their decisions to `out`, or only count them."""
+    point_file: PointFile, table: ScoreTable, out: Path | None, *, name: str = "-o"
+) -> DecisionCounts:
+    """Write the rows with their decisions to `out`, or only count them."""
     counts: Counter[str] = Counter()
     rows = floored = 0
-    scorer = _Scorer(loaded, table)
+    scorer = _Scorer(point_file, table)
     with progress("deciding", count_rows(table.files)) as advance:
 
-        def decided() -> Iterator[pa.Table]:
+        def decided_tables() -> Iterator[pa.Table]:
             nonlocal rows, floored
             for batch in table.batches():
-                new = decisions_of(loaded.result, scorer.scores(batch, first=rows))
-                counts.update(_counted(loaded.result, new))
+                new = decide_batch(point_file.result, scorer.scores(batch, first=rows))
+                counts.update(_count_decisions(point_file.result, new))
                 rows += batch.table.num_rows
                 floored += batch.floored
                 yield _with_columns(batch.table, new, table.files[0])
@@ -67,18 +60,18 @@ def decide_file(
                 interruption.check()
 
         if out is not None:
-            write_tables(out, decided(), name=name)
+            write_tables(out, decided_tables(), name=name)
         else:
-            for _ in decided():
+            for _ in decided_tables():
                 pass
     notes = list(table.notes)
-    if floored and loaded.calibration is not None:
-        notes.append(floor_note(floored, loaded.calibration.zero_as))
-    return Decided(rows, dict(counts), tuple(notes))
+    if floored and point_file.calibration is not None:
+        notes.append(floor_note(floored, point_file.calibration.zero_as))
+    return DecisionCounts(rows, dict(counts), tuple(notes))
 
 
-def decisions_of(result: Result, scores: Mapping[str, NDArray[Any]]) -> Columns:
-    """Return the new columns: the decision, and what is accepted where that is a prediction."""
+def decide_batch(result: Result, scores: Mapping[str, NDArray[Any]]) -> Columns:
+    """Return the new columns: the decision and, for any class, the prediction."""
     if isinstance(result, Band):
         return {"decision": result.decide(**scores)}
     if isinstance(result, OperatingPoints):
@@ -91,8 +84,8 @@ def decisions_of(result: Result, scores: Mapping[str, NDArray[Any]]) -> Columns:
     return new
 
 
-def _counted(result: Result, new: Columns) -> dict[str, int]:
-    """Count each decision of a batch; of several classes, the rows that each flags."""
+def _count_decisions(result: Result, new: Columns) -> dict[str, int]:
+    """Count the decisions of a batch or, for several classes, the flags."""
     if isinstance(result, OperatingPoints):
         return {name.removeprefix("flag_"): int(flag.sum()) for name, flag in new.items()}
     words = ("act", "person", "clear") if isinstance(result, Band) else (ACT, ABSTAIN)
@@ -100,36 +93,35 @@ def _counted(result: Result, new: Columns) -> dict[str, int]:
 
 
 class _Scorer:
-    """Brings the scores of a batch into the order and form that a point was chosen on."""
+    """Orders and calibrates the scores of a batch as when the point was chosen."""
 
-    def __init__(self, loaded: PointFile, table: ScoreTable) -> None:
-        self._order = table.order(loaded.classes, name=str(loaded.path))
-        self._calibration = loaded.calibration
+    def __init__(self, point_file: PointFile, table: ScoreTable) -> None:
+        self._order = table.order(point_file.classes, name=str(point_file.path))
+        self._calibration = point_file.calibration
         self._inside: list[int] = []
-        if loaded.calibration is not None:
-            self._inside = loaded.calibration.order(loaded.classes, file=str(loaded.path))
+        if point_file.calibration is not None:
+            self._inside = point_file.calibration.order(
+                point_file.classes, file=str(point_file.path)
+            )
 
     def scores(self, batch: TableBatch, *, first: int) -> dict[str, NDArray[Any]]:
-        """Return `probs` or `logits` of a batch; `first` rows came before it."""
+        """Return `probs` or `logits` of a batch that starts at row `first`."""
         if self._calibration is not None:
             logits = batch.logits[:, self._order]
             return {"logits": self._calibration.log_probs(logits, self._inside, first=first)}
         kind, array = ("logits", batch.logits) if batch.probs is None else ("probs", batch.probs)
-        # In one block of memory, so that sums over classes round as when the point was chosen.
+        # Contiguous, so that sums over classes round as when the point was chosen.
         return {kind: np.ascontiguousarray(array[:, self._order], dtype=np.float64)}
 
 
-def zero_as(loaded: PointFile) -> float:
-    """Return what a probability of 0 counts as where its logarithm is needed."""
-    return FLOOR if loaded.calibration is None else loaded.calibration.zero_as
+def zero_replacement(point_file: PointFile) -> float:
+    """Return the value that replaces a probability of 0 in logarithms."""
+    return FLOOR if point_file.calibration is None else point_file.calibration.zero_as
 
 
 def _with_columns(table: pa.Table, new: Columns, file: Path) -> pa.Table:
     for name, column in new.items():
         if name in table.column_names:
-            raise InputError(
-                f"{file} has a column '{name}' already, where the decisions would go: rename or "
-                "drop it."
-            )
+            raise InputError(f"{file} already has a column '{name}': rename or drop it.")
         table = table.append_column(name, pa.array(column))
     return table

@@ -1,4 +1,4 @@
-"""The images of a folder or an npz file as a bundle takes them."""
+"""Images of a folder or npz file as input rows of a bundle."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from calibrant.data.images.decoding import SUFFIXES
 from calibrant.data.images.files import ImageSet, scan_images
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.workflows.scored_rows import Given, scored_in_order
+from calibrant.workflows.scored_rows import ScoredRows, score_in_order
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
@@ -23,20 +23,11 @@ if TYPE_CHECKING:
 __all__ = ["ImageFileRows", "holds_images"]
 
 _ARCHIVE = ".npz"
-_MIXED = "images must all have the same size"
+_MIXED_SIZES = "images must all have one size"
 
 
 class ImageFileRows:
-    """Images, each a row that has its name, and what else lies by it.
-
-    Where the model was trained on images that were brought to one size, these are too. Colour
-    becomes grey and grey colour, as the model reads it.
-
-    Parameters
-    ----------
-    scorer : the bundle's model
-    data : a folder of images, flat or with a folder for each class, an image file, or an npz file
-    """
+    """Image rows with name, label and weight, resized and converted as the model expects."""
 
     notes: tuple[str, ...] = ()
 
@@ -46,37 +37,34 @@ class ImageFileRows:
         self.files = [Path(data)]
         if self.files[0].is_file() and self.files[0].suffix.lower() not in (_ARCHIVE, *SUFFIXES):
             raise InputError(
-                f"{data} is no image, but the bundle reads images: name a folder of images, or an "
-                ".npz file with the array 'images'."
+                f"{data} is not an image, but the bundle reads images: name a folder of images, or "
+                "an .npz file with the array 'images'."
             )
 
     def estimate(self) -> int | None:
-        """Return how many images a folder holds; None where only reading them would tell."""
+        """Count the images of a folder; None for an npz file."""
         folder = self.files[0]
         if not folder.is_dir():
             return None
         return sum(1 for file in folder.glob("**/*") if file.suffix.lower() in SUFFIXES)
 
-    def batches(self) -> Generator[Given, None, None]:
-        """Yield the rows in their order, in memory that does not grow with their number.
-
-        An npz file is read whole, as bytes.
-        """
-        with closing(scored_in_order(self._parts(), self._logits, deep=True)) as scored:
+    def batches(self) -> Generator[ScoredRows, None, None]:
+        """Yield the rows in order; an npz file is read into memory."""
+        with closing(score_in_order(self._parts(), self._logits, deep=True)) as scored:
             for part, logits in scored:
                 columns: dict[str, Any] = {"image": part.names}
                 if part.labels is not None:
                     columns["label"] = part.labels
                 if part.weights is not None:
                     columns["weight"] = part.weights
-                yield Given(pa.table(columns), {"logits": logits})
+                yield ScoredRows(pa.table(columns), {"logits": logits})
 
     def _parts(self) -> Iterator[ImageSet]:
         from calibrant.models.scoring import images_at_a_time
 
         size = self._encoder.size_ if self._scorer.resize else None
         try:
-            with warnings.catch_warnings():  # classes without an image are none of our business
+            with warnings.catch_warnings():  # empty classes do not matter here
                 warnings.simplefilter("ignore", UserWarning)
                 parts = scan_images(
                     self._data,
@@ -86,10 +74,10 @@ class ImageFileRows:
                 )
             yield from parts
         except InputError as error:
-            if _MIXED not in str(error):
+            if _MIXED_SIZES not in str(error):
                 raise
-            # Its remedy is for training: where a bundle reads, the size is settled.
-            raise self._wrong_size(str(error).partition(": resize")[0]) from None
+            # Its remedy is for training; here the size is fixed.
+            raise self._wrong_size(str(error).partition(": bring")[0]) from None
 
     def _logits(self, part: ImageSet) -> FloatArray:
         if part.images.shape[1:3] != self._encoder.size_:
@@ -106,7 +94,7 @@ class ImageFileRows:
 
 
 def holds_images(data: str) -> bool:
-    """Say whether a path is an image, an npz file, or a folder with images and no other files.
+    """Whether a path is an image, an npz file, or a folder of images only.
 
     Examples
     --------
@@ -117,10 +105,10 @@ def holds_images(data: str) -> bool:
     if not path.is_dir():
         return path.suffix.lower() in (_ARCHIVE, *SUFFIXES)
     try:
-        inside = [one for one in path.iterdir() if not one.name.startswith(".")]
-        files = [one for one in inside if one.is_file()]
+        entries = [entry for entry in path.iterdir() if not entry.name.startswith(".")]
+        files = [entry for entry in entries if entry.is_file()]
         if not files:
-            files = [one for folder in inside for one in folder.iterdir()]
-    except OSError:  # told where it is read
+            files = [entry for folder in entries for entry in folder.iterdir()]
+    except OSError:  # reported on reading
         return False
-    return bool(files) and all(one.suffix.lower() in SUFFIXES for one in files)
+    return bool(files) and all(entry.suffix.lower() in SUFFIXES for entry in files)

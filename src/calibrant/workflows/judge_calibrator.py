@@ -1,4 +1,4 @@
-"""Before and after a calibration, on rows that the calibrator did not see."""
+"""Evaluation before and after calibration, on rows the calibrator has not seen."""
 
 from __future__ import annotations
 
@@ -19,73 +19,73 @@ from calibrant.reports.calibration.result import Judgement
 if TYPE_CHECKING:
     from calibrant.scores import Scores
 
-__all__ = ["counting_rows", "judged_by_crossfit", "judged_on", "rows_of"]
+__all__ = ["drop_zero_weights", "judge_by_crossfit", "judge_on", "to_rows"]
 
 FOLDS = 5
 MOST_JUDGED = 2_000_000
-"""Beyond this many rows a part of them, drawn at random, judges."""
+"""Evaluate on a random sample beyond this number of rows."""
 
 
-def counting_rows(scores: Scores) -> Scores:
-    """Leave out rows of weight 0: they are rows that are not there."""
+def drop_zero_weights(scores: Scores) -> Scores:
+    """Drop rows of weight 0."""
     if scores.weights is None or scores.weights.all():
         return scores
-    return _taken(scores, scores.weights > 0)
+    return _take(scores, scores.weights > 0)
 
 
-def rows_of(scores: Scores) -> CalibrationRows:
-    """Return scores as what calibrators learn from."""
+def to_rows(scores: Scores) -> CalibrationRows:
+    """Convert scores to calibrator input."""
     assert scores.logits is not None
     return CalibrationRows(scores.logits, scores.labels, scores.weights, scores.classes)
 
 
-def judged_on(scores: Scores, calibrator: Calibrator, *, source: str, seed: int) -> Judgement:
-    """Judge a fitted calibrator on other rows."""
+def judge_on(scores: Scores, calibrator: Calibrator, *, source: str, seed: int) -> Judgement:
+    """Evaluate a fitted calibrator on other rows."""
     drawn = ""
     if scores.n > MOST_JUDGED:
         share = MOST_JUDGED / scores.n
-        scores = _taken(scores, np.random.default_rng(seed).random(scores.n) < share)
+        scores = _take(scores, np.random.default_rng(seed).random(scores.n) < share)
         drawn = ", drawn at random"
     after = calibrator.predict_proba(scores.logits)
     how = f"judged on {scores.n:,} other rows, of {source}{drawn}"
-    return _judged(scores, after, how=how, seed=seed)
+    return _judge(scores, after, how=how, seed=seed)
 
 
-def judged_by_crossfit(scores: Scores, calibrator: Calibrator, *, seed: int) -> Judgement:
-    """Judge each row by a copy of the calibrator that was fitted without that row.
+def judge_by_crossfit(scores: Scores, calibrator: Calibrator, *, seed: int) -> Judgement:
+    """Evaluate each row with a copy of the calibrator fitted without it.
 
-    Of very many rows some are held out, and one copy is fitted on all others.
+    Beyond `MOST_JUDGED` rows, one copy is fitted without a random sample.
     """
     from sklearn.base import clone
 
     if calibrator.method == "identity":
         how = "judged on the same rows, from which the identity learns nothing"
-        return _judged(scores, scores.probs, how=how, seed=seed)
-    rows = rows_of(scores)
+        return _judge(scores, scores.probs, how=how, seed=seed)
+    rows = to_rows(scores)
     fold = _folds(rows, calibrator, seed)
-    out = np.empty(rows.logits.shape)
+    probs = np.empty(rows.logits.shape)
     for f in range(int(fold.max()) + 1):
-        held = fold == f
-        fitted = clone(calibrator).fit_rows(rows.take(~held))
-        out[held] = fitted.predict_proba(rows.logits[held])
+        held_out = fold == f
+        fitted = clone(calibrator).fit_rows(rows.take(~held_out))
+        probs[held_out] = fitted.predict_proba(rows.logits[held_out])
         interruption.check()
     folds = int(fold.max()) + 1
     seen = fold >= 0
-    made = "chosen and fitted" if calibrator.method == "auto" else "fitted"
+    verb = "chosen and fitted" if calibrator.method == "auto" else "fitted"
     if folds == 1:
-        how = f"judged on {seen.sum():,} of them, by a calibrator that was {made} on the others"
+        how = f"judged on {seen.sum():,} of them, by a calibrator that was {verb} on the others"
     else:
         how = (
-            f"judged by cross-fitting in {folds} folds: each row by a calibrator that was {made} "
+            f"judged by cross-fitting in {folds} folds: each row by a calibrator that was {verb} "
             "without it"
         )
-    kept = scores if seen.all() else _taken(scores, seen)
-    found = _judged(kept, out[seen], how=how, seed=seed)
-    return replace(found, folds=folds if folds > 1 else None)
+    judged = scores if seen.all() else _take(scores, seen)
+    judgement = _judge(judged, probs[seen], how=how, seed=seed)
+    return replace(judgement, folds=folds if folds > 1 else None)
 
 
 def _folds(rows: CalibrationRows, calibrator: Calibrator, seed: int) -> NDArray[np.int64]:
-    """Give each row its fold; -1 for a row that no calibrator is fitted without."""
+    """Return the fold of each row; -1 for a row that is never held out."""
     rng = np.random.default_rng(seed)
     if rows.n > MOST_JUDGED:
         return np.where(rng.random(rows.n) < 0.5 * MOST_JUDGED / rows.n, 0, -1)
@@ -98,7 +98,7 @@ def _folds(rows: CalibrationRows, calibrator: Calibrator, seed: int) -> NDArray[
     return fold
 
 
-def _judged(scores: Scores, after: NDArray[Any], *, how: str, seed: int) -> Judgement:
+def _judge(scores: Scores, after: NDArray[Any], *, how: str, seed: int) -> Judgement:
     options: dict[str, Any] = {"weights": scores.weights, "rng": seed}
     before = evaluate(scores.labels, scores.probs, **options)
     return Judgement(
@@ -111,7 +111,7 @@ def _judged(scores: Scores, after: NDArray[Any], *, how: str, seed: int) -> Judg
     )
 
 
-def _taken(scores: Scores, rows: NDArray[np.bool_]) -> Scores:
+def _take(scores: Scores, rows: NDArray[np.bool_]) -> Scores:
     assert scores.logits is not None
     return replace(
         scores,

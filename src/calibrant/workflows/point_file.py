@@ -1,4 +1,4 @@
-"""A point as a file: strict JSON, written whole, with the calibrator that its scores go through."""
+"""Operating point files: strict JSON, with the calibrator of their scores."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from calibrant.inputs.row_sketch import RowSketch
 
 if TYPE_CHECKING:
     from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
-    from calibrant.workflows.point_rows import Calibration
+    from calibrant.workflows.point_rows import FileCalibration
 
 __all__ = ["PointFile", "read_point", "write_point"]
 
@@ -23,20 +23,20 @@ MAKER = "threshold -o"
 
 @dataclass(frozen=True)
 class PointFile:
-    """What a point file holds.
+    """Content of a point file.
 
     Parameters
     ----------
     path : the file
-    result : what decides: one point, one for each of several classes, or a band
-    calibration : what scores go through first, or None
-    chosen_on : the fingerprint of the rows that chose the point, or None where it is not known
-    chosen_by : a sketch of these rows, which knows a part of them again; None in older files
+    result : one point, one per class, or a band
+    calibration : calibrator to apply first, or None
+    chosen_on : fingerprint of the rows that chose the point, or None if unknown
+    chosen_by : sketch that recognises some of these rows; None in older files
     """
 
     path: Path
     result: OperatingPoint | OperatingPoints | Band
-    calibration: Calibration | None
+    calibration: FileCalibration | None
     chosen_on: str | None = None
     chosen_by: RowSketch | None = None
 
@@ -53,7 +53,7 @@ class PointFile:
 
     @property
     def point(self) -> OperatingPoint:
-        """The only point; a file with several is refused."""
+        """The only point; several are refused."""
         if len(self.points) > 1:
             raise InputError(
                 f"{self.path} holds {len(self.points)} thresholds, but one is needed here: choose "
@@ -63,7 +63,7 @@ class PointFile:
 
     @property
     def classes(self) -> list[str]:
-        """The classes that the scores are of, as text."""
+        """Class names, as text."""
         return [str(name) for name in self.points[0].classes]
 
 
@@ -75,63 +75,63 @@ def write_point(
     chosen_on: Mapping[str, Any],
     name: str = "-o",
 ) -> None:
-    """Write what `to_dict` gave."""
-    more = {} if calibrator is None else {"calibrator": dict(calibrator)}
-    write_json({**saved, "chosen_on": dict(chosen_on), **more}, path, name=name)
+    """Write the dict that `to_dict` returned."""
+    extra = {} if calibrator is None else {"calibrator": dict(calibrator)}
+    write_json({**saved, "chosen_on": dict(chosen_on), **extra}, path, name=name)
 
 
 def read_point(path: Path, *, flag: str = "--point") -> PointFile:
-    """Load a point; what is damaged, newer or something else is refused in one sentence."""
+    """Load a point, or raise `InputError` if it is damaged, newer or something else."""
     saved = read_json(path, what="point", maker=MAKER, flag=flag)
     _check_kind(saved, path)
     try:
-        result = _rebuilt(saved)
+        result = _build_point(saved)
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     rows = saved.get("chosen_on")
     fingerprint = rows.get("fingerprint") if isinstance(rows, Mapping) else None
-    calibration = _calibration(saved.get("calibrator"), path)
-    return PointFile(path, result, calibration, fingerprint, _sketch(rows, path))
+    calibration = _read_calibration(saved.get("calibrator"), path)
+    return PointFile(path, result, calibration, fingerprint, _read_sketch(rows, path))
 
 
-def _sketch(rows: Any, path: Path) -> RowSketch | None:
+def _read_sketch(rows: Any, path: Path) -> RowSketch | None:
     saved = rows.get("sketch") if isinstance(rows, Mapping) else None
     if saved is None:
         return None
     try:
         return RowSketch.from_dict(saved)
     except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path} is damaged: what it tells of its rows cannot be read.") from None
+        raise InputError(f"{path} is damaged: the sketch of its rows is not readable.") from None
 
 
-def _rebuilt(saved: Mapping[str, Any]) -> OperatingPoint | OperatingPoints | Band:
+def _build_point(saved: Mapping[str, Any]) -> OperatingPoint | OperatingPoints | Band:
     from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 
     if "points" in saved:
-        found = OperatingPoints.from_dict(saved)
-        if not found.points:
-            raise InputError("it holds no point, so there is nothing to decide by.")
-        return found
+        points = OperatingPoints.from_dict(saved)
+        if not points.points:
+            raise InputError("it contains no point: choose one first.")
+        return points
     return Band.from_dict(saved) if "upper" in saved else OperatingPoint.from_dict(saved)
 
 
 def _check_kind(saved: Any, path: Path) -> None:
-    """Name what was taken for a point."""
+    """Refuse other files by their kind."""
     from calibrant.thresholds.saved_point import FORMAT
 
-    known = isinstance(saved, Mapping)
-    if known and "method" in saved and "params" in saved:
+    is_object = isinstance(saved, Mapping)
+    if is_object and "method" in saved and "params" in saved:
         raise InputError(
-            f"{path} is a calibrator, not a point: name a file that {MAKER} wrote (a calibrator "
-            "goes with calibrate --apply)."
+            f"{path} is a calibrator, not a point: name a file written by {MAKER} (use a "
+            "calibrator with calibrate --apply)."
         )
-    if known and saved.get("reached") is False and not saved.get("points"):
+    if is_object and saved.get("reached") is False and not saved.get("points"):
         raise InputError(
-            f"{path} says that no threshold was reached, so there is nothing to decide by: choose "
+            f"{path} contains no threshold, because the target was not reached: choose "
             "a point first."
         )
-    if not known or not {"threshold", "points", "upper"} & set(saved):
-        raise InputError(f"{path} is not a saved point: name a file that {MAKER} wrote.")
+    if not is_object or not {"threshold", "points", "upper"} & set(saved):
+        raise InputError(f"{path} is not a saved point: name a file written by {MAKER}.")
     version = saved.get("format")
     if isinstance(version, bool) or not isinstance(version, int) or not 1 <= version <= FORMAT:
         raise InputError(
@@ -140,11 +140,11 @@ def _check_kind(saved: Any, path: Path) -> None:
         )
 
 
-def _calibration(saved: Any, path: Path) -> Calibration | None:
+def _read_calibration(saved: Any, path: Path) -> FileCalibration | None:
     if saved is None:
         return None
-    from calibrant.workflows.calibrator_file import calibrator_of
-    from calibrant.workflows.point_rows import Calibration
+    from calibrant.workflows.calibrator_file import build_calibrator
+    from calibrant.workflows.point_rows import FileCalibration
 
-    calibrator, floor = calibrator_of(saved, path)
-    return Calibration(calibrator, floor, path)
+    calibrator, floor = build_calibrator(saved, path)
+    return FileCalibration(calibrator, floor, path)

@@ -1,4 +1,4 @@
-"""The scores that a point is chosen on or decides about, in one form for both verbs."""
+"""Labelled scores for choosing and checking operating points."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from calibrant.scores.files import open_source
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["Calibration", "PointRows", "columns_of", "in_classes_of", "rows_of_scores"]
+__all__ = ["FileCalibration", "PointRows", "read_layout", "read_point_rows", "reorder_classes"]
 
 Floats = NDArray[np.floating[Any]]
 
 
 @dataclass(frozen=True)
-class Calibration:
-    """A calibrator that scores go through, and the name of the file it came from."""
+class FileCalibration:
+    """Calibrator read from a file."""
 
     calibrator: Calibrator
     zero_as: float
@@ -38,15 +38,15 @@ class Calibration:
 
     @property
     def classes(self) -> list[str]:
-        """The classes it was fitted on, as text."""
+        """Classes it was fitted on, as text."""
         return [str(name) for name in self.calibrator.classes_.tolist()]
 
     def order(self, classes: Sequence[str], *, file: str) -> list[int]:
-        """Return where its classes stand among those of a file."""
+        """Return the positions of its classes among those of a file."""
         return class_order(classes, self.classes, files=(file, str(self.path)))
 
     def has_seen(self, logits: Floats, codes: NDArray[np.int64], order: Sequence[int]) -> bool:
-        """Whether it was fitted on these rows: logits (n, K) whose columns `order` names."""
+        """Whether it was fitted on these rows; `order` picks its columns of the logits (n, K)."""
         from calibrant.calibrators.base.rows import CalibrationRows
 
         names = tuple(self.calibrator.classes_.tolist())
@@ -54,40 +54,35 @@ class Calibration:
         return self.calibrator.has_seen_rows(rows)
 
     def log_probs(self, logits: Floats, order: Sequence[int], *, first: int = 0) -> Floats:
-        """Calibrate logits (n, K) whose columns `order` names; the columns stay where they are.
+        """Calibrate logits (n, K), keeping the column order; `first` offsets rows in errors."""
+        from calibrant.bundle.calibration import LEAST_LOG_PROB  # imports scikit-learn
 
-        `first` is the number of rows that came before, for errors.
-        """
-        from calibrant.bundle.calibration import LEAST_LOG_PROB  # with scikit-learn behind it
-
-        with np.errstate(all="ignore"):  # what a damaged calibrator computes is refused below
-            whole = np.ascontiguousarray(logits[:, order], dtype=np.float64)
-            found = self.calibrator.predict_log_proba(whole)[:, np.argsort(order)]
-        if np.isnan(found).any():
-            row = int(np.argmax(np.isnan(found).any(axis=1)))
+        with np.errstate(all="ignore"):  # NaN is refused below
+            ordered = np.ascontiguousarray(logits[:, order], dtype=np.float64)
+            log_probs = self.calibrator.predict_log_proba(ordered)[:, np.argsort(order)]
+        if np.isnan(log_probs).any():
+            row = int(np.argmax(np.isnan(log_probs).any(axis=1)))
             raise InputError(
-                f"the calibrator of {self.path} gives no probability for data row "
+                f"the calibrator of {self.path} returned NaN for data row "
                 f"{first + row + 1:,}: it is damaged, or the scores are far from those it was "
                 "fitted on."
             )
-        return np.ascontiguousarray(np.maximum(found, LEAST_LOG_PROB))
+        return np.ascontiguousarray(np.maximum(log_probs, LEAST_LOG_PROB))
 
 
 @dataclass(frozen=True)
 class PointRows:
-    """Labelled rows as `select` and `check_transfer` take them.
-
-    `scores` holds either `probs` or `logits`: logits where the file has them, or where a calibrator
-    computed its answers as logarithms, so that nothing is lost to rounding.
+    """Labelled rows for `select` and `check_transfer`.
 
     Parameters
     ----------
     codes : (n,) positions into `classes`
-    scores : `probs` or `logits`, (n,) of the second class or (n, K)
+    scores : `probs` or `logits`, (n,) of the second class or (n, K); log-probabilities of a
+        calibrator are `logits`, to avoid rounding
     weights : (n,) or None
     classes : class names
-    notes : sentences that a user should be told
-    seen : whether the calibrator that the scores went through was fitted on these rows
+    notes : notes to show the user
+    seen : whether the calibrator was fitted on these rows
     """
 
     codes: NDArray[np.int64]
@@ -99,58 +94,66 @@ class PointRows:
 
     @property
     def labels(self) -> NDArray[np.str_]:
-        """The class of each row, by name."""
+        """Class name of each row."""
         return np.array(self.classes)[self.codes]
 
     @property
     def fingerprint(self) -> str:
-        """A short text that differs for other rows: labels and scores, in their order."""
+        """Hash of labels and scores, in order."""
         return fingerprint(self.codes, *self.scores.values(), named=repr(self.classes))
 
     @property
-    def sketched(self) -> ScoresAndLabels:
-        """The rows as a sketch takes them, which knows a part of them again (see `RowSketch`)."""
+    def sketch_input(self) -> ScoresAndLabels:
+        """Input of a `RowSketch` of these rows."""
         (scores,) = self.scores.values()
         return ScoresAndLabels(np.asarray(scores), self.codes)
 
 
-def columns_of(files: Sequence[Path], *, label: str) -> Layout:
-    """Return what the columns of the first file mean; a lone column's classes are not known yet."""
+def read_layout(files: Sequence[Path], *, label: str) -> Layout:
+    """Return the column layout of the first file; a lone column has no classes yet."""
     ask = ColumnOptions(label=label)
     return layout_of(open_source(files[0], ask), ask)
 
 
-def rows_of_scores(
+def read_point_rows(
     files: Sequence[Path],
     columns: dict[str, Any],
     *,
     kind: str,
-    calibration: Calibration | None = None,
+    calibration: FileCalibration | None = None,
 ) -> PointRows:
-    """Read labelled score files whole."""
-    wanted = kind == "logit" or calibration is not None
-    read = read_scores(list(files), logits=wanted, **columns)
-    notes, seen = read.notes, False
+    """Read labelled score files into memory."""
+    need_logits = kind == "logit" or calibration is not None
+    scores_in_file = read_scores(list(files), logits=need_logits, **columns)
+    notes, seen = scores_in_file.notes, False
     if calibration is None:
-        found = {"logits": read.logits} if read.logits is not None else {"probs": read.probs}
+        scores = (
+            {"logits": scores_in_file.logits}
+            if scores_in_file.logits is not None
+            else {"probs": scores_in_file.probs}
+        )
     else:
-        own_logits, order = _in_order(read, calibration, str(files[0]), kind=kind)
-        found = {"logits": calibration.log_probs(own_logits, order)}
-        seen = calibration.has_seen(own_logits, read.labels, order)
-        if read.floored:  # what 0 means was settled when the calibrator was fitted
-            own = floor_note(read.floored, read.zero_as)
-            fitted = floor_note(read.floored, calibration.zero_as)
-            notes = tuple(fitted if note == own else note for note in notes)
+        logits, order = _logits_for(scores_in_file, calibration, str(files[0]), kind=kind)
+        scores = {"logits": calibration.log_probs(logits, order)}
+        seen = calibration.has_seen(logits, scores_in_file.labels, order)
+        if scores_in_file.floored:  # the calibrator defines the value of 0
+            note_in_file = floor_note(scores_in_file.floored, scores_in_file.zero_as)
+            note_of_calibrator = floor_note(scores_in_file.floored, calibration.zero_as)
+            notes = tuple(note_of_calibrator if note == note_in_file else note for note in notes)
         notes = (
             *notes,
-            f"the scores went through the calibrator {calibration.calibrator.method} first; the "
-            "point file keeps it, and decide applies it",
+            f"the scores were calibrated with {calibration.calibrator.method} first; the point "
+            "file contains it, and decide applies it",
         )
-    return PointRows(read.labels, found, read.weights, read.classes, notes, seen)
+    return PointRows(
+        scores_in_file.labels, scores, scores_in_file.weights, scores_in_file.classes, notes, seen
+    )
 
 
-def in_classes_of(rows: PointRows, classes: Sequence[Any], *, files: tuple[str, str]) -> PointRows:
-    """Return rows with the classes in another order; `files` names what both come from."""
+def reorder_classes(
+    rows: PointRows, classes: Sequence[Any], *, files: tuple[str, str]
+) -> PointRows:
+    """Return rows with the classes in another order; `files` names both sources in errors."""
     names = tuple(str(name) for name in classes)
     order = class_order(rows.classes, names, files=files)
     ((kind, array),) = rows.scores.items()
@@ -162,13 +165,13 @@ def in_classes_of(rows: PointRows, classes: Sequence[Any], *, files: tuple[str, 
     return replace(rows, codes=codes, scores={kind: array}, classes=names)
 
 
-def _in_order(
-    read: Scores, calibration: Calibration, file: str, *, kind: str
+def _logits_for(
+    scores: Scores, calibration: FileCalibration, file: str, *, kind: str
 ) -> tuple[Floats, list[int]]:
-    """Return the logits (n, K) that a calibrator takes, and where its classes stand in them."""
-    assert read.logits is not None  # they were asked for
-    order = calibration.order(read.classes, file=file)
-    logits = read.logits
+    """Return logits (n, K) for a calibrator, and the positions of its classes."""
+    assert scores.logits is not None  # requested above
+    order = calibration.order(scores.classes, file=file)
+    logits = scores.logits
     if kind == "prob":
         logits = clip_logits(logits, calibration.zero_as)
     if logits.ndim == 1:

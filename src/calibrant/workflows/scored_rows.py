@@ -1,4 +1,4 @@
-"""Rows with their scores, as a bundle decides on them, and how a model scores many of them."""
+"""Scored rows, and scoring of many batches in order."""
 
 from __future__ import annotations
 
@@ -15,59 +15,53 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["Given", "in_order", "is_deep", "notes_of_empty", "scored_in_order"]
+__all__ = ["ScoredRows", "describe_empty_texts", "is_deep", "run_in_order", "score_in_order"]
 
 Part = TypeVar("Part")
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class Given:
-    """Some rows.
-
-    Parameters
-    ----------
-    table : all columns of the file that are to be written again
-    scores : `logits` or `probs` (n, K) of the rows, in the order of the bundle's classes
-    """
+class ScoredRows:
+    """A batch: columns to write, and `logits` or `probs` (n, K) in the bundle's class order."""
 
     table: pa.Table
     scores: Mapping[str, NDArray[Any]]
 
 
 def is_deep(scorer: Scorer) -> bool:
-    """Say whether a network is so large that one batch keeps all cores busy."""
+    """Whether one batch of the network keeps all cores busy."""
     return scorer.kind == "image" or "transformer" in scorer.networks
 
 
-def scored_in_order(
-    parts: Iterator[Part], score: Callable[[Part], Found], *, deep: bool
-) -> Generator[tuple[Part, Found], None, None]:
-    """Yield parts with their scores in their order, and read further while they are scored.
+def score_in_order(
+    parts: Iterator[Part], score: Callable[[Part], Result], *, deep: bool
+) -> Generator[tuple[Part, Result], None, None]:
+    """Yield parts with their scores in order, reading ahead while they are scored.
 
-    Of a small network several parts are scored at a time, each in a thread of its own on one core.
-    A deep one takes one part at a time on all cores, so that it has the memory of one batch.
+    A small network scores several parts at a time, one core each; a deep one scores one part on
+    all cores, to bound its memory.
     """
     with _workers(deep) as workers, ThreadPoolExecutor(workers) as pool:
         try:
-            yield from in_order(parts, lambda part: pool.submit(score, part), workers)
+            yield from run_in_order(parts, lambda part: pool.submit(score, part), workers)
         finally:
             pool.shutdown(cancel_futures=True)
 
 
-def in_order(
-    parts: Iterator[Part], start: Callable[[Part], Future[Found]], ahead: int
-) -> Generator[tuple[Part, Found], None, None]:
-    """Yield parts with what becomes of them, in their order; some are always under way."""
-    waiting: deque[tuple[Part, Future[Found]]] = deque()
+def run_in_order(
+    parts: Iterator[Part], start: Callable[[Part], Future[Result]], ahead: int
+) -> Generator[tuple[Part, Result], None, None]:
+    """Yield parts with their results in order, keeping `ahead` of them in flight."""
+    waiting: deque[tuple[Part, Future[Result]]] = deque()
     for part in parts:
         waiting.append((part, start(part)))
         if len(waiting) > ahead:
-            own, found = waiting.popleft()
-            yield own, found.result()
+            done, future = waiting.popleft()
+            yield done, future.result()
     while waiting:
-        own, found = waiting.popleft()
-        yield own, found.result()
+        done, future = waiting.popleft()
+        yield done, future.result()
 
 
 def _workers(deep: bool) -> AbstractContextManager[int]:
@@ -78,15 +72,15 @@ def _workers(deep: bool) -> AbstractContextManager[int]:
     return one_core_each()
 
 
-def notes_of_empty(rows: int) -> tuple[str, ...]:
-    """Return what a user is told of rows without a text: nothing where there are none.
+def describe_empty_texts(rows: int) -> tuple[str, ...]:
+    """Return the note about rows without text, if there are any.
 
     Examples
     --------
-    >>> notes_of_empty(1)
-    ('1 row has no text, which counts as an empty one.',)
+    >>> describe_empty_texts(1)
+    ('1 row has no text: treated as empty.',)
     """
     if not rows:
         return ()
     have = "row has" if rows == 1 else "rows have"
-    return (f"{rows:,} {have} no text, which counts as an empty one.",)
+    return (f"{rows:,} {have} no text: treated as empty.",)

@@ -1,4 +1,4 @@
-"""What was said about the rows of a file, written as new columns and counted."""
+"""Write predictions as new columns of a file, and count them."""
 
 from __future__ import annotations
 
@@ -21,20 +21,27 @@ from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 from calibrant.inputs import FloatArray
 
-__all__ = ["FileRows", "Predicted", "Said", "Teller", "refuse_taken", "tell_file"]
+__all__ = [
+    "FileRows",
+    "PredictedRows",
+    "PredictionSummary",
+    "PredictionWriter",
+    "refuse_existing_columns",
+    "write_predictions",
+]
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """What became of the rows.
+class PredictionSummary:
+    """Counts of predictions.
 
     Parameters
     ----------
-    rows : how many there were
-    predicted : how many rows each class is the most probable one of
-    decisions : how many rows got each decision; None where the bundle has no operating point
-    out_of_scope : how many rows the bundle's rule flags; None where it has no rule
-    notes : sentences that a user should be told
+    rows : number of rows
+    predicted : rows per most probable class
+    decisions : rows per decision; None without an operating point
+    out_of_scope : rows out of scope; None without a rule
+    notes : notes to show the user
     """
 
     rows: int
@@ -45,16 +52,16 @@ class Predicted:
 
 
 @dataclass(frozen=True)
-class Said:
-    """What was said about some rows.
+class PredictedRows:
+    """A batch of rows with predictions.
 
     Parameters
     ----------
-    table : all columns of the file that are to be written again
+    table : columns to write again
     probabilities : (n, K)
-    decision, acted_as, action : of each row; None where there is no operating point
-    out_of_scope : (n,) whether a row is; None where no rule tells
-    ids : the name that each prediction has in a store; None where nothing is stored
+    decision, acted_as, action : per row; None without an operating point
+    out_of_scope : (n,) booleans; None without a rule
+    ids : ids of the stored predictions; None if nothing is stored
     """
 
     table: pa.Table
@@ -67,29 +74,29 @@ class Said:
 
 
 class FileRows(Protocol):
-    """The rows of files, whoever says something about them."""
+    """Input rows of local or remote predictions."""
 
     @property
     def files(self) -> list[Path]:
-        """The files that are read."""
+        """The input files."""
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """Sentences that a user should be told."""
+        """Notes to show the user."""
 
     def estimate(self) -> int | None:
-        """Return about how many rows there are."""
+        """Estimate the number of rows."""
 
 
-class Teller:
-    """Makes the new columns of batches of rows, and counts.
+class PredictionWriter:
+    """Adds prediction columns to batches, and counts.
 
     Parameters
     ----------
-    classes : names of the classes in the order of the probabilities
+    classes : class names in the order of the probabilities
     decides : whether there is an operating point
-    scoped : whether there is a rule that flags rows
-    stored : whether predictions have names in a store
+    scoped : whether there is an out-of-scope rule
+    stored : whether predictions have ids in a store
     """
 
     def __init__(
@@ -109,30 +116,30 @@ class Teller:
             self._names, decides=self._decides, scoped=self._scoped, stored=self._stored
         )
 
-    def added(self, said: Said) -> pa.Table:
+    def add_columns(self, batch: PredictedRows) -> pa.Table:
         """Return a batch with its new columns."""
-        codes = said.probabilities.argmax(axis=1)
+        codes = batch.probabilities.argmax(axis=1)
         self._rows += len(codes)
         self._predicted += np.bincount(codes, minlength=len(self._names))
-        probs = np.ascontiguousarray(said.probabilities.T)
+        probs = np.ascontiguousarray(batch.probabilities.T)
         new = [self._classes.take(pa.array(codes)), *map(pa.array, probs)]
-        if said.decision is not None:
-            words = {word: int(np.count_nonzero(said.decision == word)) for word in WORDS}
+        if batch.decision is not None:
+            words = {word: int(np.count_nonzero(batch.decision == word)) for word in WORDS}
             self._decisions.update(words)
-            new += self._decision_columns(said)
-        if said.out_of_scope is not None:
-            self._outside += int(np.count_nonzero(said.out_of_scope))
-            new.append(pa.array(said.out_of_scope))
-        if said.ids is not None:
-            new.append(pa.array(said.ids, pa.string()))
-        table = said.table
+            new += self._decision_columns(batch)
+        if batch.out_of_scope is not None:
+            self._outside += int(np.count_nonzero(batch.out_of_scope))
+            new.append(pa.array(batch.out_of_scope))
+        if batch.ids is not None:
+            new.append(pa.array(batch.ids, pa.string()))
+        table = batch.table
         for name, column in zip(self.names, new, strict=True):
             table = table.append_column(name, column)
         return table
 
-    def told(self, notes: Sequence[str]) -> Predicted:
+    def summarise(self, notes: Sequence[str]) -> PredictionSummary:
         """Return the counts."""
-        return Predicted(
+        return PredictionSummary(
             self._rows,
             dict(zip(self._names, self._predicted.tolist(), strict=True)),
             dict(self._decisions) if self._decides else None,
@@ -140,49 +147,49 @@ class Teller:
             tuple(notes),
         )
 
-    def _decision_columns(self, said: Said) -> list[pa.Array]:
-        acted = list(said.acted_as or [])
+    def _decision_columns(self, batch: PredictedRows) -> list[pa.Array]:
+        acted = list(batch.acted_as or [])
         if pa.types.is_string(self._classes.type):
             acted = [None if name is None else str(name) for name in acted]
         return [
-            pa.array(said.decision),
+            pa.array(batch.decision),
             pa.array(acted, self._classes.type),
-            pa.array(list(said.action or []), pa.string()),
+            pa.array(list(batch.action or []), pa.string()),
         ]
 
 
-def tell_file(
-    said: Generator[Said, None, None], teller: Teller, rows: FileRows, out: Path | None
-) -> Predicted:
-    """Write rows with what was said about them to `out`, or only count them."""
+def write_predictions(
+    batches: Generator[PredictedRows, None, None],
+    writer: PredictionWriter,
+    rows: FileRows,
+    out: Path | None,
+) -> PredictionSummary:
+    """Write rows with their predictions to `out`, or only count them."""
     with progress("predicting", rows.estimate()) as advance:
 
-        def told() -> Iterator[pa.Table]:
-            with closing(said):  # ends its threads
-                for one in said:
+        def tables() -> Iterator[pa.Table]:
+            with closing(batches):  # ends its threads
+                for batch in batches:
                     interruption.check()
-                    yield teller.added(one)
-                    advance(one.table.num_rows)
+                    yield writer.add_columns(batch)
+                    advance(batch.table.num_rows)
 
         if out is not None:
-            write_tables(out, told(), name="-o")
+            write_tables(out, tables(), name="-o")
         else:
-            for _ in told():
+            for _ in tables():
                 pass
-    return teller.told(rows.notes)
+    return writer.summarise(rows.notes)
 
 
-def refuse_taken(there: Sequence[str], new: Sequence[str], file: Path) -> None:
-    """Refuse a file that has a column where a new one would go."""
+def refuse_existing_columns(existing: Sequence[str], new: Sequence[str], file: Path) -> None:
+    """Refuse a file that already has one of the new columns."""
     for name in new:
-        if name in there:
-            raise InputError(
-                f"{file} has a column '{name}' already, where the predictions would go: rename or "
-                "drop it."
-            )
+        if name in existing:
+            raise InputError(f"{file} already has a column '{name}': rename or drop it.")
 
 
 def _column(classes: Sequence[Any]) -> pa.Array:
-    """Return the classes as an Arrow column: of their own type, or as text where they mix types."""
-    same = len({type(name) for name in classes}) == 1
-    return pa.array(list(classes) if same else [str(name) for name in classes])
+    """Return the classes as an Arrow array, as text if their types differ."""
+    one_type = len({type(name) for name in classes}) == 1
+    return pa.array(list(classes) if one_type else [str(name) for name in classes])

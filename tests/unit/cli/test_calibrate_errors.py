@@ -76,11 +76,11 @@ def test_too_few_rows(run):
 
 METHODS = {
     "temperatures": "did you mean 'temperature'?",
-    "": "there is no such method",
-    "chain": "made in Python",
+    "": "unknown method",
+    "chain": "available in Python",
     "temperature:objectives=nll": "did you mean 'objective'?",
     "identity:x=1": "it has none",
-    "temperature:n_bins": "'n_bins' is no setting",
+    "temperature:n_bins": "'n_bins' is not a setting",
     "temperature:n_bins=1,n_bins=2": "set twice",
     "temperature:n_bins=many": "n_bins must be a whole number, got 'many'",
     "temperature:lowest=x": "lowest must be a number, got 'x'",
@@ -105,7 +105,7 @@ def test_a_method_that_breaks_down_over_its_settings(run, monkeypatch):
 
     monkeypatch.setattr("calibrant.calibrators.TemperatureScaling._learn", fault)
     said = run(TWO, "--method", "temperature:n_bins=7")
-    assert "--method temperature cannot work with these settings (no such thing)" in said
+    assert "--method temperature failed with these settings (no such thing)" in said
 
 
 def test_a_method_that_breaks_down_by_itself_is_our_fault(cli, tmp_path, monkeypatch):
@@ -149,13 +149,13 @@ FIT = {
     "IN/two.csv": "-o is missing",
     "IN/two.csv -o IN/no/c.json": "does not exist",
     "IN/two.csv -o IN": "is a folder",
-    "IN/two.csv -o IN/two.csv": "end in .json",
-    "IN/two.csv -o IN/c.parquet": "end in .json",
+    "IN/two.csv -o IN/two.csv": "ending in .json",
+    "IN/two.csv -o IN/c.parquet": "ending in .json",
     "IN/two.csv -o /dev/null": "device",
     "IN/two.csv -o IN/c.json --html IN/c.json": "--html",
     "IN/two.csv -o IN/c.json --html IN/two.csv": "--html",
     "IN/two.csv -o IN/c.json --html IN/no/r.html": "does not exist",
-    "IN/two.csv -o IN/c.json --test IN/two.csv": "also what is fitted on",
+    "IN/two.csv -o IN/c.json --test IN/two.csv": "also fitted on",
     "IN/two.csv -o IN/c.json --test IN/three.csv": "3 classes",
     "IN/two.csv -o IN/c.json --test IN/names.csv": "two.csv has '0'",
     "IN/two.csv -o IN/c.json --test IN/nope.csv": "does not exist",
@@ -178,12 +178,12 @@ def test_nothing_is_read_before_the_outputs_are_checked(cli, files, monkeypatch)
 
 APPLY = {
     "--apply IN/good.json IN/two.csv": "-o is missing",
-    "--apply IN/good.json IN/two.csv -o IN/two.csv": "is a file that is read",
+    "--apply IN/good.json IN/two.csv -o IN/two.csv": "is also an input",
     "--apply IN/good.json IN/two.csv -o IN/good.json": "must end in",
     "--apply IN/good.json IN/two.csv -o IN/out.xlsx": "must end in",
     "--apply IN/good.json IN/two.csv -o IN/no/out.csv": "does not exist",
-    "--apply IN/good.json IN/two.csv -o IN/out.csv --html IN/r.html": "--html is for fitting",
-    "--apply IN/good.json IN/two.csv -o IN/out.csv --method auto": "--method is for fitting",
+    "--apply IN/good.json IN/two.csv -o IN/out.csv --html IN/r.html": "--html applies to fitting",
+    "--apply IN/good.json IN/two.csv -o IN/out.csv --method auto": "--method applies to fitting",
     "--apply IN/good.json IN/three.csv -o IN/out.csv": "3 classes, but",
     "--apply IN/good.json IN/names.csv -o IN/out.csv": "good.json has '0'",
     "--apply IN/good.json IN/two.csv -o IN/out.csv --positive yes": "--positive yes",

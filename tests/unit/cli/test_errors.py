@@ -243,7 +243,11 @@ def test_no_verb_shows_the_help(cli):
 
 @pytest.mark.parametrize(
     ("name", "what"),
-    [("no/such/report.html", "does not exist"), (".", "is a folder"), ("in/scores.csv", "itself")],
+    [
+        ("no/such/report.html", "does not exist"),
+        (".", "is a folder"),
+        ("in/scores.csv", "is also an input"),
+    ],
 )
 def test_a_report_that_cannot_be_written_is_told_before_the_work(
     cli, scores, tmp_path, monkeypatch, name, what

@@ -91,7 +91,7 @@ def test_the_size_of_batches_makes_no_difference(cli, images, folder, tmp_path, 
 
 
 def test_labels_and_weights_of_an_archive_come_along(cli, images, tmp_path):
-    labels = [CLASSES[number % 2] for number in range(30)]  # of one class there is no image
+    labels = [CLASSES[number % 2] for number in range(30)]  # of one class there is not an image
     file = tmp_path / "photos.npz"
     np.savez(file, images=MANY, labels=labels, weights=np.arange(1.0, 31.0), classes=CLASSES)
     result = cli("predict", images.path, file, "-o", tmp_path / "out.csv")
@@ -160,7 +160,7 @@ def test_grey_files_are_read_in_colour(cli, images, tmp_path):
 
 def test_other_files_than_images(refused, images, tmp_path):
     file = written(tmp_path / "in.csv", {"message": messages(3)})
-    assert "in.csv is no image, but the bundle reads images: name a folder of images, or" in (
+    assert "in.csv is not an image, but the bundle reads images: name a folder of images, or" in (
         refused(images.path, file)
     )
     assert "does not exist" in refused(images.path, tmp_path / "nothing")
@@ -179,7 +179,7 @@ def test_images_for_a_bundle_that_reads_something_else(refused, folder, tmp_path
     given = (folder, folder / "001.png", tmp_path / "photos.npz", tmp_path / "classes")
     for data in given:
         said = refused(bundle.path, data)
-        assert f"{data} holds images or arrays, but the bundle reads {read}: name a .csv" in said
+        assert f"{data} contains images or arrays, but the bundle reads {read}: name a .csv" in said
 
 
 def test_an_image_that_cannot_be_read_is_named(refused, images, folder):

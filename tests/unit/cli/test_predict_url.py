@@ -215,7 +215,7 @@ def test_one_point_decides(cli, service, tmp_path):
     assert cli("predict", service.url, file, "--point", 0).exit_code == 0
     assert service.bodies[-1]["point"] == 0
     refused = cli("predict", service.url, file, "--point", 1)
-    assert "--point must be a position from 0 to 0, got 1" in refused.stderr
+    assert "--point must be an index from 0 to 0, got 1" in refused.stderr
     assert len(service.bodies) == 1
 
 
@@ -223,7 +223,7 @@ def test_the_column_of_texts_and_missing_ones(cli, service, tmp_path):
     (tmp_path / "in.csv").write_text("id,words\n1,broken\n2,\n")
     assert "has no column 'message'" in cli("predict", service.url, tmp_path / "in.csv").stderr
     result = cli("predict", service.url, tmp_path / "in.csv", "--text", "words")
-    assert "Note: 1 row has no text, which counts as an empty one." in result.stdout
+    assert "Note: 1 row has no text: treated as empty." in result.stdout
     assert service.texts == ["broken", ""]
 
 
@@ -262,12 +262,12 @@ def test_logits_and_probabilities_of_score_files(cli, service, tmp_path):
     assert [each["logits"] for each in service.bodies[0]["inputs"]] == [[1 / 3, 0.1], [4.0, -2.5]]
     probs = written(tmp_path / "p.csv", {"prob_defect": [0.25], "prob_other": [0.75]})
     result = cli("predict", service.url, probs, "-o", tmp_path / "out.csv")
-    assert "sent as their logarithms" in " ".join(result.stdout.split())
+    assert "sent as logarithms" in " ".join(result.stdout.split())
     sent = service.bodies[-1]["inputs"][0]["logits"]
     assert sent == pytest.approx([-1.3862943611198906, -0.2876820724517809])
     assert list(read(tmp_path / "out.csv")) == NEW
     service.out_of_scope = True
-    assert "flags rows out of scope by their logits" in cli("predict", service.url, probs).stderr
+    assert "out of scope by their logits" in cli("predict", service.url, probs).stderr
     zero = written(tmp_path / "z.csv", {"prob_defect": [0.0], "prob_other": [1.0]})
     before = len(service.bodies)
     assert "probabilities of exactly 0 or 1" in cli("predict", service.url, zero).stderr
@@ -295,18 +295,18 @@ def test_a_bundle_that_is_replaced_ends_the_run(cli, service, tmp_path):
 def test_a_column_that_is_there_already_is_found_before_a_row_is_sent(cli, service, tmp_path, name):
     file = written(tmp_path / "in.csv", {"message": ["a"], name: ["b"]})
     result = cli("predict", service.url, file)
-    assert f"has a column '{name}' already" in result.stderr
+    assert f"already has a column '{name}'" in result.stderr
     assert service.bodies == []
 
 
 def test_options_that_do_not_fit(cli, service, tmp_path):
     file = written(tmp_path / "in.csv", {"message": ["a"]})
-    assert "is a file that is read" in cli("predict", service.url, file, "-o", file).stderr
+    assert "is also an input" in cli("predict", service.url, file, "-o", file).stderr
     assert "leave --positive out" in cli("predict", service.url, file, "--positive", "a").stderr
     for flag in ("--key", "--unit", "--use-case"):
         result = cli("predict", tmp_path, file, flag, "cal_x")
         assert result.exit_code == 2
-        assert f"{flag} is for the URL of a service" in result.stderr
+        assert f"{flag} needs the URL of a service" in result.stderr
     service.served["input"] = "sound"
     assert "the service reads sound" in cli("predict", service.url, file).stderr
 

@@ -78,9 +78,9 @@ CHOICES = {
     f"IN/two.csv --hold 'precision>=0' {OUT}": "strictly between 0 and 1",
     f"IN/two.csv --hold 'precision>=-0.5' {OUT}": "strictly between 0 and 1",
     f"IN/two.csv --hold 'precision>=nan' {OUT}": "strictly between 0 and 1",
-    f"IN/two.csv --hold 'precision>=85%' {OUT}": "'85%' is not a number",
+    f"IN/two.csv --hold 'precision>=85%' {OUT}": "'85%' is no",
     f"IN/two.csv --hold 'exactness>=0.8' {OUT}": "no rate 'exactness'",
-    f"IN/two.csv --hold precision {OUT}": "a shell takes >= for itself",
+    f"IN/two.csv --hold precision {OUT}": "the shell interprets >=",
     f"IN/two.csv --hold 'precision>0.8' {OUT}": "is not a target",
     f"IN/two.csv --hold '' {OUT}": "is not a target",
     f"IN/two.csv --hold 'precision>=0.9' --hold 'precision<=0.5' {OUT}": "contradict",
@@ -97,14 +97,14 @@ CHOICES = {
     f"IN/two.csv {H} --minimise recall {OUT}": "it should be large",
     f"IN/two.csv {H} --maximise recall --minimise fpr {OUT}": "give one of them",
     f"IN/two.csv --minimise cost {OUT}": "add --cost fp=1,fn=5",
-    f"IN/two.csv --cost fp=1 {OUT}": "passing over a positive row",
+    f"IN/two.csv --cost fp=1 {OUT}": "missing a positive row",
     f"IN/two.csv --cost fp=1,fn=-1 {OUT}": "between 0 and",
     f"IN/two.csv --cost fp=1,fn=1,tp=2 {OUT}": "must cost more",
     f"IN/two.csv --cost fp=1,fn=5 {H} --maximise recall {OUT}": "is not used",
     f"IN/two.csv --hold 'cost<=0.3' {OUT}": "add --cost fp=1,fn=5",
     f"IN/two.csv --hold 'cost<=9' --cost fp=1,fn=5 {OUT}": "between the smallest and the largest",
     f"IN/two.csv --hold 'cost>=0.3' --cost fp=1,fn=5 {OUT}": "upper limit",
-    f"IN/two.csv --hold 'cost<=x' --cost fp=1,fn=5 {OUT}": "'x' is no number",
+    f"IN/two.csv --hold 'cost<=x' --cost fp=1,fn=5 {OUT}": "'x' is not a number",
     # confidence and provenance
     f"IN/two.csv {H} --confidence 95 {OUT}": "--confidence must lie between 0 and 1",
     f"IN/two.csv {H} --confidence high {OUT}": "or be none",
@@ -113,7 +113,7 @@ CHOICES = {
     # classes
     f"IN/two.csv --hold 'spam: precision>=0.6' {OUT}": "'spam' is not a class of",
     f"IN/three.csv --hold 'aa: precision>=0.6' {OUT}": "did you mean 'a'?",
-    f"IN/three.csv {H} {OUT}": "has 3 classes: say which one is acted on",
+    f"IN/three.csv {H} {OUT}": "has 3 classes: name the one to act on",
     f"IN/three.csv --cost fp=1,fn=2 {OUT}": "--positive a",
     f"IN/three.csv {H} --positive z {OUT}": "--positive z: 'z' is not a class",
     f"IN/three.csv --hold 'a: precision>=0.6' --positive b {OUT}": "name different classes",
@@ -122,20 +122,20 @@ CHOICES = {
     # bands
     f"IN/two.csv --act 'precision>=0.6' {OUT}": "--clear is missing",
     f"IN/two.csv --clear 'npv>=0.6' {OUT}": "--act is missing",
-    f"IN/two.csv --act 'precision>=0.6' --clear 'npv>=0.6' {H} {OUT}": "--hold does not go with",
-    f"IN/two.csv --act 'recall>=0.6' --clear 'npv>=0.6' {OUT}": "to the rows on that side: give",
-    f"IN/three.csv --act 'a: precision>=0.6' --clear 'b: npv>=0.6' {OUT}": "about one class",
+    f"IN/two.csv --act 'precision>=0.6' --clear 'npv>=0.6' {H} {OUT}": "--hold cannot be combined",
+    f"IN/two.csv --act 'recall>=0.6' --clear 'npv>=0.6' {OUT}": "not about the rows on that side",
+    f"IN/three.csv --act 'a: precision>=0.6' --clear 'b: npv>=0.6' {OUT}": "a band has one class",
     f"IN/three.csv --act 'precision>=0.6' --clear 'npv>=0.6' {OUT}": "--act 'a: precision>=0.6'",
     # files
     f"IN/two.csv {H}": "-o is missing",
-    f"IN/two.csv {H} -o IN/two.csv": "end in .json",
+    f"IN/two.csv {H} -o IN/two.csv": "ending in .json",
     f"IN/two.csv {H} -o IN/no/p.json": "does not exist",
     f"IN/two.csv {H} -o IN": "is a folder",
     f"IN/two.csv {H} -o /dev/null": "device",
     f"IN/two.csv {H} {OUT} --html IN/new.json": "--html",
     f"IN/two.csv {H} {OUT} --html IN/two.csv": "--html",
     f"IN/two.csv {H} {OUT} --html IN/no/r.html": "does not exist",
-    f"IN/two.csv {H} --calibrator IN/c.json -o IN/c.json": "is a file that is read",
+    f"IN/two.csv {H} --calibrator IN/c.json -o IN/c.json": "is also an input",
     f"IN/two.csv {H} --calibrator IN/no.json {OUT}": "--calibrator",
     f"IN/two.csv {H} --calibrator IN/p.json {OUT}": "is a point, not a calibrator",
     f"IN/three.csv --hold 'a: recall>=0.5' --calibrator IN/c.json {OUT}": "3 classes",
@@ -240,7 +240,7 @@ DECISIONS = {
     "IN/two.csv --point IN": "is not a file",
     "IN/two.csv --point IN/two.csv": "not a saved point",
     "IN/two.csv --point IN/c.json": "is a calibrator, not a point",
-    "IN/two.csv --point IN/p.json -o IN/two.csv": "is a file that is read",
+    "IN/two.csv --point IN/p.json -o IN/two.csv": "is also an input",
     "IN/two.csv --point IN/p.json -o IN/p.json": "must end in",
     "IN/two.csv --point IN/p.json -o IN/d.xlsx": "must end in",
     "IN/two.csv --point IN/p.json -o IN/no/d.csv": "does not exist",
@@ -248,7 +248,7 @@ DECISIONS = {
     "IN/names.csv --point IN/p.json": "p.json has '0'",
     "IN/two.csv --point IN/p.json --positive yes": "--positive yes",
     "IN/two.csv --point IN/p.json --check": "did not choose the point",
-    "IN/taken.csv --point IN/p.json -o IN/d.csv": "has a column 'decision' already",
+    "IN/taken.csv --point IN/p.json -o IN/d.csv": "already has a column 'decision'",
     "IN/no.csv --point IN/p.json": "does not exist",
 }
 
@@ -276,7 +276,7 @@ DAMAGE = {
     "calibrator type": ({"calibrator": 5}, "calibrator"),
     "its classes": ({"calibrator": {"format": 1, "method": "temperature", "classes": ["x", "y"],
                                     "params": {"temperature": 1}}}, "'x'"),
-    "unreached": ({"reached": False}, "no threshold was reached"),
+    "unreached": ({"reached": False}, "contains no threshold"),
 }  # fmt: skip
 
 
@@ -329,7 +329,7 @@ def test_a_calibrator_that_computes_nonsense(cli, files, monkeypatch):
 
     monkeypatch.setattr("calibrant.calibrators.TemperatureScaling.predict_log_proba", broken)
     words = f"IN/two.csv {H} --calibrator IN/c.json {OUT}"
-    assert "gives no probability for data row 1" in refused(cli, files, "threshold", words)
+    assert "returned NaN for data row 1" in refused(cli, files, "threshold", words)
 
 
 def test_a_disk_that_fills_up_leaves_the_old_point(cli, files, tmp_path, monkeypatch):

@@ -14,7 +14,7 @@ from calibrant.store import database as database_module
 from calibrant.store.database import Database, as_json
 from calibrant.store.schema import settings
 
-NUL = "a text with a NUL character cannot be stored: take it out."
+NUL = "text contains a NUL character and cannot be stored: remove it."
 
 
 @pytest.fixture
@@ -100,7 +100,7 @@ def test_a_pool_gets_no_connection_back_that_waits_for_ever(postgresql):
 
 def test_a_statement_that_takes_too_long_is_unavailable(postgresql):
     slow = "SET LOCAL statement_timeout = 20; SELECT pg_sleep(5)"
-    with pytest.raises(StoreUnavailable, match="needed too long"), postgresql.read() as connection:
+    with pytest.raises(StoreUnavailable, match="timed out"), postgresql.read() as connection:
         connection.execute(text(slow))
 
 
@@ -165,7 +165,7 @@ def test_a_full_disk_is_unavailable_and_leaves_nothing_half_written(sqlite):
         pages = connection.execute(text("PRAGMA page_count")).scalar_one()
     with_rule(sqlite, f"max_page_count = {pages + 5}")
     rows = [{"name": f"row-{number:02}", "value": "x" * 2000} for number in range(50)]
-    with pytest.raises(StoreUnavailable, match="is full: make room"), sqlite.write() as connection:
+    with pytest.raises(StoreUnavailable, match="is full: free space"), sqlite.write() as connection:
         connection.execute(insert(settings), rows)
     assert names(sqlite) == []
     put(sqlite, "small")
@@ -199,7 +199,7 @@ def test_a_server_that_goes_away_is_unavailable_and_comes_back_by_itself(postgre
     with postgresql_away():
         for _ in range(2):
             began = time.monotonic()
-            with pytest.raises(StoreUnavailable, match="cannot be reached: see that the server"):
+            with pytest.raises(StoreUnavailable, match="cannot be reached: check that the server"):
                 put(postgresql, "meanwhile")
             assert time.monotonic() - began < 60  # it does not wait for the server
     put(postgresql, "after")  # the first call, on a connection that the pool had kept
@@ -236,7 +236,7 @@ def test_a_pool_without_a_free_connection_is_unavailable(database_url, monkeypat
     ("value", "words"),
     [
         ("a\0b", NUL),
-        ("half \ud83d", "a text with half a surrogate pair cannot be stored: mend it."),
+        ("half \ud83d", "text contains an unpaired surrogate and cannot be stored: remove it."),
     ],
 )
 def test_texts_that_one_database_cannot_hold_are_refused_by_both(database, value, words):
@@ -267,12 +267,12 @@ def test_json_is_compact_and_refuses_what_json_cannot_hold():
     assert as_json({"ä": [1.5, None, True]}) == '{"ä":[1.5,null,true]}'
     assert as_json("\\u0000") == '"\\\\u0000"'
     for bad in (float("nan"), float("inf"), object(), [{"a": float("-inf")}]):
-        with pytest.raises(StoreError, match="can only hold what JSON can"):
+        with pytest.raises(StoreError, match="cannot be encoded as JSON"):
             as_json([bad])
     deep = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(StoreError, match="can only hold what JSON can"):
+    with pytest.raises(StoreError, match="cannot be encoded as JSON"):
         as_json(deep)
 
 
@@ -325,7 +325,7 @@ def test_a_place_where_no_file_can_be_is_refused(tmp_path, place, words):
 
 
 def test_reading_makes_no_file(tmp_path):
-    with pytest.raises(StoreUnavailable, match="cannot be opened: see that the file"):
+    with pytest.raises(StoreUnavailable, match="cannot be opened: check that the file"):
         names(Database(tmp_path / "calibrant.db"))
     assert list(tmp_path.iterdir()) == []
 

@@ -33,12 +33,12 @@ def test_a_wrong_password_is_refused_and_not_shown(url):
 
 
 def test_a_missing_password_is_asked_for(url):
-    assert "asks for a password" in str(refused(url.set(username=GUEST, password=None)))
+    assert "requires a password" in str(refused(url.set(username=GUEST, password=None)))
 
 
 def test_an_unknown_user_and_an_unknown_database_are_named_as_such(url):
     assert "does not know the user" in str(refused(url.set(username="stranger")))
-    assert "has no such database: create it" in str(refused(url.set(database="nothing")))
+    assert "does not have this database: create it" in str(refused(url.set(database="nothing")))
 
 
 @pytest.mark.parametrize(
@@ -47,13 +47,13 @@ def test_an_unknown_user_and_an_unknown_database_are_named_as_such(url):
 def test_a_server_that_is_not_there_is_unavailable(url):
     error = refused(url)
     assert isinstance(error, StoreUnavailable)
-    assert "cannot be reached: see that the server runs" in str(error)
+    assert "cannot be reached: check that the server" in str(error)
     assert "hunter2" not in str(error)
 
 
 def test_an_option_that_postgresql_does_not_have_is_refused():
     error = refused("postgresql://u:hunter2@127.0.0.1:1/log?colour=blue")
-    assert "see that its URL is right" in str(error)
+    assert "check its URL" in str(error)
     assert not isinstance(error, StoreUnavailable)
 
 

@@ -76,7 +76,7 @@ def test_a_unit_is_forgotten_whole_or_not_at_all(store, monkeypatch):
 
 def test_a_unit_that_is_no_text_is_refused(store):
     for unit in ("", "\ud800"):
-        with pytest.raises(InputError, match="a unit must be a text"):
+        with pytest.raises(InputError, match="a unit must be non-empty text"):
             store.forget(unit)
     with pytest.raises(StoreError, match="NUL"):
         store.forget("a\0b")
@@ -177,19 +177,19 @@ def test_a_prune_that_breaks_off_keeps_its_account(store, small_chunks, monkeypa
 def test_a_prune_that_breaks_off_between_two_chunks_has_cut_no_request_apart(store, monkeypatch):
     monkeypatch.setattr(erasing, "_CHUNK", 10)
     store.predictions.add([a_request(f"request-{i}", rows=7, at=hours(i)) for i in range(4)])
-    real = erasing._note
+    real = erasing._record_progress
 
     def breaks_off(connection, erasure, total):
         if total.predictions > 14:
             raise KeyboardInterrupt
         real(connection, erasure, total)
 
-    monkeypatch.setattr(erasing, "_note", breaks_off)
+    monkeypatch.setattr(erasing, "_record_progress", breaks_off)
     with pytest.raises(KeyboardInterrupt):
         store.prune(hours(9))
     left = [len(store.predictions.of_request(f"request-{i}")) for i in range(4)]
     assert left == [0, 0, 7, 7]
-    monkeypatch.setattr(erasing, "_note", real)
+    monkeypatch.setattr(erasing, "_record_progress", real)
     assert store.prune(hours(9)) == Erased(14, 0, 0)
 
 

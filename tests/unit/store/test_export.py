@@ -177,7 +177,7 @@ def test_rows_that_come_while_it_is_written_are_left_out(store, tmp_path, small_
 @pytest.mark.parametrize(
     ("name", "told"),
     [
-        ("out.csv", "the export is parquet, so let the name end in .parquet"),
+        ("out.csv", "the export is Parquet: use a name ending in .parquet"),
         ("no_folder/out.parquet", "no_folder does not exist: create it first"),
         ("folder.parquet", "is a folder: add a file name"),
     ],
@@ -190,7 +190,7 @@ def test_a_place_that_will_not_do_is_refused(tmp_path, name, told):
 
 def test_a_range_without_an_inside_is_refused(tmp_path):
     for since, until in ((hours(2), hours(1)), (hours(1), hours(1))):
-        with pytest.raises(InputError, match="since must lie before until"):
+        with pytest.raises(InputError, match="since must be before until"):
             export.check_export(tmp_path / "out.parquet", since, until)
 
 

@@ -100,7 +100,7 @@ def test_a_key_stays_revoked_since_the_first_time(store):
 
 @pytest.mark.parametrize("id", ["000000000000", "", "no such id", "\0", "\x1b[31m", "x" * 1000])
 def test_a_key_that_is_not_there_cannot_be_revoked(store, id):
-    with pytest.raises(StoreError, match="there is no key with the id") as refused:
+    with pytest.raises(StoreError, match="no key has the id") as refused:
         store.keys.revoke(id)
     assert str(refused.value).isprintable()
     assert len(str(refused.value)) < 200
@@ -126,7 +126,7 @@ def test_last_use_only_moves_forward(store):
         ({"name": "x" * 201}, "text of 1 to 200 characters, got 201 characters"),
         ({"name": "a\0b"}, "text of 1 to 200 characters"),
         ({"name": "\ud800"}, "text of 1 to 200 characters"),
-        ({"rate": 0}, "a number of requests a minute above 0, got 0"),
+        ({"rate": 0}, "a number of requests per minute above 0, got 0"),
         ({"rate": -1.5}, "above 0, got -1.5"),
         ({"rate": float("nan")}, "above 0, got nan"),
         ({"rate": float("inf")}, "above 0, got inf"),

@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
-from sqlalchemy import event, inspect, text
+from sqlalchemy import event, inspect, select, text
 from tests.databases import a_request, new_store, record_bundle
 
 from calibrant.errors import StoreError, StoreUnavailable
 from calibrant.store import Store
 from calibrant.store import migration as migrating
 from calibrant.store.database import Database
-from calibrant.store.schema import metadata
+from calibrant.store.schema import metadata, outcome_requests
 
 LATER = '''
 """A later version, for tests."""
@@ -114,6 +114,39 @@ def test_an_older_database_is_brought_up_to_date_with_its_rows(blank, blank_url,
         assert connection.execute(text("SELECT mood FROM predictions")).scalar_one() is None
 
 
+def test_version_1_keeps_the_requests_that_reported_outcomes(blank, tmp_path, monkeypatch):
+    here = migrating._FOLDER
+    older = tmp_path / "older"
+    shutil.copytree(here, older)
+    for file in (older / "versions").glob("v*.py"):
+        if not file.name.startswith("v0001"):
+            file.unlink()
+    monkeypatch.setattr(migrating, "_FOLDER", older)
+    migrating.migrate(blank)
+    assert version(blank) == ["0001"]
+    rows = [("r1", "h1", "2026-01-31 12:00:00.000000"), ("r2", "h2", "2026-02-01 00:00:00.000000")]
+    with blank.write() as connection:
+        for row in rows:
+            values = ", ".join(f"'{value}'" for value in row)
+            connection.execute(text(f"INSERT INTO tellings (request, hash, at) VALUES ({values})"))
+    secret = blank.keyed_hash(b"")
+    monkeypatch.setattr(migrating, "_FOLDER", here)
+    migrating.migrate(blank)
+    assert version(blank) == [migrating._newest()]
+    assert tables(blank) == {*metadata.tables, "schema_version"}
+    assert blank.keyed_hash(b"") == secret
+    with blank.engine.connect() as connection:
+        found = connection.execute(select(outcome_requests).order_by(outcome_requests.c.request))
+        assert [(row.request, row.hash) for row in found] == [("r1", "h1"), ("r2", "h2")]
+        look = inspect(connection)
+        indexes = {index["name"] for index in look.get_indexes("outcome_requests")}
+        assert indexes == {"ix_outcome_requests_at"}
+        assert look.get_pk_constraint("outcome_requests")["name"] == "pk_outcome_requests"
+        options = {"version_table": "schema_version", "compare_type": True}
+        context = MigrationContext.configure(connection, opts=options)
+        assert compare_metadata(context, metadata) == []
+
+
 def test_a_newer_database_is_refused_and_left_alone(blank, blank_url, later, monkeypatch):
     here = migrating._FOLDER
     later()
@@ -146,7 +179,7 @@ def test_the_database_of_another_program_is_refused_and_left_alone(blank, blank_
     blank.create_file()
     with blank.write() as connection:
         connection.execute(text("CREATE TABLE predictions (id TEXT)"))
-    with pytest.raises(StoreError, match="holds the table 'predictions' of another program"):
+    with pytest.raises(StoreError, match="contains the table 'predictions' of another program"):
         Store.open(blank_url)
     assert tables(blank) == {"predictions"}
 
@@ -156,7 +189,7 @@ def test_another_programs_sqlite_file_is_refused_whatever_its_tables(tmp_path):
         connection.execute("CREATE TABLE orders (id TEXT)")
     connection.close()
     before = (tmp_path / "shop.db").read_bytes()
-    with pytest.raises(StoreError, match="holds the table 'orders' of another program"):
+    with pytest.raises(StoreError, match="contains the table 'orders' of another program"):
         Store.open(tmp_path / "shop.db")
     assert (tmp_path / "shop.db").read_bytes() == before
 

@@ -260,13 +260,13 @@ def test_a_request_that_is_erased_while_it_is_repeated_harms_no_other(store, mon
     """On PostgreSQL another may delete it between the two statements of one transaction."""
     old, new = a_request("old", unit="gone"), a_request("new", unit="stays")
     store.predictions.add([old])
-    real = predictions._stored
+    real = predictions._read_requests
 
     def erased_first(connection, ids):
         connection.execute(delete(table).where(table.c.unit == "gone"))
         return real(connection, ids)
 
-    monkeypatch.setattr(predictions, "_stored", erased_first)
+    monkeypatch.setattr(predictions, "_read_requests", erased_first)
     assert store.predictions.add([old, new]) == [Logged((), erased=True), Logged(new.predictions)]
     monkeypatch.undo()
     assert store.predictions.of_request("new") == new.predictions
@@ -328,7 +328,7 @@ def test_a_prediction_of_a_bundle_that_is_not_on_record_is_refused(store):
         "late", "asked", (a_prediction("late"), a_prediction("late", 1, bundle="c" * 64))
     )
     for bad in (strange, late):
-        with pytest.raises(UnknownBundle, match=f"not on record .*{'c' * 64}.*: record its bundle"):
+        with pytest.raises(UnknownBundle, match=f"not recorded .*{'c' * 64}.*: record its bundle"):
             store.predictions.add([a_request("good"), bad])
         assert store.predictions.count() == 0
     record_bundle(store, "c" * 64)
@@ -501,7 +501,7 @@ def test_sqlite_walks_the_index_that_answers_soonest(tmp_path, asked, index):
 def test_where_many_rows_meet_all_conditions_the_newest_come_first(
     tmp_path, monkeypatch, asked, index
 ):
-    monkeypatch.setattr("calibrant.store.index_choice._FEW", 1)
+    monkeypatch.setattr("calibrant.store.index_choice._LIMIT", 1)
     check_index(tmp_path, asked, index)
 
 

@@ -57,7 +57,7 @@ def test_names_as_long_as_an_index_holds_are_kept_and_longer_ones_are_refused(st
     longest = names[name]
     store.predictions.add([a_request(**names)])
     assert getattr(store.predictions.of_request("request-1")[0], name) == longest
-    with pytest.raises(StoreError, match="may have 200 characters in the store"):
+    with pytest.raises(StoreError, match="limited to 200 characters"):
         store.predictions.add([a_request("request-2", **{name: f"{longest}ß"})])
     assert store.predictions.count() == 1
 

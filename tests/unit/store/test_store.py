@@ -77,7 +77,7 @@ def test_a_store_without_tables_is_not_ready(blank_url):
 def test_a_file_that_was_removed_is_noticed(tmp_path):
     with Store.open(tmp_path / "calibrant.db") as store:
         (tmp_path / "calibrant.db").rename(tmp_path / "moved.db")
-        with pytest.raises(StoreUnavailable, match="is gone: put the file back"):
+        with pytest.raises(StoreUnavailable, match="was removed: restore the file"):
             store.check()
         (tmp_path / "moved.db").rename(tmp_path / "calibrant.db")
         store.check()
@@ -107,7 +107,7 @@ def test_hashes_of_another_store_are_not_written(store):
     with store._database.write() as connection:
         connection.execute(text(f"UPDATE settings SET value = '{'ab' * 32}'"))
     store.close()
-    with pytest.raises(StoreUnavailable, match="was replaced by another one meanwhile: try again"):
+    with pytest.raises(StoreUnavailable, match="was replaced by another one: try again"):
         store.predictions.add([a_request(hash=old)])
     assert store.predictions.count() == 0
     assert store.keyed_hash(b"asked") != old

@@ -113,7 +113,7 @@ def test_acting_on_a_class_without_a_probability_is_refused_and_leaves_nothing(s
     put(store, row())
     before = kept(store)
     bad = row(**({"acted_as": "good"} | changes))
-    with pytest.raises(StoreError, match="but it has no probability of such a class"):
+    with pytest.raises(StoreError, match="but has no probability for this class"):
         put(store, row(), bad)
     assert (kept(store), store.predictions.count()) == (before, 1)
 

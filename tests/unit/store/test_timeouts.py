@@ -6,12 +6,12 @@ from tests.databases import new_store
 
 from calibrant.errors import StoreUnavailable
 from calibrant.store.database import Database
-from calibrant.store.timeouts import PatientConnection
+from calibrant.store.timeouts import TimeoutConnection
 
 
 @pytest.fixture
 def database(tmp_path, monkeypatch):
-    monkeypatch.setattr(PatientConnection, "limit", 0.3)
+    monkeypatch.setattr(TimeoutConnection, "limit", 0.3)
     with new_store("postgresql", tmp_path) as url:
         made = Database(url)
         yield made

@@ -1,4 +1,4 @@
-"""`calibrant calibrate`: fit a calibrator or let it choose one, judge it, save it, apply it."""
+"""`calibrant calibrate`: fit or choose a calibrator, evaluate, save and apply it."""
 
 from __future__ import annotations
 
@@ -13,15 +13,16 @@ import typer
 
 from calibrant.cli import interruption
 from calibrant.cli.options import Debug, Json, Label, Positive, Seed
-from calibrant.cli.output import color, print_json, say, width
+from calibrant.cli.output import color, echo, print_json, width
 from calibrant.errors import InputError
+from calibrant.scores import read_scores
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
     from calibrant.reports.calibration.result import CalibrationResult
     from calibrant.scores import Scores
 
-__all__ = ["calibrate"]
+__all__ = ["calibrate_command"]
 
 NAME = "calibrate"
 EXAMPLE = (
@@ -31,13 +32,13 @@ EXAMPLE = (
 
 
 class ScoreName(StrEnum):
-    """What decides between calibrators."""
+    """Score used to choose a calibrator."""
 
     nll = "nll"
     brier = "brier"
 
 
-def calibrate(
+def calibrate_command(
     scores: Annotated[
         list[str],
         typer.Argument(metavar="SCORES", help="csv, parquet, jsonl or npz: files, folder, glob."),
@@ -45,7 +46,10 @@ def calibrate(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", metavar="PATH", help="Where to put the calibrator, or the new scores."
+            "--out",
+            "-o",
+            metavar="PATH",
+            help="Output file: the calibrator or, with --apply, the scores.",
         ),
     ] = None,
     method: Annotated[
@@ -53,7 +57,7 @@ def calibrate(
         typer.Option(
             "--method",
             metavar="NAME[:KEY=VALUE,...]",
-            help="auto, or a method like temperature.",
+            help="auto, or a method such as temperature.",
             show_default="auto",
         ),
     ] = None,
@@ -66,25 +70,25 @@ def calibrate(
     test: Annotated[
         str | None,
         typer.Option(
-            "--test", metavar="OTHER", help="Judge on these rows.", show_default="cross-fitting"
+            "--test", metavar="OTHER", help="Evaluate on these rows.", show_default="cross-fitting"
         ),
     ] = None,
     json: Json = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write a report page.")
+        Path | None, typer.Option("--html", metavar="PATH", help="Write an HTML report.")
     ] = None,
     score: Annotated[
         ScoreName | None,
-        typer.Option("--score", help="What has to become better.", show_default="nll"),
+        typer.Option("--score", help="Score that the choice minimises.", show_default="nll"),
     ] = None,
     positive: Positive = None,
     seed: Seed = 0,
     label: Label = "label",
     debug: Debug = False,
 ) -> None:
-    """Fit a calibrator on SCORES and tell what it does to their probabilities.
+    """Fit a calibrator on SCORES and report calibration before and after.
 
-    With --apply: calibrate the probabilities in SCORES, which need no labels then.
+    With --apply, calibrate the probabilities in SCORES instead; labels are not needed.
 
     Fit on rows that the model was not trained on.
     """
@@ -95,17 +99,17 @@ def calibrate(
 
         apply_file(apply, scores, out, columns, json=json)
         return
-    from calibrant.cli.json_output import checked_outputs
-    from calibrant.cli.methods import method_of
+    from calibrant.cli.json_output import check_outputs
+    from calibrant.cli.methods import parse_method
     from calibrant.scores.files import score_files
 
-    decides = "nll" if score is None else score.value
-    calibrator = method_of("auto" if method is None else method, score=decides, seed=seed)
+    criterion = "nll" if score is None else score.value
+    calibrator = parse_method("auto" if method is None else method, score=criterion, seed=seed)
     files = score_files(scores)
     others = [] if test is None else score_files(test)
-    _check_judges(files, others)
-    out = checked_outputs(out, html, [*files, *others], what="calibrator")
-    result = fit_files(calibrator, files, others, columns, score=decides, seed=seed)
+    _check_test_files(files, others)
+    out = check_outputs(out, html, [*files, *others], what="calibrator")
+    result = fit_files(calibrator, files, others, columns, score=criterion, seed=seed)
     command = f"calibrant calibrate --apply {quote(str(out))} OTHER -o calibrated.parquet"
     if positive is not None:
         command += f" --positive {quote(positive)}"
@@ -121,21 +125,20 @@ def fit_files(
     score: str,
     seed: int,
 ) -> CalibrationResult:
-    """Fit on score files, and judge on other ones or by cross-fitting."""
+    """Fit on score files, and evaluate on other files or by cross-fitting."""
     from calibrant.cli.progress import progress
     from calibrant.inputs import check_two_classes
     from calibrant.reports.calibration.result import CalibrationResult
-    from calibrant.scores import read_scores
-    from calibrant.workflows.judge_calibrator import counting_rows, rows_of
+    from calibrant.workflows.judge_calibrator import drop_zero_weights, to_rows
 
     with progress("calibrating"):
-        rows = counting_rows(read_scores(files, logits=True, **columns))
+        rows = drop_zero_weights(read_scores(files, logits=True, **columns))
         check_two_classes(_class_counts(rows), rows.classes)
-        judges = _judges(others, rows, files, columns)
-        _fit(calibrator, rows_of(rows))
+        test_rows = _read_test_rows(others, rows, files, columns)
+        _fit(calibrator, to_rows(rows))
         interruption.check()
         chosen: Calibrator = calibrator.chosen_ if hasattr(calibrator, "chosen_") else calibrator
-        judgement, why_not = _judged(calibrator, chosen, rows, judges, others, seed)
+        judgement, why_not = _judge(calibrator, chosen, rows, test_rows, others, seed)
     return CalibrationResult(
         saved={**chosen.to_dict(), "zero_as": rows.zero_as} if rows.floored else chosen.to_dict(),
         requested=calibrator.method,
@@ -144,12 +147,12 @@ def fit_files(
         judgement=judgement,
         why_not=why_not,
         choice=getattr(calibrator, "comparison_", None),
-        notes=(*rows.notes, *_notes(chosen, rows)),
+        notes=(*rows.notes, *_describe_fit(chosen, rows)),
     )
 
 
 def _fit(calibrator: Calibrator, rows: Any) -> None:
-    """Fit; a method that breaks down over its settings was given wrong ones."""
+    """Fit, and blame non-default settings if the method fails."""
     try:
         calibrator.fit_rows(rows)
     except (TypeError, ValueError) as error:
@@ -157,51 +160,51 @@ def _fit(calibrator: Calibrator, rows: Any) -> None:
         if isinstance(error, InputError) or calibrator.get_params(deep=False) == usual:
             raise
         raise InputError(
-            f"--method {calibrator.method} cannot work with these settings ({error}): check them."
+            f"--method {calibrator.method} failed with these settings ({error}): check them."
         ) from error
 
 
-def _judged(
-    asked: Calibrator,
+def _judge(
+    calibrator: Calibrator,
     chosen: Calibrator,
     rows: Scores,
-    judges: Scores | None,
+    test_rows: Scores | None,
     others: list[Path],
     seed: int,
 ) -> tuple[Any, str | None]:
-    """Judge before and after, or say why that cannot be done."""
-    from calibrant.workflows.judge_calibrator import judged_by_crossfit, judged_on
+    """Evaluate before and after, or return why that is not possible."""
+    from calibrant.workflows.judge_calibrator import judge_by_crossfit, judge_on
 
-    if judges is not None:
+    if test_rows is not None:
         source = ", ".join(str(file) for file in others)
-        return judged_on(judges, chosen, source=source, seed=seed), None
+        return judge_on(test_rows, chosen, source=source, seed=seed), None
     try:
-        # A choice is part of what is fitted: it is made again without the rows that judge it.
-        fitted = chosen if chosen.method == "identity" else asked
-        return judged_by_crossfit(rows, fitted, seed=seed), None
+        # Choosing is part of fitting: it is repeated without the held-out rows.
+        fitted = chosen if chosen.method == "identity" else calibrator
+        return judge_by_crossfit(rows, fitted, seed=seed), None
     except InputError:
-        return None, "there are too few rows to hold some of them back (--test names other rows)."
+        return None, "there are too few rows to hold some out (name other rows with --test)."
 
 
-def _judges(
+def _read_test_rows(
     others: list[Path], rows: Scores, files: list[Path], columns: dict[str, Any]
 ) -> Scores | None:
-    """Read the rows that judge, with their classes in the order of the fitted ones."""
+    """Read the test rows, with classes in the order of the fitted rows."""
     from calibrant.inputs import check_two_classes
     from calibrant.scores import read_scores
     from calibrant.scores.checks import clip_logits
     from calibrant.scores.classes import reorder_classes
-    from calibrant.workflows.judge_calibrator import counting_rows
+    from calibrant.workflows.judge_calibrator import drop_zero_weights
 
     if not others:
         return None
     names = (str(others[0]), str(files[0]))
-    read = counting_rows(read_scores(others, logits=True, **columns))
-    if rows.floored and read.logits is not None:  # what 0 means was settled by the fitted rows
-        read = replace(read, logits=clip_logits(read.logits, rows.zero_as))
-    found = reorder_classes(read, rows.classes, files=names)
-    check_two_classes(_class_counts(found), found.classes)
-    return found
+    scores = drop_zero_weights(read_scores(others, logits=True, **columns))
+    if rows.floored and scores.logits is not None:  # the fitted rows define the value of 0
+        scores = replace(scores, logits=clip_logits(scores.logits, rows.zero_as))
+    test_rows = reorder_classes(scores, rows.classes, files=names)
+    check_two_classes(_class_counts(test_rows), test_rows.classes)
+    return test_rows
 
 
 def _class_counts(scores: Scores) -> Any:
@@ -210,34 +213,35 @@ def _class_counts(scores: Scores) -> Any:
     return np.bincount(scores.labels, minlength=len(scores.classes))
 
 
-def _notes(calibrator: Calibrator, rows: Scores) -> list[str]:
+def _describe_fit(calibrator: Calibrator, rows: Scores) -> list[str]:
     notes = []
     if getattr(calibrator, "hit_bound_", False):
         notes.append(
-            f"{calibrator.method} ended at the bound of what it may try, so nothing within fits; "
-            "look at the scores before using it."
+            f"{calibrator.method} stopped at a bound of its search range; "
+            "inspect the scores before using it."
         )
     absent = [rows.classes[k] for k, n in enumerate(_class_counts(rows)) if n == 0]
     if absent:
         more = f" and {len(absent) - 1} more" if len(absent) > 1 else ""
-        notes.append(f"No row has the label '{absent[0]}'{more}: nothing is known about it.")
+        notes.append(
+            f"No row has the label '{absent[0]}'{more}: the calibrator cannot learn about it."
+        )
     return notes
 
 
-def _refuse_with_apply(given: dict[str, Any]) -> None:
-    for flag, value in given.items():
+def _refuse_with_apply(options: dict[str, Any]) -> None:
+    for flag, value in options.items():
         if value is not None:
-            raise InputError(f"{flag} is for fitting a calibrator: leave it out with --apply.")
+            raise InputError(f"{flag} applies to fitting: leave it out with --apply.")
 
 
-def _check_judges(files: Iterable[Path], others: Iterable[Path]) -> None:
-    """Refuse to judge on what is fitted on."""
+def _check_test_files(files: Iterable[Path], others: Iterable[Path]) -> None:
+    """Refuse to evaluate on the fitted files."""
     fitted = {file.resolve() for file in files}
-    twice = next((file for file in others if file.resolve() in fitted), None)
-    if twice is not None:
+    repeated = next((file for file in others if file.resolve() in fitted), None)
+    if repeated is not None:
         raise InputError(
-            f"--test {twice} is also what is fitted on: judge on rows that were not, or leave "
-            "--test out."
+            f"--test {repeated} is also fitted on: name other rows, or leave --test out."
         )
 
 
@@ -260,14 +264,14 @@ def _show(
     if html is not None:
         from calibrant.reports.calibration.page import write_calibration_html
 
-        named = {"source": source, "out": str(out), "command": command}
-        write_calibration_html(result, html, **named, name="--html")
+        labels = {"source": source, "out": str(out), "command": command}
+        write_calibration_html(result, html, **labels, name="--html")
     if json:
         report = {} if html is None else {"report": str(html)}
         print_json({**result.to_dict(), "out": str(out), **report})
         return
-    say(render_calibration(result, width=width(), color=color()))
-    say(f"\nThe calibrator{result.learned and f' ({result.learned})'} is in {out}")
-    say(f"Apply it: {printable(command)}")
+    echo(render_calibration(result, width=width(), color=color()))
+    echo(f"\nThe calibrator{result.learned and f' ({result.learned})'} is in {out}")
+    echo(f"Apply it: {printable(command)}")
     if html is not None:
-        say(f"The report is in {html}")
+        echo(f"The report is in {html}")

@@ -1,4 +1,4 @@
-"""`calibrant doctor`: whether everything is here that Calibrant needs."""
+"""`calibrant doctor`: check the installation."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from typing import Annotated, Any
 import typer
 
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.output import color, print_json, say, width
+from calibrant.cli.output import color, echo, print_json, width
 from calibrant.cores import usable_cores
 from calibrant.distribution import is_installed, own_requirements, own_version
 
-__all__ = ["doctor"]
+__all__ = ["doctor_command"]
 
 NAME = "doctor"
 EXAMPLE = "calibrant doctor --json"
@@ -41,36 +41,36 @@ EXTRAS: dict[str, tuple[str, ...]] = {
     "reproductions": ("pillow", "pooch"),
 }
 _MODULES = {"scikit-learn": "sklearn", "lightning-fabric": "lightning_fabric", "pillow": "PIL"}
-_WITHOUT = dict.fromkeys(("plotly", "jinja2"), "without it no report.html is written")
-"""What does not work where a package is missing, if only that."""
+_CONSEQUENCES = dict.fromkeys(("plotly", "jinja2"), "report.html is not written")
+"""Effect of a missing package."""
 
 
-def doctor(
+def doctor_command(
     json: Json = False,
     device: Annotated[
-        bool, typer.Option("--device", help="Import torch and look for an accelerator.")
+        bool, typer.Option("--device", help="Import torch and detect an accelerator.")
     ] = False,
     debug: Debug = False,
 ) -> None:
     """Show versions, extras, device, data folder and machine.
 
-    Leaves with 0 when every core dependency is fine, else with 1.
+    Exits with 0 if every core dependency is installed, else with 1.
     """
-    found = diagnosis(look_for_device=device)
+    report = diagnose(look_for_device=device)
     if json:
-        print_json(found)
+        print_json(report)
     else:
-        say(_as_text(found))
-    if not found["ok"]:
+        echo(_to_text(report))
+    if not report["ok"]:
         raise typer.Exit(1)
 
 
-def diagnosis(*, look_for_device: bool = False) -> dict[str, Any]:
-    """Gather the facts without importing any dependency."""
-    floors = _floors()
-    core = {name: _dependency(name, floors.get(name)) for name in CORE}
+def diagnose(*, look_for_device: bool = False) -> dict[str, Any]:
+    """Collect the report without importing any dependency."""
+    minimums = _minimum_versions()
+    core = {name: _dependency(name, minimums.get(name)) for name in CORE}
     extras = {
-        extra: {name: _dependency(name, floors.get(name)) for name in names}
+        extra: {name: _dependency(name, minimums.get(name)) for name in names}
         for extra, names in EXTRAS.items()
     }
     return {
@@ -94,14 +94,14 @@ def diagnosis(*, look_for_device: bool = False) -> dict[str, Any]:
     }
 
 
-def _dependency(name: str, floor: str | None) -> dict[str, Any]:
+def _dependency(name: str, minimum: str | None) -> dict[str, Any]:
     version = _version(name)
-    found = importlib.util.find_spec(_MODULES.get(name, name)) is not None
-    if version is None or not found:
-        lost = f": {_WITHOUT[name]}" if name in _WITHOUT else ""
-        return {"ok": False, "version": None, "why": f"not installed{lost}"}
-    if floor is not None and _parts(version) < _parts(floor):
-        return {"ok": False, "version": version, "why": f"needs {floor} or newer"}
+    importable = importlib.util.find_spec(_MODULES.get(name, name)) is not None
+    if version is None or not importable:
+        consequence = f": {_CONSEQUENCES[name]}" if name in _CONSEQUENCES else ""
+        return {"ok": False, "version": None, "why": f"not installed{consequence}"}
+    if minimum is not None and _version_tuple(version) < _version_tuple(minimum):
+        return {"ok": False, "version": version, "why": f"needs {minimum} or newer"}
     return {"ok": True, "version": version}
 
 
@@ -112,13 +112,13 @@ def _version(name: str) -> str | None:
         return None
 
 
-def _floors() -> dict[str, str]:
-    """Read the lowest versions out of what the package says that it needs."""
-    found = (re.match(r"([\w.-]+)\s*>=\s*([\d.]+)", line) for line in own_requirements())
-    return {match[1].lower(): match[2] for match in found if match}
+def _minimum_versions() -> dict[str, str]:
+    """Return the minimum versions from the package metadata."""
+    matches = (re.match(r"([\w.-]+)\s*>=\s*([\d.]+)", line) for line in own_requirements())
+    return {match[1].lower(): match[2] for match in matches if match}
 
 
-def _parts(version: str) -> tuple[int, ...]:
+def _version_tuple(version: str) -> tuple[int, ...]:
     return tuple(int(part) for part in re.findall(r"\d+", version.split("+")[0])[:3])
 
 
@@ -138,17 +138,17 @@ def _data_folder() -> dict[str, Any]:
     value = os.environ.get("CALIBRANT_DATA")
     if not value:
         return {"path": None, "state": "CALIBRANT_DATA is not set"}
-    folders = [each for each in value.split(os.pathsep) if each]
-    states = [_state_of(Path(each)) for each in folders]
+    folders = [folder for folder in value.split(os.pathsep) if folder]
+    states = [_describe_folder(Path(folder)) for folder in folders]
     if len(folders) == 1:
         return {"path": value, "state": states[0]}
-    told = (f"{folder}: {state}" for folder, state in zip(folders, states, strict=True))
-    return {"path": value, "state": "; ".join(told)}
+    lines = (f"{folder}: {state}" for folder, state in zip(folders, states, strict=True))
+    return {"path": value, "state": "; ".join(lines)}
 
 
-def _state_of(folder: Path) -> str:
+def _describe_folder(folder: Path) -> str:
     if not folder.is_dir():
-        return "no such folder"
+        return "not found"
     try:
         return f"{len(list(folder.iterdir()))} entries"
     except OSError as error:
@@ -162,27 +162,33 @@ def _memory() -> float | None:
         return None
 
 
-def _as_text(found: dict[str, Any]) -> str:
-    missing = [name for name, part in found["dependencies"].items() if not part["ok"]]
-    head = f"Not fine: {', '.join(missing)}." if missing else "All core dependencies are fine."
-    own = found["calibrant"] + ("" if found["installed"] else " (a source checkout, not installed)")
-    rows = [("calibrant", own), ("python", found["python"])]
-    rows += [(name, _state(part)) for name, part in found["dependencies"].items()]
-    for extra, parts in found["extras"].items():
-        rows += [(f"{name} [{extra}]", _state(part)) for name, part in parts.items()]
-    data, terminal = found["data"], found["terminal"]
-    memory = "unknown" if found["memory_gib"] is None else f"{found['memory_gib']} GiB"
+def _to_text(report: dict[str, Any]) -> str:
+    missing = [name for name, part in report["dependencies"].items() if not part["ok"]]
+    head = (
+        f"Missing or too old: {', '.join(missing)}."
+        if missing
+        else "All core dependencies are fine."
+    )
+    version = report["calibrant"] + (
+        "" if report["installed"] else " (a source checkout, not installed)"
+    )
+    rows = [("calibrant", version), ("python", report["python"])]
+    rows += [(name, _describe_package(part)) for name, part in report["dependencies"].items()]
+    for extra, parts in report["extras"].items():
+        rows += [(f"{name} [{extra}]", _describe_package(part)) for name, part in parts.items()]
+    data, terminal = report["data"], report["terminal"]
+    memory = "unknown" if report["memory_gib"] is None else f"{report['memory_gib']} GiB"
     rows += [
-        ("device", found["device"]),
+        ("device", report["device"]),
         ("data folder", f"{data['path']}: {data['state']}" if data["path"] else data["state"]),
-        ("machine", f"{found['platform']}, {found['cores']} cores, {memory}"),
+        ("machine", f"{report['platform']}, {report['cores']} cores, {memory}"),
         ("terminal", f"{'interactive' if terminal['interactive'] else 'not interactive'}, "
          f"{terminal['width']} columns, {terminal['encoding']}"),
     ]  # fmt: skip
-    wide = max(len(name) for name, _ in rows)
-    return "\n".join([head, "", *(f"{name:<{wide}} {value}" for name, value in rows)])
+    name_width = max(len(name) for name, _ in rows)
+    return "\n".join([head, "", *(f"{name:<{name_width}} {value}" for name, value in rows)])
 
 
-def _state(part: dict[str, Any]) -> str:
+def _describe_package(part: dict[str, Any]) -> str:
     version = part["version"] or ""
     return version if part["ok"] else f"{version} {part['why']}".strip()

@@ -1,4 +1,4 @@
-"""`calibrant evaluate`: every metric with intervals, a verdict and a report, for any scores."""
+"""`calibrant evaluate`: metrics with intervals, a verdict and a report."""
 
 from __future__ import annotations
 
@@ -20,31 +20,32 @@ from calibrant.cli.options import (
     TargetOption,
     check_confidence,
 )
-from calibrant.cli.output import color, print_json, say, width
+from calibrant.cli.output import color, echo, print_json, width
 from calibrant.errors import InputError
+from calibrant.scores import read_scores
 
 if TYPE_CHECKING:
     from calibrant.results import Evaluation
 
-__all__ = ["evaluate"]
+__all__ = ["evaluate_command"]
 
 NAME = "evaluate"
 EXAMPLE = "calibrant demo --scores, then calibrant evaluate runs/demo/scores.csv --group channel"
 MOST_IN_MEMORY = 2_000_000
 
 
-def evaluate(
+def evaluate_command(
     scores: Annotated[
         list[str],
         typer.Argument(metavar="SCORES", help="csv, parquet, jsonl or npz: files, folder, glob."),
     ],
     group: Annotated[
         str | None,
-        typer.Option("--group", metavar="COLUMN", help="Also judge each value of this column."),
+        typer.Option("--group", metavar="COLUMN", help="Also evaluate each value of this column."),
     ] = None,
     json: Json = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write a report page.")
+        Path | None, typer.Option("--html", metavar="PATH", help="Write an HTML report.")
     ] = None,
     target: TargetOption = None,
     positive: Positive = None,
@@ -62,11 +63,10 @@ def evaluate(
     label: Label = "label",
     debug: Debug = False,
 ) -> None:
-    """Measure how far the probabilities in SCORES can be trusted.
+    """Evaluate the calibration and accuracy of SCORES.
 
-    Columns: label, and prob_<class> or logit_<class> for each class.
-
-    For two classes also a lone prob or logit. A column weight is optional.
+    Columns: label, and prob_<class> or logit_<class> for each class; for two classes, a lone
+    prob or logit will do. A column weight is optional.
     """
     from calibrant.scores.files import count_rows, score_files
 
@@ -84,13 +84,13 @@ def evaluate(
     if stream or (stream is None and rows > MOST_IN_MEMORY):
         if group is not None:
             raise InputError(
-                f"--group {group} needs all rows in memory, but this is a stream of about "
+                f"--group {group} needs all rows in memory, but streaming is on for about "
                 f"{rows:,} rows: add --no-stream."
             )
         result = evaluate_stream(files, columns, options, seed, rows)
     else:
         result = evaluate_file(files, {**columns, "group": group}, options, seed)
-    show(result, source=", ".join(scores), html=html, json=json)
+    show_evaluation(result, source=", ".join(scores), html=html, json=json)
 
 
 def evaluate_file(
@@ -101,13 +101,12 @@ def evaluate_file(
 
     from calibrant.cli.progress import progress
     from calibrant.inputs import check_two_classes
-    from calibrant.metrics import evaluate as measure
-    from calibrant.scores import read_scores
+    from calibrant.metrics import evaluate
 
     with progress("evaluating"):
         scores = read_scores(list(files), **columns)
         check_two_classes(np.bincount(scores.labels), scores.classes)
-        found = measure(
+        result = evaluate(
             scores.labels,
             scores.probs,
             weights=scores.weights,
@@ -115,7 +114,7 @@ def evaluate_file(
             rng=seed,
             **options,
         )
-    return found.with_classes(scores.classes, scores.notes)
+    return result.with_classes(scores.classes, scores.notes)
 
 
 def evaluate_stream(
@@ -138,20 +137,20 @@ def evaluate_stream(
                 first = batch
                 weighted = batch.weights is not None
                 state = StreamingEvaluation(len(batch.classes), weighted=weighted, **options)
-            if batch.weights is None or batch.weights.any():  # rows without weight add nothing
+            if batch.weights is None or batch.weights.any():  # rows of weight 0 add nothing
                 state.update(batch.labels, batch.probs, batch.weights)
             advance(batch.n)
             interruption.check()
-    assert state is not None  # a scan without any row has raised
+    assert state is not None  # scanning no rows raises
     assert first is not None
     check_two_classes(state.confusion[0].sum(axis=1), first.classes)
     return state.compute(rng=seed).with_classes(first.classes, first.notes)
 
 
-def show(
+def show_evaluation(
     result: Evaluation, *, source: str, html: Path | None, json: bool, flag: str = "--html"
 ) -> None:
-    """Write the report if one was asked for (with `flag`), and print the result."""
+    """Print the result and write the report if requested; `flag` names it in errors."""
     interruption.check()
     if html is not None:
         from calibrant.reports import write_html
@@ -163,9 +162,9 @@ def show(
         return
     from calibrant.reports import render_text
 
-    say(render_text(result, width=width(), color=color()))
+    echo(render_text(result, width=width(), color=color()))
     if html is not None:
-        say(f"\nThe report is in {html}")
+        echo(f"\nThe report is in {html}")
 
 
 def _check_report(html: Path, files: Iterable[Path]) -> None:
@@ -173,4 +172,4 @@ def _check_report(html: Path, files: Iterable[Path]) -> None:
 
     check_writable(html, name="--html")
     if any(html.resolve() == file.resolve() for file in files):
-        raise InputError(f"--html {html} is a score file itself: choose another name.")
+        raise InputError(f"--html {html} is also an input file: choose another name.")

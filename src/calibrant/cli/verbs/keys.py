@@ -1,4 +1,4 @@
-"""`calibrant keys`: make, list and revoke the keys of a service."""
+"""`calibrant keys`: create, list and revoke API keys."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.output import print_json, say, width
-from calibrant.cli.store_options import DEFAULT_DB, Db, need_store, open_store
+from calibrant.cli.output import echo, print_json, width
+from calibrant.cli.store_options import DEFAULT_DB, Db, open_store, require_store
 
 if TYPE_CHECKING:
     from calibrant.store.records import Key
@@ -18,79 +18,75 @@ if TYPE_CHECKING:
 __all__ = ["add", "list_keys", "revoke"]
 
 NAME = "keys"
-HELP = "Make, list and revoke the keys of a service."
+HELP = "Create, list and revoke API keys."
 EXAMPLE = "calibrant keys add --name shop --role predict"
 
 
 def add(
-    name: Annotated[
-        str, typer.Option("--name", metavar="NAME", help="Whose it is, for people to read.")
-    ],
+    name: Annotated[str, typer.Option("--name", metavar="NAME", help="Name of the client.")],
     role: Annotated[
         str,
-        typer.Option("--role", metavar="ROLE", help="What it may do: predict, label or admin."),
+        typer.Option("--role", metavar="ROLE", help="predict, label or admin."),
     ],
     rate: Annotated[
         float | None,
-        typer.Option(
-            "--rate", metavar="N", help="Requests it has a minute.", show_default="no limit"
-        ),
+        typer.Option("--rate", metavar="N", help="Requests per minute.", show_default="no limit"),
     ] = None,
     db: Db = DEFAULT_DB,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Make a key and show it, this once: only its hash is kept.
+    """Create a key and show it once; only its hash is stored.
 
-    Role predict asks for predictions, label tells labels and outcomes, admin does all.
+    Role predict requests predictions, label reports labels and outcomes, admin may do both.
 
-    A database that is not there yet is made.
+    A missing database is created.
     """
-    need_store()
+    require_store()
     from calibrant.store.keys import check_key
 
-    check_key(name, role, rate)  # before a database is made
-    with open_store(db, make=True) as store:
+    check_key(name, role, rate)  # before the database is created
+    with open_store(db, create=True) as store:
         key, token = store.keys.add(name, role, rate=rate)
     if json:
-        print_json({"schema": 1, "key": _as_dict(key), "token": token})
+        print_json({"schema": 1, "key": _key_to_dict(key), "token": token})
         return
     from calibrant.formatting import quote_name
 
-    say(f"Key {key.id} for {quote_name(key.name)}, role {key.role}, {_limit(key)}.")
-    say(f"\n{token}\n")
-    say("Keep it now: only its hash is stored, so it cannot be shown again. Clients send it as")
-    say('"Authorization: Bearer <key>", or take it from CALIBRANT_KEY.')
+    echo(f"Key {key.id} for {quote_name(key.name)}, role {key.role}, {_limit(key)}.")
+    echo(f"\n{token}\n")
+    echo("Keep it now: only its hash is stored, so it cannot be shown again. Clients send it as")
+    echo('"Authorization: Bearer <key>", or take it from CALIBRANT_KEY.')
 
 
 def list_keys(db: Db = DEFAULT_DB, json: Json = False, debug: Debug = False) -> None:
-    """Show every key, revoked ones too, with role, limit and last use."""
+    """List all keys, including revoked ones, with role, limit and last use."""
     with open_store(db) as store:
-        found = store.keys.all()
+        keys = store.keys.all()
     if json:
-        print_json({"schema": 1, "keys": [_as_dict(key) for key in found]})
-    elif found:
-        say(_table(found))
+        print_json({"schema": 1, "keys": [_key_to_dict(key) for key in keys]})
+    elif keys:
+        echo(_table(keys))
     else:
-        say("There are no keys: calibrant keys add makes one.")
+        echo("There are no keys: create one with calibrant keys add.")
 
 
 def revoke(
-    key: Annotated[str, typer.Argument(metavar="ID", help="The key's id; keys list shows it.")],
+    key: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, shown by keys list.")],
     db: Db = DEFAULT_DB,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Revoke a key for good: whoever sends it is turned away."""
+    """Revoke a key permanently."""
     with open_store(db) as store:
         revoked = store.keys.revoke(key)
     if json:
-        print_json({"schema": 1, "key": _as_dict(revoked)})
+        print_json({"schema": 1, "key": _key_to_dict(revoked)})
         return
     from calibrant.formatting import quote_name
 
     since = _minute(revoked.revoked)
-    say(f"Key {revoked.id} for {quote_name(revoked.name)} is revoked since {since} UTC.")
+    echo(f"Key {revoked.id} for {quote_name(revoked.name)} is revoked since {since} UTC.")
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
@@ -98,13 +94,13 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "list": (list_keys, "calibrant keys list"),
     "revoke": (revoke, "calibrant keys revoke 3f9k2m1q8a7z, an id that keys list shows"),
 }
-"""The sub-commands, each with its example."""
+"""Subcommands with examples."""
 
 
-def _as_dict(key: Key) -> dict[str, Any]:
+def _key_to_dict(key: Key) -> dict[str, Any]:
     times = {"created": key.created, "last_used": key.last_used, "revoked": key.revoked}
-    told = {name: None if at is None else at.isoformat() for name, at in times.items()}
-    return {"id": key.id, "name": key.name, "role": key.role, "rate": key.rate, **told}
+    timestamps = {name: None if at is None else at.isoformat() for name, at in times.items()}
+    return {"id": key.id, "name": key.name, "role": key.role, "rate": key.rate, **timestamps}
 
 
 def _table(keys: Sequence[Key]) -> str:
@@ -112,7 +108,7 @@ def _table(keys: Sequence[Key]) -> str:
 
     names = ("Id", "Name", "Role", "Rate", "Created", "Last used", "Revoked")
     table = table_of(*names, words=(0, 1, 2, 4, 5, 6))
-    table.columns[0].no_wrap = True  # an id is copied, so it stays whole
+    table.columns[0].no_wrap = True  # ids are copied
     for key in keys:
         rate = "" if key.rate is None else f"{key.rate:,.10g}"
         times = (_day(key.created), _minute(key.last_used), _day(key.revoked))

@@ -1,4 +1,4 @@
-"""`calibrant predict`: score a file of any size with a bundle, or with a service that has one."""
+"""`calibrant predict`: score a file with a bundle or a service."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli.options import Debug, Json, LonePositive
-from calibrant.cli.output import print_json, say, width
+from calibrant.cli.output import echo, print_json, width
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.bundle import Bundle
-    from calibrant.cli.remote_predicting import Service
-    from calibrant.workflows.write_predictions import Predicted
+    from calibrant.cli.remote_predicting import RemoteService
+    from calibrant.workflows.write_predictions import PredictionSummary
 
-__all__ = ["predict"]
+__all__ = ["predict_command"]
 
 NAME = "predict"
 EXAMPLE = (
@@ -26,27 +26,27 @@ EXAMPLE = (
 
 _SCHEMES = ("http://", "https://")
 _SHOWN = 8
-"""Classes that are counted for people; `--json` has all."""
+"""Classes listed in text output; `--json` has all."""
 
 
-def predict(
+def predict_command(
     bundle: Annotated[
         str,
         typer.Argument(
             metavar="BUNDLE",
-            help="A folder that train, demo or pack wrote, or the URL of a service.",
+            help="Bundle written by train, demo or pack, or the URL of a service.",
         ),
     ],
     data: Annotated[
         str,
         typer.Argument(
             metavar="DATA",
-            help="csv, parquet or jsonl: a file, folder or glob; images: a folder or npz.",
+            help="csv, parquet or jsonl: file, folder or glob; images: folder or npz.",
         ),
     ],
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", metavar="PATH", help="Where to put the predictions."),
+        typer.Option("--out", "-o", metavar="PATH", help="Output file for the predictions."),
     ] = None,
     json: Json = False,
     point: Annotated[
@@ -54,7 +54,7 @@ def predict(
         typer.Option(
             "--point",
             metavar="N",
-            help="The one operating point that decides, from 0.",
+            help="Index of the operating point to apply.",
             show_default="the first of each class",
         ),
     ] = None,
@@ -63,7 +63,7 @@ def predict(
         typer.Option(
             "--text",
             metavar="COLUMN",
-            help="The column with the texts.",
+            help="Text column.",
             show_default="as in training",
         ),
     ] = None,
@@ -73,48 +73,55 @@ def predict(
         typer.Option(
             "--key",
             metavar="KEY",
-            help="For a URL: a key of the service.",
+            help="For a URL: API key.",
             show_default="CALIBRANT_KEY",
         ),
     ] = None,
     unit: Annotated[
         str | None,
-        typer.Option("--unit", metavar="COLUMN", help="For a URL: whom a row is about."),
+        typer.Option(
+            "--unit",
+            metavar="COLUMN",
+            help="For a URL: column that identifies the unit, such as a customer.",
+        ),
     ] = None,
     use_case: Annotated[
         str | None,
-        typer.Option("--use-case", metavar="NAME", help="For a URL: what it is used for."),
+        typer.Option("--use-case", metavar="NAME", help="For a URL: use case of the predictions."),
     ] = None,
     debug: Debug = False,
 ) -> None:
-    """Say for each row of DATA how probable each class is, and whether to act on it.
+    """Predict class probabilities and a decision for each row of DATA.
 
-    DATA has the columns that the model was trained on, or holds images where it reads those.
+    DATA has the columns the model was trained on, or images; for a bundle without a model it is a
+    score file.
 
-    For a bundle without a model it is a score file.
+    A URL is that of calibrant serve, which also records the predictions.
 
-    A URL is that of `calibrant serve`: the rows go there, and their predictions are on record.
-
-    Without -o the rows are only counted.
+    Without -o the predictions are only format_count.
     """
     from calibrant.files.write_table import check_table_file
 
     if out is not None:
         check_table_file(out, name="-o")
     if bundle.lower().startswith(_SCHEMES):
-        from calibrant.cli.remote_predicting import Service
+        from calibrant.cli.remote_predicting import RemoteService
 
-        service = Service.at(bundle, key, use_case, point)
-        done, who = _asked(service, data, out, unit=unit, text=text, positive=positive)
+        service = RemoteService.connect(bundle, key, use_case, point)
+        summary, source = _predict_with_service(
+            service, data, out, unit=unit, text=text, positive=positive
+        )
     else:
-        for flag, given in (("--key", key), ("--unit", unit), ("--use-case", use_case)):
-            if given is not None:
-                raise InputError(f"{flag} is for the URL of a service, got a folder: leave it out.")
-        done, who = _scored(Path(bundle), data, out, point=point, text=text, positive=positive)
-    _tell(done, who, out, json=json)
+        for flag, value in (("--key", key), ("--unit", unit), ("--use-case", use_case)):
+            if value is not None:
+                raise InputError(f"{flag} needs the URL of a service, got a folder: leave it out.")
+        summary, source = _predict_with_bundle(
+            Path(bundle), data, out, point=point, text=text, positive=positive
+        )
+    _print_result(summary, source, out, json=json)
 
 
-def _scored(
+def _predict_with_bundle(
     folder: Path,
     data: str,
     out: Path | None,
@@ -122,38 +129,38 @@ def _scored(
     point: int | None,
     text: str | None,
     positive: str | None,
-) -> tuple[Predicted, dict[str, str]]:
-    """Let a bundle speak that is here."""
+) -> tuple[PredictionSummary, dict[str, str]]:
+    """Predict with a bundle on disk."""
     from calibrant.bundle import load_bundle
-    from calibrant.workflows.bundle_rows import rows_for
+    from calibrant.workflows.bundle_rows import open_rows
     from calibrant.workflows.predict import predict_file
 
-    loaded = load_bundle(folder)
-    _check_point(point, len(loaded.points), f"the bundle {loaded.path}")
-    rows = rows_for(loaded, data, text=text, positive=positive)
-    _check_place(out, [*rows.files, *_files(loaded)])
-    return predict_file(loaded, rows, out, point=point), {"bundle": str(loaded.path)}
+    bundle = load_bundle(folder)
+    _check_point(point, len(bundle.points), f"the bundle {bundle.path}")
+    rows = open_rows(bundle, data, text=text, positive=positive)
+    _check_out(out, [*rows.files, *_files(bundle)])
+    return predict_file(bundle, rows, out, point=point), {"bundle": str(bundle.path)}
 
 
-def _asked(
-    service: Service,
+def _predict_with_service(
+    service: RemoteService,
     data: str,
     out: Path | None,
     *,
     unit: str | None,
     text: str | None,
     positive: str | None,
-) -> tuple[Predicted, dict[str, str]]:
-    """Let a bundle speak that a service has."""
+) -> tuple[PredictionSummary, dict[str, str]]:
+    """Predict with a service."""
     from calibrant.cli.remote_predicting import predict_remotely
-    from calibrant.cli.remote_rows import remote_rows
+    from calibrant.cli.remote_rows import open_remote_rows
 
     served = service.served
     _check_point(service.point, len(served.points), f"the bundle of {service.url}")
-    rows = remote_rows(served, data, text=text, positive=positive)
-    _check_place(out, rows.files)
-    done = predict_remotely(service, rows, data, out, unit=unit)
-    return done, {"bundle": service.url, "bundle_hash": served.hash}
+    rows = open_remote_rows(served, data, text=text, positive=positive)
+    _check_out(out, rows.files)
+    summary = predict_remotely(service, rows, data, out, unit=unit)
+    return summary, {"bundle": service.url, "bundle_hash": served.hash}
 
 
 def _check_point(point: int | None, points: int, where: str) -> None:
@@ -161,7 +168,7 @@ def _check_point(point: int | None, points: int, where: str) -> None:
         return
     if not points:
         raise InputError(f"--point {point}: {where} has no operating point: leave --point out.")
-    raise InputError(f"--point must be a position from 0 to {points - 1}, got {point}.")
+    raise InputError(f"--point must be an index from 0 to {points - 1}, got {point}.")
 
 
 def _files(bundle: Bundle) -> list[Path]:
@@ -170,51 +177,53 @@ def _files(bundle: Bundle) -> list[Path]:
     return [bundle.path / name for name in (MANIFEST, *bundle.manifest["files"])]
 
 
-def _check_place(out: Path | None, read: list[Path]) -> None:
-    if out is not None and out.resolve() in {file.resolve() for file in read}:
-        raise InputError(f"-o {out} is a file that is read: choose another name.")
+def _check_out(out: Path | None, inputs: list[Path]) -> None:
+    if out is not None and out.resolve() in {file.resolve() for file in inputs}:
+        raise InputError(f"-o {out} is also an input file: choose another name.")
 
 
-def _tell(done: Predicted, who: dict[str, str], out: Path | None, *, json: bool) -> None:
+def _print_result(
+    summary: PredictionSummary, source: dict[str, str], out: Path | None, *, json: bool
+) -> None:
     if json:
         content = {
             "schema": 1,
-            "n": done.rows,
-            "decisions": done.decisions,
-            "predicted": done.predicted,
-            "out_of_scope": done.out_of_scope,
-            **who,
+            "n": summary.rows,
+            "decisions": summary.decisions,
+            "predicted": summary.predicted,
+            "out_of_scope": summary.out_of_scope,
+            **source,
             "out": None if out is None else str(out),
         }
-        print_json({**content, "notes": list(done.notes)} if done.notes else content)
+        print_json({**content, "notes": list(summary.notes)} if summary.notes else content)
         return
     from rich.text import Text
 
     from calibrant.reports.text_tables import to_text
 
-    say(to_text(map(Text, _lines(done)), width(), color=False))
+    echo(to_text(map(Text, _lines(summary)), width(), color=False))
     if out is None:
-        say("\nNothing was written: name a file with -o to get the predictions.")
+        echo("\nNothing was written: name a file with -o to get the predictions.")
     else:
-        say(f"\nThe predictions are in {out}")
+        echo(f"\nThe predictions are in {out}")
 
 
-def _lines(done: Predicted) -> list[str]:
+def _lines(summary: PredictionSummary) -> list[str]:
     from calibrant.formatting import format_count, percent, printable, quote_name
 
     def share(n: int) -> str:
-        return f"{n:,} ({percent(n / done.rows)})"
+        return f"{n:,} ({percent(n / summary.rows)})"
 
-    lines = [f"{format_count(done.rows, 'row')}."]
-    if done.decisions is None:
+    lines = [f"{format_count(summary.rows, 'row')}."]
+    if summary.decisions is None:
         lines.append("No decisions: the bundle has no operating point, so probabilities only.")
     else:
-        acted, cleared, left = (share(done.decisions[w]) for w in ("act", "clear", "abstain"))
+        acted, cleared, left = (share(summary.decisions[w]) for w in ("act", "clear", "abstain"))
         lines.append(f"Acted on: {acted}. Cleared: {cleared}. For a person: {left}.")
-    if done.out_of_scope is not None:
-        lines.append(f"Out of scope, and so for a person: {share(done.out_of_scope)}.")
-    most = sorted(done.predicted.items(), key=lambda item: -item[1])
+    if summary.out_of_scope is not None:
+        lines.append(f"Out of scope, and so for a person: {share(summary.out_of_scope)}.")
+    most = sorted(summary.predicted.items(), key=lambda item: -item[1])
     shown = [f"{quote_name(of)} {share(n)}" for of, n in most[:_SHOWN]]
     shown += [f"and {len(most) - _SHOWN} more"] if len(most) > _SHOWN else []
     lines.append(f"Most probable: {', '.join(shown)}.")
-    return lines + [printable(f"Note: {note}") for note in done.notes]
+    return lines + [printable(f"Note: {note}") for note in summary.notes]

@@ -1,4 +1,4 @@
-"""`calibrant serve`: a bundle behind an HTTP interface."""
+"""`calibrant serve`: serve a bundle over HTTP."""
 
 from __future__ import annotations
 
@@ -8,77 +8,81 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.output import flush, print_json, say
+from calibrant.cli.output import echo, flush, print_json
 from calibrant.cli.store_options import DEFAULT_DB, Db
 from calibrant.errors import MissingExtra
 
 if TYPE_CHECKING:
     from calibrant.serving.service import Service
 
-__all__ = ["serve"]
+__all__ = ["serve_command"]
 
 NAME = "serve"
 EXAMPLE = "calibrant serve runs/demo/bundle --port 8000, after calibrant demo"
 
 
-def serve(
+def serve_command(
     bundle: Annotated[
-        Path, typer.Argument(metavar="BUNDLE", help="A folder that train, demo or pack wrote.")
+        Path, typer.Argument(metavar="BUNDLE", help="Bundle written by train, demo or pack.")
     ],
     db: Db = DEFAULT_DB,
     host: Annotated[
         str,
-        typer.Option("--host", help="The address to serve on; beyond loopback keys are needed."),
+        typer.Option(
+            "--host", help="Address to bind; API keys are required unless it is loopback."
+        ),
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", help="The port; 0 takes a free one.")] = 8000,
-    workers: Annotated[int, typer.Option("--workers", help="Processes that serve.")] = 1,
+    port: Annotated[int, typer.Option("--port", help="Port; 0 picks a free one.")] = 8000,
+    workers: Annotated[int, typer.Option("--workers", help="Number of worker processes.")] = 1,
     inputs: Annotated[
         str,
-        typer.Option(
-            "--inputs", metavar="keep|redacted|hash", help="What is kept of an input on record."
-        ),
+        typer.Option("--inputs", metavar="keep|redacted|hash", help="How inputs are stored."),
     ] = "keep",
     need_key: Annotated[
-        bool, typer.Option("--need-key", help="Ask for a key on loopback too.")
+        bool, typer.Option("--need-key", help="Require an API key on loopback too.")
     ] = False,
     max_batch: Annotated[
-        int, typer.Option("--max-batch", help="Rows that are scored at a time.")
+        int, typer.Option("--max-batch", help="Maximum batch size in rows.")
     ] = 128,
     max_queue: Annotated[
-        int, typer.Option("--max-queue", help="Rows that may wait; beyond it the answer is 503.")
+        int, typer.Option("--max-queue", help="Maximum queued rows; beyond it requests get 503.")
     ] = 4096,
-    max_inputs: Annotated[int, typer.Option("--max-inputs", help="Inputs of one request.")] = 1000,
-    max_text: Annotated[int, typer.Option("--max-text", help="Characters of one text.")] = 20_000,
-    max_body: Annotated[int, typer.Option("--max-body", help="Bytes of one request.")] = 1_048_576,
+    max_inputs: Annotated[
+        int, typer.Option("--max-inputs", help="Maximum inputs per request.")
+    ] = 1000,
+    max_text: Annotated[
+        int, typer.Option("--max-text", help="Maximum characters per text.")
+    ] = 20_000,
+    max_body: Annotated[
+        int, typer.Option("--max-body", help="Maximum request size in bytes.")
+    ] = 1_048_576,
     max_wait: Annotated[
-        float, typer.Option("--max-wait", help="Seconds that a row waits for a fuller batch.")
+        float, typer.Option("--max-wait", help="Maximum wait for a fuller batch, in seconds.")
     ] = 0.001,
     timeout: Annotated[
-        float, typer.Option("--timeout", help="Seconds that a row may wait before it is given up.")
+        float, typer.Option("--timeout", help="Timeout for a queued row, in seconds.")
     ] = 10.0,
     grace: Annotated[
         float,
         typer.Option(
-            "--grace", help="Seconds between SIGTERM and the end of listening; /readyz is 503 then."
+            "--grace", help="Seconds after SIGTERM before the socket closes; /readyz returns 503."
         ),
     ] = 0.0,
     drain: Annotated[
-        float, typer.Option("--drain", help="Seconds to answer what is under way at the end.")
+        float, typer.Option("--drain", help="Shutdown timeout for in-flight requests, in seconds.")
     ] = 30.0,
-    device: Annotated[
-        str, typer.Option("--device", help="Where the model runs: auto, cpu or cuda.")
-    ] = "auto",
+    device: Annotated[str, typer.Option("--device", help="Device: auto, cpu or cuda.")] = "auto",
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Serve BUNDLE over HTTP; every prediction is on record before it is answered.
+    """Serve BUNDLE over HTTP and record every prediction before responding.
 
-    The folder is watched: a newer bundle takes over while requests run, a damaged one is refused.
+    A newer bundle in the folder is loaded without downtime; a damaged one is refused.
 
-    Ctrl-C or SIGTERM stops it when all requests under way are answered.
+    Ctrl-C or SIGTERM shuts down after in-flight requests are answered.
     """
     try:
-        from calibrant.serving.run import serve as run
+        from calibrant.serving.run import serve as run_server
         from calibrant.serving.settings import Settings
     except ImportError:
         raise MissingExtra("calibrant serve", "serve") from None
@@ -103,14 +107,14 @@ def serve(
         device=device,
     )
 
-    def started(service: Service, address: str) -> None:
-        _tell(service, address, json=json)
-        flush()  # others may wait for the address
+    def announce(service: Service, address: str) -> None:
+        _print_result(service, address, json=json)
+        flush()  # a parent process may wait for the address
 
-    run(settings, started=started)
+    run_server(settings, started=announce)
 
 
-def _tell(service: Service, address: str, *, json: bool) -> None:
+def _print_result(service: Service, address: str, *, json: bool) -> None:
     served, settings = service.slot.current, service.settings
     if json:
         print_json(
@@ -124,10 +128,10 @@ def _tell(service: Service, address: str, *, json: bool) -> None:
             }
         )
         return
-    say(f"Serving bundle {served.id} ({served.name}) on {address}, described at {address}/docs.")
-    say(f"For people: {address}/console")
-    say(f"Predictions go on record in {service.store.url}. {_about_keys(service)}")
-    say("Ctrl-C stops it.")
+    echo(f"Serving bundle {served.id} ({served.name}) on {address}, described at {address}/docs.")
+    echo(f"For people: {address}/console")
+    echo(f"Predictions go on record in {service.store.url}. {_about_keys(service)}")
+    echo("Ctrl-C stops it.")
 
 
 def _about_keys(service: Service) -> str:

@@ -1,4 +1,4 @@
-"""`calibrant store`: look after the predictions on record: export, forget, prune, check."""
+"""`calibrant store`: check, export, forget and prune recorded predictions."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.output import print_json, say
-from calibrant.cli.store_options import DEFAULT_DB, Db, age_of, moment_of, need_store, open_store
+from calibrant.cli.output import echo, print_json
+from calibrant.cli.store_options import (
+    DEFAULT_DB,
+    Db,
+    open_store,
+    parse_age,
+    parse_time,
+    require_store,
+)
 
 if TYPE_CHECKING:
     from calibrant.store.records import Erased
@@ -21,19 +28,19 @@ if TYPE_CHECKING:
 __all__ = ["check", "export", "forget", "prune"]
 
 NAME = "store"
-HELP = "Look after the predictions on record: check, export, forget and prune them."
+HELP = "Check, export, forget and prune recorded predictions."
 EXAMPLE = "calibrant store export -o predictions.parquet"
 _SHOWN = 5
-"""Labels that are named."""
+"""Number of labels listed."""
 
 
 def export(
     out: Annotated[
-        Path, typer.Option("--out", "-o", metavar="PATH", help="Where to put it, as parquet.")
+        Path, typer.Option("--out", "-o", metavar="PATH", help="Output file (parquet).")
     ],
     since: Annotated[
         str | None,
-        typer.Option("--since", metavar="TIME", help="From this date or time on (UTC)."),
+        typer.Option("--since", metavar="TIME", help="From this date or time (UTC)."),
     ] = None,
     until: Annotated[
         str | None,
@@ -41,10 +48,10 @@ def export(
     ] = None,
     use_case: Annotated[
         str | None,
-        typer.Option("--use-case", metavar="NAME", help="Only this one.", show_default="all"),
+        typer.Option("--use-case", metavar="NAME", help="Only this use case.", show_default="all"),
     ] = None,
     labelled: Annotated[
-        bool, typer.Option("--labelled", help="Only those whose true class is known.")
+        bool, typer.Option("--labelled", help="Only predictions with a label.")
     ] = False,
     db: Db = DEFAULT_DB,
     json: Json = False,
@@ -52,13 +59,13 @@ def export(
 ) -> None:
     """Write predictions with their labels and outcomes to a parquet file.
 
-    With --labelled, calibrant evaluate reads the file as it is: rows whose label is no class of
-    their bundle are left out and counted.
+    With --labelled, calibrant evaluate can read the file: rows whose label is not a class of the
+    bundle are left out and format_count.
     """
-    need_store()
+    require_store()
     from calibrant.store.export import check_export
 
-    start, end = moment_of(since, flag="--since"), moment_of(until, flag="--until")
+    start, end = parse_time(since, flag="--since"), parse_time(until, flag="--until")
     check_export(out, start, end, name="-o")
     left: Counter[str] = Counter()
     with open_store(db) as store:
@@ -71,22 +78,23 @@ def export(
         return
     from calibrant.formatting import format_count
 
-    say(f"{format_count(rows, 'prediction')} in {out}")
+    echo(f"{format_count(rows, 'prediction')} in {out}")
     if left:
-        say(_left_out(left))
+        echo(_describe_left_out(left))
 
 
 def forget(
     unit: Annotated[
-        str, typer.Option("--unit", metavar="UNIT", help="Whom to forget, as requests name it.")
+        str, typer.Option("--unit", metavar="UNIT", help="Unit to forget, as named in requests.")
     ],
     db: Db = DEFAULT_DB,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete all predictions about one unit, with their labels and outcomes.
+    """Delete all predictions of a unit, with their labels and outcomes.
 
-    They go at once and for good; only a keyed hash of the unit, the time and the counts stay.
+    Deletion is immediate and permanent; only a keyed hash of the unit, the time and the counts
+    remain.
     """
     with open_store(db) as store:
         erased = store.forget(unit)
@@ -96,27 +104,29 @@ def forget(
     from calibrant.formatting import quote_name
 
     if erased.predictions:
-        say(f"Forgot {quote_name(unit)}: {_counts(erased)}.")
+        echo(f"Forgot {quote_name(unit)}: {_describe_counts(erased)}.")
     else:
-        say(f"Nothing is kept about {quote_name(unit)}.")
+        echo(f"No predictions about {quote_name(unit)}.")
 
 
 def prune(
     older_than: Annotated[
         str,
         typer.Option(
-            "--older-than", metavar="AGE", help="In hours, days or weeks: 12h, 90d or 52w."
+            "--older-than",
+            metavar="AGE",
+            help="Age in hours, days or weeks, such as 12h, 90d or 52w.",
         ),
     ],
     db: Db = DEFAULT_DB,
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Delete all predictions beyond an age, with their labels and outcomes.
+    """Delete predictions older than an age, with their labels and outcomes.
 
-    A service can go on meanwhile.
+    A running service is not interrupted.
     """
-    before = datetime.now(UTC) - age_of(older_than, flag="--older-than")
+    before = datetime.now(UTC) - parse_age(older_than, flag="--older-than")
     with open_store(db) as store:
         erased = store.prune(before)
     if json:
@@ -124,21 +134,21 @@ def prune(
         return
     time = f"{before:%Y-%m-%d %H:%M} UTC"
     if erased.predictions:
-        say(f"Deleted what was older than {time}: {_counts(erased)}.")
+        echo(f"Deleted predictions older than {time}: {_describe_counts(erased)}.")
     else:
-        say(f"Nothing is older than {time}.")
+        echo(f"No predictions are older than {time}.")
 
 
 def check(db: Db = DEFAULT_DB, json: Json = False, debug: Debug = False) -> None:
-    """See whether the store can be reached and is up to date, and count what is in it."""
+    """Check the connection and schema of the store, and count its rows."""
     with open_store(db) as store:
         counts, url = store.counts(), store.url
     if json:
         print_json({"schema": 1, "url": url, **asdict(counts)})
         return
-    say(f"The store {url} can be reached and is up to date.\n")
+    echo(f"The store {url} is reachable and up to date.\n")
     for name, n in asdict(counts).items():
-        say(f"{name:<11} {n:>12,}")
+        echo(f"{name:<11} {n:>12,}")
 
 
 COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
@@ -147,24 +157,24 @@ COMMANDS: dict[str, tuple[Callable[..., None], str]] = {
     "forget": (forget, "calibrant store forget --unit customer-17"),
     "prune": (prune, "calibrant store prune --older-than 90d"),
 }
-"""The sub-commands, each with its example."""
+"""Subcommands with examples."""
 
 
-def _left_out(labels: Counter[str]) -> str:
-    """Say which labels are no class of their bundle, the most frequent first."""
+def _describe_left_out(labels: Counter[str]) -> str:
+    """List labels that are not classes of their bundle, most frequent first."""
     from calibrant.formatting import format_count, quote_name
 
-    named = ", ".join(f"{quote_name(label)} ({n:,})" for label, n in labels.most_common(_SHOWN))
+    examples = ", ".join(f"{quote_name(label)} ({n:,})" for label, n in labels.most_common(_SHOWN))
     more = f" and {format_count(len(labels) - _SHOWN, 'other')}" if len(labels) > _SHOWN else ""
-    one = labels.total() == 1
+    single = labels.total() == 1
     return (
-        f"{format_count(labels.total(), 'more prediction')} {'is' if one else 'are'} left out: "
-        f"{'its' if one else 'their'} label is no class of the bundle: {named}{more}."
+        f"{format_count(labels.total(), 'more prediction')} {'is' if single else 'are'} left out: "
+        f"{'its' if single else 'their'} label is not a class of the bundle: {examples}{more}."
     )
 
 
-def _counts(erased: Erased) -> str:
+def _describe_counts(erased: Erased) -> str:
     from calibrant.formatting import format_count
 
-    made = (format_count(n, name[:-1]) for name, n in asdict(erased).items())
-    return ", ".join(made)
+    parts = (format_count(n, name[:-1]) for name, n in asdict(erased).items())
+    return ", ".join(parts)

@@ -1,4 +1,4 @@
-"""`calibrant threshold`: the threshold that keeps a promise about precision, recall or cost."""
+"""`calibrant threshold`: choose an operating point for a target."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import typer
 
 from calibrant.cli import interruption
 from calibrant.cli.options import Debug, Json, Label
-from calibrant.cli.output import color, print_json, say, width
-from calibrant.cli.targets import Asked, asked_of, band_of
+from calibrant.cli.output import color, echo, print_json, width
+from calibrant.cli.targets import TargetRequest, parse_band, parse_targets
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
-    from calibrant.workflows.choose_point import Found
+    from calibrant.workflows.choose_point import ThresholdResult
 
-__all__ = ["threshold"]
+__all__ = ["threshold_command"]
 
 NAME = "threshold"
 EXAMPLE = (
@@ -26,7 +26,7 @@ EXAMPLE = (
 )
 
 
-def threshold(
+def threshold_command(
     scores: Annotated[
         list[str],
         typer.Argument(metavar="SCORES", help="csv, parquet, jsonl or npz: files, folder, glob."),
@@ -36,7 +36,7 @@ def threshold(
         typer.Option(
             "--hold",
             metavar="TARGET",
-            help='What must be kept, like "spam: precision>=0.85"; may be repeated.',
+            help='Target like "spam: precision>=0.85"; may be repeated.',
         ),
     ] = None,
     maximise: Annotated[
@@ -45,29 +45,31 @@ def threshold(
             "--maximise",
             "--maximize",
             metavar="RATE",
-            help="What to make large.",
-            show_default="recall where precision is held, precision where recall is",
+            help="Rate to maximise.",
+            show_default="recall if precision is held, precision if recall is",
         ),
     ] = None,
     minimise: Annotated[
         str | None,
         typer.Option(
-            "--minimise", "--minimize", metavar="RATE", help="What to make small, like cost."
+            "--minimise", "--minimize", metavar="RATE", help="Rate to minimise, like cost."
         ),
     ] = None,
     cost: Annotated[
         str | None,
-        typer.Option("--cost", metavar="fp=1,fn=5", help="What wrong decisions cost."),
+        typer.Option("--cost", metavar="fp=1,fn=5", help="Costs of wrong decisions."),
     ] = None,
     act: Annotated[
         str | None,
         typer.Option(
-            "--act", metavar="TARGET", help='For a band: of rows acted on, like "precision>=0.9".'
+            "--act", metavar="TARGET", help='Band: target for rows acted on, like "precision>=0.9".'
         ),
     ] = None,
     clear: Annotated[
         str | None,
-        typer.Option("--clear", metavar="TARGET", help='And of rows cleared, like "npv>=0.99".'),
+        typer.Option(
+            "--clear", metavar="TARGET", help='Band: target for rows cleared, like "npv>=0.99".'
+        ),
     ] = None,
     confidence: Annotated[
         str,
@@ -75,125 +77,133 @@ def threshold(
             "--confidence",
             metavar="SHARE",
             envvar="CALIBRANT_CONFIDENCE",
-            help="Of the promise; none: promise nothing.",
+            help="Confidence of the promise, or none.",
         ),
     ] = "0.95",
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", metavar="PATH", help="Where to put the point.")
+        Path | None, typer.Option("--out", "-o", metavar="PATH", help="Output file for the point.")
     ] = None,
     json: Json = False,
     html: Annotated[
-        Path | None, typer.Option("--html", metavar="PATH", help="Write a report page.")
+        Path | None, typer.Option("--html", metavar="PATH", help="Write an HTML report.")
     ] = None,
     candidates: Annotated[
         int,
         typer.Option(
-            "--candidates", metavar="M", min=1, help="Models compared on these rows, this one too."
+            "--candidates", metavar="M", min=1, help="Number of models compared on these rows."
         ),
     ] = 1,
     calibrator: Annotated[
         Path | None,
-        typer.Option("--calibrator", metavar="FILE", help="Calibrate the scores with this first."),
+        typer.Option(
+            "--calibrator", metavar="FILE", help="Calibrate the scores with this file first."
+        ),
     ] = None,
     fitted_here: Annotated[
-        bool, typer.Option("--fitted-here", help="That calibrator was fitted on these very rows.")
+        bool, typer.Option("--fitted-here", help="The calibrator was fitted on these rows.")
     ] = False,
     largest_weight: Annotated[
         float | None,
         typer.Option(
             "--largest-weight",
             metavar="W",
-            help="The most a row could weigh by the sampling design.",
+            help="Upper bound of a row's weight in the sampling design.",
             show_default="the largest weight in SCORES",
         ),
     ] = None,
     positive: Annotated[
         str | None,
-        typer.Option("--positive", metavar="NAME", help="The class to act on, or of a lone prob."),
+        typer.Option(
+            "--positive", metavar="NAME", help="Class to act on, or class of a lone prob."
+        ),
     ] = None,
     seed: Annotated[
         int,
-        typer.Option("--seed", min=0, envvar="CALIBRANT_SEED", help="Orders rows of equal score."),
+        typer.Option(
+            "--seed", min=0, envvar="CALIBRANT_SEED", help="Random seed for the order of ties."
+        ),
     ] = 0,
     label: Label = "label",
     debug: Debug = False,
 ) -> None:
-    """Choose the threshold on labelled SCORES that keeps a promise on new rows.
+    """Choose a threshold on labelled SCORES whose promise holds on new rows.
 
-    Rates: precision, recall, specificity, fpr, npv, false_discovery, cost;
+    Rates of one class: precision, recall, specificity, fpr, npv, false_discovery, cost; of
+    predictions of any class: accuracy, coverage, abstention.
 
-    accuracy, coverage and abstention of predictions of any class.
-
-    Use rows that the model was not trained on. If it was chosen on them, see --candidates.
+    Use rows that the model was not trained on. If the model was chosen on them, set --candidates.
     """
     if act is not None or clear is not None:
-        given = {"--hold": hold, "--maximise": maximise, "--minimise": minimise, "--cost": cost}
-        asked = _band(act, clear, confidence, given)
+        others = {"--hold": hold, "--maximise": maximise, "--minimise": minimise, "--cost": cost}
+        request = _parse_band_options(act, clear, confidence, others)
     else:
         goal = {"maximise": maximise, "minimise": minimise, "cost": cost}
-        asked = asked_of(hold or [], confidence=confidence, **goal)
+        request = parse_targets(hold or [], confidence=confidence, **goal)
     if fitted_here and calibrator is None:
-        raise InputError("--fitted-here is about a calibrator: name it with --calibrator.")
-    from calibrant.cli.json_output import checked_outputs
+        raise InputError("--fitted-here requires a calibrator: name it with --calibrator.")
+    from calibrant.cli.json_output import check_outputs
     from calibrant.scores.files import score_files
-    from calibrant.workflows.choose_point import Choice, choose
+    from calibrant.workflows.choose_point import ThresholdChoice, choose
 
     files = score_files(scores)
-    read = [*files, *([] if calibrator is None else [calibrator])]
-    out = checked_outputs(out, html, read, what="point")
+    inputs = [*files, *([] if calibrator is None else [calibrator])]
+    out = check_outputs(out, html, inputs, what="point")
     seen = (calibrator, fitted_here, candidates)
-    choice = Choice(files, asked, *seen, positive, label, seed, largest_weight)
-    found = choose(choice)
-    _show(found, source=", ".join(scores), out=out, html=html, json=json)
-    if not found.reached:
+    choice = ThresholdChoice(files, request, *seen, positive, label, seed, largest_weight)
+    outcome = choose(choice)
+    _show(outcome, source=", ".join(scores), out=out, html=html, json=json)
+    if not outcome.reached:
         raise typer.Exit(1)
 
 
-def _band(act: str | None, clear: str | None, confidence: str, others: dict[str, Any]) -> Asked:
+def _parse_band_options(
+    act: str | None, clear: str | None, confidence: str, others: dict[str, Any]
+) -> TargetRequest:
     for flag, value in others.items():
         if value is not None:
-            raise InputError(
-                f"{flag} does not go with --act and --clear, which are a band's only targets: "
-                "leave it out."
-            )
-    return band_of(act, clear, confidence=confidence)
+            raise InputError(f"{flag} cannot be combined with --act and --clear: leave it out.")
+    return parse_band(act, clear, confidence=confidence)
 
 
-def _show(found: Found, *, source: str, out: Path, html: Path | None, json: bool) -> None:
+def _show(
+    outcome: ThresholdResult, *, source: str, out: Path, html: Path | None, json: bool
+) -> None:
     """Write the files and print the result."""
     interruption.check()
     command = f"calibrant decide OTHER --point {quote(str(out))} -o decisions.parquet"
-    if found.positive is not None:
-        command += f" --positive {quote(found.positive)}"
-    if found.has_point:
+    if outcome.positive is not None:
+        command += f" --positive {quote(outcome.positive)}"
+    if outcome.has_point:
         from calibrant.inputs.row_sketch import RowSketch
         from calibrant.workflows.point_file import write_point
 
-        sketch = RowSketch.from_rows(found.rows.sketched).to_dict()
-        rows = {"source": source, "fingerprint": found.rows.fingerprint, "sketch": sketch}
-        write_point(found.result.to_dict(), out, calibrator=found.calibrator, chosen_on=rows)
+        sketch = RowSketch.from_rows(outcome.rows.sketch_input).to_dict()
+        rows = {"source": source, "fingerprint": outcome.rows.fingerprint, "sketch": sketch}
+        write_point(outcome.result.to_dict(), out, calibrator=outcome.calibrator, chosen_on=rows)
     if html is not None:
-        _write_page(found, html, source=source, out=out, command=command)
+        _write_page(outcome, html, source=source, out=out, command=command)
     if json:
-        content = found.result.to_dict()
-        content["notes"] = [*content.get("notes", []), *found.rows.notes]
-        content["out"] = str(out) if found.has_point else None
+        content = outcome.result.to_dict()
+        content["notes"] = [*content.get("notes", []), *outcome.rows.notes]
+        content["out"] = str(out) if outcome.has_point else None
         print_json(content if html is None else {**content, "report": str(html)})
         return
-    _say(found, out, command)
+    _print_result(outcome, out, command)
     if html is not None:
-        say(f"The report is in {html}")
+        echo(f"The report is in {html}")
 
 
-def _write_page(found: Found, html: Path, *, source: str, out: Path, command: str) -> None:
-    """Write the page, with a section for each point or failure."""
+def _write_page(
+    outcome: ThresholdResult, html: Path, *, source: str, out: Path, command: str
+) -> None:
+    """Write the HTML report, with a section for each point or failure."""
     from calibrant.reports.threshold.page import write_threshold_html
 
-    rows = found.rows
+    rows = outcome.rows
     ((on, scores),) = rows.scores.items()
-    place = {"out": str(out), "command": command} if found.has_point else {}
+    next_step = {"out": str(out), "command": command} if outcome.has_point else {}
     write_threshold_html(
-        found.result,
+        outcome.result,
         html,
         source=source,
         notes=rows.notes,
@@ -203,21 +213,23 @@ def _write_page(found: Found, html: Path, *, source: str, out: Path, command: st
         on=on,
         classes=rows.classes,
         weights=rows.weights,
-        cost=found.asked.cost,
-        **place,
+        cost=outcome.request.cost,
+        **next_step,
     )
 
 
-def _say(found: Found, out: Path, command: str) -> None:
+def _print_result(outcome: ThresholdResult, out: Path, command: str) -> None:
     from calibrant.formatting import printable
     from calibrant.reports.threshold.text import render_threshold
 
     layout: dict[str, Any] = {"width": width(), "color": color()}
-    calibrated = found.calibrator is not None
-    say(render_threshold(found.result, notes=found.rows.notes, calibrated=calibrated, **layout))
-    if found.has_point:
-        say(f"\nThe point is in {out}")
-        say(f"Decide with it: {printable(command)}")
+    calibrated = outcome.calibrator is not None
+    echo(
+        render_threshold(outcome.result, notes=outcome.rows.notes, calibrated=calibrated, **layout)
+    )
+    if outcome.has_point:
+        echo(f"\nThe point is in {out}")
+        echo(f"Decide with it: {printable(command)}")
         return
-    stays = f"; what stood in {out} before still stands there" if out.exists() else ""
-    say(f"\nNo point was written{stays}.")
+    stays = f"; the previous content of {out} is unchanged" if out.exists() else ""
+    echo(f"\nNo point was written{stays}.")

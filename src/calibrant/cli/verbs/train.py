@@ -1,4 +1,4 @@
-"""`calibrant train`: a study on the user's own file, from candidates to a bundle."""
+"""`calibrant train`: run a study on a file, from candidates to a bundle."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ import typer
 
 from calibrant.cli import study_options as flags
 from calibrant.cli.options import Debug, Json
-from calibrant.cli.study_output import show_study, telling
+from calibrant.cli.study_output import show_study, study_progress
 from calibrant.errors import InputError
 
 if TYPE_CHECKING:
     from calibrant.study.result import PointResult
 
-__all__ = ["train"]
+__all__ = ["train_command"]
 
 NAME = "train"
 EXAMPLE = (
@@ -27,7 +27,7 @@ EXAMPLE = (
 )
 
 
-def train(
+def train_command(
     context: typer.Context,
     data: flags.Data = None,
     text: flags.Text = None,
@@ -74,74 +74,79 @@ def train(
     json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Compare losses on your data, calibrate the best, and promise what it keeps.
+    """Compare losses on DATA, calibrate the best model and certify its thresholds.
 
-    A network is trained with each loss. The best is calibrated and gets thresholds on rows that it
-    has not seen, and is judged on others. All of it, with a report, goes into a bundle.
+    A network is trained with each loss. The best one is calibrated and gets thresholds on unseen
+    rows, and is tested on others. The result is a bundle and a report.
 
-    Flags with one value can be variables: CALIBRANT_EPOCHS=5 for --epochs 5.
+    Options with one value can be set in the environment: CALIBRANT_EPOCHS=5 for --epochs 5.
     """
     from calibrant.cli.study_settings import (
-        actions_of,
-        gather,
-        loop_of,
-        options_of,
-        seeds_of,
+        merge_settings,
+        parse_actions,
+        parse_options,
+        parse_seeds,
+        parse_training_options,
         split_candidates,
     )
 
     loop: dict[str, Any] = {"epochs": epochs, "batch_size": batch_size}
     loop |= {"learning_rate": learning_rate, "patience": patience}
-    variables = [name for name in loop if _from_variable(context, name)]
-    given = {
+    variables = [name for name in loop if _from_environment(context, name)]
+    options = {
         "data": data, "label": label, "text": text, "golden": golden, "weight": weight,
         "out_of_scope": out_of_scope, "drop": drop, "categories": category, "cut": cut,
         "group": group, "time": time, "shares": shares, "rows": rows, "redact": redact,
-        "overlap": overlap, "seed": seed, "seeds": seeds_of(seeds), "model": model,
+        "overlap": overlap, "seed": seed, "seeds": parse_seeds(seeds), "model": model,
         "candidates": None if candidates is None else split_candidates(candidates),
-        "model_options": options_of(model_option or [], flag="--model-option"),
-        "training": loop_of(training or [], loop, variables), "resample": resample, "jobs": jobs,
-        "calibrator": calibrator, "hold": hold, "confidence": confidence, "ood": ood,
-        "actions": actions_of(action or []), "title": title, "images": images,
+        "model_options": parse_options(model_option or [], flag="--model-option"),
+        "training": parse_training_options(training or [], loop, variables),
+        "resample": resample, "jobs": jobs, "calibrator": calibrator, "hold": hold,
+        "confidence": confidence, "ood": ood,
+        "actions": parse_actions(action or []), "title": title, "images": images,
         "image_size": image_size, "ensemble": ensemble, "mc_dropout": mc_dropout,
         "devices": devices, "largest_weight": largest_weight,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
 
-    settings = gather(given, config, tabular=tabular)
-    folder = _checked_folder(out, str(settings["data"]))
+    settings = merge_settings(options, config, tabular=tabular)
+    folder = _output_folder(out, str(settings["data"]))
     study = StudyConfig.from_dict(settings)
-    with telling(folder) as tell:
-        result = run_study(study, folder, progress=tell)
-    place = quote(str(folder))
-    again = f"calibrant train --config {quote(str(folder / 'study.toml'))} --out {place}"
+    with study_progress(folder) as report:
+        result = run_study(study, folder, progress=report)
+    folder_text = quote(str(folder))
+    again = f"calibrant train --config {quote(str(folder / 'study.toml'))} --out {folder_text}"
     show_study(result, folder, again=again, json=json)
-    if not all(_kept(point) for point in result.points):
+    if not all(_is_kept(point) for point in result.points):
         raise typer.Exit(1)
 
 
-def _checked_folder(out: str | None, data: str) -> Path:
-    """Return the folder of the study, or say why nothing can be written there."""
+def _output_folder(out: str | None, data: str) -> Path:
+    """Return the output folder, which must be writable."""
     from calibrant.study.study_folder import output_folder
 
-    usual = Path("runs", Path(data).name.split(".")[0] or "study")
-    folder = usual if out is None else output_folder(out)
-    there = next(place for place in (folder, *folder.absolute().parents) if place.exists())
-    if not there.is_dir():
-        raise InputError(f"--out {folder}: {there} is a file, not a folder: choose another place.")
-    if not os.access(there, os.W_OK | os.X_OK):
-        raise InputError(f"--out {folder}: the folder {there} is not writable: choose another.")
+    default = Path("runs", Path(data).name.split(".")[0] or "study")
+    folder = default if out is None else output_folder(out)
+    existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
+    if not existing.is_dir():
+        raise InputError(
+            f"--out {folder}: {existing} is a file, not a folder: choose_candidate another."
+        )
+    if not os.access(existing, os.W_OK | os.X_OK):
+        raise InputError(
+            f"--out {folder}: the folder {existing} is not writable: choose_candidate another."
+        )
     return folder
 
 
-def _from_variable(context: typer.Context, name: str) -> bool:
-    """Whether the value of a flag came from a variable of the environment."""
+def _from_environment(context: typer.Context, name: str) -> bool:
+    """Whether an option was set by an environment variable."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "ENVIRONMENT"
 
 
-def _kept(point: PointResult) -> bool:
-    """Whether a promise was made, and the test rows do not speak against it."""
+def _is_kept(point: PointResult) -> bool:
+    """Whether there is a promise that the test rows do not contradict."""
     from calibrant.errors import TargetUnreachable
 
     if isinstance(point.result, TargetUnreachable) or point.result.guarantee is None:

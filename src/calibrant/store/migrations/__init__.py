@@ -1,3 +1,3 @@
-"""How the tables of the store came about, version by version; Alembic applies them."""
+"""Alembic migrations of the store."""
 
 __all__: list[str] = []

@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.calibrators import TemperatureScaling, from_dict
-from calibrant.cli.methods import method_of, settings_of
+from calibrant.cli.methods import parse_method, split_method
 from calibrant.data import write_example
 from calibrant.errors import InputError
 from calibrant.scores import read_scores
@@ -259,17 +259,17 @@ def test_settings_reach_the_method(fit, example):
     ],
 )
 def test_one_syntax(text, settings):
-    assert settings_of(text) == ("a", settings)
+    assert split_method(text) == ("a", settings)
 
 
 @pytest.mark.parametrize("text", ["a:", "a:x", "a:=1", "a:x=", "a:x=1,x=2", "a:x=1,,y=2"])
 def test_what_is_no_setting(text):
     with pytest.raises(InputError, match="write it like a:key=value,key=value"):
-        settings_of(text)
+        split_method(text)
 
 
 def test_score_and_seed_reach_the_automatic_choice():
-    auto = method_of("auto:folds=3", score="brier", seed=5)
+    auto = parse_method("auto:folds=3", score="brier", seed=5)
     assert (auto.score, auto.seed, auto.folds) == ("brier", 5, 3)
 
 

@@ -45,18 +45,18 @@ def test_a_missing_core_dependency_is_a_no(cli, monkeypatch):
     monkeypatch.setattr(doctor, "CORE", ("numpy", "no-such-package"))
     result = cli("doctor")
     assert result.exit_code == 1
-    assert result.stdout.startswith("Not fine: no-such-package")
+    assert result.stdout.startswith("Missing or too old: no-such-package")
 
 
 def test_a_dependency_that_is_too_old_is_a_no(cli, monkeypatch):
-    monkeypatch.setattr(doctor, "_floors", lambda: {"numpy": "99.1"})
+    monkeypatch.setattr(doctor, "_minimum_versions", lambda: {"numpy": "99.1"})
     found = json.loads(cli("doctor", "--json").stdout)
     assert found["ok"] is False
     assert "99.1" in found["dependencies"]["numpy"]["why"]
 
 
 @pytest.mark.parametrize(
-    ("make", "state"), [(False, "no such folder"), (True, "1 entries"), (None, "not set")]
+    ("make", "state"), [(False, "not found"), (True, "1 entries"), (None, "not set")]
 )
 def test_the_data_folder(cli, tmp_path, make, state):
     folder = tmp_path / "data"
@@ -68,8 +68,8 @@ def test_the_data_folder(cli, tmp_path, make, state):
 
 
 def test_versions_are_compared_as_numbers():
-    assert doctor._parts("1.10.0") > doctor._parts("1.9.1")
-    assert doctor._parts("2.13.0+cpu") == (2, 13, 0)
+    assert doctor._version_tuple("1.10.0") > doctor._version_tuple("1.9.1")
+    assert doctor._version_tuple("2.13.0+cpu") == (2, 13, 0)
 
 
 def test_torch_is_not_imported_unless_asked(spawn):

@@ -80,7 +80,7 @@ def test_names_that_steer_a_terminal_are_printed_harmlessly(cli, db):
 
 def test_a_store_without_keys_says_so(cli, db):
     assert cli("keys", "list", "--db", db).stdout == (
-        "There are no keys: calibrant keys add makes one.\n"
+        "There are no keys: create one with calibrant keys add.\n"
     )
     assert told(cli("keys", "list", "--db", db, "--json")) == {"schema": 1, "keys": []}
 
@@ -90,7 +90,7 @@ def test_only_add_makes_a_database(cli, tmp_path, monkeypatch):
     for words in (("list",), ("revoke", "000000000000")):
         result = cli("keys", *words)
         assert result.exit_code == 2
-        assert "--db calibrant.db: there is no such file" in result.stderr
+        assert "--db calibrant.db: file not found" in result.stderr
     refused = cli("keys", "add", "--name", "shop", "--role", "read")
     assert refused.exit_code == 2
     assert list(tmp_path.iterdir()) == []

@@ -10,7 +10,7 @@ import pytest
 from tests.unit.bundle.parts import CLASSES, band, point, points_of, temperature
 
 from calibrant.bundle import load_bundle
-from calibrant.cli.verbs.pack import actions_of
+from calibrant.cli.verbs.pack import parse_actions
 from calibrant.data import write_example
 from calibrant.errors import InputError
 from calibrant.scores import read_scores
@@ -109,7 +109,7 @@ def test_json_tells_the_same(run, tmp_path):
     assert len(found["operating_points"][1]["points"]) == 2
     assert found["files"] == ["manifest.json", "card.md"]
     assert found["notes"] == [
-        "Point 0 decides on the model's own scores, as chosen: the calibrator only gives the "
+        "Point 0 decides on the raw scores of the model, as chosen: the calibrator only sets the "
         "probabilities."
     ]
 
@@ -136,7 +136,7 @@ def test_several_points_and_another_order_of_classes(run, tmp_path):
     words = ["--calibrator", "c", "--point", "turned", "--point", "loose", "--point", "each"]
     result = run(*words)
     assert result.exit_code == 0, result.output
-    assert "Points 0, 1 decide on the model's own scores" in result.stdout
+    assert "Points 0, 1 decide on the raw scores of the model" in result.stdout
     assert load_bundle(tmp_path / "b").classes == CLASSES
     assert "Point 1 is an alternative" in (tmp_path / "b/card.md").read_text(encoding="utf-8")
 
@@ -177,7 +177,7 @@ def test_a_bundle_decides_like_decide(cli, tmp_path):
         ("--point nowhere.json", "--point nowhere.json does not exist"),
         ("--calibrator nowhere.json", "--calibrator nowhere.json does not exist"),
         ("--calibrator c --point newer", "newer.json has format 2, but this version"),
-        ("--calibrator c --point unreached", "no threshold was reached"),
+        ("--calibrator c --point unreached", "contains no threshold"),
         ("--calibrator c --point c2", "c2.json is a calibrator, not a point"),
         ("--calibrator raw --point raw", "raw.json is a point, not a calibrator"),
         (
@@ -185,11 +185,11 @@ def test_a_bundle_decides_like_decide(cli, tmp_path):
             "the point was chosen on scores calibrated by another calibrator",
         ),
         ("--calibrator c_xyz --point raw", "class 'defect', which"),
-        ("--calibrator c --point two", "two.json has 2 classes, but"),
-        ("--point raw --point two", "two.json has 2 classes, but"),
-        ("--point raw --action refund", "--action refund is no action"),
+        ("--calibrator c --point two", "two.json is about 2 classes, but"),
+        ("--point raw --point two", "two.json is about 2 classes, but"),
+        ("--point raw --action refund", "--action refund is not an action"),
         ("--point raw --action x=refund", "--action x=refund: 'x' is not among the classes"),
-        ("--point raw --action defect=", "is no action"),
+        ("--point raw --action defect=", "is not an action"),
         ("--point raw --action defect=a --action defect=b", "names 'defect' twice"),
     ],
 )
@@ -386,12 +386,12 @@ def test_it_runs_without_torch(spawn, files, tmp_path):
 
 
 def test_names_with_an_equals_sign():
-    assert actions_of([" a = b "], ["a"]) == {"a": "b"}
-    assert actions_of(["a=b=c=d"], ["a", "a=b"]) == {"a=b": "c=d"}
-    with pytest.raises(InputError, match="is no action"):
-        actions_of(["a"], ["a"])
+    assert parse_actions([" a = b "], ["a"]) == {"a": "b"}
+    assert parse_actions(["a=b=c=d"], ["a", "a=b"]) == {"a=b": "c=d"}
+    with pytest.raises(InputError, match="is not an action"):
+        parse_actions(["a"], ["a"])
     with pytest.raises(InputError, match="'' is not among the classes 'a'"):
-        actions_of(["=x"], ["a"])
+        parse_actions(["=x"], ["a"])
 
 
 def test_control_characters_do_not_reach_the_terminal(cli, files, tmp_path):

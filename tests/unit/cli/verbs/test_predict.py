@@ -244,7 +244,7 @@ def test_the_column_of_texts_may_have_another_name(cli, texts, tmp_path):
 def test_rows_without_a_text_count_as_empty_and_are_told(cli, texts, tmp_path):
     (tmp_path / "in.csv").write_text("id,message\n1,it came broken\n2,\n")
     result = cli("predict", texts.path, tmp_path / "in.csv", "-o", tmp_path / "out.parquet")
-    assert "Note: 1 row has no text, which counts as an empty one." in result.stdout
+    assert "Note: 1 row has no text: treated as empty." in result.stdout
     same(read(tmp_path / "out.parquet"), texts.decide(["it came broken", ""]))
 
 
@@ -347,12 +347,12 @@ def test_files_of_no_known_kind(refused, texts, bare, tmp_path):
 @pytest.mark.parametrize("name", ["predicted", "prob_defect", "decision", "action", "out_of_scope"])
 def test_a_column_that_is_there_already(refused, texts, tmp_path, name):
     file = written(tmp_path / "in.csv", {"message": messages(3), name: ["a", "b", "c"]})
-    assert f"has a column '{name}' already" in refused(texts.path, file)
+    assert f"already has a column '{name}'" in refused(texts.path, file)
 
 
 def test_an_output_that_is_read(refused, texts, bare, tmp_path):
     file = written(tmp_path / "in.csv", {"message": messages(3)})
-    assert "is a file that is read" in refused(texts.path, file, out="in.csv")
+    assert "is also an input" in refused(texts.path, file, out="in.csv")
     folder = tmp_path / "folder"
     folder.mkdir()
     assert "is a folder" in refused(texts.path, file, out="folder")
@@ -390,9 +390,7 @@ def test_scores_of_other_classes(refused, bare, tmp_path):
 
 def test_options_that_do_not_fit_the_bundle(refused, texts, tables, bare, tmp_path):
     file = written(tmp_path / "in.csv", {"message": messages(3)})
-    assert "--point must be a position from 0 to 0, got 3" in refused(
-        texts.path, file, "--point", 3
-    )
+    assert "--point must be an index from 0 to 0, got 3" in refused(texts.path, file, "--point", 3)
     assert "leave --positive out" in refused(texts.path, file, "--positive", "defect")
     assert "leave --text out" in refused(tables.path, file, "--text", "message")
     assert "leave --text out" in refused(bare.path, file, "--text", "message")

@@ -43,7 +43,7 @@ def test_check_counts_what_is_there(cli, db, store):
         "schema": 1, "url": store.url, **counts
     }  # fmt: skip
     shown = cli("store", "check", "--db", db).stdout
-    assert f"The store {store.url} can be reached and is up to date." in shown
+    assert f"The store {store.url} is reachable and up to date." in shown
     for name, n in counts.items():
         assert re.search(rf"^{name} +{n}$", shown, re.MULTILINE)
 
@@ -83,7 +83,7 @@ def test_labels_that_are_no_class_are_counted_and_evaluate_reads_the_rest(cli, d
     file = tmp_path / "out.parquet"
     shown = cli("store", "export", "--labelled", "-o", file, "--db", db)
     assert shown.stdout == (
-        f"36 predictions in {file}\n4 more predictions are left out: their label is no class of "
+        f"36 predictions in {file}\n4 more predictions are left out: their label is not a class of "
         "the bundle: “x” (3), “Bad ” (1).\n"
     )
     made = told(cli("store", "export", "--labelled", "-o", file, "--db", db, "--json"))
@@ -103,12 +103,12 @@ def test_a_unit_is_forgotten_and_what_went_is_told(cli, db, store):
     shown = cli("store", "forget", "--unit", "customer-0", "--db", db)
     assert shown.stdout == "Forgot “customer-0”: 2 predictions, 2 labels, 1 outcome.\n"
     again = cli("store", "forget", "--unit", "customer-0", "--db", db)
-    assert (again.exit_code, again.stdout) == (0, "Nothing is kept about “customer-0”.\n")
+    assert (again.exit_code, again.stdout) == (0, "No predictions about “customer-0”.\n")
     made = told(cli("store", "forget", "--unit", "customer-1", "--db", db, "--json"))
     counts = {"predictions": 2, "labels": 1, "outcomes": 0}
     assert made == {"schema": 1, "unit": "customer-1", **counts}
     hostile = cli("store", "forget", "--unit", "a\x1b[31m", "--db", db)
-    assert hostile.stdout == "Nothing is kept about “a�[31m”.\n"
+    assert hostile.stdout == "No predictions about “a�[31m”.\n"
 
 
 def test_what_is_old_is_pruned_and_told(cli, db, store):
@@ -117,7 +117,7 @@ def test_what_is_old_is_pruned_and_told(cli, db, store):
     store.outcomes.add([outcome(rows[5])], [label(rows[5])])
     shown = cli("store", "prune", "--older-than", "90d", "--db", db).stdout
     assert re.fullmatch(
-        r"Deleted what was older than [-\d]+ [:\d]+ UTC: 3 predictions, 1 label, 1 outcome\.\n",
+        r"Deleted predictions older than [-\d]+ [:\d]+ UTC: 3 predictions, 1 label, 1 outcome\.\n",
         shown,
     )
     assert store.predictions.count() == 3
@@ -126,23 +126,23 @@ def test_what_is_old_is_pruned_and_told(cli, db, store):
     before = datetime.fromisoformat(made["before"])
     assert now - timedelta(weeks=4) <= before <= datetime.now(UTC) - timedelta(weeks=4)
     shown = cli("store", "prune", "--older-than", "2h", "--db", db).stdout
-    assert shown.startswith("Nothing is older than ")
+    assert shown.startswith("No predictions are older than ")
 
 
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("export", "-o", "out.csv"), "let the name end in .parquet"),
+        (("export", "-o", "out.csv"), "ending in .parquet"),
         (("export", "-o", "no_folder/out.parquet"), "no_folder does not exist: create it first"),
         (("export",), "Missing option '--out'"),
         (("export", "-o", "o.parquet", "--since", "yesterday"), "--since must be a date or a time"),
         (("export", "-o", "o.parquet", "--until", "0001-01-01T00+05"), "--until must be a date"),
         (
             ("export", "-o", "o.parquet", "--since", "2026-02-01", "--until", "2026-01-01"),
-            "since must lie before until",
+            "since must be before until",
         ),
         (("forget",), "Missing option '--unit'"),
-        (("forget", "--unit", ""), "a unit must be a text of at least one character, got ''"),
+        (("forget", "--unit", ""), "a unit must be non-empty text, got ''"),
         (("prune",), "Missing option '--older-than'"),
         (("prune", "--older-than", "90"), "like 12h, 90d or 52w, got '90'"),
         (("prune", "--older-than", "0d"), "like 12h, 90d or 52w, got '0d'"),
@@ -189,7 +189,7 @@ def test_a_database_that_is_not_there_is_not_made(cli, tmp_path, monkeypatch, pa
     monkeypatch.chdir(tmp_path)
     result = cli("store", *ASKED[part])
     assert result.exit_code == 2
-    assert "--db calibrant.db: there is no such file" in result.stderr
+    assert "--db calibrant.db: file not found" in result.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -8,7 +8,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 
-from calibrant.cli.targets import asked_of, band_of, cost_of, target_of
+from calibrant.cli.targets import parse_band, parse_cost, parse_hold, parse_targets
 from calibrant.data import write_example
 from calibrant.errors import InputError
 from calibrant.scores import read_scores
@@ -120,7 +120,7 @@ def test_a_point_that_stood_there_before_still_stands(cli, example, tmp_path):
     result = cli("threshold", example, "--hold", "others: precision>=0.9999", "-o", out)
     assert result.exit_code == 1
     assert out.read_text() == "old"
-    assert "still stands there" in " ".join(result.stdout.split())
+    assert "is unchanged" in " ".join(result.stdout.split())
 
 
 def test_no_confidence_promises_nothing_and_says_so(cli, run, example, tmp_path):
@@ -347,8 +347,8 @@ def test_a_calibrator_that_was_fitted_here(cli, run, example, two, tmp_path):
     cli("calibrate", example, "-o", calibrator, "--method", "vector")
     withheld = run(example, *HOLD, *words)
     assert withheld["guarantee"] is None
-    assert "fitted on these rows" in withheld["why"]
-    assert not any("knows these rows" in note for note in withheld["notes"])  # it was said
+    assert "fitted on these very rows" in withheld["why"]
+    assert not any("was fitted on these rows" in note for note in withheld["notes"])  # it was said
 
 
 def in_other_files(example, folder):
@@ -384,11 +384,13 @@ def test_a_calibrator_knows_the_rows_it_was_fitted_on(cli, run, example, tmp_pat
         found = run(file, *words)
         assert found["guarantee"] is None, file
         assert f"{strict(calibrator.read_text())['method']} was fitted on these" in found["why"]
-        assert any(f"the calibrator of {calibrator} knows these" in n for n in found["notes"])
+        assert any(
+            f"the calibrator of {calibrator} was fitted on these" in n for n in found["notes"]
+        )
     others = write_example(tmp_path / "in" / "others.csv", n=2000, seed=6)
     found = run(others, *words)
     assert found["guarantee"] is not None
-    assert not any("knows these rows" in note for note in found["notes"])
+    assert not any("was fitted on these rows" in note for note in found["notes"])
 
 
 def test_a_calibrator_that_keeps_the_order_may_know_its_rows(cli, run, two, tmp_path):
@@ -398,7 +400,7 @@ def test_a_calibrator_that_keeps_the_order_may_know_its_rows(cli, run, two, tmp_
         cli("calibrate", two, "-o", calibrator, "--method", method)
         found = run(two, *words)
         assert (found["guarantee"] is not None) == kept, method
-        noted = any("knows these rows" in note for note in found["notes"])
+        noted = any("was fitted on these rows" in note for note in found["notes"])
         assert noted == (method != "identity")  # which has learned nothing
 
 
@@ -450,24 +452,24 @@ def test_a_folder_of_parts_is_one_sample(run, example, tmp_path):
     ],
 )
 def test_the_syntax_of_costs(text, matrix):
-    assert cost_of(text).matrix == matrix
+    assert parse_cost(text).matrix == matrix
 
 
 @pytest.mark.parametrize("text", ["fp=1", "fn=2", "1,5", "fp=1,fn=x", "fp=1,fn=2,fp=3", "xx=1", ""])
 def test_what_is_no_cost(text):
     with pytest.raises(InputError, match="--cost"):
-        cost_of(text)
+        parse_cost(text)
 
 
 def test_the_syntax_of_targets():
-    assert target_of("a: b: precision >= 0.85") == ("a: b", precision >= 0.85)
-    assert target_of("cost<=0.3", cost_of("fp=1,fn=5"))[1].rate.false_negative == 5
-    asked = asked_of(
+    assert parse_hold("a: b: precision >= 0.85") == ("a: b", precision >= 0.85)
+    assert parse_hold("cost<=0.3", parse_cost("fp=1,fn=5"))[1].rate.false_negative == 5
+    asked = parse_targets(
         ["a: recall>=0.5"], maximise=None, minimise="cost", cost="fp=1,fn=2", confidence="none"
     )
     assert asked.targets == [recall >= 0.5]
     assert (asked.cost.matrix[:2], asked.confidence) == ((1, 2), None)
-    assert band_of("a: precision>=0.9", "npv>=0.9", confidence="0.9").named == ["a"]
+    assert parse_band("a: precision>=0.9", "npv>=0.9", confidence="0.9").classes == ["a"]
 
 
 HYGIENE = """

@@ -234,7 +234,7 @@ WRONG = {
     "drop of images": (("a", "--images", "--drop", "d"), "leave --drop out"),
     "category of images": (("a", "--images", "--category", "c"), "leave --category out"),
     "cut of images": (("a", "--images", "--cut"), "leave --cut out"),
-    "redact of images": (("a", "--images", "--redact"), "--redact is about texts"),
+    "redact of images": (("a", "--images", "--redact"), "--redact applies to texts"),
     "no redact of images": (("a", "--images", "--no-redact"), "leave --no-redact out"),
     "size of texts": ((*DATA, "--image-size", "32"), "leave --image-size out"),
     "size of images": (("a", "--images", "--image-size", "0"), "image_size must be a whole"),
@@ -251,7 +251,7 @@ WRONG = {
     "hold in percent": ((*DATA, "--hold", "a: precision>=85"), "85 percent is 0.85"),
     "no key": ((*DATA, "--model-option", "64"), "must read key=value"),
     "key twice": ((*DATA, "--training", "clip=1", "--training", "clip=2"), "sets 'clip' twice"),
-    "action": ((*DATA, "--action", "refund"), "is no action"),
+    "action": ((*DATA, "--action", "refund"), "is not an action"),
     "action twice": ((*DATA, "--action", "a=b", "--action", "a=c"), "names 'a' twice"),
     "loss as training": ((*DATA, "--training", "loss=ce"), "--candidates"),
     "epochs": ((*DATA, "--epochs", "0"), "epochs must be a whole number"),
@@ -321,7 +321,7 @@ def test_an_interruption_says_how_to_go_on(forked, tmp_path):
     process.send_signal(signal.SIGINT)
     out, err = process.communicate(timeout=60)
     assert (process.returncode, out) == (130, "")
-    assert "here: the same command goes on from there" in err
+    assert "here: the same command resumes it" in err
     assert err.endswith("interrupted\n")
 
 
@@ -387,3 +387,13 @@ def test_help_shows_an_example_and_every_setting(cli):
     assert "Example: calibrant" in result.stdout
     for field in dataclasses.fields(StudyConfig):
         assert flag_name(field.name) in result.stdout, field.name
+
+
+def test_help_is_readable_at_80_columns(cli):
+    lines = cli("train", "--help", env={"COLUMNS": "80"}).stdout.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if line and not line.startswith(" ")][1:] == [
+        "Arguments:", "Options:", "Data:", "Candidates and training:", "Promises:"
+    ]  # fmt: skip
+    (entry,) = (line for line in lines if line.startswith("  --learning-rate"))
+    assert "Peak learning rate." in entry

@@ -95,8 +95,8 @@ def test_a_label_that_is_no_class_is_refused_with_its_place_and_nothing_is_recor
         answer = send(client, *told, **headers)
         assert answer.status_code == 422
         assert answer.json()["detail"] == (
-            "outcomes[1].label: 'Parts ' is no class of the bundle that made the prediction (the "
-            "nearest is 'parts'; its classes are 'defect', 'parts', 'other'): correct it, or send "
+            "outcomes[1].label: 'Parts ' is not a class of the bundle that made the prediction "
+            "(closest: 'parts'; its classes are 'defect', 'parts', 'other'): correct it, or send "
             '"other": true with it; nothing was recorded.'
         )
         assert answer.json()["errors"][0]["where"] == "outcomes[1].label"

@@ -1,3 +1,3 @@
-"""One file a version; a released one is never changed."""
+"""One file per version; released ones are never changed."""
 
 __all__: list[str] = []

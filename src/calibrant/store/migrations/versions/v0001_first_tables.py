@@ -1,4 +1,4 @@
-"""The first tables: predictions and all that goes with them, keys, events, erasures, settings."""
+"""Initial tables: predictions, labels, outcomes, keys, events, erasures, settings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _Part = sa.schema.SchemaItem
 
 
 def upgrade() -> None:
-    """Create them all in an empty database."""
+    """Create all tables in an empty database."""
     op.create_table(
         "bundles",
         *(_text("hash"), _text("name"), _json("classes"), _json("manifest"), _moment("at")),
@@ -138,15 +138,15 @@ def _create_keys() -> None:
     )
 
 
-def _of_a_prediction(table: str, told: str) -> list[_Part]:
-    """Return what labels and outcomes have in common."""
+def _of_a_prediction(table: str, column: str) -> list[_Part]:
+    """Return the common columns of labels and outcomes."""
     return [
-        *(_text("id"), _moment("at"), _text("prediction"), _text(told), _text("key", null=True)),
+        *(_text("id"), _moment("at"), _text("prediction"), _text(column), _text("key", null=True)),
         _primary_key(table, "id"),
         sa.ForeignKeyConstraint(
             ["prediction"], ["predictions.id"], name=f"fk_{table}_prediction", ondelete="CASCADE"
         ),
-        _short(table, "id", told),
+        _short(table, "id", column),
     ]
 
 

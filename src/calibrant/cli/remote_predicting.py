@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.cli.remote_rows import BATCH, Asked, RemoteRows, cut_by_unit
-from calibrant.client.address import checked_url, given_key, open_key_note
-from calibrant.client.answers import Predicted as Row
+from calibrant.client.address import check_url, plaintext_key_warning, resolve_key
+from calibrant.client.answers import PredictionResult as Row
 from calibrant.client.answers import ServedBundle
 from calibrant.client.client import Client
-from calibrant.client.transport import Refused
+from calibrant.client.transport import RequestRefused
 from calibrant.errors import InputError, ServiceError
 from calibrant.workflows.scored_rows import in_order
 from calibrant.workflows.write_predictions import Predicted, Said, Teller, refuse_taken, tell_file
@@ -64,14 +64,14 @@ class Service:
     @classmethod
     def at(cls, url: str, key: str | None, use_case: str | None, point: int | None) -> Service:
         """Ask a service what it serves; one that is away is not waited for."""
-        url = checked_url(url)
+        url = check_url(url)
         with _client(url, key, timeout=10.0, retries=1) as client:
             return cls(url, client.bundle(), key, use_case, point)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Sentences that a user should be told."""
-        note = open_key_note(self.url, given_key(self.key))
+        note = plaintext_key_warning(self.url, resolve_key(self.key))
         newer = self.served.refused
         refused = () if newer is None else (f"The service refuses a newer bundle: {newer}",)
         return ((f"{note[0].upper()}{note[1:]}",) if note else ()) + refused
@@ -201,7 +201,7 @@ class _Asker:
             return self._halves(asked)
         try:
             return self._answered(asked)
-        except Refused as error:
+        except RequestRefused as error:
             if error.status == _TOO_LARGE and n > 1:
                 self._most = min(self._most, max(1, n // 2))
                 return self._halves(asked)

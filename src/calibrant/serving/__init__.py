@@ -1,4 +1,4 @@
-"""The service: a bundle behind an HTTP interface, with every prediction on record."""
+"""HTTP service for bundles; every prediction is recorded before it is returned."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Service", "Settings", "make_app"]
 
-_HOMES = {"Client": "client", "Service": "service", "Settings": "settings", "make_app": "app"}
+_MODULES = {"Client": "client", "Service": "service", "Settings": "settings", "make_app": "app"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: the client needs nothing of the server."""
-    if name not in _HOMES:
+    """Import a name on first use, so that the client does not import the server."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"calibrant.serving.{_HOMES[name]}"), name)
+    return getattr(import_module(f"calibrant.serving.{_MODULES[name]}"), name)

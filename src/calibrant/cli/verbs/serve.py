@@ -103,11 +103,11 @@ def serve(
         device=device,
     )
 
-    def started(service: Service, address: str) -> None:
+    def on_start(service: Service, address: str) -> None:
         _tell(service, address, json=json)
         flush()  # others may wait for the address
 
-    run(settings, started=started)
+    run(settings, on_start=on_start)
 
 
 def _tell(service: Service, address: str, *, json: bool) -> None:

@@ -108,7 +108,7 @@ def test_what_was_saved_and_is_refused_says_why(visit, monkeypatch):
     def too_big(bundle):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("calibrant.serving.bundle_slot._try_out", too_big)
+    monkeypatch.setattr("calibrant.serving.bundle_slot._score_dummy_row", too_big)
     told = text_of(there.save(rule="0", threshold="0.6", tried=None))
     assert there.service.slot.current.hash == first != there.hash
     assert "serves now." not in told.partition("Which threshold?")[0]

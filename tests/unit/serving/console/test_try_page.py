@@ -160,7 +160,7 @@ def test_what_is_taken_out_of_a_message_is_shown(serving, tmp_path):
     ("text", "said"),
     [
         ("", "Write or paste a message"),
-        ("a" * 201, "The text has 201 characters, at most 200 are taken."),
+        ("a" * 201, "The text has 201 characters, at most 200 are allowed."),
         ("a\x01b", "Control characters"),
     ],
 )

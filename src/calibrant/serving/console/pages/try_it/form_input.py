@@ -17,8 +17,8 @@ from calibrant.serving.console.pages.predictions.wording import visible
 from calibrant.serving.console.pages.try_it.fields import MOST_FIELDS, Field, fields_of
 from calibrant.serving.console.pages.try_it.paste import pasted
 from calibrant.serving.console.shell.forms import Form
-from calibrant.serving.http.problems import of_validation
-from calibrant.serving.request_inputs import Faulty, checked_inputs
+from calibrant.serving.http.problems import validation_problem
+from calibrant.serving.request_inputs import InvalidInput, check_inputs
 
 __all__ = ["PASTE", "Typed", "read_typed"]
 
@@ -75,11 +75,11 @@ def _checked(
     """Check an input with the code that checks requests."""
     try:
         given = _input(values, fields)
-        row = checked_inputs([given], served, max_text=max_text)[0]
+        row = check_inputs([given], served, max_text=max_text)[0]
     except ValidationError as error:
-        told = of_validation(error).errors[0]
+        told = validation_problem(error).errors[0]
         where, said = told["where"], told["message"]
-    except Faulty as fault:
+    except InvalidInput as fault:
         where, said = fault.where.removeprefix("inputs[0]."), fault.message
     else:
         return Typed(values, input=given, row=row, notes=tuple(_notes(values, fields)))

@@ -22,7 +22,7 @@ from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.console.shell.render import page
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import service_of
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.scoring import ScoreRequest, score
 
 __all__ = ["router"]
 
@@ -70,7 +70,9 @@ async def _scored(
     assert given is not None  # it was checked
 
     def scored() -> dict[str, Any]:
-        asked = Asked(served, [typed.row], [given], body=b"", request="", since=0.0, point=point)
+        asked = ScoreRequest(
+            served, [typed.row], [given], body=b"", request="", since=0.0, point=point
+        )
         ((_, rows),) = score([asked])
         return {**result_data(served, given, rows[0], point), "notes": typed.notes}
 

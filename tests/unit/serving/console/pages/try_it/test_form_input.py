@@ -29,7 +29,7 @@ def test_a_message_stays_as_it_was_typed(text_folder):
     [
         ("", "Write or paste a message: this one is empty."),
         (" \n\t", "Write or paste a message: this one is empty."),
-        ("a" * 101, "The text has 101 characters, at most 100 are taken."),
+        ("a" * 101, "The text has 101 characters, at most 100 are allowed."),
         ("a\x00b", "Control characters other than tabs and line ends are not allowed."),
     ],
 )
@@ -116,7 +116,7 @@ def test_rare_categories_are_taken_and_told(tmp_path):
 
 def test_a_category_that_is_too_long(tmp_path):
     found = typed(pooled(tmp_path), value_0="c" * 101)
-    assert found.faults == {"value-0": "The text has 101 characters, at most 100 are taken."}
+    assert found.faults == {"value-0": "The text has 101 characters, at most 100 are allowed."}
 
 
 def test_logits_are_needed_for_each_class(logits_folder):

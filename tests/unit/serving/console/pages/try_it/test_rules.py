@@ -17,7 +17,7 @@ from calibrant.serving.console.pages.try_it.wording import (
     scope_words,
     turning_words,
 )
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.scoring import ScoreRequest, score
 
 TURNED = ("other", "defect", "parts")
 
@@ -46,7 +46,7 @@ def scored(bundle, logits, chosen=None):
     """Return what the service says about rows of logits."""
     slot = served(bundle.path)
     slot = replace(slot, bundle=bundle)
-    asked = Asked(slot, logits.tolist(), [], b"", "", 0.0, point=chosen)
+    asked = ScoreRequest(slot, logits.tolist(), [], b"", "", 0.0, point=chosen)
     return score([asked])[0][1]
 
 

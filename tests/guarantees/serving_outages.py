@@ -49,7 +49,7 @@ def assert_not_ready(service: Process) -> None:
     answer = service.get("/readyz")
     assert answer.status_code == 503
     assert answer.headers["retry-after"].isdecimal()
-    assert "the database cannot be used" in answer.json()["detail"]
+    assert "the database is not usable" in answer.json()["detail"]
 
 
 def stopped(server: PostgresServer) -> Trouble:

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 
 from calibrant.cli.remote_rows import BATCH, RemoteRequest, RemoteRows, split_by_unit
-from calibrant.client.address import checked_url, given_key, open_key_note
-from calibrant.client.answers import Predicted as Row
+from calibrant.client.address import check_url, plaintext_key_warning, resolve_key
+from calibrant.client.answers import PredictionResult as Row
 from calibrant.client.answers import ServedBundle
 from calibrant.client.client import Client
-from calibrant.client.transport import Refused
+from calibrant.client.transport import RequestRefused
 from calibrant.errors import InputError, ServiceError
 from calibrant.workflows.scored_rows import run_in_order
 from calibrant.workflows.write_predictions import (
@@ -63,14 +63,14 @@ class RemoteService:
         cls, url: str, key: str | None, use_case: str | None, point: int | None
     ) -> RemoteService:
         """Fetch the bundle description, with few retries."""
-        url = checked_url(url)
+        url = check_url(url)
         with _client(url, key, timeout=10.0, retries=1) as client:
             return cls(url, client.bundle(), key, use_case, point)
 
     @property
     def notes(self) -> tuple[str, ...]:
         """Notes to show the user."""
-        note = open_key_note(self.url, given_key(self.key))
+        note = plaintext_key_warning(self.url, resolve_key(self.key))
         newer = self.served.refused
         refused = () if newer is None else (f"The service refuses a newer bundle: {newer}",)
         return ((f"{note[0].upper()}{note[1:]}",) if note else ()) + refused
@@ -201,7 +201,7 @@ class _Requester:
             return self._split(request)
         try:
             return self._send(request)
-        except Refused as error:
+        except RequestRefused as error:
             if error.status == _TOO_LARGE and n > 1:
                 self._max_rows = min(self._max_rows, max(1, n // 2))
                 return self._split(request)

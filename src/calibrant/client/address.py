@@ -1,4 +1,4 @@
-"""The address and the key that a client was given, checked before anything is sent."""
+"""Validation of a client's URL and API key."""
 
 from __future__ import annotations
 
@@ -10,85 +10,85 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from calibrant.errors import InputError
 
-__all__ = ["KEY", "checked_url", "given_key", "is_local", "is_loopback", "open_key_note"]
+__all__ = ["KEY", "check_url", "is_local", "plaintext_key_warning", "resolve_key"]
 
 KEY = "CALIBRANT_KEY"
-"""Environment variable that holds the key."""
+"""Environment variable with the API key."""
 
 _EXAMPLE = "http://127.0.0.1:8000"
-_ODD = re.compile(r"[^\x21-\x7e]|[\\\"<>^`{|}]")
+_INVALID_CHARACTERS = re.compile(r"[^\x21-\x7e]|[\\\"<>^`{|}]")
 _HOST = re.compile(r"(?=[^:]{1,253}$)[\w-]{1,63}(\.[\w-]{1,63})*\.?|[0-9a-f:.]*:[0-9a-f:.]*")
-"""A name of labels that the network can look up, or an address of IPv6."""
+"""A DNS name or an IPv6 address."""
 
-_INSIDE = re.compile(r"/v1(/(predict|outcomes|predictions|bundle|units)(/.*)?)?$")
+_API_PATH = re.compile(r"/v1(/(predict|outcomes|predictions|bundle|units)(/.*)?)?$")
 _KEY = re.compile(r"[\x21-\x7e]{1,512}")
 
 
-def checked_url(url: Any) -> str:
-    """Return the address of a service without a slash at its end; refuse what is none.
+def check_url(url: Any) -> str:
+    """Normalise the URL of a service, without a trailing slash; raise `InputError` if invalid.
 
-    It may have a path, where a proxy serves several things at one host.
+    It may have a path, for a proxy with several services on one host.
 
     Examples
     --------
-    >>> checked_url("HTTPS://models.example.org/returns/")
+    >>> check_url("HTTPS://models.example.org/returns/")
     'https://models.example.org/returns'
     """
-    parts = _parts(url)
+    parts = _split_url(url)
     if parts.username is not None or parts.password is not None:
-        # The address is not shown: it holds a password.
+        # The URL is not shown because it contains a password.
         raise InputError(
-            f"url must not hold a name or a password: give {parts.scheme}://{parts.hostname} and "
-            "the key as key= or CALIBRANT_KEY."
+            f"url must not contain a user name or password: use {parts.scheme}://{parts.hostname} "
+            "and pass the key as key= or CALIBRANT_KEY."
         )
     if parts.query or parts.fragment or url.endswith(("?", "#")):
         raise InputError(
-            f"url must be the address of a service alone, like {_EXAMPLE}, got {url!r}: leave out "
-            "what stands after ? and #."
+            f"url must be only the address of a service, like {_EXAMPLE}, got {url!r}: remove the "
+            "query and fragment (? and #)."
         )
     path = parts.path.rstrip("/")
     if any(step in ("", ".", "..") or "/" in step for step in map(unquote, path.split("/")[1:])):
-        raise InputError(f"url must not have empty steps, '.' or '..' in its path, got {url!r}.")
-    if _INSIDE.search(path):
+        raise InputError(f"url must not have empty segments, '.' or '..' in its path, got {url!r}.")
+    if _API_PATH.search(path):
         raise InputError(
-            f"url must be the address of the service itself, got {url!r}: leave out /v1 and what "
-            "follows."
+            f"url must be the address of the service itself, got {url!r}: remove /v1 and "
+            "everything after it."
         )
     return f"{parts.scheme}://{parts.netloc.lower()}{path}"
 
 
-def _parts(url: Any) -> SplitResult:
-    """Split an address; refuse what has no host or another scheme."""
-    if not isinstance(url, str) or _ODD.search(url):
-        shown = repr(url)[:80] if "@" not in repr(url) else "another one"
+def _split_url(url: Any) -> SplitResult:
+    """Split a URL; refuse one without a host or with another scheme than http(s)."""
+    if not isinstance(url, str) or _INVALID_CHARACTERS.search(url):
+        shown = repr(url)[:80] if "@" not in repr(url) else "a URL with credentials"
         raise InputError(f"url must be an address like {_EXAMPLE}, got {shown}.")
     try:
         parts = urlsplit(url)
-        known = parts.scheme in ("http", "https") and parts.port != 0
-        known = known and _HOST.fullmatch(parts.hostname or "") is not None
-    except ValueError:  # a port that is none, or brackets that do not match
-        known = False
-    if not known:
-        shown = repr(url)[:80] if "@" not in url else "another one"
+        valid = parts.scheme in ("http", "https") and parts.port != 0
+        valid = valid and _HOST.fullmatch(parts.hostname or "") is not None
+    except ValueError:  # an invalid port or unbalanced brackets
+        valid = False
+    if not valid:
+        shown = repr(url)[:80] if "@" not in url else "a URL with credentials"
         raise InputError(f"url must be an address like {_EXAMPLE}, got {shown}.")
     return parts
 
 
-def given_key(key: Any) -> str | None:
-    """Return the key that was given or that of the environment, or None; never shows it."""
-    found = os.environ.get(KEY) if key is None else key
-    if found is None or found == "":
+def resolve_key(key: Any) -> str | None:
+    """Return the key argument or that of the environment, or None; errors never show it."""
+    value = os.environ.get(KEY) if key is None else key
+    if value is None or value == "":
         return None
-    if not isinstance(found, str) or not _KEY.fullmatch(found):
+    if not isinstance(value, str) or not _KEY.fullmatch(value):
         raise InputError(
-            "key must be a word like cal_..., as calibrant keys add printed it: look for spaces, "
-            "quotes or a line end that came along."
+            "key must be a token like cal_..., as printed by calibrant keys add: remove spaces, "
+            "quotes and line ends."
         )
-    return found
+    return value
 
 
 def is_local(url: str) -> bool:
-    """Tell whether an address is one of this machine.
+    """Return whether a URL is on this machine.
 
     Examples
     --------
@@ -98,21 +98,21 @@ def is_local(url: str) -> bool:
     return is_loopback(urlsplit(url).hostname or "")
 
 
-def open_key_note(url: str, key: str | None) -> str | None:
-    """Return a sentence where a key travels so that others on the way can read it.
+def plaintext_key_warning(url: str, key: str | None) -> str | None:
+    """Return a warning if the key would be sent unencrypted, or None.
 
-    It is no refusal: inside a cluster or behind a proxy that adds TLS, plain http is usual.
+    Not an error: plain http is usual inside a cluster or behind a proxy that adds TLS.
     """
     if key is None or url.startswith("https:") or is_local(url):
         return None
     return (
-        f"the key goes to {url} without encryption, so others on the way can read it: use https "
-        "unless the network is yours."
+        f"the key is sent to {url} unencrypted and can be read on the network: use https unless "
+        "you trust the network."
     )
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine reaches a host name or address.
+    """Return whether a host name or address is loopback.
 
     Examples
     --------

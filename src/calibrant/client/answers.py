@@ -1,4 +1,4 @@
-"""What a service answers, as frozen records; fields that a newer service adds are passed over."""
+"""Responses of a service as frozen dataclasses; unknown fields of a newer service are ignored."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Any, Self
 
 __all__ = [
     "Answer",
-    "BundleName",
-    "Erased",
-    "OddAnswer",
-    "Predicted",
-    "Recorded",
+    "BundleRef",
+    "ErasedCounts",
+    "InvalidResponse",
+    "PredictionResult",
+    "RecordedCounts",
     "ServedBundle",
     "StoredLabel",
     "StoredOutcome",
@@ -21,80 +21,80 @@ __all__ = [
 ]
 
 
-class OddAnswer(ValueError):
-    """An answer lacks a field, or it holds something else than it should."""
+class InvalidResponse(ValueError):
+    """A response lacks a field, or a field has the wrong type."""
 
 
 class _Fields:
-    """The fields of an answer, each checked when it is read."""
+    """The fields of a response, type-checked when read."""
 
     def __init__(self, content: Any) -> None:
         if not isinstance(content, Mapping):
-            raise OddAnswer(f"{type(content).__name__} instead of an object")
+            raise InvalidResponse(f"{type(content).__name__} instead of an object")
         self._content = content
 
     def __call__(self, name: str, *kinds: type) -> Any:
-        """Return a field that is of one of these types."""
+        """Return a field of one of these types."""
         if name not in self._content:
-            raise OddAnswer(f"no '{name}'")
+            raise InvalidResponse(f"no '{name}'")
         value = self._content[name]
         if not isinstance(value, kinds):
-            raise OddAnswer(f"'{name}' is {type(value).__name__}")
+            raise InvalidResponse(f"'{name}' is {type(value).__name__}")
         return value
 
-    def maybe(self, name: str, *kinds: type) -> Any:
-        """Return a field that may also be null."""
+    def optional(self, name: str, *kinds: type) -> Any:
+        """Return a field of one of these types, or None."""
         return self(name, *kinds, type(None))
 
     def time(self, name: str) -> datetime:
-        """Return a field that holds a time."""
+        """Return a field as a datetime."""
         try:
             return datetime.fromisoformat(self(name, str))
         except ValueError:
-            raise OddAnswer(f"'{name}' is no time") from None
+            raise InvalidResponse(f"'{name}' is not a time") from None
 
     def numbers(self, name: str) -> dict[str, float]:
-        """Return a field that maps names to numbers."""
-        found = self(name, dict)
-        if not all(isinstance(value, int | float) for value in found.values()):
-            raise OddAnswer(f"'{name}' does not hold numbers")
-        return {key: float(value) for key, value in found.items()}
+        """Return a field that is an object of numbers."""
+        values = self(name, dict)
+        if not all(isinstance(value, int | float) for value in values.values()):
+            raise InvalidResponse(f"'{name}' has values that are not numbers")
+        return {key: float(value) for key, value in values.items()}
 
 
 @dataclass(frozen=True)
-class BundleName:
-    """Which bundle decided.
+class BundleRef:
+    """Id and hash of a bundle.
 
     Parameters
     ----------
     id : the first 12 characters of the hash
-    hash : of the bundle's manifest, which holds the hash of every file
+    hash : hash of the bundle's manifest, which contains the hash of every file
     """
 
     id: str
     hash: str
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
         return cls(fields("id", str), fields("hash", str))
 
 
 @dataclass(frozen=True)
-class Predicted:
-    """What was decided about one input.
+class PredictionResult:
+    """Prediction and decision for one input.
 
     Parameters
     ----------
-    id : names the prediction in the store, for outcomes and questions
+    id : id of the prediction in the store; outcomes refer to it
     label : the most probable class
-    probabilities : of each class
+    probabilities : calibrated probability of each class
     decision : "act", "clear", "abstain" or "out_of_scope"; None without an operating point
     acted_as : the class that is acted on, or None
-    action : what is done for that class, or None
-    operating_point : position of the point that decided, or None
-    out_of_scope : whether the input is unlike the train rows; None where no rule tells
+    action : action of that class, or None
+    operating_point : index of the operating point that decided, or None
+    out_of_scope : whether the input is unlike the train rows; None without a rule
     """
 
     id: str
@@ -107,83 +107,83 @@ class Predicted:
     out_of_scope: bool | None
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
-        return cls(**_predicted(_Fields(content)))
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
+        return cls(**_prediction_fields(_Fields(content)))
 
 
-def _predicted(fields: _Fields) -> dict[str, Any]:
+def _prediction_fields(fields: _Fields) -> dict[str, Any]:
     return {
         "id": fields("id", str),
         "label": fields("label", str),
         "probabilities": fields.numbers("probabilities"),
-        "decision": fields.maybe("decision", str),
-        "acted_as": fields.maybe("acted_as", str),
-        "action": fields.maybe("action", str),
-        "operating_point": fields.maybe("operating_point", int),
-        "out_of_scope": fields.maybe("out_of_scope", bool),
+        "decision": fields.optional("decision", str),
+        "acted_as": fields.optional("acted_as", str),
+        "action": fields.optional("action", str),
+        "operating_point": fields.optional("operating_point", int),
+        "out_of_scope": fields.optional("out_of_scope", bool),
     }
 
 
 @dataclass(frozen=True)
 class Answer:
-    """Predictions in the order of the inputs; all of them are on record.
+    """Predictions in the order of the inputs, all recorded in the store.
 
     Parameters
     ----------
     predictions : one for each input
     bundle : the bundle that decided
-    request : names the request in the store
-    repeated : whether this is the stored answer of an earlier, equal request
+    request : id of the request in the store
+    repeated : whether this is the stored answer of an earlier identical request
     """
 
-    predictions: tuple[Predicted, ...]
-    bundle: BundleName
+    predictions: tuple[PredictionResult, ...]
+    bundle: BundleRef
     request: str
     repeated: bool
 
     @classmethod
-    def of(cls, content: Any, n: int) -> Self:
-        """Read it from an answer about `n` inputs."""
+    def from_json(cls, content: Any, n: int) -> Self:
+        """Parse a response for `n` inputs."""
         fields = _Fields(content)
-        found = fields("predictions", list)
-        if len(found) != n:
-            raise OddAnswer(f"{len(found)} predictions for {n} inputs")
+        predictions = fields("predictions", list)
+        if len(predictions) != n:
+            raise InvalidResponse(f"{len(predictions)} predictions for {n} inputs")
         return cls(
-            tuple(map(Predicted.of, found)),
-            BundleName.of(fields("bundle", dict)),
+            tuple(map(PredictionResult.from_json, predictions)),
+            BundleRef.from_json(fields("bundle", dict)),
             fields("request", str),
             fields("repeated", bool),
         )
 
 
 @dataclass(frozen=True)
-class Recorded:
-    """What became of labels and outcomes.
+class RecordedCounts:
+    """Number of labels and outcomes recorded.
 
     Parameters
     ----------
-    added : how many were written
-    repeated : how many were there already
+    added : number of new records
+    repeated : number that were already recorded
     """
 
     added: int
     repeated: int
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
         return cls(fields("added", int), fields("repeated", int))
 
 
 @dataclass(frozen=True)
-class Erased:
-    """How much of a unit was erased.
+class ErasedCounts:
+    """Number of records of a unit that were erased.
 
     Parameters
     ----------
-    predictions, labels, outcomes : how many of each
+    predictions, labels, outcomes : number of each
     """
 
     predictions: int
@@ -191,26 +191,26 @@ class Erased:
     outcomes: int
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
         return cls(*(fields(name, int) for name in ("predictions", "labels", "outcomes")))
 
 
 @dataclass(frozen=True)
-class ServedBundle(BundleName):
-    """The bundle that serves.
+class ServedBundle(BundleRef):
+    """The bundle that a service uses.
 
     Parameters
     ----------
-    id, hash : see `BundleName`
-    name : that of its folder
-    classes : names of the classes as text
-    input : what an input must be: "text", "table" or "logits"
-    columns : the columns that a row needs: "numbers" and "texts"
-    points : for each operating point the sentences of its promises
-    actions : for class names what is done
-    loaded_at : when
+    id, hash : see `BundleRef`
+    name : name of its folder
+    classes : class names as text
+    input : input kind: "text", "table" or "logits"
+    columns : required columns of a row: "numbers" and "texts"
+    points : for each operating point, its promises as sentences
+    actions : action of each class name
+    loaded_at : when it was loaded
     refused : why a newer bundle is not served, or None
     """
 
@@ -224,33 +224,33 @@ class ServedBundle(BundleName):
     refused: str | None
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
         columns = fields("columns", dict)
         return cls(
             id=fields("id", str),
             hash=fields("hash", str),
             name=fields("name", str),
-            classes=_texts(fields("classes", list)),
+            classes=_to_names(fields("classes", list)),
             input=fields("input", str),
-            columns={kind: _texts(names) for kind, names in columns.items()},
-            points=tuple(map(_texts, fields("points", list))),
-            actions={str(of): str(what) for of, what in fields("actions", dict).items()},
+            columns={kind: _to_names(names) for kind, names in columns.items()},
+            points=tuple(map(_to_names, fields("points", list))),
+            actions={str(name): str(action) for name, action in fields("actions", dict).items()},
             loaded_at=fields.time("loaded_at"),
-            refused=fields.maybe("refused", str),
+            refused=fields.optional("refused", str),
         )
 
 
 @dataclass(frozen=True)
 class StoredLabel:
-    """A true class on record.
+    """A recorded true class.
 
     Parameters
     ----------
-    id, at : its name in the store, and when it came
+    id, at : id in the store, and when it was recorded
     label : the class
-    source : who says so, or None
+    source : who assigned it, or None
     """
 
     id: str
@@ -259,22 +259,22 @@ class StoredLabel:
     source: str | None
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
-        named = fields("id", str), fields.time("at")
-        return cls(*named, fields("label", str), fields.maybe("source", str))
+        columns = fields("id", str), fields.time("at")
+        return cls(*columns, fields("label", str), fields.optional("source", str))
 
 
 @dataclass(frozen=True)
 class StoredOutcome:
-    """An outcome on record.
+    """A recorded outcome.
 
     Parameters
     ----------
-    id, at : its name in the store, and when it came
+    id, at : id in the store, and when it was recorded
     outcome : what happened
-    value, text : more about it, or None
+    value, text : details, or None
     """
 
     id: str
@@ -284,34 +284,34 @@ class StoredOutcome:
     text: str | None
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
-        named = fields("id", str), fields.time("at"), fields("outcome", str)
-        return cls(*named, fields.maybe("value", int, float), fields.maybe("text", str))
+        columns = fields("id", str), fields.time("at"), fields("outcome", str)
+        return cls(*columns, fields.optional("value", int, float), fields.optional("text", str))
 
 
 @dataclass(frozen=True)
-class StoredPrediction(Predicted):
-    """A prediction in full, with what became of it.
+class StoredPrediction(PredictionResult):
+    """A stored prediction with its labels and outcomes.
 
     Parameters
     ----------
     id, label, probabilities, decision, acted_as, action, operating_point, out_of_scope : see
-        `Predicted`
+        `PredictionResult`
     at : when it was made
     bundle : the bundle that decided
-    request, position : the request, and the place of the input in it
-    unit, use_case, branch : as they were given, or None
-    input : what came in; None where only its hash is kept
-    input_hash : keyed hash of what came in
-    logits : the model's own scores of each class
-    latency_ms : milliseconds that it took
-    labels, outcomes : what became of it, in the order in which it came
+    request, position : id of the request, and index of the input in it
+    unit, use_case, branch : as sent, or None
+    input : the input; None if only its hash is stored
+    input_hash : keyed hash of the input
+    logits : the model's logit of each class
+    latency_ms : latency in milliseconds
+    labels, outcomes : in the order they were recorded
     """
 
     at: datetime
-    bundle: BundleName
+    bundle: BundleRef
     request: str
     position: int
     unit: str | None
@@ -325,28 +325,28 @@ class StoredPrediction(Predicted):
     outcomes: tuple[StoredOutcome, ...]
 
     @classmethod
-    def of(cls, content: Any) -> Self:
-        """Read it from an answer."""
+    def from_json(cls, content: Any) -> Self:
+        """Parse a response."""
         fields = _Fields(content)
         return cls(
-            **_predicted(fields),
+            **_prediction_fields(fields),
             at=fields.time("at"),
-            bundle=BundleName.of(fields("bundle", dict)),
+            bundle=BundleRef.from_json(fields("bundle", dict)),
             request=fields("request", str),
             position=fields("position", int),
-            unit=fields.maybe("unit", str),
-            use_case=fields.maybe("use_case", str),
-            branch=fields.maybe("branch", str),
-            input=fields.maybe("input", dict),
+            unit=fields.optional("unit", str),
+            use_case=fields.optional("use_case", str),
+            branch=fields.optional("branch", str),
+            input=fields.optional("input", dict),
             input_hash=fields("input_hash", str),
             logits=fields.numbers("logits"),
             latency_ms=float(fields("latency_ms", int, float)),
-            labels=tuple(map(StoredLabel.of, fields("labels", list))),
-            outcomes=tuple(map(StoredOutcome.of, fields("outcomes", list))),
+            labels=tuple(map(StoredLabel.from_json, fields("labels", list))),
+            outcomes=tuple(map(StoredOutcome.from_json, fields("outcomes", list))),
         )
 
 
-def _texts(values: Any) -> tuple[str, ...]:
+def _to_names(values: Any) -> tuple[str, ...]:
     if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise OddAnswer("a list that should hold names does not")
+        raise InvalidResponse("a list of names has other values")
     return tuple(values)

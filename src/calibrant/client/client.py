@@ -1,4 +1,4 @@
-"""A client of the service: ask for predictions, tell outcomes, and lose or double nothing."""
+"""HTTP client: predictions and outcomes, with retries that record nothing twice."""
 
 from __future__ import annotations
 
@@ -9,47 +9,47 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 from urllib.parse import quote
 
-from calibrant.client.address import checked_url, given_key, open_key_note
+from calibrant.client.address import check_url, plaintext_key_warning, resolve_key
 from calibrant.client.answers import (
     Answer,
-    Erased,
-    OddAnswer,
-    Recorded,
+    ErasedCounts,
+    InvalidResponse,
+    RecordedCounts,
     ServedBundle,
     StoredPrediction,
 )
 from calibrant.client.inputs import (
-    as_inputs,
-    as_outcomes,
-    checked_idempotency_key,
-    encoded,
+    check_idempotency_key,
+    encode_body,
+    encode_inputs,
+    encode_outcomes,
 )
 from calibrant.client.transport import Transport
 from calibrant.errors import InputError, ServiceError
 
 __all__ = ["Client"]
 
-Made = TypeVar("Made")
+Parsed = TypeVar("Parsed")
 
-_FORGETTING = 600.0
-"""Seconds for a unit to be erased, where the timeout is not longer anyway."""
+_ERASE_TIMEOUT = 600.0
+"""Minimum timeout in seconds for erasing a unit."""
 
 
 class Client:
-    """Asks a service that `calibrant serve` runs; threads may share it.
+    """Client of a service started by `calibrant serve`; threads may share it.
 
-    A request that was lost on the way is sent again with the same idempotency key, so that it is
-    on record once. The longest a call takes is about (retries + 1) timeouts and the waits between,
-    at most 68 seconds each; `forget` has more time.
+    A lost request is sent again with the same idempotency key, so that it is recorded once. A call
+    takes at most about (retries + 1) timeouts plus the waits between them, at most 68 seconds each;
+    `forget` may take longer.
 
-    What the service refuses raises `InputError` with its sentence; a service that stays away or
-    answers nonsense raises `ServiceError`.
+    A request that the service refuses raises `InputError` with the service's message; a service
+    that is unavailable or sends an invalid response raises `ServiceError`.
 
     Parameters
     ----------
-    url : address of the service
-    key : as `calibrant keys add` printed it; by default that of CALIBRANT_KEY, where it is set
-    timeout : seconds for one attempt; the service itself gives up a request after 10
+    url : URL of the service
+    key : API key printed by `calibrant keys add`; default: CALIBRANT_KEY, if set
+    timeout : seconds per attempt; by default the service itself gives up after 10
     retries : how many times a request is sent again
 
     Examples
@@ -65,10 +65,10 @@ class Client:
         if not isinstance(timeout, int | float) or not 0 < timeout <= 3600:
             raise InputError(f"timeout must be above 0 and at most 3600 s, got {timeout!r}.")
         if not isinstance(retries, int) or not 0 <= retries <= 100:
-            raise InputError(f"retries must be a whole number from 0 to 100, got {retries!r}.")
-        self.url = checked_url(url)
-        key = given_key(key)
-        note = open_key_note(self.url, key)
+            raise InputError(f"retries must be an integer from 0 to 100, got {retries!r}.")
+        self.url = check_url(url)
+        key = resolve_key(key)
+        note = plaintext_key_warning(self.url, key)
         if note is not None:
             warnings.warn(note, UserWarning, stacklevel=2)
         self._transport = Transport(self.url, key, timeout=float(timeout), retries=retries)
@@ -85,85 +85,89 @@ class Client:
         point: int | None = None,
         idempotency_key: str | None = None,
     ) -> Answer:
-        """Ask what to do about one or many inputs; exactly one of texts, rows and logits is given.
+        """Predict and decide for one or many inputs; give exactly one of texts, rows and logits.
 
         Parameters
         ----------
-        texts : a list of texts
-        rows : rows of a table, each a dictionary; None or NaN where a value is missing
-        logits : for a bundle without a model: for each row a list in the order of the classes, or
-            a dictionary from classes to logits; an array (n, K) will do
-        unit : whom the inputs are about; all that is on record of a unit can be erased
+        texts : list of texts
+        rows : table rows, one dictionary each; None or NaN for a missing value
+        logits : for a bundle without a model: per row a list in the order of the classes or a
+            dictionary from class to logit, or an array of shape (n, K)
+        unit : the person or object the inputs are about; a unit's records can be erased
         use_case, branch : what the predictions are used for, and the branch of an experiment
-        point : position of the operating point that decides; by default the first of each class
-        idempotency_key : names the request: asked again with the same name, the service gives its
-            stored answer; by default a new name for each call
+        point : index of the operating point that decides; default: the first of each class
+        idempotency_key : identifies the request: if it is repeated, the service returns the stored
+            answer; default: a new key for each call
         """
-        inputs = as_inputs(texts, rows, logits)
-        more = {"unit": unit, "use_case": use_case, "branch": branch, "point": _whole(point)}
+        inputs = encode_inputs(texts, rows, logits)
+        more = {"unit": unit, "use_case": use_case, "branch": branch, "point": _to_int(point)}
         body = {"inputs": inputs, **{k: v for k, v in more.items() if v is not None}}
-        found = self._post("/v1/predict", body, idempotency_key)
-        return self._read(lambda content: Answer.of(content, len(inputs)), found)
+        content = self._post("/v1/predict", body, idempotency_key)
+        return self._parse(lambda content: Answer.from_json(content, len(inputs)), content)
 
     def outcomes(
         self, outcomes: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None
-    ) -> Recorded:
-        """Tell what became of predictions: the true class, an outcome, or both.
+    ) -> RecordedCounts:
+        """Record the true class of predictions, an outcome, or both.
 
         Parameters
         ----------
         outcomes : dictionaries with `prediction` (an id), `label` and its `source`, or `outcome`
-            and its `value` and `text`; a prediction that is not on record refuses all of them, and
-            so does a label that is no class of its bundle, unless `other` is True beside it
+            and its `value` and `text`; nothing is recorded if one prediction is unknown, or one
+            label is not a class of its bundle and `other` is not True
         idempotency_key : see `predict`
         """
-        found = self._post("/v1/outcomes", {"outcomes": as_outcomes(outcomes)}, idempotency_key)
-        return self._read(Recorded.of, found)
+        body = {"outcomes": encode_outcomes(outcomes)}
+        return self._parse(
+            RecordedCounts.from_json, self._post("/v1/outcomes", body, idempotency_key)
+        )
 
     def prediction(self, id: str) -> StoredPrediction:
-        """Return a prediction in full, with the labels and outcomes that came since.
+        """Return a stored prediction with its labels and outcomes.
 
         Parameters
         ----------
-        id : as `predict` returned it
+        id : the id that `predict` returned
         """
-        found = self._transport.call("GET", f"/v1/predictions/{_step(id, 'id')}")
-        return self._read(StoredPrediction.of, found)
+        content = self._transport.call("GET", f"/v1/predictions/{_quote_segment(id, 'id')}")
+        return self._parse(StoredPrediction.from_json, content)
 
     def bundle(self) -> ServedBundle:
-        """Return which bundle serves, what it reads and what it promises."""
-        return self._read(ServedBundle.of, self._transport.call("GET", "/v1/bundle"))
+        """Return the served bundle: its inputs, classes and guarantees."""
+        return self._parse(ServedBundle.from_json, self._transport.call("GET", "/v1/bundle"))
 
     def ready(self) -> bool:
-        """Tell whether the service is there and takes requests; asked once."""
+        """Return whether the service accepts requests; does not retry."""
         return self._transport.status("/readyz") == 200
 
     def reload(self) -> ServedBundle:
-        """Let the service load its bundle again now; needs a key of the role admin.
+        """Reload the service's bundle; needs a key with role admin.
 
-        Where the folder is refused, the old bundle stays and the sentence says why.
+        If the folder is refused, the old bundle stays and the error says why.
         """
-        return self._read(ServedBundle.of, self._transport.call("POST", "/v1/bundle/reload"))
+        return self._parse(
+            ServedBundle.from_json, self._transport.call("POST", "/v1/bundle/reload")
+        )
 
-    def forget(self, unit: str) -> Erased:
-        """Erase all that is on record of a unit; needs a key of the role admin.
+    def forget(self, unit: str) -> ErasedCounts:
+        """Erase all records of a unit; needs a key with role admin.
 
-        SQLite then writes its file anew, so one attempt may take ten minutes. Where the first
-        answer was lost and the request sent again, the counts may be 0: all was erased by then.
+        SQLite then rewrites its file, so one attempt may take ten minutes. If a lost request was
+        sent again, the counts may be 0, because the first attempt erased everything.
 
         Parameters
         ----------
-        unit : as `predict` was given it
+        unit : the unit that was passed to `predict`
         """
-        _step(unit, "unit")  # refuses what cannot be sent
-        # In the body, for addresses end up in the logs of proxies.
-        found = self._transport.call(
-            "POST", "/v1/units/erase", content=encoded({"unit": unit}), timeout=_FORGETTING
+        _quote_segment(unit, "unit")  # refuses values that cannot be sent
+        # In the body, because proxies log URLs.
+        content = self._transport.call(
+            "POST", "/v1/units/erase", content=encode_body({"unit": unit}), timeout=_ERASE_TIMEOUT
         )
-        return self._read(Erased.of, found)
+        return self._parse(ErasedCounts.from_json, content)
 
     def close(self) -> None:
-        """Give up the connections; calls that still wait end with an error."""
+        """Close the connections; pending calls raise an error."""
         self._transport.close()
 
     def __enter__(self) -> Self:
@@ -181,32 +185,32 @@ class Client:
         return f"Client({self.url!r})"
 
     def _post(self, path: str, body: Mapping[str, Any], idempotency_key: str | None) -> Any:
-        """Send a body under a name that stays the same in every attempt."""
-        name = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
-        headers = {"Idempotency-Key": checked_idempotency_key(name)}
-        return self._transport.call("POST", path, content=encoded(body), headers=headers)
+        """Send a body with the same idempotency key in every attempt."""
+        key = str(uuid.uuid4()) if idempotency_key is None else idempotency_key
+        headers = {"Idempotency-Key": check_idempotency_key(key)}
+        return self._transport.call("POST", path, content=encode_body(body), headers=headers)
 
-    def _read(self, of: Callable[[Any], Made], content: Any) -> Made:
+    def _parse(self, parse: Callable[[Any], Parsed], content: Any) -> Parsed:
         try:
-            return of(content)
-        except OddAnswer as error:
+            return parse(content)
+        except InvalidResponse as error:
             raise ServiceError(
-                f"{self.url} answered as no calibrant service does ({error}): check the address, "
-                "and that both sides have the same version of calibrant."
+                f"{self.url} sent an invalid response ({error}): check that the address is that of "
+                "a calibrant service, and that both sides have the same version of calibrant."
             ) from None
 
 
-def _step(name: str, what: str) -> str:
-    """Return a name as one step of a path, whatever it holds."""
+def _quote_segment(name: str, what: str) -> str:
+    """Percent-encode a name as one segment of a URL path."""
     if not isinstance(name, str) or not name:
-        raise InputError(f"{what} must be a text that is not empty, got {name!r}.")
+        raise InputError(f"{what} must be a non-empty string, got {name!r}.")
     try:
-        # Steps of dots alone would be taken for folders.
+        # "." and ".." would be resolved as folders.
         return quote(name, safe="").replace(".", "%2E")
     except UnicodeEncodeError:
-        raise InputError(f"{what} holds half a character, which cannot be sent.") from None
+        raise InputError(f"{what} contains an unpaired surrogate and cannot be sent.") from None
 
 
-def _whole(point: Any) -> Any:
-    """Turn a whole number of numpy into a plain one."""
+def _to_int(point: Any) -> Any:
+    """Convert a numpy integer to int."""
     return point.tolist() if hasattr(point, "tolist") else point

@@ -1,4 +1,4 @@
-"""What goes over the wire: the bodies of requests and answers, with the examples of the docs."""
+"""Pydantic models of request and response bodies, with the examples shown in `/docs`."""
 
 from __future__ import annotations
 
@@ -40,85 +40,82 @@ _READABLE = re.compile(r"^[^\x00-\x08\x0b\x0c\x0e-\x1f\x7f]*$")
 _PATTERN = Field(json_schema_extra={"pattern": _READABLE.pattern})
 
 
-def _readable(value: str) -> str:
+def _check_readable(value: str) -> str:
     if not _READABLE.fullmatch(value):
         raise ValueError("control characters other than tabs and line ends are not allowed")
     return value
 
 
-Text = Annotated[str, AfterValidator(_readable), _PATTERN]
-LongText = Annotated[str, StringConstraints(max_length=20_000), AfterValidator(_readable), _PATTERN]
+Text = Annotated[str, AfterValidator(_check_readable), _PATTERN]
+LongText = Annotated[
+    str, StringConstraints(max_length=20_000), AfterValidator(_check_readable), _PATTERN
+]
 
 
-class _Told:
-    """Tells a value that is none of several kinds in one sentence, not in one for each kind.
+class _UnionError:
+    """Annotation that replaces pydantic's errors of a union, one per member, by one message."""
 
-    Parameters
-    ----------
-    sentence : what is needed
-    """
-
-    def __init__(self, sentence: str) -> None:
-        self._sentence = sentence
+    def __init__(self, message: str) -> None:
+        self._message = message
 
     def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> Any:
-        told = {"custom_error_type": "kind", "custom_error_message": self._sentence}
-        return {**handler(source), **told}
+        custom = {"custom_error_type": "kind", "custom_error_message": self._message}
+        return {**handler(source), **custom}
 
 
 Cell = Annotated[
     Text | bool | int | float,
-    _Told("a text without control characters, a finite number, true, false or null is needed"),
+    _UnionError("must be a text without control characters, a finite number, true, false or null"),
 ]
 Logits = Annotated[
     list[float] | dict[str, float],
-    _Told("finite numbers are needed: a list, or an object with one for each class"),
+    _UnionError("must be finite numbers: a list, or an object with one for each class"),
 ]
 
 
-def _given(name: str, *kinds: str) -> dict[str, Any]:
-    """Return the rule that a field is there and not null, for the description."""
+def _required(name: str, *kinds: str) -> dict[str, Any]:
+    """Return the JSON schema of a required field that is not null."""
     return {"required": [name], "properties": {name: {"type": [*kinds]}}}
 
 
 class _Message(BaseModel):
-    """What every body has: known fields only, no guessing of types, no NaN."""
+    """Base of all messages: no unknown fields, no type coercion, no NaN."""
 
     model_config = ConfigDict(extra="forbid", strict=True, allow_inf_nan=False)
 
 
 class Input(_Message):
-    """One input: a text, a row of a table, or logits where the bundle has no model."""
+    """One input: a text, a table row, or logits if the bundle has no model."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "oneOf": [
-                _given("text", "string"),
-                _given("row", "object"),
-                _given("logits", "array", "object"),
+                _required("text", "string"),
+                _required("row", "object"),
+                _required("logits", "array", "object"),
             ]
         }
     )
 
-    text: Text | None = Field(None, description="For a bundle that reads texts.")
+    text: Text | None = Field(None, description="For a bundle that takes texts.")
     row: dict[str, Cell | None] | None = Field(
-        None, description="For a bundle that reads tables: a value for each column."
+        None, description="For a bundle that takes table rows: a value for each column."
     )
     logits: Logits | None = Field(
         None,
-        description="For a bundle without a model: a logit of each class, in order or by name.",
+        description="For a bundle without a model: a logit for each class, in order or by name.",
     )
 
     @model_validator(mode="after")
-    def _one_of_them(self) -> Self:
-        given = (self.text is not None) + (self.row is not None) + (self.logits is not None)
-        if given != 1:
+    def _check_one_kind(self) -> Self:
+        count = (self.text is not None) + (self.row is not None) + (self.logits is not None)
+        if count != 1:
             raise ValueError("give exactly one of text, row and logits")
         return self
 
 
 class PredictBody(_Message):
-    """A request for predictions of one or many inputs."""
+    """A request to predict one or many inputs."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -133,18 +130,18 @@ class PredictBody(_Message):
     inputs: Annotated[list[Input], Field(min_length=1, fail_fast=True)]
     unit: Name | None = Field(
         None,
-        description="Whom the inputs are about; all that is on record of a unit can be erased.",
+        description="The person or object the inputs are about; a unit's records can be erased.",
     )
     use_case: Name | None = Field(None, description="What the prediction is used for.")
     branch: Name | None = Field(None, description="Branch of an experiment.")
     point: Annotated[int, Field(ge=0, le=1000)] | None = Field(
         None,
-        description="Position of the operating point that decides; else the first of each class.",
+        description="Index of the operating point that decides; default: the first of each class.",
     )
 
 
 class BundleName(_Message):
-    """Which bundle decided."""
+    """Id and hash of a bundle."""
 
     id: str = Field(description="The first 12 characters of the hash.")
     hash: str
@@ -154,25 +151,27 @@ Decision = Literal["act", "clear", "abstain", "out_of_scope"]
 
 
 class PredictedRow(_Message):
-    """What was decided about one input."""
+    """Prediction and decision for one input."""
 
-    id: str = Field(description="Names this prediction in the store, for outcomes and questions.")
+    id: str = Field(description="Id of the prediction in the store; outcomes refer to it.")
     label: str = Field(description="The most probable class.")
     probabilities: dict[str, float]
-    decision: Decision | None = Field(description="null where the bundle has no operating point.")
+    decision: Decision | None = Field(description="null if the bundle has no operating point.")
     acted_as: str | None = Field(description="The class that is acted on.")
-    action: str | None = Field(description="What is done for that class.")
+    action: str | None = Field(description="The action of that class.")
     operating_point: int | None
-    out_of_scope: bool | None = Field(description="null where the bundle has no rule for it.")
+    out_of_scope: bool | None = Field(description="null if the bundle has no out-of-scope rule.")
 
 
 class PredictAnswer(_Message):
-    """Predictions in the order of the inputs, on record when this is sent."""
+    """Predictions in the order of the inputs, recorded before this is sent."""
 
     predictions: list[PredictedRow]
     bundle: BundleName
-    request: str = Field(description="Names the request in the store.")
-    repeated: bool = Field(description="Whether the answer is that of an earlier, equal request.")
+    request: str = Field(description="Id of the request in the store.")
+    repeated: bool = Field(
+        description="Whether this is the stored answer of an earlier identical request."
+    )
 
 
 _NEITHER_SOURCE_NOR_OTHER: JsonDict = {
@@ -184,38 +183,39 @@ _NEITHER_VALUE_NOR_TEXT: JsonDict = {
 
 
 class OutcomeBody(_Message):
-    """What became of one prediction: the true class, an outcome, or both."""
+    """The true class of a prediction, an outcome, or both."""
 
     model_config = ConfigDict(
         json_schema_extra={
             "allOf": [
-                {"anyOf": [_given("label", "string"), _given("outcome", "string")]},
-                {"anyOf": [_given("outcome", "string"), _NEITHER_VALUE_NOR_TEXT]},
-                {"anyOf": [_given("label", "string"), _NEITHER_SOURCE_NOR_OTHER]},
+                {"anyOf": [_required("label", "string"), _required("outcome", "string")]},
+                {"anyOf": [_required("outcome", "string"), _NEITHER_VALUE_NOR_TEXT]},
+                {"anyOf": [_required("label", "string"), _NEITHER_SOURCE_NOR_OTHER]},
             ]
         }
     )
 
     prediction: Name
     label: Name | None = Field(
-        None, description="The true class: one of the bundle that made the prediction."
+        None,
+        description="The true class: one of the classes of the bundle that made the prediction.",
     )
     other: bool = Field(
-        False, description="Whether the label may be a class which that bundle does not have."
+        False, description="Whether the label may be a class that the bundle does not have."
     )
-    source: Name | None = Field(None, description="Who says so.")
-    outcome: Name | None = Field(None, description="What happened, in a name of your own.")
-    value: float | None = Field(None, description="A figure of the outcome.")
+    source: Name | None = Field(None, description="Who assigned the label.")
+    outcome: Name | None = Field(None, description="Name of what happened, of your choice.")
+    value: float | None = Field(None, description="A number for the outcome.")
     text: LongText | None = None
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
+    def _check_content(self) -> Self:
         if self.label is None and self.outcome is None:
-            raise ValueError("give a label, an outcome, or both")
+            raise ValueError("label, outcome or both are required")
         if self.outcome is None and (self.value is not None or self.text is not None):
-            raise ValueError("value and text belong to an outcome: name it")
+            raise ValueError("value and text require an outcome")
         if self.label is None and (self.source is not None or self.other):
-            raise ValueError("source and other belong to a label: give it")
+            raise ValueError("source and other require a label")
         return self
 
 
@@ -240,14 +240,14 @@ class OutcomesBody(_Message):
 
 
 class OutcomesAnswer(_Message):
-    """How many labels and outcomes were written, and how many were there already."""
+    """Number of labels and outcomes added, and number already recorded."""
 
     added: int
     repeated: int
 
 
 class LoggedLabel(_Message):
-    """A true class on record."""
+    """A recorded true class."""
 
     id: str
     at: datetime
@@ -256,7 +256,7 @@ class LoggedLabel(_Message):
 
 
 class LoggedOutcome(_Message):
-    """An outcome on record."""
+    """A recorded outcome."""
 
     id: str
     at: datetime
@@ -266,7 +266,7 @@ class LoggedOutcome(_Message):
 
 
 class PredictionAnswer(PredictedRow):
-    """A prediction in full, with what became of it."""
+    """A stored prediction with its labels and outcomes."""
 
     at: datetime
     bundle: BundleName
@@ -275,7 +275,7 @@ class PredictionAnswer(PredictedRow):
     unit: str | None
     use_case: str | None
     branch: str | None
-    input: dict[str, Any] | None = Field(description="null where only the hash is kept.")
+    input: dict[str, Any] | None = Field(description="null if only the hash is stored.")
     input_hash: str
     logits: dict[str, float]
     latency_ms: float
@@ -284,20 +284,22 @@ class PredictionAnswer(PredictedRow):
 
 
 class BundleAnswer(BundleName):
-    """The bundle that serves."""
+    """The served bundle."""
 
-    name: str = Field(description="The folder's name.")
+    name: str = Field(description="Name of the folder.")
     classes: list[str]
     input: Literal["text", "table", "logits"]
-    columns: dict[str, list[str]] = Field(description="Columns that a row needs: numbers, texts.")
-    points: list[list[str]] = Field(description="For each operating point what it promises.")
+    columns: dict[str, list[str]] = Field(description="Required columns of a row: numbers, texts.")
+    points: list[list[str]] = Field(description="Promises of each operating point.")
     actions: dict[str, str]
     loaded_at: datetime
-    refused: str | None = Field(description="Why a newer folder is not served.")
+    refused: str | None = Field(
+        description="Why a newer bundle in the folder is not served, or null."
+    )
 
 
 class ErasedAnswer(_Message):
-    """How much was erased."""
+    """Number of records erased."""
 
     predictions: int
     labels: int
@@ -305,14 +307,14 @@ class ErasedAnswer(_Message):
 
 
 class Fault(_Message):
-    """One fault of a body."""
+    """One error in a body."""
 
     where: str
     message: str
 
 
 class ProblemAnswer(BaseModel):
-    """What went wrong, in one sentence (RFC 9457)."""
+    """Error message (RFC 9457)."""
 
     type: str = "about:blank"
     title: str

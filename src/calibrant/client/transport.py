@@ -1,4 +1,4 @@
-"""How a client's requests travel: sent again where that may help, and never for ever."""
+"""HTTP transport of the client, with bounded retries."""
 
 from __future__ import annotations
 
@@ -23,32 +23,32 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("the client", "serve") from None
 
-__all__ = ["Refused", "Transport"]
+__all__ = ["RequestRefused", "Transport"]
 
-_AGAIN = (429, 502, 503, 504)
-"""Answers after which the same request may succeed a moment later."""
+_RETRY_STATUSES = (429, 502, 503, 504)
+"""Statuses after which a retry may succeed."""
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 8.0
-"""Seconds between attempts: the first, doubled each time up to the longest."""
+"""Seconds between attempts: exponential backoff from the first wait to the longest."""
 
-_LONGEST_ASKED = 60.0
-"""Seconds that a service may ask us to wait (Retry-After); beyond them it counts as away."""
+_LONGEST_RETRY_AFTER = 60.0
+"""Longest `Retry-After` in seconds that is followed; beyond it the service is unavailable."""
 
-_LARGEST = 1 << 26
-"""Bytes of an answer."""
+_MAX_RESPONSE = 1 << 26
+"""Maximum size of a response in bytes."""
 
-_SHOWN = 400
+_MAX_SHOWN = 400
 
 
-class Refused(InputError):
-    """A service refused a request for what it holds; sending it again would not help.
+class RequestRefused(InputError):
+    """The service refused the content of a request; a retry would not help.
 
     Parameters
     ----------
-    message : the service's sentence
-    status : the HTTP status
-    errors : what is wrong where, as (where, message)
+    message : the service's message
+    status : HTTP status
+    errors : (where, message) of each invalid field
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Refused(InputError):
 
 @dataclass(frozen=True)
 class _Reply:
-    """An answer as it came: the status, the type and the bytes of the body, and where it points."""
+    """A raw response; `after` is `Retry-After` in seconds."""
 
     status: int
     kind: str
@@ -81,50 +81,42 @@ class _Reply:
 
 @dataclass(frozen=True)
 class _Failure:
-    """Why an attempt came to nothing: what is the matter, what to do, how long to wait."""
+    """A failed attempt: the problem, the remedy, and `Retry-After` in seconds."""
 
-    matter: str
+    problem: str
     remedy: str
     after: float | None = None
-    hopeless: bool = False
+    permanent: bool = False
 
 
 class Transport:
     """Sends requests to one service; threads may share it.
 
-    Each attempt ends after about `timeout` seconds. A request is sent again where the connection
-    failed, no answer came, the answer was cut off, or the service said 429, 502, 503 or 504; the
-    waits between double from half a second to eight, are shortened at random so that many clients
-    do not come back at once, and are longer where the service asks for it.
-
-    Parameters
-    ----------
-    url : address of the service, checked
-    key : sent with each request, or None
-    timeout : seconds for one attempt
-    retries : how many times a request is sent again
+    An attempt takes at most about `timeout` seconds. A request is retried if the connection fails,
+    no response or a truncated one arrives, or the status is 429, 502, 503 or 504. The waits double
+    from half a second to eight, with random jitter, plus the `Retry-After` of the service.
     """
 
     def __init__(self, url: str, key: str | None, *, timeout: float, retries: int) -> None:
         self.url = url
-        _refuse_host(url)
+        _check_host(url)
         self._key, self._timeout, self._retries = key, timeout, retries
         self._closed = threading.Event()
         headers = {"User-Agent": f"calibrant/{own_version()}", "Accept": "application/json"}
         if key is not None:
             headers["Authorization"] = f"Bearer {key}"
-        # Connections are given up before the service does so, which would cost an attempt.
+        # Connections expire before the service closes them, which would cost an attempt.
         limits = httpx2.Limits(max_connections=None, keepalive_expiry=2.0)
         self._http = httpx2.Client(
             headers=headers,
             timeout=timeout,
             limits=limits,
             follow_redirects=False,  # the key is for this host alone
-            trust_env=not is_local(url),  # a proxy does not lead back to this machine
+            trust_env=not is_local(url),  # a proxy cannot reach this machine's loopback
         )
 
     def close(self) -> None:
-        """Give up the connections and whatever still waits for another attempt."""
+        """Close the connections and cancel pending retries."""
         self._closed.set()
         self._http.close()
 
@@ -137,26 +129,26 @@ class Transport:
         headers: Mapping[str, str] | None = None,
         timeout: float = 0.0,
     ) -> Any:
-        """Send a request until it is answered, and return the JSON of the answer."""
+        """Send a request, with retries, and return the JSON of the response."""
         longest = max(timeout, self._timeout)
         sent = dict(headers or {})
         if content is not None:
             sent["Content-Type"] = "application/json"
         for attempt in range(self._retries + 1):
-            found = self._attempt(method, path, content, sent, longest)
-            if not isinstance(found, _Failure):
-                return self._content(found)
-            asked = found.after
-            if found.hopeless or attempt == self._retries or (asked or 0.0) > _LONGEST_ASKED:
-                raise self._away(found, attempt + 1)
-            self._closed.wait(_pause(attempt, asked))
+            reply = self._attempt(method, path, content, sent, longest)
+            if not isinstance(reply, _Failure):
+                return self._content(reply)
+            after = reply.after
+            if reply.permanent or attempt == self._retries or (after or 0.0) > _LONGEST_RETRY_AFTER:
+                raise self._unavailable(reply, attempt + 1)
+            self._closed.wait(_backoff(attempt, after))
         raise AssertionError("the loop returns or raises")
 
     def status(self, path: str) -> int | None:
-        """Ask once and return the HTTP status, or None where nothing answers."""
-        self._refuse_closed()
+        """Send a GET once and return the HTTP status, or None without a response."""
+        self._check_open()
         try:
-            return self._sent("GET", path, None, {}, self._timeout).status
+            return self._send("GET", path, None, {}, self._timeout).status
         except httpx2.HTTPError:
             return None
 
@@ -168,24 +160,24 @@ class Transport:
         headers: Mapping[str, str],
         timeout: float,
     ) -> _Reply | _Failure:
-        self._refuse_closed()
+        self._check_open()
         try:
-            reply = self._sent(method, path, content, headers, timeout)
+            reply = self._send(method, path, content, headers, timeout)
         except httpx2.TimeoutException:
-            what = f"did not answer within {timeout:g} s"
-            return _Failure(what, "give it more time (timeout), or try again later")
+            what = f"did not respond within {timeout:g} s"
+            return _Failure(what, "increase timeout, or try again later")
         except httpx2.HTTPError as error:
-            return _broken(error)
-        if reply.status in _AGAIN:
-            said = self._detail(reply) or HTTPStatus(reply.status).phrase
-            after = "" if reply.after is None else f", and asks to wait {reply.after:.0f} s"
-            what = f"is not available ({reply.status}: {said.rstrip('.')}{after})"
+            return _connection_failure(error)
+        if reply.status in _RETRY_STATUSES:
+            detail = self._detail(reply) or HTTPStatus(reply.status).phrase
+            after = "" if reply.after is None else f"; retry after {reply.after:.0f} s"
+            what = f"is not available ({reply.status}: {detail.rstrip('.')}{after})"
             return _Failure(what, "try again later", reply.after)
         if reply.status == HTTPStatus.OK and reply.is_json and reply.json() is None:
-            return _Failure("sends answers that are cut off", "look for a fault on the way to it")
+            return _Failure("sends truncated responses", "check the network and proxies between")
         return reply
 
-    def _sent(
+    def _send(
         self,
         method: str,
         path: str,
@@ -200,40 +192,42 @@ class Transport:
             for part in response.iter_bytes():
                 parts.append(part)
                 size += len(part)
-                if size > _LARGEST:
-                    raise httpx2.DecodingError(f"the answer has more than {_LARGEST:,} bytes")
-                if time.monotonic() - start > timeout:  # each read is quick, but no end
-                    raise httpx2.ReadTimeout("the answer does not end")
+                if size > _MAX_RESPONSE:
+                    raise httpx2.DecodingError(f"the response exceeds {_MAX_RESPONSE:,} bytes")
+                if (
+                    time.monotonic() - start > timeout
+                ):  # each read is fast, but the response does not end
+                    raise httpx2.ReadTimeout("the response does not end")
             kind = response.headers.get("Content-Type", "").partition(";")[0].strip().lower()
-            after = _seconds(response.headers.get("Retry-After"))
+            after = _parse_retry_after(response.headers.get("Retry-After"))
             location = response.headers.get("Location", "")
         return _Reply(response.status_code, kind, b"".join(parts), after, location)
 
     def _content(self, reply: _Reply) -> Any:
-        """Return the JSON of a good answer; raise what a bad one says."""
+        """Return the JSON of a successful response; raise the error of another one."""
         if reply.status == HTTPStatus.OK and reply.is_json:
             return reply.json()
-        own = reply.kind == "application/problem+json" and isinstance(reply.json(), dict)
-        if 400 <= reply.status < 500 and (own or reply.status in (401, 403, 413)):
-            raise self._refused(reply)
+        is_problem = reply.kind == "application/problem+json" and isinstance(reply.json(), dict)
+        if 400 <= reply.status < 500 and (is_problem or reply.status in (401, 403, 413)):
+            raise self._refusal(reply)
         if reply.status >= 500:
-            said = self._detail(reply) or "it does not say why"
+            detail = self._detail(reply) or "no reason given"
             raise ServiceError(
-                f"{self.url} failed ({reply.status}: {said.rstrip('.')}): look into its log."
+                f"{self.url} failed ({reply.status}: {detail.rstrip('.')}): see its log."
             )
         if 300 <= reply.status < 400:
             where = self._clean(reply.location) or "elsewhere"
             raise ServiceError(
-                f"{self.url} points to {where}, and the key is not sent there: give the address "
-                "that the service itself has."
+                f"{self.url} redirects to {where}, where the key is not sent: use the address of "
+                "the service itself."
             )
         raise ServiceError(
-            f"{self.url} answered as no calibrant service does ({reply.status}, "
-            f"{self._clean(reply.kind) or 'of no type'}): check the address."
+            f"{self.url} sent a response that is not from a calibrant service ({reply.status}, "
+            f"{self._clean(reply.kind) or 'no content type'}): check the address."
         )
 
-    def _refused(self, reply: _Reply) -> Refused:
-        """Return the sentence of the service, with the place in the request where it is wrong."""
+    def _refusal(self, reply: _Reply) -> RequestRefused:
+        """Return the service's message, with the invalid field of the request."""
         content = reply.json()
         listed = content.get("errors") if isinstance(content, dict) else None
         errors = [
@@ -241,70 +235,72 @@ class Transport:
             for each in (listed if isinstance(listed, list) else [])
             if isinstance(each, dict)
         ]
-        said = self._detail(reply) or f"{self.url} refused the request ({reply.status})."
-        if errors and errors[0][0] not in said:
-            said = f"{errors[0][0]}: {said}"
+        message = self._detail(reply) or f"{self.url} refused the request ({reply.status})."
+        if errors and errors[0][0] not in message:
+            message = f"{errors[0][0]}: {message}"
         if len(errors) > 1:
-            more = "fault" if len(errors) == 2 else "faults"
-            said = f"{said.rstrip('.')} (and {len(errors) - 1} more {more})."
+            more = "error" if len(errors) == 2 else "errors"
+            message = f"{message.rstrip('.')} (and {len(errors) - 1} more {more})."
         if reply.status == HTTPStatus.UNAUTHORIZED and self._key is None:
-            said = f"{said.rstrip('.')}: no key was given; set CALIBRANT_KEY, or give key."
-        return Refused(said, reply.status, errors)
+            message = f"{message.rstrip('.')}: no key was sent; set CALIBRANT_KEY or pass key."
+        return RequestRefused(message, reply.status, errors)
 
-    def _away(self, failure: _Failure, attempts: int) -> ServiceError:
+    def _unavailable(self, failure: _Failure, attempts: int) -> ServiceError:
         tried = "" if attempts == 1 else f", tried {attempts} times"
-        return ServiceError(f"{self.url} {failure.matter}{tried}: {failure.remedy}.")
+        return ServiceError(f"{self.url} {failure.problem}{tried}: {failure.remedy}.")
 
     def _detail(self, reply: _Reply) -> str:
-        """Return the sentence that a problem holds, or nothing."""
+        """Return the detail of a problem, or an empty string."""
         content = reply.json() if reply.is_json else None
         return self._clean(content.get("detail", "")) if isinstance(content, dict) else ""
 
     def _clean(self, text: Any) -> str:
-        """Return a text of the other side as one line: no control characters, never the key."""
-        said = "".join(c if c.isprintable() else " " for c in str(text)[: 4 * _SHOWN])
-        said = " ".join(said.split())
-        said = said if self._key is None else said.replace(self._key, "(the key)")
-        return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"
+        """Return text from the service as one line, without control characters or the key."""
+        line = "".join(c if c.isprintable() else " " for c in str(text)[: 4 * _MAX_SHOWN])
+        line = " ".join(line.split())
+        line = line if self._key is None else line.replace(self._key, "(the key)")
+        return line if len(line) <= _MAX_SHOWN else f"{line[:_MAX_SHOWN]}…"
 
-    def _refuse_closed(self) -> None:
+    def _check_open(self) -> None:
         if self._closed.is_set():
-            raise InputError("this client is closed: make a new one.")
+            raise InputError("this client is closed: create a new one.")
 
 
-def _refuse_host(url: str) -> None:
+def _check_host(url: str) -> None:
     try:
         httpx2.URL(url)
     except httpx2.InvalidURL as error:
-        raise InputError(f"url {url!r} has no host that could be asked: {error}.") from None
+        raise InputError(f"url {url!r} has an invalid host: {error}.") from None
 
 
-def _broken(error: httpx2.HTTPError) -> _Failure:
-    """Return why no answer came."""
+def _connection_failure(error: httpx2.HTTPError) -> _Failure:
+    """Return why there was no response."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, ssl.SSLError):
         cause = cause.__cause__ or cause.__context__
-    reason = " ".join(str(error).split())[:_SHOWN].rstrip(".") or type(error).__name__
+    reason = " ".join(str(error).split())[:_MAX_SHOWN].rstrip(".") or type(error).__name__
     if cause is not None:
-        what = f"is not reached over https ({reason})"
-        return _Failure(what, "check the address, and the service's certificate", hopeless=True)
+        what = f"cannot be reached over https ({reason})"
+        return _Failure(what, "check the address and the service's certificate", permanent=True)
     if isinstance(error, httpx2.ConnectError):
-        return _Failure(f"cannot be reached ({reason})", "see whether calibrant serve runs there")
-    return _Failure(f"broke off ({reason})", "try again later, or look into its log")
+        return _Failure(
+            f"cannot be reached ({reason})", "check that calibrant serve is running there"
+        )
+    return _Failure(f"closed the connection ({reason})", "try again later, or see its log")
 
 
-def _pause(attempt: int, asked: float | None) -> float:
-    """Return the seconds to wait after an attempt: our own and those that the service asks for."""
-    own = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT) * random.uniform(0.5, 1.0)
-    return own + (asked or 0.0)
+def _backoff(attempt: int, after: float | None) -> float:
+    """Return the seconds to wait after an attempt: backoff with jitter plus `Retry-After`."""
+    backoff = min(_FIRST_WAIT * 2.0**attempt, _LONGEST_WAIT) * random.uniform(0.5, 1.0)
+    return backoff + (after or 0.0)
 
 
-def _seconds(header: str | None) -> float | None:
-    """Read a Retry-After header: seconds or a date; what is neither counts as none.
+def _parse_retry_after(header: str | None) -> float | None:
+    """Parse a Retry-After header, seconds or a date; None if it is neither.
 
     Examples
     --------
-    >>> _seconds("2"), _seconds("soon")
+    >>> _parse_retry_after("2"), _parse_retry_after("soon")
     (2.0, None)
     """
     if header is None:

@@ -1,4 +1,4 @@
-"""The service: a bundle behind an HTTP interface, with every prediction on record."""
+"""HTTP service for bundles; every prediction is recorded before it is returned."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Client", "Service", "Settings", "make_app"]
 
-_HOMES = {
+_MODULES = {
     "Client": "calibrant.client",
     "Service": "calibrant.serving.service",
     "Settings": "calibrant.serving.settings",
@@ -22,7 +22,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """Load a name when it is first used: the client needs nothing of the server."""
-    if name not in _HOMES:
+    """Import a name on first use, so that the client does not import the server."""
+    if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(_HOMES[name]), name)
+    return getattr(import_module(_MODULES[name]), name)

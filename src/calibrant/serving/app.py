@@ -1,4 +1,7 @@
-"""The web application: routes, problems, counting, and the service's life."""
+"""FastAPI application: routes, error handling, middleware and lifespan.
+
+`_App.__call__` -> `HostGuard` -> `PredictEndpoint` for `POST /v1/predict`, else FastAPI's router.
+"""
 
 from __future__ import annotations
 
@@ -16,42 +19,42 @@ from starlette.types import Receive, Scope, Send
 from calibrant.client.messages import OutcomesBody, PredictBody, ProblemAnswer
 from calibrant.distribution import own_version
 from calibrant.serving.console import Console
-from calibrant.serving.http.api_page import api_page
-from calibrant.serving.http.host_guard import Doorway
+from calibrant.serving.http.api_page import render_api_page
+from calibrant.serving.http.host_guard import HostGuard
 from calibrant.serving.http.problems import handle_problems
 from calibrant.serving.routes import ROUTERS
 from calibrant.serving.routes.units import EraseBody
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 
-__all__ = ["SETTINGS", "app_of_environment", "make_app"]
+__all__ = ["SETTINGS", "app_from_environment", "make_app"]
 
 SETTINGS = "CALIBRANT_SERVE_SETTINGS"
-"""Environment variable that tells worker processes the settings."""
+"""Environment variable that passes the settings to worker processes."""
 
-_ABOUT = """
-Calibrated probabilities, and decisions that keep a promise. Every prediction is on record before
-it is answered. A request that may be sent twice should carry an `Idempotency-Key`.
+_DESCRIPTION = """
+Calibrated probabilities and decisions with statistical guarantees. Every prediction is recorded
+before it is returned. Send an `Idempotency-Key` with requests that may be retried.
 """
 
 
 class _App(FastAPI):
-    """FastAPI behind a `Doorway`, which is passed before any of the framework's own layers."""
+    """FastAPI behind a `HostGuard`, which runs before all of the framework's own layers."""
 
-    doorway: Doorway | None = None
+    host_guard: HostGuard | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request."""
-        assert self.doorway is not None
-        await self.doorway(scope, receive, send)
+        """Handle a request."""
+        assert self.host_guard is not None
+        await self.host_guard(scope, receive, send)
 
 
 def make_app(service: Service) -> FastAPI:
-    """Return the application of a service that was prepared.
+    """Return the ASGI application of a prepared service.
 
     Parameters
     ----------
-    service : is started and stopped with the application
+    service : a service after `prepare`; the application starts and stops it
     """
 
     @asynccontextmanager
@@ -64,7 +67,7 @@ def make_app(service: Service) -> FastAPI:
             await service.stop()
 
     app = _App(
-        title="Calibrant", version=own_version(), description=_ABOUT, lifespan=lifespan,
+        title="Calibrant", version=own_version(), description=_DESCRIPTION, lifespan=lifespan,
         redirect_slashes=False, docs_url=None, redoc_url=None,
     )  # fmt: skip
     app.state.service = service
@@ -73,49 +76,53 @@ def make_app(service: Service) -> FastAPI:
         app.include_router(router)
     console = Console(app, service)
     app.add_api_route(
-        "/docs", lambda: HTMLResponse(api_page(app.openapi())), include_in_schema=False
+        "/docs", lambda: HTMLResponse(render_api_page(app.openapi())), include_in_schema=False
     )
-    app.doorway = Doorway(super(_App, app).__call__, service)
-    app.openapi = lambda: _described(app)  # type: ignore[method-assign]
+    app.host_guard = HostGuard(super(_App, app).__call__, service)
+    app.openapi = lambda: _openapi_schema(app)  # type: ignore[method-assign]
     return app
 
 
-def app_of_environment() -> FastAPI:
-    """Return the application of a worker process; its settings come from the environment."""
+def app_from_environment() -> FastAPI:
+    """Return the application of a worker process, with settings from the environment."""
     service = Service(Settings.from_json(os.environ[SETTINGS]))
-    service.slot.load()  # the first process brought the database up to date
+    service.slot.load()  # the parent process has migrated the database
     return make_app(service)
 
 
-def _described(app: FastAPI) -> dict[str, Any]:
-    """Return the OpenAPI description, with the bodies that the routes read themselves."""
+def _openapi_schema(app: FastAPI) -> dict[str, Any]:
+    """Return the OpenAPI schema, including bodies that routes parse themselves."""
     if app.openapi_schema is not None:
         return app.openapi_schema
-    made = get_openapi(
+    schema = get_openapi(
         title=app.title, version=app.version, description=app.description, routes=app.routes
     )
-    schemas = made.setdefault("components", {}).setdefault("schemas", {})
-    read = (PredictBody, OutcomesBody, EraseBody, ProblemAnswer)
-    bodies = [(each, "validation") for each in read]
+    schemas = schema.setdefault("components", {}).setdefault("schemas", {})
+    parsed = (PredictBody, OutcomesBody, EraseBody, ProblemAnswer)
+    bodies = [(each, "validation") for each in parsed]
     _, definitions = models_json_schema(
         bodies,  # type: ignore[arg-type]
         ref_template="#/components/schemas/{model}",
     )
     schemas.update(definitions["$defs"])
-    _without_validation(made)
-    made["components"]["securitySchemes"] = {
-        "key": {"type": "http", "scheme": "bearer", "description": "A key of calibrant keys add."}
+    _remove_validation_errors(schema)
+    schema["components"]["securitySchemes"] = {
+        "key": {
+            "type": "http",
+            "scheme": "bearer",
+            "description": "A key created by calibrant keys add.",
+        }
     }
-    made["security"] = [{}, {"key": []}]
-    app.openapi_schema = made
-    return made
+    schema["security"] = [{}, {"key": []}]
+    app.openapi_schema = schema
+    return schema
 
 
-def _without_validation(made: dict[str, Any]) -> None:
-    """Take out the answer that FastAPI adds to every route with a path: a text is always good."""
+def _remove_validation_errors(schema: dict[str, Any]) -> None:
+    """Remove the 422 that FastAPI adds to routes with path parameters: any text is valid."""
     for name in ("HTTPValidationError", "ValidationError"):
-        made["components"]["schemas"].pop(name, None)
-    for methods in made["paths"].values():
+        schema["components"]["schemas"].pop(name, None)
+    for methods in schema["paths"].values():
         for route in methods.values():
             if "application/json" in route["responses"].get("422", {}).get("content", {}):
                 del route["responses"]["422"]

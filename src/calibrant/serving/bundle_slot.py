@@ -1,4 +1,4 @@
-"""The bundle that serves: replaced while requests run, and kept where the new one is damaged."""
+"""Bundle hot reload: swap in a newer bundle, or keep the old one if the new one is invalid."""
 
 from __future__ import annotations
 
@@ -22,21 +22,13 @@ __all__ = ["BundleSlot", "Served"]
 
 _log = logging.getLogger("calibrant.serving")
 
-_PAUSE = 5.0
-"""Seconds until a refused folder is read again: its files may still be on their way."""
+_RETRY_AFTER = 5.0
+"""Seconds until a refused folder is read again: it may still be being copied."""
 
 
 @dataclass(frozen=True, eq=False)
 class Served:
-    """A loaded bundle with the names it goes by.
-
-    Parameters
-    ----------
-    bundle : the bundle
-    name : that of its folder
-    loaded_at : when
-    classes : names of its classes as text
-    """
+    """A loaded bundle with its folder name, load time and class names as text."""
 
     bundle: Bundle
     name: str
@@ -45,7 +37,7 @@ class Served:
 
     @property
     def hash(self) -> str:
-        """The seal of the manifest, which holds the hash of every file."""
+        """Hash of the manifest, which contains the hash of every file."""
         return str(self.bundle.manifest["sha256"])
 
     @property
@@ -55,26 +47,21 @@ class Served:
 
     @property
     def reads(self) -> str:
-        """What an input must be: "text", "table" or "logits"."""
+        """Input kind: "text", "table" or "logits"."""
         return "logits" if self.bundle.scorer is None else self.bundle.scorer.kind
 
     @property
     def manifest(self) -> Mapping[str, Any]:
-        """All that the bundle says about itself, for the record."""
+        """The bundle's manifest, as recorded in the store."""
         return self.bundle.manifest
 
 
 class BundleSlot:
-    """Holds the bundle that serves and swaps it for a newer one in its folder.
+    """Holds the served bundle and replaces it when its folder changes.
 
-    A request keeps the bundle that it was checked with, so that a swap drops nothing. A folder that
-    is damaged, half-copied or not there is refused, and so is a bundle for which there is no room,
-    or that cannot score a made-up row: the bundle in memory goes on.
-
-    Parameters
-    ----------
-    folder : where the bundle is, and where a newer one will be
-    device : where its model runs
+    A request keeps the bundle it was validated against, so a swap drops no request. A folder that
+    is damaged, partly copied or missing is refused, and so is a bundle that does not fit into
+    memory or cannot score a dummy row; the loaded bundle then stays.
     """
 
     def __init__(self, folder: Path, device: str = "auto") -> None:
@@ -87,17 +74,17 @@ class BundleSlot:
 
     @property
     def current(self) -> Served:
-        """The bundle that serves."""
-        assert self._current is not None, "load comes first"
+        """The served bundle."""
+        assert self._current is not None, "call load first"
         return self._current
 
     def load(self) -> Served:
-        """Load the folder's bundle now; raise `BundleError` where it cannot be served."""
+        """Load the bundle; raise `BundleError` if it cannot be served."""
         with self._lock:
             return self._load()
 
     def reload(self) -> Served:
-        """Load the folder again; `CalibrantError` where it is refused and the old bundle stays."""
+        """Reload the folder; raise `CalibrantError` if it is refused and the old bundle stays."""
         with self._lock:
             try:
                 return self._load()
@@ -105,7 +92,7 @@ class BundleSlot:
                 raise self._refuse(error) from error
 
     def look(self) -> bool:
-        """Swap the bundle where the folder changed; tell whether it did."""
+        """Reload the bundle if its folder changed; return whether it was replaced."""
         with self._lock:
             seen = manifest_identity(self._folder)
             if seen == self._seen and time.monotonic() < self._next_try:
@@ -113,23 +100,23 @@ class BundleSlot:
             before = self._current
             try:
                 self._load()
-            except Exception as error:  # whatever it is, the old bundle goes on
+            except Exception as error:  # whatever it is, the old bundle stays
                 self._refuse(error)
             return self._current is not before
 
     def _load(self) -> Served:
         seen = manifest_identity(self._folder)
         if self._current is not None and seen is None:
-            raise BundleError(f"the bundle {self._folder} is not there any more.")
+            raise BundleError(f"the bundle {self._folder} no longer exists.")
         bundle = load_bundle(self._folder, device=self._device)
         if bundle.scorer is not None and bundle.scorer.kind == "image":
             raise BundleError(
-                f"the bundle {self._folder} reads images, which are not served: use calibrant "
+                f"the bundle {self._folder} takes images, which cannot be served: use calibrant "
                 "predict on files."
             )
         classes = tuple(str(name) for name in bundle.classes)
-        _check_names(classes, self._folder)
-        _try_out(bundle)
+        _check_class_names(classes, self._folder)
+        _score_dummy_row(bundle)
         self._seen, self._next_try, self.refused = seen, float("inf"), None
         old = self._current
         if old is not None and old.hash == bundle.manifest["sha256"]:
@@ -137,44 +124,43 @@ class BundleSlot:
         name = self._folder.resolve().name
         self._current = Served(bundle, name, datetime.now(UTC), classes)
         if old is not None:
-            _log.warning("bundle %s took the place of %s", self._current.id, old.id)
+            _log.warning("bundle %s replaced %s", self._current.id, old.id)
         return self._current
 
     def _refuse(self, error: Exception) -> CalibrantError:
-        """Note why a bundle is refused, and return it as one sentence."""
-        told = error if isinstance(error, CalibrantError) else _told(error, self._folder)
-        if str(told) != self.refused:
-            details = None if told is error else error
+        """Record why a bundle is refused, and return the error."""
+        reason = error if isinstance(error, CalibrantError) else _wrap_error(error, self._folder)
+        if str(reason) != self.refused:
+            details = None if reason is error else error
             _log.warning(
-                "a newer bundle is refused, the old one goes on: %s", told, exc_info=details
+                "a newer bundle is refused, the old one stays: %s", reason, exc_info=details
             )
-        self.refused, self._seen = str(told), manifest_identity(self._folder)
-        self._next_try = time.monotonic() + _PAUSE
-        return told
+        self.refused, self._seen = str(reason), manifest_identity(self._folder)
+        self._next_try = time.monotonic() + _RETRY_AFTER
+        return reason
 
 
-def _check_names(classes: tuple[str, ...], folder: Path) -> None:
-    """Refuse classes whose predictions could not be put on record."""
+def _check_class_names(classes: tuple[str, ...], folder: Path) -> None:
+    """Refuse class names that are too long to be stored."""
     longest = max(classes, key=len)
     if len(longest) > LONGEST_NAME:
         raise BundleError(
-            f"the bundle {folder} has a class whose name, {longest[:40]!r}…, has {len(longest)} "
-            f"characters, but predictions of at most {LONGEST_NAME} go on record: give it a "
-            "shorter name."
+            f"the bundle {folder} has a class name of {len(longest)} characters, "
+            f"{longest[:40]!r}…, but at most {LONGEST_NAME} can be stored: use a shorter name."
         )
 
 
-def _try_out(bundle: Bundle) -> None:
-    """Score one made-up row all the way to a decision, as the first request would."""
-    made_up = np.zeros((1, len(bundle.classes)))
-    logits = made_up if bundle.scorer is None else bundle.scorer.trial()
+def _score_dummy_row(bundle: Bundle) -> None:
+    """Score and decide a dummy row, as the first request would."""
+    zeros = np.zeros((1, len(bundle.classes)))
+    logits = zeros if bundle.scorer is None else bundle.scorer.trial()
     bundle.predict_proba(logits=logits)
     if bundle.points:
         bundle.decide(logits=logits)
 
 
-def _told(error: Exception, folder: Path) -> BundleError:
-    """Return a failure that nobody foresaw, such as too little memory, as one sentence."""
+def _wrap_error(error: Exception, folder: Path) -> BundleError:
+    """Return an unexpected failure, such as too little memory, as a `BundleError`."""
     reason = " ".join(str(error).split())[:300].rstrip(".")
-    said = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
-    return BundleError(f"the bundle {folder} cannot be used ({said}).")
+    cause = f"{type(error).__name__}: {reason}" if reason else type(error).__name__
+    return BundleError(f"the bundle {folder} cannot be used ({cause}).")

@@ -1,4 +1,4 @@
-"""Whose token it is: looked up once for many requests, and believed for a second."""
+"""Cache of API keys: one look-up serves many requests, for one second."""
 
 from __future__ import annotations
 
@@ -10,108 +10,104 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass
 
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.store_calls import noted, shared
+from calibrant.serving.store_calls import retrieve_exception, wait_shared
 from calibrant.store import Key
 from calibrant.store.keys import TOKEN, KeyRing
 
-__all__ = ["KnownKeys"]
+__all__ = ["KeyCache"]
 
-_FRESH = 1.0
-"""Seconds that a look-up is believed: so long a revoked key may still be let in."""
+_VALID_FOR = 1.0
+"""Seconds that a look-up is valid; a revoked key may be accepted that long."""
 
-_RENEWED = 0.5
-"""Seconds after which a known key is looked up again, while requests still go by the old answer."""
+_REFRESH_AFTER = 0.5
+"""Seconds after which a key in use is looked up again in the background."""
 
-_PATIENCE = 10.0
-"""Seconds for the database to say whose token it is."""
+_TIMEOUT = 10.0
+"""Timeout of a look-up in seconds."""
 
-_REMEMBERED = 1_024
-"""Keys that are remembered, and as many tokens that are none."""
+_MAX_CACHED = 1_024
+"""Maximum number of cached keys, and of cached invalid tokens."""
 
-_STRANGERS = 256
-"""Tokens nobody knows yet that may wait to be looked up: more are told to come again."""
+_MAX_UNKNOWN = 256
+"""Maximum number of unknown tokens waiting for a look-up; further requests get 503."""
 
 
 @dataclass(frozen=True, slots=True)
-class _Seen:
-    """What a look-up found, and when it began."""
+class _LookUp:
+    """Result of a look-up, and when it started."""
 
     key: Key | None
     at: float
 
 
-class KnownKeys:
-    """Finds the keys of tokens; belongs to one event loop at a time.
+class KeyCache:
+    """Cached look-up of API keys, for use by one event loop at a time.
 
-    Requests with the same token share one look-up. A key in use is looked up again before its time
-    is over, so that no request waits for it. Tokens that were never good wait in a line of their
-    own: made-up ones, however many, hold up no key that is known.
-
-    Parameters
-    ----------
-    keys : the keys on record
+    Requests with the same token share one look-up. A key in use is refreshed before it expires, so
+    that no request waits for it. Unknown tokens have a thread pool of their own, so that any number
+    of invalid ones does not delay valid keys.
     """
 
     def __init__(self, keys: KeyRing) -> None:
         self._keys = keys
-        self._good: OrderedDict[bytes, _Seen] = OrderedDict()
-        self._wrong: OrderedDict[bytes, _Seen] = OrderedDict()
-        self._asking: dict[bytes, asyncio.Task[Key | None]] = {}
-        self._strangers = 0
-        self._of_known = ThreadPoolExecutor(2, "calibrant-keys")
-        self._of_strangers = ThreadPoolExecutor(2, "calibrant-strangers")
+        self._good: OrderedDict[bytes, _LookUp] = OrderedDict()
+        self._wrong: OrderedDict[bytes, _LookUp] = OrderedDict()
+        self._pending: dict[bytes, asyncio.Task[Key | None]] = {}
+        self._unknown_count = 0
+        self._known_pool = ThreadPoolExecutor(2, "calibrant-keys")
+        self._unknown_pool = ThreadPoolExecutor(2, "calibrant-unknown-keys")
 
     async def find(self, token: str) -> Key | None:
-        """Return the key of a token; None where it is unknown, wrong or revoked."""
-        # The form is public: nothing else can be a key, and needs no look-up.
+        """Return the key of a token, or None if it is unknown, wrong or revoked."""
+        # The format is public: other tokens cannot be keys and need no look-up.
         if not TOKEN.fullmatch(token):
             return None
         digest = hashlib.sha256(token.encode()).digest()
-        seen = self._good.get(digest) or self._wrong.get(digest)
-        age = float("inf") if seen is None else time.monotonic() - seen.at
-        if seen is not None and age < _FRESH:
-            if seen.key is not None and age >= _RENEWED:
-                self._ask(digest, token)
-            return seen.key
-        return await shared(self._ask(digest, token), _PATIENCE)
+        look_up = self._good.get(digest) or self._wrong.get(digest)
+        age = float("inf") if look_up is None else time.monotonic() - look_up.at
+        if look_up is not None and age < _VALID_FOR:
+            if look_up.key is not None and age >= _REFRESH_AFTER:
+                self._start_look_up(digest, token)
+            return look_up.key
+        return await wait_shared(self._start_look_up(digest, token), _TIMEOUT)
 
     def close(self) -> None:
-        """Look up nothing more."""
-        for pool in (self._of_known, self._of_strangers):
+        """Stop looking up keys."""
+        for pool in (self._known_pool, self._unknown_pool):
             pool.shutdown(wait=False, cancel_futures=True)
 
-    def _ask(self, digest: bytes, token: str) -> asyncio.Task[Key | None]:
-        """Return the look-up of a token: the one under way, or a new one."""
-        task = self._asking.get(digest)
+    def _start_look_up(self, digest: bytes, token: str) -> asyncio.Task[Key | None]:
+        """Return the pending look-up of a token, or start one."""
+        task = self._pending.get(digest)
         if task is not None:
             return task
         known = digest in self._good
-        if not known and self._strangers >= _STRANGERS:
-            raise Problem.busy("too many keys that are not known wait to be looked up: try again.")
+        if not known and self._unknown_count >= _MAX_UNKNOWN:
+            raise Problem.busy("too many unknown keys are waiting for a look-up: try again.")
         task = asyncio.create_task(
-            self._look_up(digest, token, self._of_known if known else self._of_strangers)
+            self._look_up(digest, token, self._known_pool if known else self._unknown_pool)
         )
-        self._asking[digest] = task
-        self._strangers += not known
+        self._pending[digest] = task
+        self._unknown_count += not known
 
-        def ended(task: asyncio.Task[Key | None]) -> None:
-            del self._asking[digest]
-            self._strangers -= not known
-            noted(task)
+        def finish(task: asyncio.Task[Key | None]) -> None:
+            del self._pending[digest]
+            self._unknown_count -= not known
+            retrieve_exception(task)
 
-        task.add_done_callback(ended)
+        task.add_done_callback(finish)
         return task
 
     async def _look_up(self, digest: bytes, token: str, pool: Executor) -> Key | None:
-        seen = await asyncio.get_running_loop().run_in_executor(pool, self._checked, token)
+        look_up = await asyncio.get_running_loop().run_in_executor(pool, self._check_token, token)
         self._good.pop(digest, None)
         self._wrong.pop(digest, None)
-        kept = self._wrong if seen.key is None else self._good
-        kept[digest] = seen
-        while len(kept) > _REMEMBERED:
-            kept.popitem(last=False)
-        return seen.key
+        cache = self._wrong if look_up.key is None else self._good
+        cache[digest] = look_up
+        while len(cache) > _MAX_CACHED:
+            cache.popitem(last=False)
+        return look_up.key
 
-    def _checked(self, token: str) -> _Seen:
-        begin = time.monotonic()  # what is revoked after this moment may not be seen
-        return _Seen(self._keys.check(token), begin)
+    def _check_token(self, token: str) -> _LookUp:
+        begin = time.monotonic()  # a later revocation may be missed
+        return _LookUp(self._keys.check(token), begin)

@@ -1,4 +1,4 @@
-"""Figures of the running service, as Prometheus reads them."""
+"""Prometheus metrics of the service."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ _ROWS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024)
 
 
 class Metrics:
-    """Counts requests, latencies, decisions and scores of one service.
+    """Metrics of requests, latencies, decisions and scores.
 
-    With several processes, each writes to files in the folder that `PROMETHEUS_MULTIPROC_DIR`
-    names, and `text` adds them up.
+    With several processes, each writes to files in `PROMETHEUS_MULTIPROC_DIR`, and `text` adds
+    them up.
     """
 
     content_type = CONTENT_TYPE_LATEST
@@ -38,17 +38,17 @@ class Metrics:
         registry = self._registry = CollectorRegistry()
         self._requests = Counter(
             "calibrant_requests",
-            "Requests that were answered.",
+            "Answered requests.",
             ["route", "status"],
             registry=registry,
         )
         self._seconds = Histogram(
-            "calibrant_request_seconds", "Seconds until the answer.", ["route"],
+            "calibrant_request_seconds", "Request latency in seconds.", ["route"],
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self._decisions = Counter(
             "calibrant_decisions",
-            "Predictions on record.",
+            "Recorded predictions.",
             ["label", "decision"],
             registry=registry,
         )
@@ -58,71 +58,69 @@ class Metrics:
         )  # fmt: skip
         self._batches = Histogram(
             "calibrant_batch_rows",
-            "Rows that were scored together.",
+            "Rows per batch.",
             buckets=_ROWS,
             registry=registry,
         )
         self._store_seconds = Histogram(
-            "calibrant_store_seconds", "Seconds to put a batch on record.",
+            "calibrant_store_seconds", "Seconds to write a batch to the store.",
             buckets=_SECONDS, registry=registry,
         )  # fmt: skip
         self._depth = Gauge(
-            "calibrant_queue_rows", "Rows that wait or are under way.", registry=registry,
+            "calibrant_queue_rows", "Rows waiting or in progress.", registry=registry,
             multiprocess_mode="livesum",
         )  # fmt: skip
-        self._swaps = Counter(
-            "calibrant_bundle_swaps", "Bundles that took the place of another.", registry=registry
-        )
+        self._swaps = Counter("calibrant_bundle_swaps", "Bundle replacements.", registry=registry)
         self._refused = Gauge(
             "calibrant_bundle_refused", "1 while a newer bundle is refused.", registry=registry,
             multiprocess_mode="livemax",
         )  # fmt: skip
 
-        # What `labels` looks up costs as much as counting: both are kept.
-        self._of_request = lru_cache(maxsize=256)(self._requests.labels)
-        self._of_route = lru_cache(maxsize=64)(self._seconds.labels)
-        self._of_decision = lru_cache(maxsize=4096)(self._decisions.labels)
+        # `labels` costs as much as the counting itself, so its results are cached.
+        self._request_counter = lru_cache(maxsize=256)(self._requests.labels)
+        self._route_seconds = lru_cache(maxsize=64)(self._seconds.labels)
+        self._decision_counter = lru_cache(maxsize=4096)(self._decisions.labels)
 
-    def answered(self, route: str, status: int, seconds: float) -> None:
+    def count_request(self, route: str, status: int, seconds: float) -> None:
         """Count a request."""
-        self._of_request(route, str(status)).inc()
-        self._of_route(route).observe(seconds)
+        self._request_counter(route, str(status)).inc()
+        self._route_seconds(route).observe(seconds)
 
-    def decided(self, predictions: Sequence[Prediction]) -> None:
-        """Count predictions that are new on record."""
+    def count_predictions(self, predictions: Sequence[Prediction]) -> None:
+        """Count newly recorded predictions."""
         for each in predictions:
-            self._of_decision(each.label, each.decision or "none").inc()
+            self._decision_counter(each.label, each.decision or "none").inc()
             self._scores.observe(each.score)
 
-    def batched(self, rows: int) -> None:
+    def count_batch(self, rows: int) -> None:
         """Count a batch."""
         self._batches.observe(rows)
 
-    def stored(self, seconds: float) -> None:
-        """Count a batch that was put on record, and how long that took."""
+    def observe_write(self, seconds: float) -> None:
+        """Observe the seconds it took to write a batch."""
         self._store_seconds.observe(seconds)
 
-    def watch_queue(self, depth: Callable[[], int]) -> None:
-        """Have the depth of the queue read when it is asked for."""
-        self._depth_of = depth
+    def set_queue_depth(self, depth: Callable[[], int]) -> None:
+        """Set the function that returns the depth of the queue."""
+        self._read_depth = depth
 
-    def note_queue(self) -> None:
-        """Note the depth of the queue; any process of several may be asked for the sum."""
-        self._depth.set(self._depth_of())
+    def update_queue(self) -> None:
+        """Update the gauge of the queue depth; any process may report the sum."""
+        self._depth.set(self._read_depth())
 
-    def swapped(self) -> None:
-        """Count a swap of the bundle."""
+    def count_swap(self) -> None:
+        """Count a bundle replacement."""
         self._swaps.inc()
 
-    def refused(self, is_refused: bool) -> None:
-        """Say whether a newer bundle is refused."""
+    def set_refused(self, is_refused: bool) -> None:
+        """Set whether a newer bundle is refused."""
         self._refused.set(float(is_refused))
 
     def text(self) -> bytes:
-        """Return all figures in the text format."""
-        self.note_queue()
+        """Return all metrics in the Prometheus text format."""
+        self.update_queue()
         if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
             return generate_latest(self._registry)
-        together = CollectorRegistry()
-        multiprocess.MultiProcessCollector(together)  # type: ignore[no-untyped-call]
-        return generate_latest(together)
+        combined = CollectorRegistry()
+        multiprocess.MultiProcessCollector(combined)  # type: ignore[no-untyped-call]
+        return generate_latest(combined)

@@ -1,4 +1,4 @@
-"""What was decided goes on record, and only then into the answer."""
+"""Writes predictions to the store, then builds the responses."""
 
 from __future__ import annotations
 
@@ -16,64 +16,62 @@ from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit, UnknownBu
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
-from calibrant.serving.request_inputs import kept
-from calibrant.serving.scoring import Asked, ScoredRow
+from calibrant.serving.request_inputs import apply_input_policy
+from calibrant.serving.scoring import ScoredRow, ScoreRequest
 from calibrant.serving.settings import InputPolicy
 from calibrant.store import Logged, LoggedRequest, Prediction, Store
 from calibrant.store.records import new_id
 
-__all__ = ["OTHER_BODY", "Recorder", "row_of"]
+__all__ = ["OTHER_BODY", "Recorder", "prediction_to_row"]
 
 _log = logging.getLogger("calibrant.serving")
 
-_AGAIN = "the request could not be read back from the database: send it again."
-_REFUSED = "a fault in the service: its log has the details; the prediction may be on record."
-OTHER_BODY = "this Idempotency-Key came with another body before: use a new key for it."
+_NOT_READ_BACK = "the request could not be read back from the database: send it again."
+_INTERNAL_ERROR = "internal error: see the log of the service; the prediction may be recorded."
+OTHER_BODY = "this Idempotency-Key was used with another body: use a new key."
 
 
 class Recorder:
-    """Writes batches of scored requests and makes their answers.
-
-    Parameters
-    ----------
-    store : where they are written
-    metrics : counts decisions and scores
-    policy : what is kept of inputs
-    """
+    """Writes batches of scored requests and builds their responses."""
 
     def __init__(self, store: Store, metrics: Metrics, policy: InputPolicy = "keep") -> None:
         self._store, self._metrics, self._policy = store, metrics, policy
         self._classes: dict[str, tuple[str, ...]] = {}
         self._lock = threading.Lock()
 
-    def write(self, scored: Sequence[tuple[Asked, list[ScoredRow]]]) -> list[bytes | Problem]:
-        """Put a batch on record in one commit; return the answers, in the order of the requests.
+    def write(
+        self, scored: Sequence[tuple[ScoreRequest, list[ScoredRow]]]
+    ) -> list[bytes | Problem]:
+        """Write a batch in one commit; return the responses in the order of the requests.
 
-        Where the store refuses a request for good, the others are written one by one.
+        If the store rejects one request permanently, the requests are written one by one.
         """
-        for asked, _ in scored:
-            self.note(asked.served)
+        for request, _ in scored:
+            self.record_bundle(request.served)
         at, clock = datetime.now(UTC), time.perf_counter()
-        requests = [self._request(asked, rows, at, clock) for asked, rows in scored]
+        requests = [self._to_record(request, rows, at, clock) for request, rows in scored]
         try:
-            logged = self._added(scored, requests)
+            logged = self._add(scored, requests)
         except (StoreUnavailable, StoreUnfit):
             raise
         except StoreError as error:
             if len(scored) == 1:
-                _log.error("a prediction could not be put on record", exc_info=error)
-                return [Problem(HTTPStatus.INTERNAL_SERVER_ERROR, _REFUSED)]
-            return [answer for one in scored for answer in self.write([one])]
-        self._metrics.stored(time.perf_counter() - clock)
-        return [self._told(asked, each) for (asked, _), each in zip(scored, logged, strict=True)]
+                _log.error("a prediction could not be recorded", exc_info=error)
+                return [Problem(HTTPStatus.INTERNAL_SERVER_ERROR, _INTERNAL_ERROR)]
+            return [answer for item in scored for answer in self.write([item])]
+        self._metrics.observe_write(time.perf_counter() - clock)
+        return [
+            self._respond(request, result)
+            for (request, _), result in zip(scored, logged, strict=True)
+        ]
 
-    def stored(self, request: str, body: bytes) -> bytes | Problem | None:
-        """Return the answer to a request that is on record; None where it is not."""
-        found = self._store.predictions.find(request, self._store.keyed_hash(body))
-        return None if found is None else self._answer(request, found)
+    def find_answer(self, request: str, body: bytes) -> bytes | Problem | None:
+        """Return the response of a recorded request, or None."""
+        logged = self._store.predictions.find(request, self._store.keyed_hash(body))
+        return None if logged is None else self._answer(request, logged)
 
-    def note(self, served: Served) -> None:
-        """Put a bundle on record that has not been there yet."""
+    def record_bundle(self, served: Served) -> None:
+        """Record a bundle unless it is recorded already."""
         if served.hash in self._classes:
             return
         with self._lock:
@@ -87,56 +85,60 @@ class Recorder:
             self._classes[served.hash] = served.classes
 
     def classes_of(self, bundle: str) -> tuple[str, ...]:
-        """Return the classes of a bundle that decided at any time."""
+        """Return the classes of any recorded bundle."""
         if bundle not in self._classes:
-            found = self._store.bundles.get(bundle)
-            if found is None:
-                raise StoreError(f"the store has predictions of the bundle {bundle}, but not it.")
-            self._classes[bundle] = tuple(found.classes)
+            record = self._store.bundles.get(bundle)
+            if record is None:
+                raise StoreError(
+                    f"the store has predictions of bundle {bundle}, but not the bundle itself."
+                )
+            self._classes[bundle] = tuple(record.classes)
         return self._classes[bundle]
 
-    def _added(
-        self, scored: Sequence[tuple[Asked, list[ScoredRow]]], requests: Sequence[LoggedRequest]
+    def _add(
+        self,
+        scored: Sequence[tuple[ScoreRequest, list[ScoredRow]]],
+        requests: Sequence[LoggedRequest],
     ) -> list[Logged]:
         try:
             return self._store.predictions.add(requests)
-        except UnknownBundle:  # another database is in its place now: it gets the bundles too
+        except UnknownBundle:  # the database was replaced: record the bundles again
             self._classes.clear()
-            for asked, _ in scored:
-                self.note(asked.served)
+            for request, _ in scored:
+                self.record_bundle(request.served)
             return self._store.predictions.add(requests)
 
-    def _told(self, asked: Asked, logged: Logged) -> bytes | Problem:
-        """Return an answer; what goes wrong with it must not take others with it."""
+    def _respond(self, request: ScoreRequest, logged: Logged) -> bytes | Problem:
+        """Return a response; a failure must not affect other requests."""
         try:
-            return self._answer(asked.request, logged)
+            return self._answer(request.request, logged)
         except (StoreUnavailable, StoreUnfit):
-            return Problem.busy(_AGAIN)
+            return Problem.busy(_NOT_READ_BACK)
         except Exception as error:
-            _log.error("a prediction is on record, but not answered", exc_info=error)
-            return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, _REFUSED)
+            _log.error("a prediction is recorded, but not answered", exc_info=error)
+            return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, _INTERNAL_ERROR)
 
-    def _request(
-        self, asked: Asked, rows: Sequence[ScoredRow], at: datetime, clock: float
+    def _to_record(
+        self, request: ScoreRequest, rows: Sequence[ScoredRow], at: datetime, clock: float
     ) -> LoggedRequest:
-        latency = round((clock - asked.since) * 1000, 3)
-        hashed = self._store.keyed_hash
+        latency = round((clock - request.since) * 1000, 3)
+        keyed_hash = self._store.keyed_hash
         return LoggedRequest(
-            id=asked.request,
-            hash=hashed(asked.body),
+            id=request.request,
+            hash=keyed_hash(request.body),
             predictions=tuple(
                 Prediction(
                     id=new_id(),
                     at=at,
-                    bundle=asked.served.hash,
-                    request=asked.request,
+                    bundle=request.served.hash,
+                    request=request.request,
                     position=i,
-                    unit=asked.unit,
-                    use_case=asked.use_case,
-                    branch=asked.branch,
-                    key=asked.key,
-                    input=kept(asked.inputs[i], self._policy),
-                    input_hash=hashed(_bytes_of(asked.rows[i])),
+                    unit=request.unit,
+                    use_case=request.use_case,
+                    branch=request.branch,
+                    key=request.key,
+                    input=apply_input_policy(request.inputs[i], self._policy),
+                    input_hash=keyed_hash(_to_bytes(request.rows[i])),
                     logits=row.logits,
                     probs=row.probs,
                     label=row.label,
@@ -146,7 +148,7 @@ class Recorder:
                     action=row.action,
                     operating_point=row.operating_point,
                     out_of_scope=row.out_of_scope,
-                    asked_point=asked.point,
+                    asked_point=request.point,
                     latency_ms=latency,
                 )
                 for i, row in enumerate(rows)
@@ -155,16 +157,16 @@ class Recorder:
 
     def _answer(self, request: str, logged: Logged) -> bytes | Problem:
         if logged.erased:
-            return Problem.busy(_AGAIN)
+            return Problem.busy(_NOT_READ_BACK)
         if logged.conflict:
             return Problem(HTTPStatus.CONFLICT, OTHER_BODY)
         if not logged.repeated:
-            self._metrics.decided(logged.predictions)
+            self._metrics.count_predictions(logged.predictions)
         bundle = logged.predictions[0].bundle
         classes = self.classes_of(bundle)
         return to_json(
             {
-                "predictions": [row_of(each, classes) for each in logged.predictions],
+                "predictions": [prediction_to_row(each, classes) for each in logged.predictions],
                 "bundle": {"id": bundle[:12], "hash": bundle},
                 "request": request,
                 "repeated": logged.repeated,
@@ -172,19 +174,19 @@ class Recorder:
         )
 
 
-def _bytes_of(row: Any) -> bytes:
+def _to_bytes(row: Any) -> bytes:
     return row.encode() if isinstance(row, str) else to_json(row)
 
 
-def row_of(found: Prediction, classes: Sequence[str]) -> dict[str, Any]:
-    """Return a prediction as `PredictedRow` says it."""
+def prediction_to_row(prediction: Prediction, classes: Sequence[str]) -> dict[str, Any]:
+    """Return the fields of `PredictedRow`."""
     return {
-        "id": found.id,
-        "label": found.label,
-        "probabilities": dict(zip(classes, found.probs, strict=True)),
-        "decision": found.decision,
-        "acted_as": found.acted_as,
-        "action": found.action,
-        "operating_point": found.operating_point,
-        "out_of_scope": found.out_of_scope,
+        "id": prediction.id,
+        "label": prediction.label,
+        "probabilities": dict(zip(classes, prediction.probs, strict=True)),
+        "decision": prediction.decision,
+        "acted_as": prediction.acted_as,
+        "action": prediction.action,
+        "operating_point": prediction.operating_point,
+        "out_of_scope": prediction.out_of_scope,
     }

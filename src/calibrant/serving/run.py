@@ -1,4 +1,4 @@
-"""Starting the service: what can go wrong is told first, then uvicorn runs it."""
+"""Start the service: check settings, bind the port, run one process or several."""
 
 from __future__ import annotations
 
@@ -12,50 +12,52 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 from calibrant.errors import InputError
-from calibrant.serving.app import SETTINGS, app_of_environment, make_app
-from calibrant.serving.http.logs import logged
+from calibrant.serving.app import SETTINGS, app_from_environment, make_app
+from calibrant.serving.http.logs import log_to_stderr
 from calibrant.serving.http.server import BACKLOG, Server
-from calibrant.serving.http.signals import handled
-from calibrant.serving.http.workers import Workers, end_with_parent
+from calibrant.serving.http.signals import handle_signals
+from calibrant.serving.http.workers import Workers, stop_with_parent
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 
-__all__ = ["Started", "serve"]
+__all__ = ["OnStart", "serve"]
 
-Started = Callable[[Service, str], None]
-"""Is told the prepared service and its address, before requests come in."""
+OnStart = Callable[[Service, str], None]
+"""Called with the prepared service and its URL before the first request."""
 
 
-def serve(settings: Settings, *, started: Started) -> None:
-    """Serve until the process is told to stop; requests under way are answered first."""
-    with logged(), _listening(settings.host, settings.port) as listener:
+def serve(settings: Settings, *, on_start: OnStart) -> None:
+    """Serve until SIGTERM or SIGINT; requests in progress are answered first."""
+    with log_to_stderr(), _open_listener(settings.host, settings.port) as listener:
         settings = replace(settings, port=listener.getsockname()[1])
-        (_serve_alone if settings.workers == 1 else _serve_together)(settings, listener, started)
+        (_serve_in_process if settings.workers == 1 else _serve_with_workers)(
+            settings, listener, on_start
+        )
 
 
-def _serve_alone(settings: Settings, listener: socket.socket, started: Started) -> None:
+def _serve_in_process(settings: Settings, listener: socket.socket, on_start: OnStart) -> None:
     service = Service(settings)
     service.prepare()
     server = Server(make_app(service))
-    with _told_to_stop(server.stop):
-        started(service, _address(settings.host, settings.port))
+    with _stop_on_signals(server.stop):
+        on_start(service, _url(settings.host, settings.port))
         _run(server, listener)
 
 
-def _serve_together(settings: Settings, listener: socket.socket, started: Started) -> None:
-    service = _checked(settings)
-    patience = settings.grace + settings.drain
-    workers = Workers(settings.workers, _work, listener, patience=patience)
-    with _told_to_stop(workers.stop), _shared(settings):
-        started(service, _address(settings.host, settings.port))
+def _serve_with_workers(settings: Settings, listener: socket.socket, on_start: OnStart) -> None:
+    service = _check_service(settings)
+    timeout = settings.grace + settings.drain
+    workers = Workers(settings.workers, _run_worker, listener, stop_timeout=timeout)
+    with _stop_on_signals(workers.stop), _worker_environment(settings):
+        on_start(service, _url(settings.host, settings.port))
         service.store.close()
-        del service  # each process has the model, this one needs none
+        del service  # each worker loads the model, this process does not need it
         gc.collect()
         workers.run()
 
 
-def _checked(settings: Settings) -> Service:
-    """Prepare a service to see what is wrong with it; no GPU is touched, for it would be kept."""
+def _check_service(settings: Settings) -> Service:
+    """Prepare a service to report errors early; on the CPU, so that no GPU memory is held."""
     service = Service(replace(settings, device="cpu"))
     served = service.prepare()
     if served.bundle.scorer is not None:
@@ -66,26 +68,26 @@ def _checked(settings: Settings) -> Service:
 
 
 @contextmanager
-def _shared(settings: Settings) -> Iterator[None]:
-    """Tell processes to come the settings, and where each writes the figures that are added up."""
+def _worker_environment(settings: Settings) -> Iterator[None]:
+    """Set the environment of the workers: the settings, and a folder for shared metrics."""
     with tempfile.TemporaryDirectory(prefix="calibrant-metrics-") as folder:
         os.environ |= {"PROMETHEUS_MULTIPROC_DIR": folder, SETTINGS: settings.to_json()}
         yield
 
 
-def _work(listener: socket.socket) -> None:
-    """Serve as one of several processes."""
-    with logged():
-        server = Server(app_of_environment())
-        end_with_parent(server.stop)
-        with _told_to_stop(server.stop):
+def _run_worker(listener: socket.socket) -> None:
+    """Entry point of a worker process."""
+    with log_to_stderr():
+        server = Server(app_from_environment())
+        stop_with_parent(server.stop)
+        with _stop_on_signals(server.stop):
             _run(server, listener)
 
 
 def _run(server: Server, listener: socket.socket) -> None:
-    """Run a server; what was loaded before is left out of the search for garbage.
+    """Run a server, with everything loaded so far excluded from garbage collection.
 
-    So requests do not wait for it, and the process ends a second sooner.
+    Requests then do not wait for it, and the process exits a second sooner.
     """
     gc.collect()
     gc.freeze()
@@ -93,38 +95,38 @@ def _run(server: Server, listener: socket.socket) -> None:
 
 
 @contextmanager
-def _told_to_stop(stop: Callable[[], None]) -> Iterator[None]:
-    """Have SIGINT and SIGTERM call `stop`, so that the process ends normally.
+def _stop_on_signals(stop: Callable[[], None]) -> Iterator[None]:
+    """Call `stop` on SIGINT and SIGTERM, so that the process exits normally.
 
-    uvicorn takes them over while it runs, and raises them again when it has drained.
+    uvicorn replaces the handlers while it runs and raises the signals again after draining.
     """
-    with handled(lambda *_: stop(), signal.SIGINT, signal.SIGTERM):
+    with handle_signals(lambda *_: stop(), signal.SIGINT, signal.SIGTERM):
         yield
 
 
-def _listening(host: str, port: int) -> socket.socket:
-    """Take the port, so that an address that cannot be had is told in one sentence."""
+def _open_listener(host: str, port: int) -> socket.socket:
+    """Bind the port; raise `InputError` if the address is not available."""
     try:
         family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
         listener = socket.socket(family, socket.SOCK_STREAM)
     except (OSError, UnicodeError) as error:
         raise InputError(
             f"--host {host!r} is not an address of this machine ({error}): use 127.0.0.1, or "
-            "0.0.0.0 for all that it has."
+            "0.0.0.0 for all interfaces."
         ) from None
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind((host, port))
-        listener.listen(BACKLOG)  # who comes before the server runs waits a moment
+        listener.listen(BACKLOG)  # early connections wait until the server runs
     except OSError as error:
         listener.close()
         raise InputError(
-            f"{_address(host, port)} cannot be served on: {error.strerror or error}; choose "
-            "another --port (0 takes a free one) or --host."
+            f"cannot listen on {_url(host, port)}: {error.strerror or error}; choose "
+            "another --port (0 picks a free one) or --host."
         ) from None
     listener.set_inheritable(True)
     return listener
 
 
-def _address(host: str, port: int) -> str:
+def _url(host: str, port: int) -> str:
     return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""From the inputs of several requests to what is decided about each: one call of the model."""
+"""Score the inputs of several requests with one model call."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from calibrant.bundle.scores import ModelScores
 from calibrant.client.messages import Input
 from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
-from calibrant.serving.request_inputs import joined
+from calibrant.serving.request_inputs import collate
 
-__all__ = ["Asked", "ScoredRow", "score"]
+__all__ = ["ScoreRequest", "ScoredRow", "score"]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Asked:
-    """A request that was checked and waits for its answer.
+class ScoreRequest:
+    """A validated request to score.
 
     Parameters
     ----------
-    served : the bundle it was checked against, which will decide
-    rows : its inputs, as `checked_inputs` gives them
-    inputs : its inputs as they came, for the record
-    body : the body as it came, which tells a retried request from another one
+    served : the bundle it was validated against, which decides
+    rows : its inputs, as returned by `check_inputs`
+    inputs : its inputs as sent, for the store
+    body : its raw body, to recognise a retry
     request : id of the request
-    since : when it came, on the clock of `time.perf_counter`
+    since : arrival time on the clock of `time.perf_counter`
     unit, use_case, branch, point : see `PredictBody`
-    key : id of the key that it came with
+    key : id of the API key
     """
 
     served: Served
@@ -51,7 +51,7 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """What the bundle says about one input.
+    """Scores and decision for one input.
 
     Parameters
     ----------
@@ -70,59 +70,58 @@ class ScoredRow:
     out_of_scope: bool | None = None
 
 
-def score(batch: Sequence[Asked]) -> list[tuple[Asked, list[ScoredRow]]]:
-    """Score the inputs of a batch together and deal the rows out to their requests.
+def score(batch: Sequence[ScoreRequest]) -> list[tuple[ScoreRequest, list[ScoredRow]]]:
+    """Score the inputs of a batch together and return the rows of each request.
 
-    Requests of different bundles, around a swap, or with different operating points go one after
-    the other.
+    Requests with different bundles (during a swap) or operating points are scored separately.
     """
-    found = []
+    results = []
     for (_, point), group in groupby(batch, key=lambda each: (id(each.served), each.point)):
-        asked = list(group)
-        served = asked[0].served
-        inputs = joined((row for each in asked for row in each.rows), served)
+        requests = list(group)
+        served = requests[0].served
+        inputs = collate((row for each in requests for row in each.rows), served)
         logits = served.bundle.predict_logits(inputs)
-        rows = _decided(served.bundle, logits, point)
-        found += [(each, [next(rows) for _ in each.rows]) for each in asked]
-    return found
+        rows = _decide_rows(served.bundle, logits, point)
+        results += [(each, [next(rows) for _ in each.rows]) for each in requests]
+    return results
 
 
-def _decided(bundle: Bundle, logits: FloatArray, point: int | None) -> Iterator[ScoredRow]:
+def _decide_rows(bundle: Bundle, logits: FloatArray, point: int | None) -> Iterator[ScoredRow]:
     if not bundle.points:
-        return _probable(bundle, logits)
-    made = bundle.decide(logits=logits, point=point)
+        return _predict_rows(bundle, logits)
+    decisions = bundle.decide(logits=logits, point=point)
     return (
         ScoredRow(
-            own,
+            row_logits,
             probs,
             str(label),
             "out_of_scope" if outside else decision,
             None if acted_as is None else str(acted_as),
             action,
             entry if entry >= 0 else None,
-            outside if made.scope_checked else None,
+            outside if decisions.scope_checked else None,
         )
-        for own, probs, label, decision, acted_as, action, entry, outside in zip(
+        for row_logits, probs, label, decision, acted_as, action, entry, outside in zip(
             logits.tolist(),
-            made.probabilities.tolist(),
-            made.label.tolist(),
-            made.decision.tolist(),
-            made.acted_as.tolist(),
-            made.action.tolist(),
-            made.operating_point.tolist(),
-            made.out_of_scope.tolist(),
+            decisions.probabilities.tolist(),
+            decisions.label.tolist(),
+            decisions.decision.tolist(),
+            decisions.acted_as.tolist(),
+            decisions.action.tolist(),
+            decisions.operating_point.tolist(),
+            decisions.out_of_scope.tolist(),
             strict=True,
         )
     )
 
 
-def _probable(bundle: Bundle, logits: FloatArray) -> Iterator[ScoredRow]:
-    """Return the rows of a bundle without an operating point: probabilities, no decision."""
+def _predict_rows(bundle: Bundle, logits: FloatArray) -> Iterator[ScoredRow]:
+    """Return the rows of a bundle without operating points: probabilities, no decision."""
     probs = bundle.predict_proba(logits=logits)
-    given = ModelScores.from_input(bundle.classes, logits=logits)
-    outside = flag_rows(bundle.ood, given, with_model=bundle.scorer is not None)
+    scores = ModelScores.from_input(bundle.classes, logits=logits)
+    outside = flag_rows(bundle.ood, scores, with_model=bundle.scorer is not None)
     flags = [None] * len(probs) if outside is None else np.asarray(outside).tolist()
     return (
-        ScoredRow(own, row, str(bundle.classes[int(np.argmax(row))]), out_of_scope=flag)
-        for own, row, flag in zip(logits.tolist(), probs.tolist(), flags, strict=True)
+        ScoredRow(row_logits, row, str(bundle.classes[int(np.argmax(row))]), out_of_scope=flag)
+        for row_logits, row, flag in zip(logits.tolist(), probs.tolist(), flags, strict=True)
     )

@@ -1,4 +1,4 @@
-"""The service behind the routes: a bundle, a batcher, a store, and who may use them."""
+"""Service behind the routes: bundle, batcher, store and access control."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from calibrant.serving.bundle_slot import BundleSlot, Served
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.recording import Recorder
-from calibrant.serving.request_inputs import Faulty, checked_inputs
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.request_inputs import InvalidInput, check_inputs
+from calibrant.serving.scoring import ScoreRequest, score
 from calibrant.serving.settings import Settings
 from calibrant.serving.store_calls import Readiness, within
 from calibrant.store import Key, Store
@@ -27,22 +27,22 @@ from calibrant.store.records import new_id
 
 __all__ = ["Service"]
 
-_LOOK_EVERY = 1.0
+_CHECK_EVERY = 1.0
 _FLUSH_EVERY = 30
-"""Looks at the folder between two writes of when keys were last used."""
+"""Bundle checks between two writes of when keys were last used."""
 
 _log = logging.getLogger("calibrant.serving")
 
 
 class Service:
-    """All that answers requests.
+    """A bundle with its store, batcher and access control.
 
-    `prepare` opens what is needed and says at once what is wrong with it; `start` and `stop` belong
-    to the event loop.
+    `prepare` loads the bundle and opens the database, and raises if either fails; `start` and
+    `stop` are called on the event loop.
 
     Parameters
     ----------
-    settings : what it was started with
+    settings : settings of the service
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -54,159 +54,161 @@ class Service:
         self.recorder = Recorder(self.store, self.metrics, settings.inputs)
         self.access = Access(self.store.keys, needed=settings.keys_needed, workers=settings.workers)
         self.draining = False
-        self.end_by: float | None = None  # the deadline of a stop, on `time.monotonic`
-        self.erasing = asyncio.Lock()
-        self._batcher: Batcher[Asked] = Batcher(
+        self.deadline: float | None = None  # deadline of the shutdown, on `time.monotonic`
+        self.erase_lock = asyncio.Lock()
+        self._batcher: Batcher[ScoreRequest] = Batcher(
             score,
             self.recorder.write,
             max_queue=settings.max_queue,
             max_batch=settings.max_batch,
             max_wait=settings.max_wait,
             timeout=settings.timeout,
-            seen=self.metrics.batched,
+            on_batch=self.metrics.count_batch,
         )
-        self.metrics.watch_queue(lambda: self._batcher.depth)
-        self._watching: asyncio.Task[None] | None = None
+        self.metrics.set_queue_depth(lambda: self._batcher.depth)
+        self._watch_task: asyncio.Task[None] | None = None
 
     def prepare(self) -> Served:
-        """Load the bundle and bring the database up to date."""
-        served = self.slot.load()  # first: a wrong folder must not leave a database behind
+        """Load the bundle and migrate the database."""
+        served = self.slot.load()  # first, so that a wrong folder creates no database
         self.store.prepare()
-        with contextlib.suppress(StoreUnavailable):  # the first prediction does it then
-            self.recorder.note(served)
+        with contextlib.suppress(StoreUnavailable):  # the first prediction records it
+            self.recorder.record_bundle(served)
         return served
 
     def start(self) -> None:
-        """Begin to serve, on the running event loop."""
+        """Start serving on the running event loop."""
         _leave_a_core(self.slot.current, self.settings.workers)
         self._batcher.start()
-        self._watching = asyncio.create_task(self._watch())
+        self._watch_task = asyncio.create_task(self._watch())
         loop = asyncio.get_running_loop()
         with contextlib.suppress(NotImplementedError, RuntimeError, ValueError, AttributeError):
-            loop.add_signal_handler(signal.SIGHUP, self._look_soon)
+            loop.add_signal_handler(signal.SIGHUP, self._check_bundle_soon)
 
     async def stop(self) -> None:
-        """Answer what is under way, write down what is left, and close the store."""
+        """Answer requests in progress, write pending data, and close the store."""
         self.draining = True
-        if self._watching is not None:
-            self._watching.cancel()
+        if self._watch_task is not None:
+            self._watch_task.cancel()
         drain = self.settings.drain
-        left = drain if self.end_by is None else max(1.0, self.end_by - time.monotonic())
-        ended = await self._batcher.stop(left)
-        if not ended:
-            _log.error("requests were still under way after %g s", drain)
+        left = drain if self.deadline is None else max(1.0, self.deadline - time.monotonic())
+        stopped = await self._batcher.stop(left)
+        if not stopped:
+            _log.error("requests were still in progress after %g s", drain)
         with contextlib.suppress(CalibrantError):
             await self.access.flush()
         self.access.close()
         self.store.close()
 
     async def predict(
-        self, asked: PredictBody, body: bytes, *, key: Key | None, retry: str | None, since: float
+        self, message: PredictBody, body: bytes, *, key: Key | None, retry: str | None, since: float
     ) -> bytes:
-        """Return the answer to a request as JSON; it is on record then.
+        """Predict, record and return the response as JSON.
 
         Parameters
         ----------
-        asked, body : what was asked, and the bytes that said it
-        key : the key it came with
-        retry : its idempotency key
-        since : when it came, on the clock of `time.perf_counter`
+        message, body : the parsed request and its raw body
+        key : API key of the request
+        retry : idempotency key
+        since : arrival time on the clock of `time.perf_counter`
         """
         if self.draining:
             raise Problem.busy("the service is stopping: send the request again.")
         request = new_id() if retry is None else f"{'' if key is None else key.id}:{retry}"
         try:
-            return await self._decided(asked, body, key, request, since)
+            return await self._submit(message, body, key, request, since)
         except (InputError, Problem) as refused:
             if retry is None or getattr(refused, "status", 422) != 422:
                 raise
-            # It may have been answered before another bundle came, which cannot read it.
+            # It may have been answered by an earlier bundle; the current one cannot use it.
             stored = await within(
-                self.settings.timeout, lambda: self.recorder.stored(request, body)
+                self.settings.timeout, lambda: self.recorder.find_answer(request, body)
             )
             if stored is None:
                 raise
-            return _answered(stored)
+            return _unwrap(stored)
 
-    async def _decided(
-        self, asked: PredictBody, body: bytes, key: Key | None, request: str, since: float
+    async def _submit(
+        self, message: PredictBody, body: bytes, key: Key | None, request: str, since: float
     ) -> bytes:
-        made = self._asked(asked, body, key, request, since)
+        score_request = self._to_score_request(message, body, key, request, since)
         try:
-            answer = await self._batcher.submit(made, len(made.rows))
+            answer = await self._batcher.submit(score_request, len(score_request.rows))
         except QueueFull:
-            raise Problem.busy("too many requests wait: send this one again later.") from None
+            raise Problem.busy(
+                "too many requests are waiting: send this one again later."
+            ) from None
         except Expired:
             raise Problem.busy("the request waited too long: send it again.") from None
-        return _answered(answer)
+        return _unwrap(answer)
 
     def reload(self) -> Served:
-        """Load the folder again; `BundleError` where it is refused and the old bundle goes on."""
-        before = self.slot.current
+        """Reload the bundle; raise `BundleError` if it is refused and the old one stays."""
+        old = self.slot.current
         try:
-            now = self.slot.reload()
+            new = self.slot.reload()
         finally:
-            self.metrics.refused(self.slot.refused is not None)
-        if now is not before:
-            self.metrics.swapped()
-        return now
+            self.metrics.set_refused(self.slot.refused is not None)
+        if new is not old:
+            self.metrics.count_swap()
+        return new
 
-    def _asked(
-        self, asked: PredictBody, body: bytes, key: Key | None, request: str, since: float
-    ) -> Asked:
+    def _to_score_request(
+        self, message: PredictBody, body: bytes, key: Key | None, request: str, since: float
+    ) -> ScoreRequest:
         served, settings = self.slot.current, self.settings
-        if len(asked.inputs) > settings.max_inputs:
+        if len(message.inputs) > settings.max_inputs:
             raise Problem(
                 HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-                f"{len(asked.inputs):,} inputs are too many, at most {settings.max_inputs:,} are "
-                "taken at a time: send several requests.",
+                f"{len(message.inputs):,} inputs exceed the limit of {settings.max_inputs:,} per "
+                "request: send several requests.",
             )
-        _check_point(asked.point, served)
+        _check_point(message.point, served)
         try:
-            rows = checked_inputs(asked.inputs, served, max_text=settings.max_text)
-        except Faulty as fault:
-            errors = [{"where": fault.where, "message": fault.message}]
-            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(fault), errors=errors) from None
-        return Asked(
+            rows = check_inputs(message.inputs, served, max_text=settings.max_text)
+        except InvalidInput as error:
+            errors = [{"where": error.where, "message": error.message}]
+            raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error), errors=errors) from None
+        return ScoreRequest(
             served=served,
             rows=rows,
-            inputs=asked.inputs,
+            inputs=message.inputs,
             body=body,
             request=request,
             since=since,
-            unit=asked.unit,
-            use_case=asked.use_case,
-            branch=asked.branch,
-            point=asked.point,
+            unit=message.unit,
+            use_case=message.use_case,
+            branch=message.branch,
+            point=message.point,
             key=None if key is None else key.id,
         )
 
     async def _watch(self) -> None:
-        """Look for a newer bundle now and then, and note when keys were last used."""
-        looks = 0
+        """Periodically check for a newer bundle and write when keys were last used."""
+        checks = 0
         while True:
-            await asyncio.sleep(_LOOK_EVERY)
-            looks += 1
-            self.metrics.note_queue()
+            await asyncio.sleep(_CHECK_EVERY)
+            checks += 1
+            self.metrics.update_queue()
             try:
-                await asyncio.to_thread(self._look)
-                if looks % _FLUSH_EVERY == 0:
+                await asyncio.to_thread(self._check_bundle)
+                if checks % _FLUSH_EVERY == 0:
                     await self.access.flush()
             except CalibrantError as error:
                 _log.warning("%s", error)
             except Exception:
-                _log.exception("looking for a newer bundle failed")
+                _log.exception("checking for a newer bundle failed")
 
-    def _look(self) -> None:
+    def _check_bundle(self) -> None:
         if self.slot.look():
-            self.metrics.swapped()
-        self.metrics.refused(self.slot.refused is not None)
+            self.metrics.count_swap()
+        self.metrics.set_refused(self.slot.refused is not None)
 
-    def _look_soon(self) -> None:
-        asyncio.get_running_loop().run_in_executor(None, self._look)
+    def _check_bundle_soon(self) -> None:
+        asyncio.get_running_loop().run_in_executor(None, self._check_bundle)
 
 
-def _answered(answer: Any) -> bytes:
+def _unwrap(answer: Any) -> bytes:
     if isinstance(answer, Problem):
         raise answer
     assert isinstance(answer, bytes)
@@ -216,12 +218,13 @@ def _answered(answer: Any) -> bytes:
 def _check_point(point: int | None, served: Served) -> None:
     points = len(served.bundle.points)
     if point is not None and point >= points:
-        had = f"positions from 0 to {points - 1}" if points else "no operating points"
-        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, f"point: the bundle has {had}, got {point}.")
+        available = f"operating points 0 to {points - 1}" if points else "no operating points"
+        detail = f"point: the bundle has {available}, got {point}."
+        raise Problem(HTTPStatus.UNPROCESSABLE_ENTITY, detail)
 
 
 def _leave_a_core(served: Served, workers: int) -> None:
-    """Let the model compute on its share of the cores, but for one that answers requests."""
+    """Limit the model to its share of the cores minus one, which answers requests."""
     if served.bundle.scorer is not None:
         from calibrant.models.threads import leave_a_core
 

@@ -1,4 +1,4 @@
-"""What a service is started with: the bundle, the database, the address and the limits."""
+"""Settings of the service: bundle, database, address and limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from calibrant.errors import InputError
 __all__ = ["InputPolicy", "Settings"]
 
 InputPolicy = Literal["keep", "redacted", "hash"]
-"""What is kept of an input: all of it, without e-mail addresses and numbers, or its hash only."""
+"""Stored form of an input: in full, with e-mail addresses and numbers redacted, or as a hash."""
 
 
 @dataclass(frozen=True)
@@ -22,28 +22,27 @@ class Settings:
 
     Parameters
     ----------
-    bundle : the folder that is served, and looked at for a newer one
-    db : address of the database
-    host, port : where requests come in
-    workers : processes that serve
-    inputs : what is kept of an input, see `InputPolicy`
-    need_key : whether every request needs a key
-    max_body : bytes of a request
-    max_inputs : inputs of a request
-    max_text : characters of a text
-    max_queue : rows that may wait; beyond it requests are told to come again
-    max_batch : rows that the model scores at a time
-    max_wait : seconds that a row waits for others to be scored with
-    timeout : seconds after which a row that still waits is given up
-    grace : seconds that a service that was told to stop still takes requests, while `/readyz` says
-        that it is stopping
-    drain : seconds that it then gives to requests under way
-    device : where the model runs
+    bundle : folder of the bundle, as a path or str; watched for a newer bundle
+    db : URL of the database
+    host, port : address to listen on
+    workers : number of processes
+    inputs : stored form of an input: "keep", "redacted" or "hash"
+    need_key : whether every request requires a key
+    max_body : maximum bytes of a request body
+    max_inputs : maximum inputs per request
+    max_text : maximum characters of a text
+    max_queue : maximum rows in the queue; further requests get 503
+    max_batch : maximum rows per model call
+    max_wait : seconds that a row waits for others to form a batch
+    timeout : seconds after which a waiting row gets 503
+    grace : seconds that a stopping service still accepts requests while `/readyz` returns 503
+    drain : seconds for requests in progress after that
+    device : device of the model
 
     Examples
     --------
-    >>> made = Settings(Path("bundle"), max_batch=32)
-    >>> Settings.from_json(made.to_json()) == made
+    >>> settings = Settings("bundle", max_batch=32)
+    >>> Settings.from_json(settings.to_json()) == settings
     True
     """
 
@@ -66,7 +65,8 @@ class Settings:
     device: str = "auto"
 
     def __post_init__(self) -> None:
-        """Refuse what no service can run with, before anything is opened."""
+        """Convert the bundle to a path, and validate the values before anything is opened."""
+        object.__setattr__(self, "bundle", Path(self.bundle))
         if self.inputs not in get_args(InputPolicy):
             raise InputError(f"inputs must be keep, redacted or hash, got {self.inputs!r}.")
         if not 0 <= self.port <= 65_535:
@@ -78,12 +78,12 @@ class Settings:
         if self.max_inputs > self.max_queue:
             raise InputError(
                 f"max_inputs ({self.max_inputs}) must not be above max_queue ({self.max_queue}): "
-                "a request of that size could never be taken."
+                "a request of that size would never fit."
             )
 
     @property
     def keys_needed(self) -> bool:
-        """Whether requests need a key: always where others can reach the service."""
+        """Whether requests require a key: always, unless the service is on loopback."""
         return self.need_key or not is_loopback(self.host)
 
     def _check_seconds(self) -> None:
@@ -96,12 +96,12 @@ class Settings:
             raise InputError(f"max_wait must be from 0 to 1 second, got {self.max_wait}.")
 
     def to_json(self) -> str:
-        """Return the settings as text, for the processes that serve."""
+        """Return the settings as JSON, for worker processes."""
         return json.dumps(asdict(self) | {"bundle": str(self.bundle)})
 
     @classmethod
     def from_json(cls, text: str) -> Self:
-        """Rebuild from `to_json`."""
+        """Parse the result of `to_json`."""
         saved: dict[str, Any] = json.loads(text)
         known = {field.name for field in fields(cls)}
         return cls(

@@ -1,4 +1,4 @@
-"""Calls on the store that the event loop waits for, but not for ever."""
+"""Store calls from the event loop, with timeouts."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 from calibrant.errors import StoreError, StoreUnavailable
 from calibrant.store import Store
 
-__all__ = ["Readiness", "noted", "shared", "within"]
+__all__ = ["Readiness", "retrieve_exception", "wait_shared", "within"]
 
-Found = TypeVar("Found")
+Result = TypeVar("Result")
 
 _log = logging.getLogger("calibrant.serving")
 
-_SOON = 2.0
-"""Seconds within which a store that is ready says so."""
+_READY_TIMEOUT = 2.0
+"""Timeout of the readiness check in seconds."""
 
 
-async def within(seconds: float, call: Callable[[], Found]) -> Found:
-    """Run a call on the store in a thread; raise `StoreUnavailable` where it takes too long.
+async def within(seconds: float, call: Callable[[], Result]) -> Result:
+    """Run a store call in a thread; raise `StoreUnavailable` on timeout.
 
-    The call goes on then, and may still succeed.
+    After a timeout the call continues, and may still succeed.
 
     Examples
     --------
@@ -33,63 +33,59 @@ async def within(seconds: float, call: Callable[[], Found]) -> Found:
     try:
         return await asyncio.wait_for(asyncio.to_thread(call), seconds)
     except TimeoutError:
-        raise _silent(seconds) from None
+        raise _timeout_error(seconds) from None
 
 
-async def shared(task: asyncio.Task[Found], seconds: float) -> Found:
-    """Wait for what others wait for too; raise `StoreUnavailable` where it takes too long.
+async def wait_shared(task: asyncio.Task[Result], seconds: float) -> Result:
+    """Wait for a task that others wait for too; raise `StoreUnavailable` on timeout.
 
-    The task goes on then, and also where who waits is told to end.
+    The task continues after a timeout, and when the waiting task is cancelled.
     """
     done, _ = await asyncio.wait({task}, timeout=seconds)
     if not done:
-        raise _silent(seconds)
+        raise _timeout_error(seconds)
     return task.result()
 
 
-def noted(task: asyncio.Task[Any]) -> None:
-    """Take note of a failure that nobody may wait for any more."""
+def retrieve_exception(task: asyncio.Task[Any]) -> None:
+    """Mark the exception of a task as retrieved, so that asyncio does not log it."""
     if not task.cancelled():
         task.exception()
 
 
 class Readiness:
-    """Asks whether a store can be used, once at a time, however many want to know.
+    """Readiness check of a store; concurrent callers share one check.
 
-    A store that hangs would else hold a thread for everyone who asks. What is wrong goes into the
-    log when it begins and when it is over.
-
-    Parameters
-    ----------
-    store : is asked
+    Otherwise a store that hangs would block a thread per caller. An outage is logged when it starts
+    and when it ends.
     """
 
     def __init__(self, store: Store) -> None:
         self._store = store
-        self._asking: asyncio.Task[None] | None = None
+        self._pending: asyncio.Task[None] | None = None
         self._usable = True
         self.leaving = False
-        """Whether the service is about to stop: it still answers, but is to be left alone."""
+        """Whether the service is about to stop; it still answers, but reports not ready."""
 
     async def check(self) -> None:
-        """Raise `StoreError` where the store cannot be used, or does not say so soon."""
+        """Raise `StoreError` if the store is not usable, or does not respond in time."""
         try:
             await self._check()
         except StoreError as error:
             if self._usable:
-                _log.warning("the database cannot be used: %s", error)
+                _log.warning("the database is not usable: %s", error)
             self._usable = False
             raise
         if not self._usable:
-            _log.warning("the database can be used again")
+            _log.warning("the database is usable again")
         self._usable = True
 
     async def _check(self) -> None:
-        if self._asking is None or self._asking.done():
-            self._asking = asyncio.create_task(asyncio.to_thread(self._store.check))
-            self._asking.add_done_callback(noted)
-        await shared(self._asking, _SOON)
+        if self._pending is None or self._pending.done():
+            self._pending = asyncio.create_task(asyncio.to_thread(self._store.check))
+            self._pending.add_done_callback(retrieve_exception)
+        await wait_shared(self._pending, _READY_TIMEOUT)
 
 
-def _silent(seconds: float) -> StoreUnavailable:
-    return StoreUnavailable(f"the store did not answer within {seconds:g} s: try again.")
+def _timeout_error(seconds: float) -> StoreUnavailable:
+    return StoreUnavailable(f"the store did not respond within {seconds:g} s: try again.")

@@ -45,7 +45,7 @@ class Fake:
             self.bodies.append(body)
             fault = self.faults.pop(0) if self.faults else None
         if len(body["inputs"]) > self.most:
-            problem(413, f"at most {self.most} are taken at a time.")(handler)
+            problem(413, f"at most {self.most} are allowed at a time.")(handler)
             return
         bad = [i for i, each in enumerate(body["inputs"]) if each.get("text") == "bad"]
         if bad:
@@ -84,7 +84,7 @@ class Fake:
 
 @pytest.fixture
 def service(monkeypatch):
-    monkeypatch.setattr(client_transport, "_pause", lambda *about: 0.0)
+    monkeypatch.setattr(client_transport, "_backoff", lambda *about: 0.0)
     with scripted() as script:
         yield Fake(script)
 
@@ -329,10 +329,10 @@ def test_a_note_warns_of_a_key_on_an_open_way(cli, service, tmp_path, monkeypatc
     from calibrant.client import client
 
     monkeypatch.setattr(client_address, "is_local", lambda url: False)
-    assert client.open_key_note(service.url, "cal_x")
+    assert client.plaintext_key_warning(service.url, "cal_x")
     file = written(tmp_path / "in.csv", {"message": ["a"]})
     found = json.loads(cli("predict", service.url, file, "--key", "cal_x", "--json").stdout)
-    assert "without encryption" in found["notes"][0]
+    assert "unencrypted" in found["notes"][0]
 
 
 def test_a_service_that_is_away(cli, tmp_path):
@@ -340,7 +340,7 @@ def test_a_service_that_is_away(cli, tmp_path):
     result = cli("predict", "http://127.0.0.1:9", file, "-o", tmp_path / "out.csv")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert "http://127.0.0.1:9 cannot be reached" in result.stderr
-    assert "see whether calibrant serve runs there." in result.stderr
+    assert "check that calibrant serve is running there." in result.stderr
     told = json.loads(cli("predict", "http://127.0.0.1:9", file, "--json").stdout)
     assert told["error"]["kind"] == "service"
     assert "url must be" in cli("predict", "http://", file).stderr
@@ -353,7 +353,7 @@ def test_a_service_that_goes_away_leaves_what_was_there(cli, service, tmp_path, 
     service.faults = [None] * 2 + [dropped] * 100
     result = cli("predict", service.url, file, "-o", out)
     assert result.exit_code == 2
-    assert "broke off" in result.stderr
+    assert "closed the connection" in result.stderr
     assert out.read_text() == "old"
     assert sorted(p.name for p in tmp_path.iterdir()) == ["in.csv", "out.csv"]
 

@@ -29,7 +29,7 @@ from tests.unit.serving.scripted import (
 import calibrant
 from calibrant.client import transport as client_transport
 from calibrant.client.client import Client
-from calibrant.client.transport import Refused
+from calibrant.client.transport import RequestRefused
 from calibrant.errors import InputError, ServiceError
 from calibrant.serving.settings import Settings
 
@@ -45,13 +45,13 @@ def no_key(monkeypatch):
 def waits(monkeypatch):
     """Wait for nothing, and remember for how long it would have been."""
     asked = []
-    real = client_transport._pause
+    real = client_transport._backoff
 
     def pause(attempt, after):
         asked.append((after, real(attempt, after)))
         return 0.0
 
-    monkeypatch.setattr(client_transport, "_pause", pause)
+    monkeypatch.setattr(client_transport, "_backoff", pause)
     return asked
 
 
@@ -126,15 +126,15 @@ def test_logits_by_place_or_by_name(server, client, logits):
         ({"texts": ["a"], "rows": [{}]}, "got texts and rows"),
         ({"texts": "broken"}, r"write \['broken'\]"),
         ({"texts": []}, "texts is empty"),
-        ({"texts": ["a", None]}, r"texts\[1\] must be a text, got NoneType"),
-        ({"texts": [3]}, r"texts\[0\] must be a text, got int"),
-        ({"texts": ["\ud800"]}, "half a character"),
+        ({"texts": ["a", None]}, r"texts\[1\] must be a string, got NoneType"),
+        ({"texts": [3]}, r"texts\[0\] must be a string, got int"),
+        ({"texts": ["\ud800"]}, "unpaired surrogate"),
         ({"rows": {"a": [1]}}, "rows must be a list, got a dictionary"),
         ({"rows": ["a"]}, r"rows\[0\] must be a dictionary of columns, got str"),
-        ({"rows": [{1: 2}]}, "names of columns must be text"),
+        ({"rows": [{1: 2}]}, "column names must be strings"),
         ({"rows": [{"a": float("inf")}]}, r"rows\[0\]\['a'\] is inf"),
-        ({"rows": [{"a": object()}]}, r"rows\[0\]\['a'\] must be a text, a number"),
-        ({"logits": [1.0, 2.0]}, r"logits\[0\] must be a list with a logit for each class"),
+        ({"rows": [{"a": object()}]}, r"rows\[0\]\['a'\] must be a string, number"),
+        ({"logits": [1.0, 2.0]}, r"logits\[0\] must be a list with one logit per class"),
         ({"logits": [[1.0, float("nan")]]}, r"logits\[0\]\[1\] must be a finite number"),
         ({"logits": [{"a": True}]}, r"logits\[0\]\['a'\] must be a finite number"),
         ({"logits": [[10**400]]}, r"logits\[0\]\[0\] must be a finite number"),
@@ -178,9 +178,9 @@ def test_outcomes(server, client):
 @pytest.mark.parametrize(
     ("outcome", "words"),
     [
-        ({"prediction": "p"}, "needs 'prediction', and 'label' or 'outcome'"),
+        ({"prediction": "p"}, "needs 'prediction', and 'label', 'outcome'"),
         ({"label": "a"}, "needs 'prediction'"),
-        ({"prediction": "p", "label": "a", "when": 3}, "has 'when', which is none of"),
+        ({"prediction": "p", "label": "a", "when": 3}, "unknown key 'when'"),
         ("p", "must be a dictionary"),
     ],
 )
@@ -242,7 +242,7 @@ def test_forget_has_more_time_than_other_calls(server):
     server.always = slow
     with Client(server.url, timeout=0.1, retries=0) as client:
         assert client.forget("17").predictions == 3
-        with pytest.raises(ServiceError, match=r"did not answer within 0\.1 s"):
+        with pytest.raises(ServiceError, match=r"did not respond within 0\.1 s"):
             client.reload()
 
 
@@ -305,15 +305,15 @@ def test_an_answer_without_an_end_is_given_up(server):
     server.always = dribble
     with (
         Client(server.url, timeout=0.2, retries=0) as client,
-        pytest.raises(ServiceError, match=r"did not answer within 0.2 s: give it more time"),
+        pytest.raises(ServiceError, match=r"did not respond within 0.2 s: increase timeout"),
     ):
         client.predict(texts=["a"])
 
 
 def test_an_answer_of_any_size_does_not_fill_the_memory(server, client, monkeypatch):
-    monkeypatch.setattr(client_transport, "_LARGEST", 1000)
+    monkeypatch.setattr(client_transport, "_MAX_RESPONSE", 1000)
     server.always = raw(b"[" * 5000)
-    with pytest.raises(ServiceError, match="more than 1,000 bytes"):
+    with pytest.raises(ServiceError, match="exceeds 1,000 bytes"):
         client.bundle()
 
 
@@ -355,12 +355,12 @@ def test_waits_double_and_grow_by_what_the_service_asks(server, client, waits):
 
 
 def test_own_waits_are_bounded():
-    assert max(client_transport._pause(n, None) for n in range(100)) <= 8
+    assert max(client_transport._backoff(n, None) for n in range(100)) <= 8
 
 
 def test_a_service_that_asks_for_too_long_is_not_waited_for(server, client, waits):
     server.always = problem(429, "the key allows 1 request an hour.", Retry_After="3600")
-    with pytest.raises(ServiceError, match=r"asks to wait 3600 s.*: try again later"):
+    with pytest.raises(ServiceError, match=r"retry after 3600 s.*: try again later"):
         client.predict(texts=["a"])
     assert waits == []
 
@@ -385,7 +385,7 @@ def test_a_service_that_is_away(waits):
         pass  # its port is free again
     with (
         Client(script.url, retries=1) as client,
-        pytest.raises(ServiceError, match=r"cannot be reached \(.*\), tried 2 times: see whether"),
+        pytest.raises(ServiceError, match=r"cannot be reached \(.*\), tried 2 times: check that"),
     ):
         client.predict(texts=["a"])
     assert Client(script.url).ready() is False
@@ -394,7 +394,9 @@ def test_a_service_that_is_away(waits):
 def test_a_way_that_is_not_secure_is_not_tried_again(server, waits):
     with (
         Client(server.url.replace("http:", "https:")) as client,
-        pytest.raises(ServiceError, match=r"is not reached over https \(.*SSL.*\): check the addr"),
+        pytest.raises(
+            ServiceError, match=r"cannot be reached over https \(.*SSL.*\): check the addr"
+        ),
     ):
         client.predict(texts=["a"])
     assert waits == []
@@ -413,9 +415,9 @@ def test_the_last_attempt_counts(server):
 def test_the_place_of_a_fault_is_told(server, client):
     errors = [{"where": f"inputs[{i}].text", "message": "too long"} for i in range(3)]
     server.always = problem(422, "inputs[0].text: too long.", errors)
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         client.predict(texts=["a", "b", "c"])
-    assert str(caught.value) == "inputs[0].text: too long (and 2 more faults)."
+    assert str(caught.value) == "inputs[0].text: too long (and 2 more errors)."
     assert caught.value.status == 422
     assert caught.value.errors[2] == ("inputs[2].text", "too long")
     twin = pickle.loads(pickle.dumps(caught.value))
@@ -426,26 +428,29 @@ def test_the_place_of_a_fault_is_told(server, client):
 
 
 def test_a_key_that_lacks_is_told_where_it_goes(server, client):
-    server.always = problem(401, "this service needs a key.")
-    with pytest.raises(InputError, match="needs a key: no key was given; set CALIBRANT_KEY"):
+    server.always = problem(401, "this service requires a key.")
+    with pytest.raises(InputError, match="requires a key: no key was sent; set CALIBRANT_KEY"):
         client.predict(texts=["a"])
 
 
 @pytest.mark.parametrize(
     ("step", "words"),
     [
-        (raw(b"<html>", 200, "text/html"), r"no calibrant service does \(200, text/html\)"),
-        (raw(b"not here", 404, "text/plain"), r"no calibrant service does \(404, text/plain\)"),
-        (good({"detail": "Not Found"}, 404), "no calibrant service does"),
-        (raw(b"", 307, "text/plain", Location="http://b/"), "points to http://b/, and the key is"),
-        (raw(b"", 204, "text/plain"), "no calibrant service does"),
+        (raw(b"<html>", 200, "text/html"), r"not from a calibrant service \(200, text/html\)"),
+        (raw(b"not here", 404, "text/plain"), r"not from a calibrant service \(404, text/plain\)"),
+        (good({"detail": "Not Found"}, 404), "not from a calibrant service"),
+        (
+            raw(b"", 307, "text/plain", Location="http://b/"),
+            "redirects to http://b/, where the key is",
+        ),
+        (raw(b"", 204, "text/plain"), "not from a calibrant service"),
         (good([1, 2]), "list instead of an object"),
         (good({}), "no 'predictions'"),
         (good(answer(3)), "3 predictions for 1 inputs"),
         (good(answer(predictions=[{**ROW, "label": 5}])), "'label' is int"),
-        (good(answer(predictions=[{**ROW, "probabilities": {"a": "b"}}])), "hold numbers"),
+        (good(answer(predictions=[{**ROW, "probabilities": {"a": "b"}}])), "not numbers"),
         (good(answer(bundle=None)), "'bundle' is NoneType"),
-        (raw(b"boom", 500, "text/plain"), "failed .500: it does not say why.: look into its log"),
+        (raw(b"boom", 500, "text/plain"), "failed .500: no reason given.: see its log"),
     ],
 )
 def test_nonsense_is_called_so(server, client, step, words):
@@ -500,7 +505,7 @@ def test_the_key_comes_from_the_environment(server, monkeypatch):
 
 
 def test_a_key_on_an_open_way_is_warned_of():
-    with pytest.warns(UserWarning, match="without encryption") as caught:
+    with pytest.warns(UserWarning, match="unencrypted") as caught:
         Client("http://models.example.org:8000", KEY).close()
     assert KEY not in str(caught[0].message)
 
@@ -596,13 +601,13 @@ def test_a_closed_client_says_so(server):
     client.close()
     client.close()
     for call in (client.ready, client.bundle):
-        with pytest.raises(InputError, match="closed: make a new one"):
+        with pytest.raises(InputError, match="closed: create a new one"):
             call()
 
 
 def test_closing_ends_a_wait(server, monkeypatch):
     started = threading.Event()
-    monkeypatch.setattr(client_transport, "_pause", lambda *a: started.set() or 60.0)
+    monkeypatch.setattr(client_transport, "_backoff", lambda *a: started.set() or 60.0)
     server.always = problem(503)
     client = Client(server.url)
     with ThreadPoolExecutor(1) as pool:

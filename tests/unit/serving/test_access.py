@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from calibrant.errors import StoreUnavailable
-from calibrant.serving.access import Access, Bucket
+from calibrant.serving.access import Access, TokenBucket
 from calibrant.serving.http.problems import Problem
 from calibrant.store import Store
 
@@ -71,9 +71,7 @@ def test_roles(store, own, allowed):
             assert admit(access, token, role) == key
         else:
             detail = refused(403, access, token, role).detail
-            assert (
-                detail == f"the key has the role '{own}', but this needs '{role}': use another key."
-            )
+            assert detail == f"the key has role '{own}', but '{role}' is required: use another key."
 
 
 @pytest.mark.parametrize(
@@ -101,7 +99,7 @@ def test_a_revoked_key_is_turned_away_within_a_second(store, clock):
     store.keys.revoke(key.id)
     clock.now += 1.0
     detail = refused(401, access, token).detail
-    assert detail == "the key is not known, or was revoked: ask for a new one."
+    assert detail == "the key is unknown or revoked: ask for a new one."
 
 
 def test_beyond_its_rate_a_key_is_told_when_to_come_again(store, clock):
@@ -111,7 +109,7 @@ def test_beyond_its_rate_a_key_is_told_when_to_come_again(store, clock):
         assert admit(access, token) == key
     problem = refused(429, access, token)
     assert problem.headers == {"Retry-After": "2"}
-    assert problem.detail == "the key allows 30 requests a minute: slow down."
+    assert problem.detail == "the key allows 30 requests per minute: slow down."
     clock.now += 2.0
     admit(access, token)
     refused(429, access, token)
@@ -159,7 +157,7 @@ def test_what_cannot_be_noted_is_noted_the_next_time(store, monkeypatch):
 
 
 def test_a_bucket_keeps_its_rate_over_a_long_time():
-    bucket, clock, passed = Bucket(600, clock=0.0), 0.0, 0
+    bucket, clock, passed = TokenBucket(600, clock=0.0), 0.0, 0
     while clock < 60:
         passed += bucket.wait(clock) == 0
         clock += 0.01
@@ -167,7 +165,7 @@ def test_a_bucket_keeps_its_rate_over_a_long_time():
 
 
 def test_a_slow_key_has_one_request_at_least():
-    bucket = Bucket(1, clock=0.0)
+    bucket = TokenBucket(1, clock=0.0)
     assert bucket.wait(0.0) == 0
     assert bucket.wait(0.0) == pytest.approx(60)
     assert bucket.wait(59.0) == pytest.approx(1)

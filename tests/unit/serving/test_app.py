@@ -7,7 +7,7 @@ from pydantic import TypeAdapter
 
 from calibrant.client.messages import OutcomesBody, PredictBody
 from calibrant.distribution import own_version
-from calibrant.serving.app import SETTINGS, app_of_environment
+from calibrant.serving.app import SETTINGS, app_from_environment
 
 
 @pytest.fixture
@@ -84,7 +84,7 @@ def test_there_are_pages_for_people(client):
 
 def test_a_worker_process_takes_its_settings_from_the_environment(client, monkeypatch):
     monkeypatch.setenv(SETTINGS, client.service.settings.to_json())
-    service = app_of_environment().state.service
+    service = app_from_environment().state.service
     assert service.settings == client.service.settings
     assert service.slot.current.hash == client.service.slot.current.hash
 

@@ -77,7 +77,7 @@ def test_batches_are_filled_in_order_and_never_beyond_their_limit():
         await asyncio.gather(first, *rest)
         return batcher.depth
 
-    assert run(use, gate, seen=told.append) == 0
+    assert run(use, gate, on_batch=told.append) == 0
     # 20 rows are more than a batch may have, and go alone.
     assert gate.seen == [["first"], [0, 1, 2], [3], [4], [5, 6], [7]]
     assert told == [1, 8, 1, 20, 8, 1]

@@ -67,7 +67,9 @@ def test_nothing_to_load_is_told(tmp_path):
 def test_images_are_not_served(tmp_path, monkeypatch):
     know_tiny_images(monkeypatch)
     made = pack(tmp_path / "images", scorer=image_scorer())
-    with pytest.raises(BundleError, match="reads images, which are not served: use calibrant pred"):
+    with pytest.raises(
+        BundleError, match="takes images, which cannot be served: use calibrant pred"
+    ):
         BundleSlot(made.path, "cpu").load()
 
 
@@ -110,7 +112,7 @@ def test_a_damaged_one_is_refused_and_the_old_one_goes_on(slot, folder, newer, c
             slot.reload()
     assert slot.current is before
     assert "card.md" in slot.refused
-    assert caplog.text.count("is refused, the old one goes on") == 1  # said once, not every second
+    assert caplog.text.count("is refused, the old one stays") == 1  # said once, not every second
 
 
 def test_a_damaged_file_under_an_old_manifest_is_found_by_a_reload(slot, folder):
@@ -136,7 +138,7 @@ def test_a_folder_that_goes_away_is_told(slot, folder):
     shutil.rmtree(folder)
     assert slot.look() is False
     assert slot.current is before
-    assert "is not there any more" in slot.refused
+    assert "no longer exists" in slot.refused
 
 
 def test_half_a_copy_is_refused_and_taken_when_it_is_whole(slot, folder, newer, monkeypatch):
@@ -167,7 +169,7 @@ def test_a_newer_bundle_of_images_is_refused(slot, folder, tmp_path, monkeypatch
     know_tiny_images(monkeypatch)
     put(pack(tmp_path / "images", scorer=image_scorer()).path, folder)
     assert slot.look() is False
-    assert "reads images" in slot.refused
+    assert "takes images" in slot.refused
 
 
 def names_of(length):
@@ -178,8 +180,8 @@ def test_names_that_cannot_go_on_record_are_refused(tmp_path):
     long = pack(tmp_path / "long", classes=names_of(LONGEST_NAME + 1)).path
     with pytest.raises(BundleError) as caught:
         BundleSlot(long, "cpu").load()
-    assert f"has {LONGEST_NAME + 1} characters" in str(caught.value)
-    assert f"at most {LONGEST_NAME} go on record: give it a shorter name." in str(caught.value)
+    assert f"of {LONGEST_NAME + 1} characters" in str(caught.value)
+    assert f"at most {LONGEST_NAME} can be stored: use a shorter name." in str(caught.value)
     fits = pack(tmp_path / "fits", classes=names_of(LONGEST_NAME)).path
     assert BundleSlot(fits, "cpu").load().classes[2] == "c" * LONGEST_NAME
 

@@ -15,7 +15,7 @@ from tests.unit.serving.running import running
 from calibrant.bundle import load_bundle
 from calibrant.client import transport as client_transport
 from calibrant.client.client import Client
-from calibrant.client.transport import Refused
+from calibrant.client.transport import RequestRefused
 from calibrant.errors import InputError, ServiceError
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/client.md"
@@ -72,14 +72,14 @@ def test_a_request_is_on_record_once_however_often_it_is_sent(service, client):
     assert (first.repeated, again.repeated) == (False, True)
     assert again.predictions == first.predictions
     assert service.store.predictions.count() == before + 3
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(RequestRefused) as caught:
         client.predict(logits=rows(2), idempotency_key="order-17")
     assert caught.value.status == 409
 
 
 def test_lost_answers_do_not_double_records(service, monkeypatch):
     """Throw answers away after they came, as a line that breaks would."""
-    real, lost = client_transport.Transport._sent, set()
+    real, lost = client_transport.Transport._send, set()
 
     def losing(self, method, path, content, headers, timeout):
         reply = real(self, method, path, content, headers, timeout)
@@ -88,8 +88,8 @@ def test_lost_answers_do_not_double_records(service, monkeypatch):
             raise client_transport.httpx2.ReadError("lost")
         return reply
 
-    monkeypatch.setattr(client_transport.Transport, "_sent", losing)
-    monkeypatch.setattr(client_transport, "_pause", lambda *about: 0.0)
+    monkeypatch.setattr(client_transport.Transport, "_send", losing)
+    monkeypatch.setattr(client_transport, "_backoff", lambda *about: 0.0)
     before = service.store.predictions.count()
     with Client(service.url) as client, ThreadPoolExecutor(8) as pool:
         found = list(pool.map(lambda i: client.predict(logits=rows(2, seed=i)), range(20)))
@@ -131,7 +131,7 @@ def test_units_are_forgotten_whatever_their_names(service, client, unit):
     erased = client.forget(unit)
     assert (erased.predictions, erased.labels, erased.outcomes) == (2, 0, 0)
     assert service.store.predictions.count() == before - 2
-    with pytest.raises(Refused, match="there is no prediction"):
+    with pytest.raises(RequestRefused, match="does not exist"):
         client.prediction(found.predictions[0].id)
 
 
@@ -140,15 +140,15 @@ def test_units_are_forgotten_whatever_their_names(service, client, unit):
     [
         ({"texts": ["a"]}, 422, r"inputs\[0\]: the bundle has no model"),
         ({"logits": [[1.0, 2.0, 3.0], [1.0, 2.0]]}, 422, r"inputs\[1\].logits: 3 logits"),
-        ({"logits": [{"defect": 1.0}]}, 422, "'parts' is lacking"),
-        ({"logits": rows(301)}, 413, "at most 300 are taken at a time"),
+        ({"logits": [{"defect": 1.0}]}, 422, "'parts' is missing"),
+        ({"logits": rows(301)}, 413, "exceed the limit of 300"),
         ({"logits": rows(1), "unit": "a\x00"}, 422, "unit"),
-        ({"logits": rows(1), "point": 9}, 422, "positions from 0 to 2, got 9"),
+        ({"logits": rows(1), "point": 9}, 422, "operating points 0 to 2, got 9"),
     ],
 )
 def test_what_the_service_refuses_is_told_in_its_words(service, client, given, status, words):
     before = service.store.predictions.count()
-    with pytest.raises(Refused, match=words) as caught:
+    with pytest.raises(RequestRefused, match=words) as caught:
         client.predict(**given)
     assert caught.value.status == status
     assert service.store.predictions.count() == before
@@ -156,7 +156,7 @@ def test_what_the_service_refuses_is_told_in_its_words(service, client, given, s
 
 def test_a_body_beyond_the_limit_is_refused_and_not_taken_for_a_broken_line(service):
     names = {f"class {i}" * 10: 0.5 for i in range(50_000)}
-    with Client(service.url, retries=0) as client, pytest.raises(Refused) as caught:
+    with Client(service.url, retries=0) as client, pytest.raises(RequestRefused) as caught:
         client.predict(logits=[names])
     assert caught.value.status == 413
 
@@ -165,16 +165,16 @@ def test_keys_and_roles(logits_folder, tmp_path):
     with running(logits_folder, f"sqlite:///{tmp_path}/calibrant.db", need_key=True) as service:
         keys = service.store.keys
         token = {role: keys.add(role, role)[1] for role in ("predict", "label", "admin")}
-        with Client(service.url) as client, pytest.raises(Refused, match="no key was given"):
+        with Client(service.url) as client, pytest.raises(RequestRefused, match="no key was sent"):
             client.predict(logits=rows(1))
         with (
             Client(service.url, "cal_abcdefghijkl_" + "0" * 64) as client,
-            pytest.raises(Refused, match="not known, or was revoked"),
+            pytest.raises(RequestRefused, match="unknown or revoked"),
         ):
             client.predict(logits=rows(1))
         with Client(service.url, token["predict"]) as client:
             found = client.predict(logits=rows(1), unit="17").predictions[0]
-            with pytest.raises(Refused, match="has the role 'predict'") as caught:
+            with pytest.raises(RequestRefused, match="has role 'predict'") as caught:
                 client.forget("17")
             assert caught.value.status == 403
         with Client(service.url, token["label"]) as client:
@@ -196,7 +196,7 @@ def test_a_swapped_bundle_is_named_and_a_damaged_one_refused(tmp_path):
         assert new.hash != old.hash
         assert client.predict(logits=rows(1)).bundle.hash == new.hash
         (folder / "manifest.json").write_text("{}")
-        with pytest.raises(Refused, match="the old bundle goes on") as caught:
+        with pytest.raises(RequestRefused, match="the old bundle stays") as caught:
             client.reload()
         assert caught.value.status == 409
         assert client.bundle().refused is not None
@@ -204,12 +204,12 @@ def test_a_swapped_bundle_is_named_and_a_damaged_one_refused(tmp_path):
 
 
 def test_a_service_that_stops_is_told_so(logits_folder, tmp_path, monkeypatch):
-    monkeypatch.setattr(client_transport, "_pause", lambda *about: 0.0)
+    monkeypatch.setattr(client_transport, "_backoff", lambda *about: 0.0)
     with running(logits_folder, f"sqlite:///{tmp_path}/calibrant.db") as service:
         client = Client(service.url)
         assert client.ready() is True
     assert client.ready() is False
-    with pytest.raises(ServiceError, match=r"cannot be reached.*whether calibrant serve runs"):
+    with pytest.raises(ServiceError, match=r"cannot be reached.*check that calibrant serve"):
         client.predict(logits=rows(1))
     client.close()
 

@@ -9,7 +9,7 @@ import pytest
 from calibrant.errors import StoreUnavailable
 from calibrant.serving import known_keys
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.known_keys import KnownKeys
+from calibrant.serving.known_keys import KeyCache
 from calibrant.store import Store
 
 
@@ -48,7 +48,7 @@ def clock(monkeypatch):
 
 @pytest.fixture
 def known():
-    made = KnownKeys(Ring(GOOD))
+    made = KeyCache(Ring(GOOD))
     yield made
     for event in made._keys.held.values():
         event.set()
@@ -57,8 +57,8 @@ def known():
 
 async def settled(known):
     """Wait for look-ups that nobody waits for."""
-    while known._asking:
-        await asyncio.wait(set(known._asking.values()))
+    while known._pending:
+        await asyncio.wait(set(known._pending.values()))
         await asyncio.sleep(0)
 
 
@@ -98,7 +98,7 @@ def test_what_cannot_be_a_token_is_not_looked_up(known, given):
 def test_what_the_store_makes_is_a_token(tmp_path):
     with Store.open(tmp_path / "calibrant.db") as store:
         key, made = store.keys.add("shop", "predict")
-        known = KnownKeys(store.keys)
+        known = KeyCache(store.keys)
         assert asyncio.run(known.find(made)) == key
         known.close()
 
@@ -174,7 +174,7 @@ def test_a_token_that_is_none_is_looked_up_once_a_second(known, clock):
 
 
 def test_strangers_hold_up_no_key_that_is_known(known, clock, monkeypatch):
-    monkeypatch.setattr(known_keys, "_STRANGERS", 10)
+    monkeypatch.setattr(known_keys, "_MAX_UNKNOWN", 10)
     strangers = [token(i) for i in range(100, 110)]
     known._keys.held = {each: threading.Event() for each in strangers}
 
@@ -197,7 +197,7 @@ def test_strangers_hold_up_no_key_that_is_known(known, clock, monkeypatch):
 
 
 def test_what_is_remembered_has_an_end_and_wrong_tokens_push_out_no_key(known, monkeypatch):
-    monkeypatch.setattr(known_keys, "_REMEMBERED", 4)
+    monkeypatch.setattr(known_keys, "_MAX_CACHED", 4)
 
     async def use():
         await known.find(GOOD)
@@ -219,7 +219,7 @@ def test_a_database_that_fails_is_told_and_asked_again(known):
 
 
 def test_a_database_that_hangs_is_told(known, monkeypatch):
-    monkeypatch.setattr(known_keys, "_PATIENCE", 0.01)
+    monkeypatch.setattr(known_keys, "_TIMEOUT", 0.01)
     known._keys.held[GOOD] = threading.Event()
-    with pytest.raises(StoreUnavailable, match="did not answer within"):
+    with pytest.raises(StoreUnavailable, match="did not respond within"):
         asyncio.run(known.find(GOOD))

@@ -34,20 +34,20 @@ class Row:
 @pytest.fixture
 def metrics():
     made = Metrics()
-    made.watch_queue(lambda: 7)
+    made.set_queue_depth(lambda: 7)
     return made
 
 
 def test_everything_is_counted(metrics):
-    metrics.answered("/v1/predict", 200, 0.004)
-    metrics.answered("/v1/predict", 200, 0.3)
-    metrics.answered("/v1/predict", 422, 0.0005)
-    metrics.decided([Row("a", "act", 0.97), Row("a", "act", 0.3), Row('b"\n', None, 0.5)])
-    metrics.batched(2)
-    metrics.batched(30)
-    metrics.stored(0.004)
-    metrics.swapped()
-    metrics.refused(True)
+    metrics.count_request("/v1/predict", 200, 0.004)
+    metrics.count_request("/v1/predict", 200, 0.3)
+    metrics.count_request("/v1/predict", 422, 0.0005)
+    metrics.count_predictions([Row("a", "act", 0.97), Row("a", "act", 0.3), Row('b"\n', None, 0.5)])
+    metrics.count_batch(2)
+    metrics.count_batch(30)
+    metrics.observe_write(0.004)
+    metrics.count_swap()
+    metrics.set_refused(True)
     found = figures(metrics.text().decode())
     route = {"route": "/v1/predict"}
     assert value(found, "calibrant_requests_total", **route, status="200") == 2
@@ -66,14 +66,14 @@ def test_everything_is_counted(metrics):
     assert value(found, "calibrant_queue_rows") == 7
     assert value(found, "calibrant_bundle_swaps_total") == 1
     assert value(found, "calibrant_bundle_refused") == 1
-    metrics.refused(False)
+    metrics.set_refused(False)
     assert value(figures(metrics.text().decode()), "calibrant_bundle_refused") == 0
 
 
 def test_two_services_of_a_process_do_not_mix(metrics):
-    metrics.swapped()
+    metrics.count_swap()
     other = Metrics()
-    other.watch_queue(lambda: 0)
+    other.set_queue_depth(lambda: 0)
     assert value(figures(other.text().decode()), "calibrant_bundle_swaps_total") == 0
 
 
@@ -91,11 +91,11 @@ def process(depth, dead=None):
         os.waitpid(pid, 0)
         return pid, text
     made = Metrics()
-    made.watch_queue(lambda: depth)
-    made.answered("/v1/predict", 200, 0.25)
-    made.swapped()
-    made.refused(depth == 3)
-    made.note_queue()
+    made.set_queue_depth(lambda: depth)
+    made.count_request("/v1/predict", 200, 0.25)
+    made.count_swap()
+    made.set_refused(depth == 3)
+    made.update_queue()
     if dead is not None:
         multiprocess.mark_process_dead(dead)
     os.write(into, made.text())

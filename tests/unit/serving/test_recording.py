@@ -13,7 +13,7 @@ from calibrant.client.messages import Input
 from calibrant.errors import StoreError, StoreUnavailable
 from calibrant.serving.metrics import Metrics
 from calibrant.serving.recording import Recorder
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.scoring import ScoreRequest, score
 from calibrant.store import Logged, Store
 
 
@@ -26,7 +26,7 @@ def store(tmp_path):
 @pytest.fixture
 def recorder(store):
     metrics = Metrics()
-    metrics.watch_queue(lambda: 0)
+    metrics.set_queue_depth(lambda: 0)
     return Recorder(store, metrics)
 
 
@@ -37,7 +37,7 @@ def of(logits_folder):
 
 def asked(of, request, *logits, body=b"{}", **more):
     inputs = [Input(logits=row) for row in logits]
-    return Asked(of, logits, inputs, body, request, time.perf_counter(), **more)
+    return ScoreRequest(of, logits, inputs, body, request, time.perf_counter(), **more)
 
 
 def answers(recorder, *requests):
@@ -106,7 +106,7 @@ def test_a_retry_after_a_swap_gets_the_answer_of_the_bundle_that_decided(
 
 
 def test_a_bundle_that_is_not_on_record_is_told(recorder):
-    with pytest.raises(StoreError, match="predictions of the bundle beef, but not it"):
+    with pytest.raises(StoreError, match="predictions of bundle beef, but not the bundle"):
         recorder.classes_of("beef")
 
 

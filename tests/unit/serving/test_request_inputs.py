@@ -1,4 +1,4 @@
-"""Inputs are checked against the bundle, put together for it, and kept as the policy says."""
+"""Inputs are validated against the bundle, collated, and stored as the policy says."""
 
 import json
 
@@ -7,7 +7,7 @@ import pytest
 from tests.unit.serving.bundles import TABLE, rows_of, served
 
 from calibrant.client.messages import Input
-from calibrant.serving.request_inputs import Faulty, checked_inputs, joined, kept
+from calibrant.serving.request_inputs import InvalidInput, apply_input_policy, check_inputs, collate
 
 
 @pytest.fixture(scope="module")
@@ -27,11 +27,11 @@ def tables(table_folder):
 
 def checked(*given, of, max_text=50):
     inputs = [Input.model_validate_json(json.dumps(each)) for each in given]
-    return checked_inputs(inputs, of, max_text=max_text)
+    return check_inputs(inputs, of, max_text=max_text)
 
 
 def faulty(*given, of):
-    with pytest.raises(Faulty) as caught:
+    with pytest.raises(InvalidInput) as caught:
         checked(*given, of=of)
     assert str(caught.value) == f"{caught.value.where}: {caught.value.message}."
     return str(caught.value)
@@ -39,14 +39,14 @@ def faulty(*given, of):
 
 def test_texts_stay_texts(texts):
     found = checked({"text": "it came broken"}, {"text": ""}, {"text": "ä" * 50}, of=texts)
-    assert joined(found, texts) == ["it came broken", "", "ä" * 50]
+    assert collate(found, texts) == ["it came broken", "", "ä" * 50]
 
 
 def test_rows_come_in_the_order_of_the_columns(tables):
     rows = rows_of(TABLE)
     turned = [dict(reversed(row.items())) for row in rows]
     for given in (rows, turned):
-        made = joined(checked(*({"row": row} for row in given), of=tables), tables)
+        made = collate(checked(*({"row": row} for row in given), of=tables), tables)
         assert made.to_pydict() == TABLE
         assert tables.bundle.predict_logits(made) == pytest.approx(
             tables.bundle.predict_logits(TABLE), abs=0
@@ -55,13 +55,13 @@ def test_rows_come_in_the_order_of_the_columns(tables):
 
 def test_empty_cells_whole_numbers_and_numbers_for_words(tables):
     rows = [{"price": None, "shelf": None}, {"price": 3, "shelf": 7}, {"price": True, "shelf": ""}]
-    made = joined(checked(*({"row": row} for row in rows), of=tables), tables)
+    made = collate(checked(*({"row": row} for row in rows), of=tables), tables)
     assert made.to_pydict() == {"price": [None, 3.0, 1.0], "shelf": [None, "7", ""]}
 
 
 def test_logits_come_in_order_or_by_name(logits):
     named = {"other": 3.0, "defect": 1.0, "parts": 2}
-    made = joined(checked({"logits": [1, 2.0, 3.0]}, {"logits": named}, of=logits), logits)
+    made = collate(checked({"logits": [1, 2.0, 3.0]}, {"logits": named}, of=logits), logits)
     assert made.dtype == np.float64
     assert made.tolist() == [[1.0, 2.0, 3.0]] * 2
 
@@ -69,11 +69,11 @@ def test_logits_come_in_order_or_by_name(logits):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"row": {"a": 1}}, 'inputs[0]: the bundle reads texts: give {"text": "…"}.'),
-        ({"logits": [1.0]}, 'inputs[0]: the bundle reads texts: give {"text": "…"}.'),
+        ({"row": {"a": 1}}, 'inputs[0]: the bundle takes texts: send {"text": "…"}.'),
+        ({"logits": [1.0]}, 'inputs[0]: the bundle takes texts: send {"text": "…"}.'),
         (
             {"text": "x" * 51},
-            "inputs[0].text: the text has 51 characters, at most 50 are taken.",
+            "inputs[0].text: the text has 51 characters, at most 50 are allowed.",
         ),
     ],
 )
@@ -84,14 +84,14 @@ def test_what_is_no_text(texts, given, says):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"text": "x"}, "inputs[0]: the bundle reads rows of a table"),
-        ({"row": {}}, "inputs[0].row: the column 'price' is lacking"),
-        ({"row": {"price": 1}}, "inputs[0].row: the column 'shelf' is lacking"),
-        ({"row": {"price": 1, "shelf": "a", "x": 1}}, "inputs[0].row: the bundle reads no column"),
-        ({"row": {"price": "1", "shelf": "a"}}, "inputs[0].row.price: a number or null is needed"),
+        ({"text": "x"}, "inputs[0]: the bundle takes table rows"),
+        ({"row": {}}, "inputs[0].row: column 'price' is missing"),
+        ({"row": {"price": 1}}, "inputs[0].row: column 'shelf' is missing"),
+        ({"row": {"price": 1, "shelf": "a", "x": 1}}, "inputs[0].row: unknown column"),
+        ({"row": {"price": "1", "shelf": "a"}}, "inputs[0].row.price: must be a number or null"),
         ({"row": {"price": 10**400, "shelf": "a"}}, "inputs[0].row.price: the number is too large"),
-        ({"row": {"price": 1, "shelf": 1.5}}, "inputs[0].row.shelf: a text or null is needed"),
-        ({"row": {"price": 1, "shelf": True}}, "a text or null is needed, got true"),
+        ({"row": {"price": 1, "shelf": 1.5}}, "inputs[0].row.shelf: must be a text or null"),
+        ({"row": {"price": 1, "shelf": True}}, "must be a text or null, got true"),
         ({"row": {"price": 1, "shelf": "x" * 51}}, "inputs[0].row.shelf: the text has 51 char"),
         ({"row": {"price": 1, "shelf": 10**60}}, "inputs[0].row.shelf: the text has 61 char"),
     ],
@@ -103,13 +103,13 @@ def test_what_is_no_row(tables, given, says):
 @pytest.mark.parametrize(
     ("given", "says"),
     [
-        ({"text": "x"}, "inputs[0]: the bundle has no model: give"),
-        ({"logits": []}, "inputs[0].logits: 3 logits are needed"),
+        ({"text": "x"}, "inputs[0]: the bundle has no model: send"),
+        ({"logits": []}, "inputs[0].logits: 3 logits are required"),
         ({"logits": [1.0] * 4}, "one for each of 'defect', 'parts', 'other', got 4"),
-        ({"logits": {"defect": 1, "parts": 1}}, "inputs[0].logits: the class 'other' is lacking"),
+        ({"logits": {"defect": 1, "parts": 1}}, "inputs[0].logits: class 'other' is missing"),
         (
             {"logits": {"defect": 1, "parts": 1, "other": 1, "more": 1}},
-            "'more' is not a class: there are 'defect', 'parts', 'other'",
+            "'more' is not a class: the classes are 'defect', 'parts', 'other'",
         ),
     ],
 )
@@ -134,12 +134,16 @@ LOGITS = Input(logits=[1.0, 2.0])
 
 
 def test_what_is_kept_of_an_input():
-    assert kept(TEXT, "keep") == {"text": "mail jane@example.org, order #12345"}
-    assert kept(ROW, "keep") == {"row": {"note": "jane@example.org", "n": 12345, "none": None}}
-    assert kept(LOGITS, "keep") == {"logits": [1.0, 2.0]}
-    assert kept(TEXT, "redacted") == {"text": "mail _email_, order #_order_"}
-    assert kept(ROW, "redacted") == {"row": {"note": "_email_", "n": 12345, "none": None}}
-    assert kept(LOGITS, "redacted") == {"logits": [1.0, 2.0]}
+    assert apply_input_policy(TEXT, "keep") == {"text": "mail jane@example.org, order #12345"}
+    assert apply_input_policy(ROW, "keep") == {
+        "row": {"note": "jane@example.org", "n": 12345, "none": None}
+    }
+    assert apply_input_policy(LOGITS, "keep") == {"logits": [1.0, 2.0]}
+    assert apply_input_policy(TEXT, "redacted") == {"text": "mail _email_, order #_order_"}
+    assert apply_input_policy(ROW, "redacted") == {
+        "row": {"note": "_email_", "n": 12345, "none": None}
+    }
+    assert apply_input_policy(LOGITS, "redacted") == {"logits": [1.0, 2.0]}
     card = Input(row={"note": 4111111111111111, "n": 7, "yes": True})
-    assert kept(card, "redacted") == {"row": {"note": "_card_", "n": 7, "yes": True}}
-    assert [kept(each, "hash") for each in (TEXT, ROW, LOGITS)] == [None] * 3
+    assert apply_input_policy(card, "redacted") == {"row": {"note": "_card_", "n": 7, "yes": True}}
+    assert [apply_input_policy(each, "hash") for each in (TEXT, ROW, LOGITS)] == [None] * 3

@@ -61,7 +61,7 @@ def run(settings, use, sign=signal.SIGTERM):
         told.append((service, address))
         threading.Thread(target=using, args=(address,)).start()
 
-    serve(settings, started=started)
+    serve(settings, on_start=started)
     assert len(told) == 1
     (result,) = found
     return result
@@ -77,7 +77,7 @@ def test_it_serves_until_it_is_told_to_stop(settings, tmp_path, sign):
 
 
 def test_told_to_stop_at_the_first_moment_it_stops(settings):
-    serve(settings(), started=lambda *_: os.kill(os.getpid(), signal.SIGTERM))
+    serve(settings(), on_start=lambda *_: os.kill(os.getpid(), signal.SIGTERM))
 
 
 def test_the_address_answers_from_the_first_moment(settings):
@@ -90,7 +90,7 @@ def test_the_address_answers_from_the_first_moment(settings):
             found.append(address)
         os.kill(os.getpid(), signal.SIGTERM)
 
-    serve(settings(), started=started)
+    serve(settings(), on_start=started)
     assert found[0].startswith("http://127.0.0.1:")
 
 
@@ -161,7 +161,7 @@ def test_after_the_grace_it_ends_by_itself(settings):
     def started(service, address):
         threading.Thread(target=use, args=(address,)).start()
 
-    serve(settings(grace=0.5), started=started)
+    serve(settings(grace=0.5), on_start=started)
     assert (503, "the service is stopping.") in seen
 
 
@@ -198,8 +198,8 @@ def test_the_first_of_several_processes_does_not_keep_the_model(settings, monkey
         kept.append(weakref.ref(service.slot.current.bundle))
 
     class Nobody:
-        def __init__(self, count, target, listener, *, patience):
-            assert (count, patience) == (2, 45.0)
+        def __init__(self, count, target, listener, *, stop_timeout):
+            assert (count, stop_timeout) == (2, 45.0)
 
         def stop(self):
             pass
@@ -210,18 +210,18 @@ def test_the_first_of_several_processes_does_not_keep_the_model(settings, monkey
     monkeypatch.setattr("calibrant.serving.run.Workers", Nobody)
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")
     monkeypatch.setenv(SETTINGS, "")
-    serve(settings(workers=2, grace=5.0, drain=40.0), started=started)
+    serve(settings(workers=2, grace=5.0, drain=40.0), on_start=started)
     assert kept[2] == [None, None]
 
 
 def test_a_device_that_is_not_here_is_told_before_processes_start(settings, text_folder):
     chosen = replace(settings(bundle=text_folder, workers=2), device="abacus")
     with pytest.raises(InputError, match="abacus"):
-        serve(chosen, started=pytest.fail)
+        serve(chosen, on_start=pytest.fail)
 
 
 def test_a_newer_bundle_is_loaded_on_sighup(settings, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.serving.service._LOOK_EVERY", 3600.0)
+    monkeypatch.setattr("calibrant.serving.service._CHECK_EVERY", 3600.0)
     newer = logits_bundle(tmp_path / "newer", "no points")
 
     def use(url):
@@ -275,8 +275,8 @@ def test_a_port_in_use_is_told_before_anything_is_made(settings, tmp_path):
         other.bind(("127.0.0.1", 0))
         other.listen()
         port = other.getsockname()[1]
-        with pytest.raises(InputError, match=f"http://127.0.0.1:{port} cannot be served on: "):
-            serve(settings(port=port), started=pytest.fail)
+        with pytest.raises(InputError, match=f"cannot listen on http://127.0.0.1:{port}: "):
+            serve(settings(port=port), on_start=pytest.fail)
     assert not (tmp_path / "calibrant.db").exists()
 
 
@@ -285,12 +285,12 @@ def test_a_port_in_use_is_told_before_anything_is_made(settings, tmp_path):
 )
 def test_a_host_that_is_none_is_told(settings, host):
     with pytest.raises(InputError, match="--host"):
-        serve(settings(host=host), started=pytest.fail)
+        serve(settings(host=host), on_start=pytest.fail)
 
 
 def test_an_address_of_another_machine_cannot_be_served_on(settings):
-    with pytest.raises(InputError, match=r"http://192\.0\.2\.1:\d+ cannot be served on"):
-        serve(settings(host="192.0.2.1"), started=pytest.fail)
+    with pytest.raises(InputError, match=r"cannot listen on http://192\.0\.2\.1:\d+"):
+        serve(settings(host="192.0.2.1"), on_start=pytest.fail)
 
 
 def test_what_cannot_be_opened_is_told_and_the_port_is_free_again(settings, tmp_path):
@@ -298,9 +298,9 @@ def test_what_cannot_be_opened_is_told_and_the_port_is_free_again(settings, tmp_
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with pytest.raises(BundleError):
-        serve(settings(bundle=tmp_path / "nowhere", port=port), started=pytest.fail)
+        serve(settings(bundle=tmp_path / "nowhere", port=port), on_start=pytest.fail)
     with pytest.raises(StoreError):
-        serve(settings(db=str(tmp_path / "no/folder/x.db"), port=port), started=pytest.fail)
+        serve(settings(db=str(tmp_path / "no/folder/x.db"), port=port), on_start=pytest.fail)
     with socket.socket() as again:
         again.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         again.bind(("127.0.0.1", port))
@@ -311,7 +311,7 @@ def test_an_ipv6_address_stands_in_brackets(settings):
         with socket.socket(socket.AF_INET6) as probe:
             probe.bind(("::1", 0))
     except OSError:
-        with pytest.raises(InputError, match=r"--host|cannot be served on"):
-            serve(settings(host="::1"), started=pytest.fail)
+        with pytest.raises(InputError, match=r"--host|cannot listen on"):
+            serve(settings(host="::1"), on_start=pytest.fail)
         return
     assert run(settings(host="::1"), lambda url: ask(f"{url}/readyz"))["status"] == "ready"

@@ -6,14 +6,14 @@ from tests.unit.bundle.parts import rows
 from tests.unit.serving.bundles import TABLE, TEXTS, logits_bundle, rows_of, served
 
 from calibrant.client.messages import Input
-from calibrant.serving.request_inputs import checked_inputs
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.request_inputs import check_inputs
+from calibrant.serving.scoring import ScoreRequest, score
 
 
 def asked(of, *given, **more):
     inputs = [Input.model_validate(each) for each in given]
-    made = checked_inputs(inputs, of, max_text=1000)
-    return Asked(of, made, [], b"", "request", 0.0, **more)
+    made = check_inputs(inputs, of, max_text=1000)
+    return ScoreRequest(of, made, [], b"", "request", 0.0, **more)
 
 
 def given(logits):

@@ -142,9 +142,9 @@ def test_many_requests_at_once_are_each_answered_with_their_own(made):
 def test_too_many_inputs_and_points_that_are_not_there(made):
     async def use(service):
         problem = await refused(413, ask(service, *[[1.0, 2.0, 3.0]] * 4))
-        assert "4 inputs are too many, at most 3 are taken" in problem.detail
+        assert "4 inputs exceed the limit of 3" in problem.detail
         problem = await refused(422, ask(service, point=3))
-        assert problem.detail == "point: the bundle has positions from 0 to 2, got 3."
+        assert problem.detail == "point: the bundle has operating points 0 to 2, got 3."
         problem = await refused(422, ask(service, [1.0]))
         assert problem.errors[0]["where"] == "inputs[0].logits"
         assert (await ask(service, point=2))["predictions"][0]["operating_point"] == 2
@@ -169,7 +169,7 @@ def test_beyond_the_queue_clients_are_told_to_come_again(made, gate):
         await asyncio.sleep(0)
         problem = await refused(503, ask(service))
         assert problem.headers == {"Retry-After": "1"}
-        assert "too many requests wait" in problem.detail
+        assert "too many requests are waiting" in problem.detail
         assert b"calibrant_queue_rows 4.0" in service.metrics.text()
         gate.may_go.release(2)
         await asyncio.gather(first, second)
@@ -321,7 +321,7 @@ def test_a_retry_that_the_newer_bundle_cannot_read_gets_its_answer(made, folder,
 
 
 def test_the_folder_is_watched(made, folder, tmp_path, monkeypatch):
-    monkeypatch.setattr("calibrant.serving.service._LOOK_EVERY", 0.005)
+    monkeypatch.setattr("calibrant.serving.service._CHECK_EVERY", 0.005)
     newer = logits_bundle(tmp_path / "newer", "no points")
 
     async def use(service):
@@ -338,7 +338,7 @@ def test_the_folder_is_watched(made, folder, tmp_path, monkeypatch):
 
 
 def test_the_watch_goes_on_after_a_failure(made, monkeypatch, caplog):
-    monkeypatch.setattr("calibrant.serving.service._LOOK_EVERY", 0.005)
+    monkeypatch.setattr("calibrant.serving.service._CHECK_EVERY", 0.005)
     looks = []
 
     def look():
@@ -350,7 +350,7 @@ def test_the_watch_goes_on_after_a_failure(made, monkeypatch, caplog):
         await until(lambda: len(looks) > 4)
 
     run(made(), use)
-    assert "looking for a newer bundle failed" in caplog.text
+    assert "checking for a newer bundle failed" in caplog.text
 
 
 def test_keys_that_were_used_are_noted_at_the_end(made):
@@ -398,7 +398,7 @@ def test_what_takes_longer_than_the_drain_is_told(made, gate, caplog):
         await asked
 
     asyncio.run(main())
-    assert "requests were still under way after 0.01 s" in caplog.text
+    assert "requests were still in progress after 0.01 s" in caplog.text
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -70,3 +70,8 @@ def test_keys_are_needed_wherever_others_may_reach_the_service(host, alone):
     assert is_loopback(host) is alone
     assert Settings(HERE, host=host).keys_needed is not alone
     assert Settings(HERE, host=host, need_key=True).keys_needed
+
+
+def test_the_bundle_may_be_a_str():
+    assert Settings(bundle="folder") == Settings(bundle=Path("folder"))
+    assert Settings("folder").bundle == Path("folder")

@@ -25,7 +25,7 @@ def test_a_call_that_takes_too_long_is_unavailable_and_goes_on():
         ended.set()
 
     async def main():
-        with pytest.raises(StoreUnavailable, match=r"did not answer within 0\.05 s"):
+        with pytest.raises(StoreUnavailable, match=r"did not respond within 0\.05 s"):
             await within(0.05, call)
         may_end.set()
 
@@ -51,7 +51,7 @@ def test_a_call_that_finds_no_free_thread_is_unavailable_and_never_made():
 @pytest.fixture
 def slow(monkeypatch):
     """Return a store whose check waits, and counts how often it is asked."""
-    monkeypatch.setattr(waiting, "_SOON", 0.05)
+    monkeypatch.setattr(waiting, "_READY_TIMEOUT", 0.05)
     made = SimpleNamespace(asked=0, may_end=threading.Event(), error=None)
 
     def check():

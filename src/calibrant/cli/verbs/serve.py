@@ -111,7 +111,7 @@ def serve_command(
         _print_result(service, address, json=json)
         flush()  # a parent process may wait for the address
 
-    run_server(settings, started=announce)
+    run_server(settings, on_start=announce)
 
 
 def _print_result(service: Service, address: str, *, json: bool) -> None:

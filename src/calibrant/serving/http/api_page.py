@@ -1,4 +1,4 @@
-"""`/docs`: the HTTP interface as a page for people, which loads nothing from anywhere."""
+"""`/docs`: the HTTP API as a self-contained HTML page."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-__all__ = ["api_page"]
+__all__ = ["render_api_page"]
 
-_WORDS = {
+_TYPE_NAMES = {
     "string": "text",
     "integer": "whole number",
     "boolean": "true or false",
@@ -20,19 +20,19 @@ _WORDS = {
 }
 
 
-def api_page(described: Mapping[str, Any]) -> str:
-    """Return the page of an OpenAPI description."""
+def render_api_page(schema: Mapping[str, Any]) -> str:
+    """Render an OpenAPI schema as HTML."""
     source = files("calibrant.serving.http").joinpath("api.html.j2")
     css = files("calibrant.reports").joinpath("templates", "report.css")
-    made = Environment(
+    template = Environment(
         autoescape=True, trim_blocks=True, lstrip_blocks=True, undefined=StrictUndefined
     ).from_string(source.read_text("utf-8"))
-    schemas = described["components"]["schemas"]
-    return made.render(
-        title=described["info"]["title"],
-        version=described["info"]["version"],
-        about=_paragraphs(described["info"]["description"]),
-        routes=list(_routes(described["paths"], schemas)),
+    schemas = schema["components"]["schemas"]
+    return template.render(
+        title=schema["info"]["title"],
+        version=schema["info"]["version"],
+        about=_paragraphs(schema["info"]["description"]),
+        routes=list(_routes(schema["paths"], schemas)),
         messages=[_message(name, schemas[name]) for name in sorted(schemas)],
         css=Markup(css.read_text("utf-8")),
     )
@@ -48,39 +48,39 @@ def _routes(paths: Mapping[str, Any], schemas: Mapping[str, Any]) -> Iterator[di
                 "summary": route["summary"],
                 "about": _paragraphs(route["description"]),
                 "body": _body(route.get("requestBody"), schemas),
-                "answers": [_answer(*each) for each in sorted(route["responses"].items())],
+                "answers": [_response(*item) for item in sorted(route["responses"].items())],
             }
 
 
-def _body(given: Mapping[str, Any] | None, schemas: Mapping[str, Any]) -> dict[str, str] | None:
-    name = None if given is None else _named(given)
+def _body(body: Mapping[str, Any] | None, schemas: Mapping[str, Any]) -> dict[str, str] | None:
+    name = None if body is None else _schema_name(body)
     if name is None:
         return None
     example = json.dumps(schemas[name].get("example", {}), ensure_ascii=False, indent=2)
     return {"name": name, "example": example}
 
 
-def _answer(status: str, given: Mapping[str, Any]) -> dict[str, str | None]:
-    said = given["description"]
-    about = "Done." if said == "Successful Response" else said
-    return {"status": status, "about": about, "message": _named(given)}
+def _response(status: str, response: Mapping[str, Any]) -> dict[str, str | None]:
+    description = response["description"]
+    about = "Done." if description == "Successful Response" else description
+    return {"status": status, "about": about, "message": _schema_name(response)}
 
 
-def _named(given: Mapping[str, Any]) -> str | None:
-    """Return the name of the message that a body or an answer is."""
-    for kind in given.get("content", {}).values():
+def _schema_name(content: Mapping[str, Any]) -> str | None:
+    """Return the name of the schema of a request body or response."""
+    for kind in content.get("content", {}).values():
         if "$ref" in kind.get("schema", {}):
-            return _kind(kind["schema"])
+            return _describe_type(kind["schema"])
     return None
 
 
 def _message(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
-    needed = schema.get("required", ())
+    required = schema.get("required", ())
     fields = [
         {
             "name": field,
-            "kind": _kind(rule),
-            "needed": "yes" if field in needed else "",
+            "kind": _describe_type(rule),
+            "needed": "yes" if field in required else "",
             "about": rule.get("description", ""),
         }
         for field, rule in schema["properties"].items()
@@ -88,26 +88,27 @@ def _message(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
     return {"name": name, "about": schema["description"], "fields": fields}
 
 
-def _kind(rule: Mapping[str, Any]) -> str:
-    """Say in words what a value must be.
+def _describe_type(rule: Mapping[str, Any]) -> str:
+    """Describe the type of a value in words.
 
     Examples
     --------
-    >>> _kind({"anyOf": [{"type": "array", "items": {"type": "number"}}, {"type": "null"}]})
+    >>> numbers = {"type": "array", "items": {"type": "number"}}
+    >>> _describe_type({"anyOf": [numbers, {"type": "null"}]})
     'list of number, or null'
     """
     if "$ref" in rule:
         return str(rule["$ref"]).rpartition("/")[2]
     if "anyOf" in rule:
-        return ", or ".join(_kind(each) for each in rule["anyOf"])
+        return ", or ".join(_describe_type(option) for option in rule["anyOf"])
     if "enum" in rule:
-        return " or ".join(json.dumps(each) for each in rule["enum"])
+        return " or ".join(json.dumps(option) for option in rule["enum"])
     kind: str = rule.get("type", "any value")
     if kind == "array":
-        return f"list of {_kind(rule['items'])}"
+        return f"list of {_describe_type(rule['items'])}"
     if isinstance(rule.get("additionalProperties"), Mapping):
-        return f"object of {_kind(rule['additionalProperties'])}"
-    return _WORDS.get(kind, kind)
+        return f"object of {_describe_type(rule['additionalProperties'])}"
+    return _TYPE_NAMES.get(kind, kind)
 
 
 def _paragraphs(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Bodies of requests: their type, their size and what they say, checked in that order."""
+"""Request bodies: check the content type, then the size, then the content."""
 
 from __future__ import annotations
 
@@ -12,67 +12,65 @@ from pydantic import BaseModel, ValidationError
 from starlette.requests import ClientDisconnect
 from starlette.types import Receive
 
-from calibrant.serving.http.problems import Problem, of_validation
+from calibrant.serving.http.problems import Problem, validation_problem
 
-__all__ = ["idempotency_key", "read_body", "understood"]
+__all__ = ["parse_body", "read_body", "read_idempotency_key"]
 
 Body = TypeVar("Body", bound=BaseModel)
 
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")
-
-
 _KINDS = {"application/json": "JSON", "application/x-www-form-urlencoded": "a form"}
 
 
 async def read_body(
     headers: Mapping[str, str], receive: Receive, limit: int, kind: str = "application/json"
 ) -> bytes:
-    """Return the body of a request; refuse another type, and more than `limit` bytes.
+    """Read a request body; refuse other content types and more than `limit` bytes.
 
-    What a client announces is believed where it is too much; what it sends is counted as well.
+    A `Content-Length` above the limit is refused at once; the bytes received are counted as well.
     """
-    _check_kind(headers, kind)
-    announced = headers.get("content-length", "")
-    if announced.isdecimal() and int(announced[:20]) > limit:
+    _check_content_type(headers, kind)
+    declared = headers.get("content-length", "")
+    if declared.isdecimal() and int(declared[:20]) > limit:
         raise _too_large(limit)
-    body = bytearray()  # many small parts must not be copied again for each
+    body = bytearray()  # appending many small chunks must not copy each time
     while True:
         message = await receive()
         if message["type"] == "http.disconnect":
             raise ClientDisconnect
-        part: bytes = message.get("body", b"")
-        if len(body) + len(part) > limit:
+        chunk: bytes = message.get("body", b"")
+        if len(body) + len(chunk) > limit:
             raise _too_large(limit)
         more = message.get("more_body", False)
         if not more and not body:
-            return part
-        body += part
+            return chunk
+        body += chunk
         if not more:
             return bytes(body)
 
 
-def understood(body: bytes, message: type[Body]) -> Body:
-    """Return what a body says; a fault is told with its place."""
+def parse_body(body: bytes, message: type[Body]) -> Body:
+    """Parse a body into `message`; raise `Problem` with the location of an error."""
     try:
-        found = message.model_validate_json(body)
+        parsed = message.model_validate_json(body)
     except ValidationError as error:
-        raise of_validation(error) from None
-    _LOOK_FOR_REPEATS(body.decode())
-    return found
+        raise validation_problem(error) from None
+    _CHECK_DUPLICATES(body.decode())
+    return parsed
 
 
-def idempotency_key(headers: Mapping[str, str]) -> str | None:
-    """Return the header that tells a retried request; refuse one that cannot be kept."""
-    found = headers.get("idempotency-key")
-    if found is not None and not _KEY.fullmatch(found):
+def read_idempotency_key(headers: Mapping[str, str]) -> str | None:
+    """Return the `Idempotency-Key` header, or None; refuse one that cannot be stored."""
+    key = headers.get("idempotency-key")
+    if key is not None and not _KEY.fullmatch(key):
         raise Problem(
             HTTPStatus.BAD_REQUEST,
             "Idempotency-Key must be 1 to 128 visible ASCII characters, such as a UUID.",
         )
-    return found
+    return key
 
 
-def _check_kind(headers: Mapping[str, str], kind: str) -> None:
+def _check_content_type(headers: Mapping[str, str], kind: str) -> None:
     if headers.get("content-type", "").partition(";")[0].strip().lower() != kind:
         raise Problem(
             HTTPStatus.UNSUPPORTED_MEDIA_TYPE,
@@ -86,8 +84,8 @@ def _check_kind(headers: Mapping[str, str], kind: str) -> None:
         )
 
 
-def _refuse_repeats(pairs: list[tuple[str, Any]]) -> None:
-    """Refuse an object that says a thing twice: others may read the first, and we the last."""
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> None:
+    """Refuse duplicate names in an object: parsers disagree on which one counts."""
     if len(pairs) < 2 or len(dict(pairs)) == len(pairs):
         return
     seen: set[str] = set()
@@ -95,18 +93,18 @@ def _refuse_repeats(pairs: list[tuple[str, Any]]) -> None:
         if name in seen:
             raise Problem(
                 HTTPStatus.UNPROCESSABLE_ENTITY,
-                f"the name {name[:100]!r} comes twice in one object: give it once.",
+                f"duplicate name {name[:100]!r} in an object: send it once.",
             )
         seen.add(name)
 
 
-_LOOK_FOR_REPEATS = JSONDecoder(
-    object_pairs_hook=_refuse_repeats, parse_int=len, parse_float=len
-).decode  # numbers are not needed
+_CHECK_DUPLICATES = JSONDecoder(
+    object_pairs_hook=_refuse_duplicates, parse_int=len, parse_float=len
+).decode  # the numbers are not used
 
 
 def _too_large(limit: int) -> Problem:
     return Problem(
         HTTPStatus.REQUEST_ENTITY_TOO_LARGE,
-        f"the body is larger than {limit:,} bytes: send fewer or shorter inputs at a time.",
+        f"the body exceeds {limit:,} bytes: send fewer or shorter inputs per request.",
     )

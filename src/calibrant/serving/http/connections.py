@@ -1,8 +1,8 @@
-"""Connections of clients that may mean harm: slow, endless, half closed, or hardly HTTP.
+"""HTTP/1.1 protocol with limits against slow, endless, half-closed and malformed connections.
 
-uvicorn waits for a request without end, keeps as many headers and pipelined requests as come, takes
-what follows a body for headers, and loses the body of a request that offers to change the protocol,
-as some clients always do. Here each of these has a limit, or an answer.
+uvicorn waits for a request without a timeout, buffers any number of headers and pipelined requests,
+reads trailers as headers, and drops the body of a request with an `Upgrade` offer, which some
+clients always send. Here each of these cases has a limit or a response.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from calibrant.serving.http.problems import PROBLEM_JSON, Problem, problem_respo
 
 __all__ = ["Connection"]
 
-_PATIENCE = 30.0
-"""Seconds for a request to come in, and for a client to take some of its answer."""
+_TIMEOUT = 30.0
+"""Seconds for a request to arrive, and for a client to read some of its response."""
 
-_SLOWEST = 16_384
-"""Bytes of a body that give it another second."""
+_MIN_RATE = 16_384
+"""Bytes per second: every such amount of body extends the timeout by a second."""
 
-_LOOK_EVERY = 5.0
+_CHECK_EVERY = 5.0
 _LONGEST_HEAD = 65_536
-"""Bytes of a request that are not its body."""
+"""Maximum bytes of a request outside its body."""
 
-_OFFERS = (b"upgrade", b"connection", b"http2-settings")
+_UPGRADE_HEADERS = (b"upgrade", b"connection", b"http2-settings")
 
-_NO_HTTP = "this is not HTTP as the service reads it: send a request of HTTP/1.1."
-_NO_HOST = "a request of HTTP/1.1 has exactly one Host header: send that."
-_LONG = f"the address and the headers are longer than {_LONGEST_HEAD:,} bytes: send less of them."
-_SLOW = "the request did not come in within its time: send it again, faster."
-_MANY = "too many connections are open: try again."
+_INVALID_HTTP = "the request is not valid HTTP: send HTTP/1.1."
+_INVALID_HOST = "an HTTP/1.1 request needs exactly one Host header: send one."
+_HEAD_TOO_LONG = f"the URL and headers exceed {_LONGEST_HEAD:,} bytes: send fewer or shorter ones."
+_TOO_SLOW = "the request did not arrive in time: send it again, faster."
+_TOO_MANY = "too many open connections: try again."
 
 
 class Connection(HttpToolsProtocol):
-    """Reads requests from one connection and sends their answers."""
+    """One client connection."""
 
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        self._since: float | None = None  # since when there is something to wait for
-        self._came = self._body = 0  # bytes of it, and of its body
-        self._in_body = self._deaf = False
+        self._since: float | None = None  # start of the current wait for data
+        self._received = self._body = 0  # bytes received since then, and bytes of the body
+        self._in_body = self._refused = False
         self._unsent, self._unsent_since = 0, 0.0
         self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for a request."""
+        """Start waiting for a request."""
         super().connection_made(transport)
         self.flow = _Flow(transport, self.pipeline)
         self._since = self.loop.time()
-        self._timer = self.loop.call_later(_LOOK_EVERY, self._look)
-        if len(self.connections) > most_connections():
-            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _MANY)
+        self._timer = self.loop.call_later(_CHECK_EVERY, self._check_timeouts)
+        if len(self.connections) > max_connections():
+            self._refuse(HTTPStatus.SERVICE_UNAVAILABLE, _TOO_MANY)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Stop waiting."""
@@ -65,7 +65,7 @@ class Connection(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def eof_received(self) -> bool:  # type: ignore[override]
-        """Still answer a client that only says that it has nothing more to send."""
+        """Still answer a client that has closed only its sending side."""
         cycle = self.cycle
         if cycle is None or cycle.response_complete or self._since is not None:
             return False
@@ -73,82 +73,84 @@ class Connection(HttpToolsProtocol):
         return True
 
     def data_received(self, data: bytes) -> None:
-        """Read what came."""
-        if self._deaf:
+        """Parse received data."""
+        if self._refused:
             return
         self._unset_keepalive_if_required()
-        self._came += len(data)
+        self._received += len(data)
         try:
             self._feed(data)
         except httptools.HttpParserError:
-            self._refuse(HTTPStatus.BAD_REQUEST, _NO_HTTP)
+            self._refuse(HTTPStatus.BAD_REQUEST, _INVALID_HTTP)
             return
         if self._since is None and (self.cycle is None or self.cycle.response_complete):
-            self._since = self.loop.time()  # line ends between requests, say
-        if self._came - 2 * self._body > _LONGEST_HEAD:  # what frames a body is shorter than it
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _LONG)
+            self._since = self.loop.time()  # such as line ends between requests
+        if (
+            self._received - 2 * self._body > _LONGEST_HEAD
+        ):  # chunk framing is shorter than the body
+            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _HEAD_TOO_LONG)
 
     def on_message_begin(self) -> None:
-        """Begin with a request."""
+        """Start reading a request."""
         super().on_message_begin()
-        self._since, self._came, self._body = self.loop.time(), 0, 0
+        self._since, self._received, self._body = self.loop.time(), 0, 0
 
     def on_headers_complete(self) -> None:
-        """Have a request answered; its body may still be on its way."""
-        if self._deaf or self.parser.should_upgrade():  # `_feed` begins again
+        """Dispatch a request; its body may still be arriving."""
+        if self._refused or self.parser.should_upgrade():  # `_feed` parses it again
             return
         hosts = [name for name, _ in self.headers].count(b"host")
         if hosts > 1 or (hosts == 0 and self.parser.get_http_version() == "1.1"):
-            self._refuse(HTTPStatus.BAD_REQUEST, _NO_HOST)
+            self._refuse(HTTPStatus.BAD_REQUEST, _INVALID_HOST)
             return
         super().on_headers_complete()
         self._in_body = True
-        self.headers = []  # what follows the body is no header: nobody has looked at it
+        self.headers = []  # trailers are not checked, so they are not headers
 
     def on_body(self, body: bytes) -> None:
-        """Keep a part of the body."""
+        """Append a part of the body."""
         if self._in_body:
             self._body += len(body)
             super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Note that all of a request is there."""
+        """Mark the request as complete."""
         if self._in_body:
             super().on_message_complete()
-            self._since, self._came, self._body, self._in_body = None, 0, 0, False
+            self._since, self._received, self._body, self._in_body = None, 0, 0, False
 
     def on_response_complete(self) -> None:
-        """Go on with the next request, or hang up where there was something wrong after it."""
+        """Continue with the next request, or close if the data after it was invalid."""
         super().on_response_complete()
-        if self._deaf and self.timeout_keep_alive_task is not None:  # no other waits
+        if self._refused and self.timeout_keep_alive_task is not None:  # no pipelined request waits
             self.transport.close()
 
     def _feed(self, data: bytes) -> None:
-        """Have data parsed; an offer to change the protocol is passed over."""
+        """Parse data; ignore an offer to upgrade the protocol."""
         try:
             self.parser.feed_data(data)
         except httptools.HttpParserUpgrade as offer:
             if self.parser.get_method() == b"CONNECT":
                 raise httptools.HttpParserError from None
-            head = self._head_without_offer()
+            head = self._head_without_upgrade()
             self.parser = httptools.HttpRequestParser(self)
             self._feed(head + data[offer.args[0] :])
 
-    def _head_without_offer(self) -> bytes:
+    def _head_without_upgrade(self) -> bytes:
         version = self.parser.get_http_version().encode()
         lines = [b"%s %s HTTP/%s" % (self.parser.get_method(), self.url, version)]
-        lines += [b"%s: %s" % each for each in self.headers if each[0] not in _OFFERS]
-        said = b",".join(value for name, value in self.headers if name == b"connection").lower()
-        lines += [b"connection: close"] if b"close" in said else []
+        lines += [b"%s: %s" % each for each in self.headers if each[0] not in _UPGRADE_HEADERS]
+        options = b",".join(value for name, value in self.headers if name == b"connection").lower()
+        lines += [b"connection: close"] if b"close" in options else []
         return b"\r\n".join([*lines, b"", b""])
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        """Tell what is wrong and hang up; requests that came before are still answered."""
-        if self._deaf:
+        """Send a problem and close; earlier requests are still answered."""
+        if self._refused:
             return
-        self._deaf, cycle = True, self.cycle
+        self._refused, cycle = True, self.cycle
         if self.pipeline and self._in_body:
-            self.pipeline.popleft()  # this one is not answered, but those before it are
+            self.pipeline.popleft()  # only the requests before it are answered
             return
         if cycle is not None and not cycle.response_complete and not self._in_body:
             return
@@ -161,24 +163,24 @@ class Connection(HttpToolsProtocol):
             self.transport.write(head.encode() + body)
         self.transport.close()
 
-    def _look(self) -> None:
-        """Hang up where a request, or the taking of an answer, lasts too long."""
+    def _check_timeouts(self) -> None:
+        """Close if a request, or reading a response, takes too long."""
         now = self.loop.time()
-        self._timer = self.loop.call_later(_LOOK_EVERY, self._look)
+        self._timer = self.loop.call_later(_CHECK_EVERY, self._check_timeouts)
         unsent = self.transport.get_write_buffer_size()
         if unsent == 0 or unsent != self._unsent:
             self._unsent, self._unsent_since = unsent, now
-        elif now - self._unsent_since > _PATIENCE:
+        elif now - self._unsent_since > _TIMEOUT:
             self.transport.abort()
             return
         answered = self.cycle is not None and self.cycle.response_complete
-        more = 0.0 if answered else self._body / _SLOWEST
-        if self._since is not None and now - self._since > _PATIENCE + more:
-            self._refuse(HTTPStatus.REQUEST_TIMEOUT, _SLOW)
+        more = 0.0 if answered else self._body / _MIN_RATE
+        if self._since is not None and now - self._since > _TIMEOUT + more:
+            self._refuse(HTTPStatus.REQUEST_TIMEOUT, _TOO_SLOW)
 
 
 class _Flow(FlowControl):
-    """Reads nothing more while requests wait that came before."""
+    """Pauses reading while pipelined requests wait."""
 
     def __init__(self, transport: asyncio.Transport, pipeline: Any) -> None:
         super().__init__(transport)
@@ -189,8 +191,8 @@ class _Flow(FlowControl):
             super().resume_reading()
 
 
-def most_connections() -> int:
-    """Return how many connections may be open: some files are left for the database."""
+def max_connections() -> int:
+    """Return the maximum number of connections; the rest of the file limit is for the database."""
     try:
         import resource
     except ImportError:  # Windows

@@ -1,4 +1,4 @@
-"""What every request passes first: a look at its host, and a count when it is answered."""
+"""ASGI middleware: Host and Origin checks, request metrics, and the fast path for predictions."""
 
 from __future__ import annotations
 
@@ -15,28 +15,29 @@ from calibrant.serving.http.predict_endpoint import PATH, PredictEndpoint
 from calibrant.serving.http.problems import Problem, problem_response
 from calibrant.serving.service import Service
 
-__all__ = ["Doorway"]
+__all__ = ["HostGuard"]
 
 _HEADERS = [(b"x-content-type-options", b"nosniff")]
-_NOT_KEPT = (b"cache-control", b"no-store")
-"""Of every answer that does not say itself how long it may be kept."""
+_NO_STORE = (b"cache-control", b"no-store")
+"""Default for responses without a Cache-Control header."""
 
-_ONCE = (b"authorization", b"content-encoding", b"content-type", b"idempotency-key", b"host")
-"""Headers that say one thing: of two, one would be believed here and the other one elsewhere."""
+_UNIQUE_HEADERS = (
+    b"authorization",
+    b"content-encoding",
+    b"content-type",
+    b"idempotency-key",
+    b"host",
+)
+"""Headers that must not be repeated: a proxy might read another of the values than we do."""
 
 _HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^\[\]:@/\s]+)(:[0-9]*)?")
 
 
-class Doorway:
-    """Counts requests and refuses those that reach a local service under a foreign name.
+class HostGuard:
+    """Checks Host and Origin, counts requests, and sends predictions to `PredictEndpoint`.
 
-    A service on loopback needs no key, so a page in a browser must not reach it: its requests come
-    with the name of another host, which was made to point here.
-
-    Parameters
-    ----------
-    app : what answers, but for predictions, which have a way of their own
-    service : is told what was counted
+    A service on loopback needs no key, so pages in a browser must not reach it: with DNS rebinding
+    their requests carry the name of another host. All other requests go to `app`.
     """
 
     def __init__(self, app: ASGIApp, service: Service) -> None:
@@ -45,72 +46,70 @@ class Doorway:
         self._local = not service.settings.keys_needed
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Pass a request on."""
+        """Check, dispatch and count a request."""
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
         begin, status = time.perf_counter(), 500
 
-        async def counted(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                given = message.get("headers", [])
-                kept = any(name == b"cache-control" for name, _ in given)
-                message["headers"] = [*given, *_HEADERS, *(() if kept else (_NOT_KEPT,))]
+                headers = message.get("headers", [])
+                cached = any(name == b"cache-control" for name, _ in headers)
+                message["headers"] = [*headers, *_HEADERS, *(() if cached else (_NO_STORE,))]
             await send(message)
 
-        chosen = self._chosen(scope)
+        handler = self._choose_handler(scope)
         try:
-            await chosen(scope, receive, counted)
+            await handler(scope, receive, send_and_note)
         finally:
-            route = PATH if chosen is self._predict else _route(scope)
-            self._metrics.answered(route, status, time.perf_counter() - begin)
+            route = PATH if handler is self._predict else _route_template(scope)
+            self._metrics.count_request(route, status, time.perf_counter() - begin)
 
-    def _chosen(self, scope: Scope) -> ASGIApp:
+    def _choose_handler(self, scope: Scope) -> ASGIApp:
         names = [name for name, _ in scope["headers"]]
-        if len(set(names)) < len(names) and (twice := _twice(names)):
-            return problem_response(
-                Problem(400, f"the header {twice} comes more than once: send it once.")
-            )
+        if len(set(names)) < len(names) and (name := _repeated_header(names)):
+            return problem_response(Problem(400, f"duplicate header {name}: send it once."))
         if self._local and not _is_local(_host(scope)):
             return problem_response(
-                Problem(421, "this service answers to localhost only: use that name.")
+                Problem(421, "this service only accepts the host name localhost: use it.")
             )
         if scope["path"] == PATH and scope["method"] == "POST":
             return self._predict
-        if self._local and _is_of_a_page(scope):
+        if self._local and _is_cross_origin(scope):
             return problem_response(
-                Problem(403, "pages of other addresses may not use this service: send no Origin.")
+                Problem(403, "cross-origin requests are not allowed: send no Origin header.")
             )
         return self._app
 
 
-def _route(scope: Scope) -> str:
-    """Return the route that answered, without what stands for an id."""
+def _route_template(scope: Scope) -> str:
+    """Return the template of the matched route."""
     route: Any = scope.get("route")
     return getattr(route, "path_format", "unknown")
 
 
-def _twice(names: Sequence[bytes]) -> str | None:
-    return next((name.decode() for name in _ONCE if names.count(name) > 1), None)
+def _repeated_header(names: Sequence[bytes]) -> str | None:
+    return next((name.decode() for name in _UNIQUE_HEADERS if names.count(name) > 1), None)
 
 
 def _host(scope: Scope) -> bytes:
     return next((value for name, value in scope["headers"] if name == b"host"), b"localhost")
 
 
-def _is_of_a_page(scope: Scope) -> bool:
-    """Tell whether a page in a browser asks that came from elsewhere.
+def _is_cross_origin(scope: Scope) -> bool:
+    """Return whether the request is cross-origin, sent by a page of another site.
 
-    A browser sends some requests without asking first, such as the one to load the bundle again.
-    Predictions need no such look: it asks before it sends JSON, and is told that it may not.
+    Browsers send simple requests, such as a reload of the bundle, without a preflight. Predictions
+    need no check: JSON requires a preflight, which is refused.
     """
     origin = next((value for name, value in scope["headers"] if name == b"origin"), None)
     return origin is not None and not _is_local(origin.rpartition(b"//")[2])
 
 
 @lru_cache(maxsize=64)
-def _is_local(given: bytes) -> bool:
-    found = _HOST.fullmatch(given.decode("latin-1"))
-    return found is not None and is_loopback(found[1])
+def _is_local(host: bytes) -> bool:
+    match = _HOST.fullmatch(host.decode("latin-1"))
+    return match is not None and is_loopback(match[1])

@@ -1,4 +1,4 @@
-"""The log of a service: each line with its time, level and process, and no floods."""
+"""Logging to stderr: time, level and process on each line, repeats suppressed."""
 
 from __future__ import annotations
 
@@ -8,63 +8,63 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-__all__ = ["Sparing", "logged"]
+__all__ = ["RepeatFilter", "log_to_stderr"]
 
 _LOGGERS = ("calibrant.serving", "uvicorn")
 
 _EVERY = 10.0
-"""Seconds in which the same is said once."""
+"""Seconds in which a message is log_to_stderr once."""
 
-_APART = 200
-"""Messages that are told apart in that time; beyond them, those of one kind count as the same."""
+_MAX_TRACKED = 200
+"""Maximum number of distinct messages tracked; beyond it, messages are grouped by format."""
 
 
-class Sparing(logging.Filter):
-    """Lets the same message pass once in ten seconds, and counts the others.
+class RepeatFilter(logging.Filter):
+    """Logging filter that passes a message once in ten seconds and counts the others.
 
-    A database that is away fails every request: one line says as much as a thousand. A record
-    that passes has `left_out`, how many like it did not since the last.
+    An unavailable database fails every request, and one line is enough. A record that passes has
+    `left_out`, the number of suppressed records since the last one.
 
     Examples
     --------
-    >>> sparing, record = Sparing(), logging.makeLogRecord({"msg": "the database is away"})
-    >>> [sparing.filter(record) for _ in range(3)]
+    >>> limit, record = RepeatFilter(), logging.makeLogRecord({"msg": "no database"})
+    >>> [limit.filter(record) for _ in range(3)]
     [True, False, False]
     """
 
     def __init__(self) -> None:
         super().__init__()
         self._lock = threading.Lock()
-        self._said: dict[tuple[int, str], tuple[float, int]] = {}
+        self._counts: dict[tuple[int, str], tuple[float, int]] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is to be written."""
+        """Return whether to write a record."""
         now = time.monotonic()
         with self._lock:
             kind = record.levelno, record.getMessage()
-            if kind not in self._said and len(self._said) >= _APART:
+            if kind not in self._counts and len(self._counts) >= _MAX_TRACKED:
                 self._forget(now)
-                if len(self._said) >= _APART:
+                if len(self._counts) >= _MAX_TRACKED:
                     kind = record.levelno, str(record.msg)
-            since, count = self._said.get(kind, (float("-inf"), 0))
+            since, count = self._counts.get(kind, (float("-inf"), 0))
             if now - since < _EVERY:
-                self._said[kind] = since, count + 1
+                self._counts[kind] = since, count + 1
                 return False
-            self._said[kind] = now, 0
+            self._counts[kind] = now, 0
         record.left_out = count
         return True
 
     def _forget(self, now: float) -> None:
-        """Drop what was said long ago and left nothing out."""
-        self._said = {
-            kind: said
-            for kind, said in self._said.items()
-            if now - said[0] < (_EVERY if said[1] == 0 else 10 * _EVERY)
+        """Drop old messages without suppressed repeats."""
+        self._counts = {
+            kind: (since, count)
+            for kind, (since, count) in self._counts.items()
+            if now - since < (_EVERY if count == 0 else 10 * _EVERY)
         }
 
 
-class _Line(logging.Formatter):
-    """Writes a record as a line: the time in UTC, the level, the process, what is said."""
+class _LineFormatter(logging.Formatter):
+    """Formats a record as a line: UTC time, level, process, message."""
 
     converter = time.gmtime  # type: ignore[assignment]
     default_msec_format = "%s.%03dZ"
@@ -80,16 +80,16 @@ class _Line(logging.Formatter):
 
 
 @contextmanager
-def logged() -> Iterator[None]:
-    """Have what the service and uvicorn log written to stderr, while it lasts."""
+def log_to_stderr() -> Iterator[None]:
+    """Write the logs of the service and uvicorn to stderr inside the block."""
     handler = logging.StreamHandler()
-    handler.setFormatter(_Line())
-    handler.addFilter(Sparing())
+    handler.setFormatter(_LineFormatter())
+    handler.addFilter(RepeatFilter())
     loggers = [logging.getLogger(name) for name in _LOGGERS]
-    for each in loggers:
-        each.addHandler(handler)
+    for logger in loggers:
+        logger.addHandler(handler)
     try:
         yield
     finally:
-        for each in loggers:
-            each.removeHandler(handler)
+        for logger in loggers:
+            logger.removeHandler(handler)

@@ -1,4 +1,4 @@
-"""Answers for what went wrong: one sentence as `application/problem+json` (RFC 9457)."""
+"""Error responses as `application/problem+json` (RFC 9457)."""
 
 from __future__ import annotations
 
@@ -19,44 +19,36 @@ from calibrant.errors import CalibrantError, InputError, StoreUnavailable, Store
 
 __all__ = [
     "PROBLEM_JSON",
-    "Console",
     "Problem",
+    "ProblemPages",
     "handle_problems",
-    "of_validation",
-    "problem_of",
     "problem_response",
+    "to_problem",
+    "validation_problem",
 ]
 
 PROBLEM_JSON = "application/problem+json"
 
 
-class Console(Protocol):
-    """What shows problems as pages."""
+class ProblemPages(Protocol):
+    """Renders problems as HTML for paths of the console."""
 
     def has(self, path: str) -> bool:
-        """Tell whether an address is one of its own."""
+        """Return whether a path belongs to the console."""
 
     async def problem_page(self, request: Request, problem: Problem) -> Response:
-        """Return the page of a problem."""
+        """Render a problem as a page."""
 
 
-_AGAIN = {"Retry-After": "1"}
-_SHOWN = 20
-"""Faults of one request that are told; a body may have thousands."""
+_RETRY_SOON = {"Retry-After": "1"}
+_MAX_ERRORS = 20
+"""Maximum number of errors reported per request."""
 
 _log = logging.getLogger("calibrant.serving")
 
 
 class Problem(Exception):
-    """A request that cannot be answered, as the client is told it.
-
-    Parameters
-    ----------
-    status : the HTTP status
-    detail : one sentence with the remedy
-    headers : further headers of the answer, such as `Retry-After`
-    errors : where in the body faults are, each with `where` and `message`
-    """
+    """An error response: status, message, extra headers, and `where` and `message` of errors."""
 
     def __init__(
         self,
@@ -72,12 +64,12 @@ class Problem(Exception):
 
     @classmethod
     def busy(cls, detail: str) -> Problem:
-        """Return the problem of a service that cannot answer now, but may in a second."""
-        return cls(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=_AGAIN)
+        """Return a 503 with `Retry-After`."""
+        return cls(HTTPStatus.SERVICE_UNAVAILABLE, detail, headers=_RETRY_SOON)
 
 
 def problem_response(problem: Problem) -> Response:
-    """Return the answer that tells a problem."""
+    """Render a problem as JSON."""
     content: dict[str, Any] = {
         "type": "about:blank",
         "title": HTTPStatus(problem.status).phrase,
@@ -89,100 +81,105 @@ def problem_response(problem: Problem) -> Response:
     return Response(to_json(content), problem.status, problem.headers, PROBLEM_JSON)
 
 
-def of_validation(error: ValidationError) -> Problem:
-    """Return the problem of a body that is no JSON, or breaks the schema."""
-    found = error.errors(include_url=False, include_context=False, include_input=False)
-    if found[0]["type"] == "json_invalid":
-        reason = found[0]["msg"].removeprefix("Invalid JSON: ")
-        return Problem(HTTPStatus.BAD_REQUEST, f"the body is not JSON in UTF-8: {reason}.")
-    errors = [{"where": where(each["loc"]), "message": _said(each)} for each in found[:_SHOWN]]
+def validation_problem(error: ValidationError) -> Problem:
+    """Return the problem of a body that is not JSON or does not match the schema."""
+    details = error.errors(include_url=False, include_context=False, include_input=False)
+    if details[0]["type"] == "json_invalid":
+        reason = details[0]["msg"].removeprefix("Invalid JSON: ")
+        return Problem(HTTPStatus.BAD_REQUEST, f"the body is not valid UTF-8 JSON: {reason}.")
+    errors = [
+        {"where": format_location(each["loc"]), "message": _message(each)}
+        for each in details[:_MAX_ERRORS]
+    ]
     first = errors[0]
-    said = f"{first['where']}: {first['message']}" if first["where"] else first["message"]
-    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(said), errors=errors)
+    message = f"{first['where']}: {first['message']}" if first["where"] else first["message"]
+    return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, _end_with_period(message), errors=errors)
 
 
-def where(loc: Sequence[int | str]) -> str:
-    """Return a place in a body as people write it.
+def format_location(loc: Sequence[int | str]) -> str:
+    """Format the location of a field in a body.
 
     Examples
     --------
-    >>> where(("inputs", 0, "text"))
+    >>> format_location(("inputs", 0, "text"))
     'inputs[0].text'
     """
-    made = ""
+    location = ""
     for step in loc:
         if isinstance(step, int):
-            made += f"[{step}]"
+            location += f"[{step}]"
         else:
-            made += f".{step[:100]}" if made else step[:100]
-    return made
+            location += f".{step[:100]}" if location else step[:100]
+    return location
 
 
-def problem_of(error: Exception, asked: str) -> Problem:
-    """Return a failure as the client is told it; what is our fault goes into the log as well."""
+def to_problem(error: Exception, request: str) -> Problem:
+    """Convert an exception to a problem; log those that are not the client's fault."""
     if isinstance(error, Problem):
         return error
-    if isinstance(error, ClientDisconnect):  # nobody will read this
-        return Problem(HTTPStatus.BAD_REQUEST, "the body did not come to its end.")
+    if isinstance(error, ClientDisconnect):  # no client is left to read this
+        return Problem(HTTPStatus.BAD_REQUEST, "the body is incomplete.")
     if isinstance(error, StoreUnavailable | StoreUnfit):
         _log.warning("%s", error)
         return Problem.busy(
-            "the database cannot be reached, and nothing is decided without a record: try again."
+            "the database is unavailable, and no prediction is made without a record: try again."
         )
     if isinstance(error, InputError):
         return Problem(HTTPStatus.UNPROCESSABLE_ENTITY, str(error))
-    _log.error("%s failed", asked, exc_info=error)
-    said = "a fault in the service: its log has the details; the request was not answered."
-    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, said)
+    _log.error("%s failed", request, exc_info=error)
+    detail = "internal error: see the log of the service; the request was not answered."
+    return Problem(HTTPStatus.INTERNAL_SERVER_ERROR, detail)
 
 
 def handle_problems(app: FastAPI) -> None:
-    """Make an app tell every failure as a problem."""
-    app.add_exception_handler(HTTPException, _http)
-    app.add_exception_handler(RequestValidationError, _invalid)
+    """Register handlers that return every exception as a problem."""
+    app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(RequestValidationError, _handle_invalid_request)
     for kind in (Problem, ClientDisconnect, CalibrantError, Exception):
-        app.add_exception_handler(kind, _told)
+        app.add_exception_handler(kind, _handle_error)
 
 
-async def _told(request: Request, error: Exception) -> Response:
-    return await _answer(request, problem_of(error, f"{request.method} {request.scope['path']!r}"))
+async def _handle_error(request: Request, error: Exception) -> Response:
+    return await _respond(request, to_problem(error, f"{request.method} {request.scope['path']!r}"))
 
 
-async def _http(request: Request, error: Exception) -> Response:
+async def _handle_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = {
-        404: f"there is nothing at {request.scope['path'][:200]!r}: /docs lists what there is.",
-        405: f"{request.method} is not for this address: see the Allow header, or /docs.",
+        404: f"{request.scope['path'][:200]!r} does not exist: see /docs for all routes.",
+        405: f"{request.method} is not allowed here: see the Allow header or /docs.",
     }.get(error.status_code, str(error.detail))
-    return await _answer(request, Problem(error.status_code, detail, headers=error.headers))
+    return await _respond(request, Problem(error.status_code, detail, headers=error.headers))
 
 
-async def _invalid(request: Request, error: Exception) -> Response:
+async def _handle_invalid_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     first = error.errors()[0]
-    said = f"{where(first['loc'])}: {first['msg']}"
-    return await _answer(request, Problem(HTTPStatus.UNPROCESSABLE_ENTITY, _sentence(said)))
+    message = f"{format_location(first['loc'])}: {first['msg']}"
+    return await _respond(
+        request, Problem(HTTPStatus.UNPROCESSABLE_ENTITY, _end_with_period(message))
+    )
 
 
-async def _answer(request: Request, problem: Problem) -> Response:
-    """Tell a problem as JSON or, to a person who looks at the console, as a page."""
-    console: Console | None = getattr(request.app.state, "console", None)
+async def _respond(request: Request, problem: Problem) -> Response:
+    """Render a problem as JSON, or as a page inside the console."""
+    console: ProblemPages | None = getattr(request.app.state, "console", None)
     if console is not None and console.has(request.scope["path"]):
         return await console.problem_page(request, problem)
     return problem_response(problem)
 
 
-def _said(fault: Mapping[str, Any]) -> str:
-    """Return what is wrong; our own checks speak for themselves."""
+def _message(error: Mapping[str, Any]) -> str:
+    """Return the message of a validation error."""
     known = {
-        "missing": "this field is needed",
-        "extra_forbidden": "there is no such field",
-        "too_short": "at least one is needed",
+        "missing": "this field is required",
+        "extra_forbidden": "unknown field",
+        "too_short": "at least one is required",
         "string_pattern_mismatch": "control characters are not allowed",
     }
-    said: str = known.get(fault["type"], fault["msg"])
-    return said.removeprefix("Value error, ")
+    message: str = known.get(error["type"], error["msg"])
+    return message.removeprefix("Value error, ")
 
 
-def _sentence(said: str) -> str:
-    return said if said.endswith(".") else f"{said}."
+def _end_with_period(message: str) -> str:
+    return message if message.endswith(".") else f"{message}."

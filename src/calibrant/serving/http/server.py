@@ -1,4 +1,4 @@
-"""uvicorn as the service runs it: it says that it will stop, stops, and is done by a fixed time."""
+"""uvicorn server with a grace period and a deadline for shutdown."""
 
 from __future__ import annotations
 
@@ -16,27 +16,22 @@ from calibrant.serving.service import Service
 __all__ = ["BACKLOG", "Server"]
 
 BACKLOG = 2048
-"""Connections that may wait to be taken."""
+"""Maximum number of connections waiting to be accepted."""
 
-_LOOK_EVERY = 0.1
+_CHECK_EVERY = 0.1
 
 
 class Server(uvicorn.Server):
-    """Runs the application of a service until it is told to stop.
+    """Runs the application of a service (`app.state.service`) until it is stopped.
 
-    Then, for `grace` seconds, it answers as before, but `/readyz` says that it is stopping, so that
-    a load balancer sends no more. After that it takes no more connections, and has `drain` seconds
-    for what is under way: those of uvicorn, and what is left of them for the service. Ctrl-C is a
-    person who waits: it ends the grace.
-
-    Parameters
-    ----------
-    app : the application, whose `state.service` is the service
+    On SIGTERM it serves for `grace` seconds more while `/readyz` returns 503, so that a load
+    balancer stops sending. Then it accepts no more connections and has `drain` seconds to finish
+    the requests in progress. Ctrl-C skips the grace period.
     """
 
     def __init__(self, app: FastAPI) -> None:
         self._service: Service = app.state.service
-        self._hurry = False
+        self._skip_grace = False
         super().__init__(
             uvicorn.Config(
                 app,
@@ -54,21 +49,21 @@ class Server(uvicorn.Server):
         )
 
     def stop(self) -> None:
-        """Have the server stop without a grace; may be called by a signal or a thread."""
-        self._hurry = self.should_exit = True
+        """Stop the server without a grace period; may be called by a signal handler or thread."""
+        self._skip_grace = self.should_exit = True
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Take note of a signal."""
-        self._hurry = self._hurry or sig == signal.SIGINT
+        """Handle a signal."""
+        self._skip_grace = self._skip_grace or sig == signal.SIGINT
         super().handle_exit(sig, frame)
 
     async def main_loop(self) -> None:
-        """Serve until told to stop, and then until the grace is over."""
+        """Serve until stopped, then until the grace period ends."""
         await super().main_loop()
         settings = self._service.settings
         self._service.readiness.leaving = True
         until = time.monotonic() + settings.grace
-        while time.monotonic() < until and not self._hurry:
-            await asyncio.sleep(_LOOK_EVERY)
-            await self.on_tick(0)  # the header Date
-        self._service.end_by = time.monotonic() + settings.drain
+        while time.monotonic() < until and not self._skip_grace:
+            await asyncio.sleep(_CHECK_EVERY)
+            await self.on_tick(0)  # updates the Date header
+        self._service.deadline = time.monotonic() + settings.drain

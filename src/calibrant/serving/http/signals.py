@@ -1,4 +1,4 @@
-"""Signals that are handled in another way for a while."""
+"""Temporary signal handlers."""
 
 from __future__ import annotations
 
@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["handled"]
+__all__ = ["handle_signals"]
 
 
 @contextmanager
-def handled(handler: Any, *names: signal.Signals) -> Iterator[None]:
-    """Have signals handled by `handler`, and as before afterwards."""
-    before = {name: signal.signal(name, handler) for name in names}
+def handle_signals(handler: Any, *signals: signal.Signals) -> Iterator[None]:
+    """Handle signals with `handler` inside the block."""
+    previous = {number: signal.signal(number, handler) for number in signals}
     try:
         yield
     finally:
-        for name, old in before.items():
-            signal.signal(name, old)
+        for number, old in previous.items():
+            signal.signal(number, old)

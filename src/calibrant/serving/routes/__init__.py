@@ -1,4 +1,4 @@
-"""The routes of the service, one file for each thing that they are about."""
+"""HTTP routes of the service, one module per resource."""
 
 from calibrant.serving.routes import bundle, health, outcomes, predict, predictions, units
 

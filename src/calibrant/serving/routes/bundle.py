@@ -1,4 +1,4 @@
-"""`/v1/bundle`: which bundle serves, and having it loaded again."""
+"""`/v1/bundle`: describe and reload the bundle."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Request
 from calibrant.client.messages import BundleAnswer
 from calibrant.errors import CalibrantError
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.routes.requests import needs, problems, service_of
+from calibrant.serving.routes.requests import describe_problems, require_role, service_of
 from calibrant.serving.service import Service
 
 __all__ = ["router"]
@@ -22,34 +22,34 @@ router = APIRouter(prefix="/v1/bundle", tags=["bundle"])
     "",
     summary="Describe the bundle",
     response_model=BundleAnswer,
-    responses=problems(401, 429, 503),
-    dependencies=[Depends(needs(None))],
+    responses=describe_problems(401, 429, 503),
+    dependencies=[Depends(require_role(None))],
 )
-async def described(request: Request) -> BundleAnswer:
-    """Return the bundle that serves: what it reads, its classes and what it promises."""
-    return _answer(service_of(request))
+async def describe_bundle(request: Request) -> BundleAnswer:
+    """Return the served bundle: its inputs, classes and promises."""
+    return _to_message(service_of(request))
 
 
 @router.post(
     "/reload",
-    summary="Load the bundle again",
+    summary="Reload the bundle",
     response_model=BundleAnswer,
-    responses=problems(401, 403, 409, 429, 503),
-    dependencies=[Depends(needs("admin"))],
+    responses=describe_problems(401, 403, 409, 429, 503),
+    dependencies=[Depends(require_role("admin"))],
 )
 async def reload(request: Request) -> BundleAnswer:
-    """Load the folder again; where it is damaged, the bundle in memory goes on."""
+    """Reload the folder; if it is invalid, the loaded bundle stays."""
     service = service_of(request)
     try:
         await asyncio.to_thread(service.reload)
-    except CalibrantError as error:  # also one that needs a package that is not installed
+    except CalibrantError as error:  # including a missing package
         raise Problem(
-            HTTPStatus.CONFLICT, f"the folder was refused, and the old bundle goes on: {error}"
+            HTTPStatus.CONFLICT, f"the folder was refused, and the old bundle stays: {error}"
         ) from None
-    return _answer(service)
+    return _to_message(service)
 
 
-def _answer(service: Service) -> BundleAnswer:
+def _to_message(service: Service) -> BundleAnswer:
     served = service.slot.current
     bundle = served.bundle
     return BundleAnswer(

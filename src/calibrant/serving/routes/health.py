@@ -1,4 +1,4 @@
-"""Whether the service lives, whether it can answer, and its figures."""
+"""Liveness, readiness and Prometheus metrics."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from calibrant.errors import StoreError
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.routes.requests import needs, problems, service_of
+from calibrant.serving.routes.requests import describe_problems, require_role, service_of
 
 __all__ = ["router"]
 
@@ -18,21 +18,21 @@ router = APIRouter(tags=["health"])
 
 @router.get("/healthz", summary="Is the process alive?")
 async def healthz() -> dict[str, str]:
-    """Answer as long as the process can."""
+    """Return 200 while the process is alive."""
     return {"status": "alive"}
 
 
 @router.head("/healthz", include_in_schema=False)
 async def healthz_head() -> Response:
-    """Answer without a body: some load balancers ask so."""
+    """Answer HEAD, which some load balancers send."""
     return Response()
 
 
-@router.get("/readyz", summary="Can it serve?", responses=problems(503))
+@router.get("/readyz", summary="Can it serve?", responses=describe_problems(503))
 async def readyz(request: Request) -> dict[str, str]:
-    """Answer 200 where requests can be answered: the database is there and nothing stops.
+    """Return 200 if requests can be answered: the database is usable and nothing is stopping.
 
-    Nobody needs a key to ask, so the answer does not say where the database is.
+    No key is required, so the response does not reveal the database.
     """
     service = service_of(request)
     if service.draining or service.readiness.leaving:
@@ -40,26 +40,26 @@ async def readyz(request: Request) -> dict[str, str]:
     try:
         await service.readiness.check()
     except StoreError:
-        raise Problem.busy("the database cannot be used: see the log.") from None
+        raise Problem.busy("the database is not usable: see the log.") from None
     return {"status": "ready", "bundle": service.slot.current.id}
 
 
 @router.head("/readyz", include_in_schema=False)
 async def readyz_head(request: Request) -> Response:
-    """Answer as `readyz` does, without a body."""
+    """Answer HEAD like `readyz`."""
     await readyz(request)
     return Response()
 
 
 @router.get(
     "/metrics",
-    summary="Figures for Prometheus",
+    summary="Metrics for Prometheus",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {}}}, **problems(401, 429, 503)},
-    dependencies=[Depends(needs(None))],
+    responses={200: {"content": {"text/plain": {}}}, **describe_problems(401, 429, 503)},
+    dependencies=[Depends(require_role(None))],
 )
 async def metrics(request: Request) -> Response:
-    """Return requests, latencies, decisions, scores and the depth of the queue."""
-    found = service_of(request).metrics
-    text = await asyncio.to_thread(found.text)  # of many processes and labels it takes a while
-    return Response(text, media_type=found.content_type)
+    """Return metrics of requests, latencies, decisions, scores and the queue."""
+    registry = service_of(request).metrics
+    text = await asyncio.to_thread(registry.text)  # slow with many processes and labels
+    return Response(text, media_type=registry.content_type)

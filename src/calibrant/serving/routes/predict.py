@@ -1,4 +1,10 @@
-"""`POST /v1/predict`: probabilities and decisions for one or many inputs."""
+"""OpenAPI entry of `POST /v1/predict`; the requests are handled by `PredictEndpoint`.
+
+`_App.__call__` -> `HostGuard` -> `PredictEndpoint` answers these requests before FastAPI's router
+sees them. The route here describes them in the OpenAPI schema, and is reached only if the app is
+mounted below a path prefix of another app. To change how predictions are answered, edit
+`predict_endpoint.answer_predict`, which both use.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +12,8 @@ from fastapi import APIRouter, Request
 from starlette.responses import Response
 
 from calibrant.client.messages import PredictAnswer, PredictBody
-from calibrant.serving.http.predict_endpoint import PATH, predicted
-from calibrant.serving.routes.requests import body_of, problems, service_of
+from calibrant.serving.http.predict_endpoint import PATH, answer_predict
+from calibrant.serving.routes.requests import describe_body, describe_problems, service_of
 
 __all__ = ["router"]
 
@@ -19,17 +25,16 @@ router = APIRouter(tags=["predictions"])
     summary="Predict and decide",
     response_class=Response,
     responses={
-        200: {"model": PredictAnswer, "description": "Decided, and on record."},
-        **problems(400, 401, 403, 409, 413, 415, 422, 429, 503),
+        200: {"model": PredictAnswer, "description": "Predicted and recorded."},
+        **describe_problems(400, 401, 403, 409, 413, 415, 422, 429, 503),
     },
-    openapi_extra=body_of(PredictBody, retried=True),
+    openapi_extra=describe_body(PredictBody, retried=True),
 )
 async def predict(request: Request) -> Response:
-    """Say for each input how probable each class is, and whether to act on it.
+    """Return the probability of each class and the decision for each input.
 
-    The answer is sent when the predictions are on record. Sent again with the same
-    `Idempotency-Key` and body, a request is answered as before and not recorded twice.
+    The response is sent after the predictions are recorded. A request repeated with the same
+    `Idempotency-Key` and body gets the stored answer and is recorded once.
     """
-    # For the description: `PredictEndpoint` answers these requests before they come here.
-    answer = await predicted(service_of(request), request.headers, request.receive)
+    answer = await answer_predict(service_of(request), request.headers, request.receive)
     return Response(answer, media_type="application/json")

@@ -1,4 +1,4 @@
-"""`GET /v1/predictions/{id}`: one prediction in full."""
+"""`GET /v1/predictions/{id}`: read a stored prediction."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fastapi import APIRouter, Depends, Request
 
 from calibrant.client.messages import PredictionAnswer
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.recording import row_of
-from calibrant.serving.routes.requests import needs, problems, service_of
+from calibrant.serving.recording import prediction_to_row
+from calibrant.serving.routes.requests import describe_problems, require_role, service_of
 from calibrant.serving.service import Service
 from calibrant.serving.store_calls import within
 
@@ -23,32 +23,32 @@ router = APIRouter(tags=["predictions"])
     "/v1/predictions/{id}",
     summary="Read one prediction",
     response_model=PredictionAnswer,
-    responses=problems(401, 404, 429, 503),
-    dependencies=[Depends(needs(None))],
+    responses=describe_problems(401, 404, 429, 503),
+    dependencies=[Depends(require_role(None))],
 )
 async def prediction(request: Request, id: str) -> dict[str, Any]:
-    """Return what was asked, what was decided and why, and what became of it."""
+    """Return the input, scores, decision, labels and outcomes of a prediction."""
     service = service_of(request)
-    found = await within(service.settings.timeout, lambda: _read(service, id))
-    if found is None:
+    content = await within(service.settings.timeout, lambda: _read_prediction(service, id))
+    if content is None:
         raise Problem(
-            HTTPStatus.NOT_FOUND, f"there is no prediction {id[:100]!r}; it may have been erased."
+            HTTPStatus.NOT_FOUND, f"prediction {id[:100]!r} does not exist or was erased."
         )
-    return found
+    return content
 
 
-def _read(service: Service, id: str) -> dict[str, Any] | None:
-    found = service.store.predictions.get(id) if id.isprintable() else None
-    if found is None:
+def _read_prediction(service: Service, id: str) -> dict[str, Any] | None:
+    stored = service.store.predictions.get(id) if id.isprintable() else None
+    if stored is None:
         return None
     labels, outcomes = service.store.outcomes.of(id)
-    classes = service.recorder.classes_of(found.bundle)
-    same = ("at", "request", "position", "unit", "use_case", "branch", "input", "input_hash")
+    classes = service.recorder.classes_of(stored.bundle)
+    names = ("at", "request", "position", "unit", "use_case", "branch", "input", "input_hash")
     return {
-        **row_of(found, classes),
-        **{name: getattr(found, name) for name in (*same, "latency_ms")},
-        "bundle": {"id": found.bundle[:12], "hash": found.bundle},
-        "logits": dict(zip(classes, found.logits, strict=True)),
+        **prediction_to_row(stored, classes),
+        **{name: getattr(stored, name) for name in (*names, "latency_ms")},
+        "bundle": {"id": stored.bundle[:12], "hash": stored.bundle},
+        "logits": dict(zip(classes, stored.logits, strict=True)),
         "labels": [
             {"id": each.id, "at": each.at, "label": each.label, "source": each.source}
             for each in labels

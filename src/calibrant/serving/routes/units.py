@@ -1,4 +1,4 @@
-"""`/v1/units`: erase all that is on record of a unit."""
+"""`/v1/units`: erase all records of a unit."""
 
 from __future__ import annotations
 
@@ -12,9 +12,14 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from calibrant.client.messages import ErasedAnswer, Name
 from calibrant.errors import StoreUnavailable, StoreUnfit
-from calibrant.serving.http.bodies import read_body, understood
+from calibrant.serving.http.bodies import parse_body, read_body
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.routes.requests import body_of, needs, problems, service_of
+from calibrant.serving.routes.requests import (
+    describe_body,
+    describe_problems,
+    require_role,
+    service_of,
+)
 from calibrant.serving.service import Service
 
 __all__ = ["EraseBody", "router"]
@@ -22,66 +27,66 @@ __all__ = ["EraseBody", "router"]
 router = APIRouter(tags=["units"])
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
-"""As `PredictBody` takes a unit: what is no such name cannot be on record."""
+"""Valid unit names, as in `PredictBody`; others cannot be recorded."""
 
 _HALF_DONE = "the rows are deleted, but"
-"""How the store begins to say that only its file is left to be cleaned."""
+"""Start of the store's message when the rows are deleted but its file is not cleaned."""
 
 _NOT_DONE = (
-    "the database cannot be written, so nothing was erased: try again, and where its disk is full "
-    "make room on it first."
+    "the database cannot be written, so nothing was erased: try again; if its disk is full, free "
+    "some space first."
 )
 _log = logging.getLogger("calibrant.serving")
 
 
 class EraseBody(BaseModel):
-    """Whom to forget."""
+    """The unit to erase."""
 
     model_config = ConfigDict(
         extra="forbid", strict=True, json_schema_extra={"example": {"unit": "customer-17"}}
     )
 
-    unit: Name = Field(description="As requests named it.")
+    unit: Name = Field(description="The unit, as sent in requests.")
 
 
 @router.post(
     "/v1/units/erase",
     summary="Erase a unit",
     response_model=ErasedAnswer,
-    responses=problems(400, 401, 403, 413, 415, 422, 429, 503),
-    openapi_extra=body_of(EraseBody),
-    dependencies=[Depends(needs("admin"))],
+    responses=describe_problems(400, 401, 403, 413, 415, 422, 429, 503),
+    openapi_extra=describe_body(EraseBody),
+    dependencies=[Depends(require_role("admin"))],
 )
 async def erase(request: Request) -> ErasedAnswer:
-    """Erase all predictions, labels and outcomes of a unit; a unit without any is no fault.
+    """Erase all predictions, labels and outcomes of a unit; an unknown unit is not an error.
 
-    The unit is named in the body, for addresses end up in the logs of proxies.
+    The unit is sent in the body, because proxies log URLs.
     """
     service = service_of(request)
     body = await read_body(request.headers, request.receive, service.settings.max_body)
-    return await _erased(service, understood(body, EraseBody).unit)
+    return await _erase_unit(service, parse_body(body, EraseBody).unit)
 
 
 @router.delete(
     "/v1/units/{unit:path}",  # a unit may have slashes
-    summary="Erase a unit that the address names",
+    summary="Erase a unit named in the URL",
     response_model=ErasedAnswer,
-    responses=problems(401, 403, 404, 429, 503),
-    dependencies=[Depends(needs("admin"))],
+    responses=describe_problems(401, 403, 404, 429, 503),
+    dependencies=[Depends(require_role("admin"))],
 )
 async def delete(request: Request, unit: str) -> ErasedAnswer:
-    """Erase a unit as `POST /v1/units/erase` does, where its name may be seen on the way."""
+    """Erase a unit like `POST /v1/units/erase`; its name is visible in the URL."""
     if not _NAME.fullmatch(unit):
         raise Problem(
             HTTPStatus.NOT_FOUND,
-            "a unit has 1 to 200 characters, none of them a control character: nothing is erased.",
+            "a unit has 1 to 200 characters without control characters: nothing was erased.",
         )
-    return await _erased(service_of(request), unit)
+    return await _erase_unit(service_of(request), unit)
 
 
-async def _erased(service: Service, unit: str) -> ErasedAnswer:
-    """Erase one unit at a time: each may write the whole file anew."""
-    async with service.erasing:
+async def _erase_unit(service: Service, unit: str) -> ErasedAnswer:
+    """Erase a unit; one at a time, since each may rewrite the whole database file."""
+    async with service.erase_lock:
         try:
             done = await asyncio.to_thread(service.store.forget, unit)
         except (StoreUnavailable, StoreUnfit) as error:

@@ -118,7 +118,7 @@ def test_a_port_in_use(refused, bundle):
         other.listen()
         port = other.getsockname()[1]
         said = refused(bundle, "--port", port)
-    assert f"http://127.0.0.1:{port} cannot be served on: " in said
+    assert f"cannot listen on http://127.0.0.1:{port}: " in said
     assert "choose another --port" in said
 
 
@@ -126,7 +126,7 @@ def test_a_port_in_use(refused, bundle):
     ("words", "says"),
     [
         (("--host", "no.such.host.invalid"), "'no.such.host.invalid' is not an address of this"),
-        (("--host", "192.0.2.1"), "http://192.0.2.1:0 cannot be served on"),
+        (("--host", "192.0.2.1"), "cannot listen on http://192.0.2.1:0"),
         (("--port", "70000"), "port must be from 0 to 65535, got 70000"),
         (("--workers", "0"), "workers must be at least 1, got 0"),
         (("--inputs", "some"), "inputs must be keep, redacted or hash, got 'some'"),
@@ -148,7 +148,7 @@ def test_bundles_that_are_none(refused, tmp_path, monkeypatch):
     assert "nowhere" in refused(tmp_path / "nowhere", "--port", 0)
     know_tiny_images(monkeypatch)
     images = pack(tmp_path / "images", scorer=image_scorer()).path
-    assert "reads images, which are not served" in refused(images, "--port", 0)
+    assert "takes images, which cannot be served" in refused(images, "--port", 0)
     (tmp_path / "damaged").mkdir()
     (tmp_path / "damaged/manifest.json").write_text("{}")
     assert "damaged" in refused(tmp_path / "damaged", "--port", 0)
@@ -158,13 +158,13 @@ def test_what_it_says_to_people(cli, bundle, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     asked = []
 
-    def run(settings, *, started):
+    def run(settings, *, on_start):
         from calibrant.serving.service import Service
 
         asked.append(settings)
         service = Service(settings)
         service.prepare()
-        started(service, "http://127.0.0.1:8000")
+        on_start(service, "http://127.0.0.1:8000")
         service.store.close()
 
     monkeypatch.setattr("calibrant.serving.run.serve", run)
@@ -196,7 +196,7 @@ def test_flags_and_settings_have_the_same_defaults(cli, bundle, tmp_path, monkey
 
     monkeypatch.chdir(tmp_path)
     asked = []
-    monkeypatch.setattr("calibrant.serving.run.serve", lambda given, started: asked.append(given))
+    monkeypatch.setattr("calibrant.serving.run.serve", lambda given, on_start: asked.append(given))
     assert cli("serve", bundle).exit_code == 0
     assert asked == [Settings(bundle)]
     assert cli("serve", bundle, env={"CALIBRANT_DB": "postgresql://h/d"}).exit_code == 0

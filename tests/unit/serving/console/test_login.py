@@ -51,7 +51,7 @@ def test_over_https_the_cookie_never_goes_over_plain_http(serving, logits_folder
 def test_a_wrong_key(guarded, wrong):
     page = log_in(guarded, wrong)
     assert page.status_code == 401
-    assert "the key is not known, or was revoked" in page.text.lower()
+    assert "the key is unknown or revoked" in page.text.lower()
     assert guarded.get("/console", follow_redirects=False).status_code == 303
 
 
@@ -210,4 +210,4 @@ def test_the_rate_of_a_key_holds_for_pages(guarded):
     page = guarded.get("/console/predictions", follow_redirects=False)
     assert page.status_code == 429
     assert "Retry-After" in page.headers
-    assert "allows 6 requests a minute" in page.text
+    assert "allows 6 requests per minute" in page.text

@@ -109,7 +109,7 @@ def test_a_saved_version_that_cannot_be_loaded_says_why(visit, monkeypatch):
     def too_big(bundle):
         raise MemoryError("no room")
 
-    monkeypatch.setattr("calibrant.serving.bundle_slot._try_out", too_big)
+    monkeypatch.setattr("calibrant.serving.bundle_slot._score_dummy_row", too_big)
     text = text_of(there.save(rule="0", threshold="0.6", tried=None))
     assert there.service.slot.current.hash == first != there.hash
     assert "in use." not in text.partition(f"Version {first[:12]}")[0]

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from calibrant.serving.http.api_page import _kind, api_page
+from calibrant.serving.http.api_page import _describe_type, render_api_page
 
 DESCRIBED = {
     "info": {"title": "<b>Shop</b>", "version": "1.2", "description": "One.\n\nTwo, `of` all."},
@@ -42,7 +42,7 @@ DESCRIBED = {
 
 @pytest.fixture
 def page():
-    return api_page(DESCRIBED)
+    return render_api_page(DESCRIBED)
 
 
 def test_it_tells_every_route_and_every_message(page):
@@ -83,4 +83,4 @@ def test_it_loads_nothing(page):
     ],
 )
 def test_kinds_in_words(rule, words):
-    assert _kind(rule) == words
+    assert _describe_type(rule) == words

@@ -7,7 +7,7 @@ from fastapi import Request
 from starlette.requests import ClientDisconnect
 
 from calibrant.client.messages import PredictBody
-from calibrant.serving.http.bodies import idempotency_key, read_body, understood
+from calibrant.serving.http.bodies import parse_body, read_body, read_idempotency_key
 from calibrant.serving.http.problems import Problem
 
 JSON = {"content-type": "application/json"}
@@ -70,7 +70,7 @@ def test_another_type_is_415(headers):
 def test_a_body_that_is_announced_too_large_is_not_read():
     made, waiting = request({**JSON, "content-length": "11"}, b"01234567890")
     problem = refused(413, asyncio.run, body_of(made, 10))
-    assert "larger than 10 bytes" in problem.detail
+    assert "exceeds 10 bytes" in problem.detail
     assert len(waiting) == 1
 
 
@@ -88,24 +88,24 @@ def test_what_is_sent_counts_whatever_was_announced(announced):
 
 
 def test_a_body_is_understood_or_its_fault_is_told():
-    assert understood(b'{"inputs": [{"text": "a"}]}', PredictBody).inputs[0].text == "a"
-    assert refused(400, understood, b"nonsense", PredictBody).errors == []
-    problem = refused(422, understood, b'{"inputs": [{"text": 1}]}', PredictBody)
+    assert parse_body(b'{"inputs": [{"text": "a"}]}', PredictBody).inputs[0].text == "a"
+    assert refused(400, parse_body, b"nonsense", PredictBody).errors == []
+    problem = refused(422, parse_body, b'{"inputs": [{"text": 1}]}', PredictBody)
     assert problem.errors[0]["where"] == "inputs[0].text"
 
 
 def test_a_name_that_comes_twice_among_very_many_is_found_in_one_pass():
     row = ",".join(f'"{i}":1' for i in [*range(100_000), 99_999])
-    problem = refused(422, understood, f'{{"inputs":[{{"row":{{{row}}}}}]}}'.encode(), PredictBody)
-    assert "'99999' comes twice" in problem.detail
+    problem = refused(422, parse_body, f'{{"inputs":[{{"row":{{{row}}}}}]}}'.encode(), PredictBody)
+    assert "duplicate name '99999'" in problem.detail
 
 
 def test_a_key_for_retries_is_visible_ascii():
-    assert idempotency_key({}) is None
+    assert read_idempotency_key({}) is None
     for good in ("a", "a" * 128, "018f:~!x/y"):
-        assert idempotency_key({"idempotency-key": good}) == good
+        assert read_idempotency_key({"idempotency-key": good}) == good
     for bad in ("", "a" * 129, "a b", "ü", "a\tb"):
-        refused(400, idempotency_key, {"idempotency-key": bad})
+        refused(400, read_idempotency_key, {"idempotency-key": bad})
 
 
 def test_a_client_that_goes_away_while_it_sends_is_no_body():

@@ -29,8 +29,8 @@ def port(service):
 @pytest.fixture
 def hasty(monkeypatch):
     """Give clients a fifth of a second."""
-    monkeypatch.setattr(connections, "_PATIENCE", 0.2)
-    monkeypatch.setattr(connections, "_LOOK_EVERY", 0.05)
+    monkeypatch.setattr(connections, "_TIMEOUT", 0.2)
+    monkeypatch.setattr(connections, "_CHECK_EVERY", 0.05)
 
 
 CHUNKED = b"Transfer-Encoding: chunked\r\n"
@@ -192,7 +192,7 @@ def test_endless_heads_are_cut_off(port, start):
 def test_who_is_too_slow_is_told_so(hasty, port, start):
     status, content = answer(port, start)
     assert status == 408
-    assert "within its time" in content["detail"]
+    assert "did not arrive in time" in content["detail"]
 
 
 def test_a_drip_does_not_keep_a_connection(hasty, port):
@@ -206,7 +206,7 @@ def test_line_ends_between_requests_do_not_keep_a_connection(hasty, port):
 
 
 def test_a_large_body_has_more_time(hasty, monkeypatch, port):
-    monkeypatch.setattr(connections, "_SLOWEST", 100)
+    monkeypatch.setattr(connections, "_MIN_RATE", 100)
     body = b" " * 200 + GOOD
     parts = [body[i : i + 20] for i in range(0, len(body), 20)]
     assert answer(port, request(b"", CLOSE, length=b"%d" % len(body)), *parts, pause=0.05)[0] == 200
@@ -235,13 +235,13 @@ def _is_hung_up_on(wire, sent):
 
 
 def test_connections_beyond_the_limit_are_told_to_come_again(monkeypatch, port):
-    monkeypatch.setattr(connections, "most_connections", lambda: 3)
+    monkeypatch.setattr(connections, "max_connections", lambda: 3)
     held = [socket.create_connection(("127.0.0.1", port), timeout=30) for _ in range(3)]
     try:
         found = exchange(port, request(extra=CLOSE))
         assert b"retry-after: 1\r\n" in found
         ((status, content),) = answers(found)
-        assert (status, content["detail"]) == (503, connections._MANY)
+        assert (status, content["detail"]) == (503, connections._TOO_MANY)
     finally:
         for wire in held:
             wire.close()
@@ -254,4 +254,4 @@ def test_files_are_left_for_the_database(monkeypatch):
     import resource
 
     monkeypatch.setattr(resource, "getrlimit", lambda kind: (1_000, 5_000))
-    assert connections.most_connections() == 800
+    assert connections.max_connections() == 800

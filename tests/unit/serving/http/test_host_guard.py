@@ -32,7 +32,7 @@ def test_a_page_in_a_browser_that_comes_under_another_name_is_turned_away(local,
     )
     assert answer.status_code == 421
     assert answer.headers["content-type"] == "application/problem+json"
-    assert answer.json()["detail"] == "this service answers to localhost only: use that name."
+    assert answer.json()["detail"] == "this service only accepts the host name localhost: use it."
     assert local.service.store.predictions.count() == 0
 
 

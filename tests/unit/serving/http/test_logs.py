@@ -8,7 +8,7 @@ import re
 import pytest
 
 from calibrant.serving.http import logs
-from calibrant.serving.http.logs import Sparing, logged
+from calibrant.serving.http.logs import RepeatFilter, log_to_stderr
 
 LINE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 log = logging.getLogger("calibrant.serving")
@@ -26,7 +26,7 @@ def lines(monkeypatch):
     """Return what is written while a service runs."""
     stream = io.StringIO()
     monkeypatch.setattr("sys.stderr", stream)
-    with logged():
+    with log_to_stderr():
         yield lambda: stream.getvalue().splitlines()
 
 
@@ -69,15 +69,15 @@ def test_a_traceback_comes_after_the_count(lines, clock):
 def test_messages_that_a_stranger_makes_up_are_no_flood_either(lines, clock):
     for i in range(5_000):
         log.error("%s failed", f"GET /{i}")
-    assert len(lines()) == logs._APART + 1
+    assert len(lines()) == logs._MAX_TRACKED + 1
     for step in range(1, 50):
         clock.now += 11.0
         for i in range(300):
             log.error("%s failed", f"GET /{step}/{i}")
     (handler,) = [
-        each for each in log.handlers if any(isinstance(f, Sparing) for f in each.filters)
+        each for each in log.handlers if any(isinstance(f, RepeatFilter) for f in each.filters)
     ]
-    assert len(handler.filters[0]._said) <= logs._APART + 1
+    assert len(handler.filters[0]._counts) <= logs._MAX_TRACKED + 1
 
 
 def test_other_handlers_hear_everything(lines, caplog):
@@ -89,6 +89,6 @@ def test_other_handlers_hear_everything(lines, caplog):
 
 def test_afterwards_the_loggers_are_as_before():
     before = [list(logging.getLogger(name).handlers) for name in logs._LOGGERS]
-    with logged():
+    with log_to_stderr():
         assert len(log.handlers) == len(before[0]) + 1
     assert [logging.getLogger(name).handlers for name in logs._LOGGERS] == before

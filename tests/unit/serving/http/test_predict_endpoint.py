@@ -43,7 +43,7 @@ def same(one, other):
 )
 def test_it_answers_as_the_route_that_is_described(client, request_, monkeypatch):
     own = client.post("/v1/predict", **request_)
-    doorway = client.app.doorway
+    doorway = client.app.host_guard
     monkeypatch.setattr(doorway, "_predict", doorway._app)  # the framework's own route
     same(own, client.post("/v1/predict", **request_))
 

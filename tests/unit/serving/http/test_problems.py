@@ -13,10 +13,10 @@ from calibrant.errors import BundleError, InputError, StoreError, StoreUnavailab
 from calibrant.serving.http.problems import (
     PROBLEM_JSON,
     Problem,
+    format_location,
     handle_problems,
-    of_validation,
     problem_response,
-    where,
+    validation_problem,
 )
 
 
@@ -72,7 +72,7 @@ def test_a_problem_without_faults_names_none():
 
 
 def test_a_place_is_cut_where_a_name_is_endless():
-    assert where(("inputs", 0, "row", "x" * 5000)) == "inputs[0].row." + "x" * 100
+    assert format_location(("inputs", 0, "row", "x" * 5000)) == "inputs[0].row." + "x" * 100
 
 
 def test_busy_says_when_to_come_again():
@@ -84,12 +84,12 @@ def test_busy_says_when_to_come_again():
     ("error", "status", "says"),
     [
         (Problem(409, "taken."), 409, "taken."),
-        (ClientDisconnect(), 400, "the body did not come to its end."),
+        (ClientDisconnect(), 400, "the body is incomplete."),
         (InputError("logits must be finite."), 422, "logits must be finite."),
-        (StoreUnavailable("secret-host is away."), 503, "the database cannot be"),
-        (StoreError("table x is damaged."), 500, "a fault in the service"),
-        (BundleError("file y is damaged."), 500, "a fault in the service"),
-        (ZeroDivisionError("kept for the log"), 500, "a fault in the service"),
+        (StoreUnavailable("secret-host is away."), 503, "the database is unavailable"),
+        (StoreError("table x is damaged."), 500, "internal error"),
+        (BundleError("file y is damaged."), 500, "internal error"),
+        (ZeroDivisionError("kept for the log"), 500, "internal error"),
     ],
 )
 def test_every_failure_is_a_problem(failing, error, status, says):
@@ -112,9 +112,10 @@ def test_addresses_and_methods_that_are_not_there(failing):
     client = failing(Problem(404, "x."))
     gone = told(client.get("/v2/<script>"))
     assert gone["title"] == "Not Found"
-    assert "there is nothing at '/v2/" in gone["detail"]
+    assert "does not exist" in gone["detail"]
+    assert "'/v2/" in gone["detail"]
     wrong = client.delete("/")
-    assert "DELETE is not for this address" in told(wrong)["detail"]
+    assert "DELETE is not allowed here" in told(wrong)["detail"]
     assert wrong.status_code == 405
     assert wrong.headers["allow"] == "GET"
     assert told(client.get("/number/x"))["status"] == 422
@@ -133,7 +134,7 @@ class _Body(BaseModel):
 def refused(body):
     with pytest.raises(ValidationError) as caught:
         _Body.model_validate_json(body)
-    return of_validation(caught.value)
+    return validation_problem(caught.value)
 
 
 def test_faults_are_told_with_their_places():
@@ -145,8 +146,8 @@ def test_faults_are_told_with_their_places():
         "inner[2].n",
         "more",
     ]
-    assert problem.errors[1]["message"] == "there is no such field"
-    assert problem.errors[2]["message"] == "this field is needed"
+    assert problem.errors[1]["message"] == "unknown field"
+    assert problem.errors[2]["message"] == "this field is required"
     assert problem.detail.startswith("inner[1].n: ")
 
 
@@ -163,9 +164,9 @@ def test_values_are_not_sent_back():
 def test_what_is_no_json_is_400(body):
     problem = refused(body)
     assert problem.status == 400
-    assert problem.detail.startswith("the body is not JSON in UTF-8: ")
+    assert problem.detail.startswith("the body is not valid UTF-8 JSON: ")
 
 
 def test_a_place_of_a_long_name_is_cut_off():
-    assert where(("x" * 5000, 3)) == "x" * 100 + "[3]"
-    assert where(()) == ""
+    assert format_location(("x" * 5000, 3)) == "x" * 100 + "[3]"
+    assert format_location(()) == ""

@@ -68,7 +68,7 @@ def run(use, target=work, count=2, drain=30.0):
             workers.stop()
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        workers = Workers(count, target, listener, patience=drain)
+        workers = Workers(count, target, listener, stop_timeout=drain)
         thread = threading.Thread(target=using)
         thread.start()
         workers.run()
@@ -102,29 +102,29 @@ def test_they_are_told_of_sighup_replaced_and_ended(folder, caplog):
     assert signal.getsignal(signal.SIGHUP) is before
     assert len(pids(folder, "end")) == 2
     assert not any(alive(pid) for pid in pids(folder, "up"))
-    assert caplog.text.count("ended with -9: another takes its place") == 1
+    assert caplog.text.count("exited with -9: starting another") == 1
 
 
 def test_one_that_does_not_end_is_killed(folder, monkeypatch, caplog):
-    monkeypatch.setattr("calibrant.serving.http.workers._MORE", 0.0)
+    monkeypatch.setattr("calibrant.serving.http.workers._KILL_AFTER", 0.0)
     run(lambda: until(lambda: len(pids(folder, "up")) == 1), deaf, count=1, drain=0.05)
     assert not any(alive(pid) for pid in pids(folder, "up"))
-    assert "did not end in time and is killed" in caplog.text
+    assert "did not exit in time and is killed" in caplog.text
 
 
 PARENT = """
 import multiprocessing, os, sys, threading, time
-from calibrant.serving.http.workers import end_with_parent
+from calibrant.serving.http.workers import stop_with_parent
 
 def child(folder):
     gone = threading.Event()
-    end_with_parent(gone.set)
+    stop_with_parent(gone.set)
     open(f"{folder}/up-{os.getpid()}", "w").close()
     gone.wait(60)
     open(f"{folder}/end-{os.getpid()}", "w").close()
 
 if __name__ == "__main__":
-    end_with_parent(lambda: sys.exit("nobody is above"))
+    stop_with_parent(lambda: sys.exit("nobody is above"))
     multiprocessing.get_context("spawn").Process(target=child, args=(sys.argv[1],)).start()
     time.sleep(60)
 """

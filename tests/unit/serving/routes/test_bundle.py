@@ -62,7 +62,7 @@ def test_a_damaged_one_is_refused_and_said(serving, folder):
     answer = client.post("/v1/bundle/reload")
     assert answer.status_code == 409
     detail = answer.json()["detail"]
-    assert detail.startswith("the folder was refused, and the old bundle goes on: ")
+    assert detail.startswith("the folder was refused, and the old bundle stays: ")
     found = client.get("/v1/bundle").json()
     assert found["refused"] in detail
     assert {**found, "refused": None} == before

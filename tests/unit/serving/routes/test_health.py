@@ -41,15 +41,15 @@ def test_a_database_that_is_away_is_told_and_comes_back(client, monkeypatch, cap
         assert answer.status_code == 503
         assert answer.headers["retry-after"] == "1"
         # Whoever asks has no key, so where it is stands in the log alone, and there once.
-        assert answer.json()["detail"] == "the database cannot be used: see the log."
+        assert answer.json()["detail"] == "the database is not usable: see the log."
         assert "db.internal" not in answer.text
         assert caplog.messages == [
-            "the database cannot be used: the store db.internal:5432 is away."
+            "the database is not usable: the store db.internal:5432 is away."
         ]
         assert client.get("/healthz").status_code == 200
     assert client.get("/readyz").status_code == 200
     assert client.get("/readyz").status_code == 200
-    assert caplog.messages[1:] == ["the database can be used again"]
+    assert caplog.messages[1:] == ["the database is usable again"]
 
 
 def test_a_service_about_to_stop_is_not_ready_but_answers(client):

@@ -113,7 +113,7 @@ def test_a_retry_is_answered_as_before_and_on_record_once(client):
     assert client.service.store.predictions.count() == 1
     other = {"inputs": [{"logits": [0.0, 9.0, 0.0]}]}
     problem = told(client.post("/v1/predict", json=other, headers=headers), 409)
-    assert "came with another body before" in problem["detail"]
+    assert "was used with another body" in problem["detail"]
     assert client.service.store.predictions.count() == 1
     client.post("/v1/predict", json=LOGITS)
     assert client.service.store.predictions.count() == 2
@@ -160,24 +160,24 @@ def test_what_is_kept_of_an_input(serving, text_folder, tmp_path, policy, kept):
 @pytest.mark.parametrize(
     ("body", "status", "says"),
     [
-        (b"", 400, "the body is not JSON"),
-        (b"{", 400, "the body is not JSON"),
-        (b'{"inputs": [{"text": "\xff\xfe"}]}', 400, "the body is not JSON in UTF-8"),
-        (b"[" * 100_000, 400, "the body is not JSON"),
+        (b"", 400, "the body is not valid UTF-8 JSON"),
+        (b"{", 400, "the body is not valid UTF-8 JSON"),
+        (b'{"inputs": [{"text": "\xff\xfe"}]}', 400, "the body is not valid UTF-8 JSON"),
+        (b"[" * 100_000, 400, "the body is not valid UTF-8 JSON"),
         (b"null", 422, ""),
-        (b'{"inputs": []}', 422, "inputs: at least one is needed"),
+        (b'{"inputs": []}', 422, "inputs: at least one is required"),
         (b'{"inputs": [{"logits": [NaN, 0, 0]}]}', 422, "inputs[0].logits"),
         (b'{"inputs": [{"logits": [1e999, 0, 0]}]}', 422, "inputs[0].logits"),
         (b'{"inputs": [{"logits": [1e308, -1e308, 0]}]}', 422, "a logit is too large"),
-        (b'{"inputs": [{"logits": [1, 0]}]}', 422, "3 logits are needed"),
+        (b'{"inputs": [{"logits": [1, 0]}]}', 422, "3 logits are required"),
         (b'{"inputs": [{"logits": [%s, 0, 0]}]}' % (b"9" * 5000), 400, "number out of range"),
         (b'{"inputs": [{"text": "<b>"}]}', 422, "the bundle has no model"),
-        (b'{"inputs": [{"logits": [1, 0, 0]}], "colour": 1}', 422, "colour: there is no such"),
-        (b'{"inputs": [{"logits": [1, 0, 0]}], "point": 9}', 422, "positions from 0 to 2, got 9"),
+        (b'{"inputs": [{"logits": [1, 0, 0]}], "colour": 1}', 422, "colour: unknown field"),
+        (b'{"inputs": [{"logits": [1, 0, 0]}], "point": 9}', 422, "operating points 0 to 2, got 9"),
         (b'{"inputs": [{"logits": [1, 0, 0]}], "unit": "a\\u0000"}', 422, "unit: "),
         (b'{"inputs": [%s]}' % b",".join([b"{}"] * 5000), 422, "give exactly one of"),
-        (b'{"inputs": [%s]}' % b",".join([b'{"logits":[1,2,3]}'] * 1001), 413, "1,001 inputs are"),
-        (b" " * 1_048_577, 413, "larger than 1,048,576 bytes"),
+        (b'{"inputs": [%s]}' % b",".join([b'{"logits":[1,2,3]}'] * 1001), 413, "1,001 inputs"),
+        (b" " * 1_048_577, 413, "exceeds 1,048,576 bytes"),
     ],
 )  # fmt: skip
 def test_bad_bodies_are_turned_away_in_one_sentence(client, body, status, says):
@@ -224,6 +224,6 @@ def test_texts_have_a_longest_length(serving, text_folder):
     assert problem["errors"] == [
         {
             "where": "inputs[0].text",
-            "message": "the text has 11 characters, at most 10 are taken",
+            "message": "the text has 11 characters, at most 10 are allowed",
         }
     ]

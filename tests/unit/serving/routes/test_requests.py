@@ -122,7 +122,7 @@ def break_store(service, patch):
     def away(*args, **kwargs):
         raise StoreUnavailable("away.")
 
-    service.access._known._good.clear()
+    service.access._cache._good.clear()
     patch.setattr(service.store.keys, "check", away)
     patch.setattr(service.store, "check", away)
 

@@ -141,7 +141,7 @@ def test_a_database_that_is_away_is_not_described(client, monkeypatch, caplog):
     assert answer.headers["retry-after"] == "1"
     assert "db.internal" not in answer.text
     assert answer.json()["detail"] == (
-        "the database cannot be written, so nothing was erased: try again, and where its disk is "
-        "full make room on it first."
+        "the database cannot be written, so nothing was erased: try again; if its disk is full, "
+        "free some space first."
     )
     assert caplog.messages == ["the store db.internal:5432 is away."]

@@ -13,7 +13,7 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from calibrant.client.messages import OutcomesBody
-from calibrant.serving.http.problems import Problem, of_validation
+from calibrant.serving.http.problems import Problem, validation_problem
 from calibrant.store import Label, Outcome, Recorded, Store
 
 __all__ = ["OTHER", "OutcomeForm", "read_outcome_form", "record_outcome_form"]
@@ -135,7 +135,7 @@ def _validate(content: Mapping[str, Any], typed: Mapping[str, str]) -> dict[str,
         OutcomesBody.model_validate({"outcomes": [dict(content)]})
     except ValidationError as error:
         errors = {}
-        for each in of_validation(error).errors:
+        for each in validation_problem(error).errors:
             name = each["where"].removeprefix("outcomes[0].")
             place = OTHER if name == "label" and typed.get("label") == OTHER else name
             message = each["message"]

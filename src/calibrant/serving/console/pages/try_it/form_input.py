@@ -17,8 +17,8 @@ from calibrant.serving.console.pages.predictions.wording import make_visible
 from calibrant.serving.console.pages.try_it.fields import MAX_FIELDS, Field, list_fields
 from calibrant.serving.console.pages.try_it.paste import parse_row
 from calibrant.serving.console.shell.forms import Form
-from calibrant.serving.http.problems import of_validation
-from calibrant.serving.request_inputs import Faulty, checked_inputs
+from calibrant.serving.http.problems import validation_problem
+from calibrant.serving.request_inputs import InvalidInput, check_inputs
 
 __all__ = ["PASTE", "TryInput", "read_input"]
 
@@ -76,11 +76,11 @@ def _validate(
     """Validate an input with the code that validates requests."""
     try:
         input = _build_input(values, fields)
-        row = checked_inputs([input], served, max_text=max_text)[0]
+        row = check_inputs([input], served, max_text=max_text)[0]
     except ValidationError as error:
-        detail = of_validation(error).errors[0]
+        detail = validation_problem(error).errors[0]
         where, message = detail["where"], detail["message"]
-    except Faulty as fault:
+    except InvalidInput as fault:
         where, message = fault.where.removeprefix("inputs[0]."), fault.message
     else:
         return TryInput(values, input=input, row=row, notes=tuple(_notes(values, fields)))

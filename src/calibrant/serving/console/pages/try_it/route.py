@@ -22,7 +22,7 @@ from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.console.shell.render import render_page
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import service_of
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.scoring import ScoreRequest, score
 
 __all__ = ["router"]
 
@@ -71,7 +71,9 @@ async def _score(
     assert input is not None  # checked by the caller
 
     def compute() -> dict[str, Any]:
-        query = Asked(served, [entered.row], [input], body=b"", request="", since=0.0, point=point)
+        query = ScoreRequest(
+            served, [entered.row], [input], body=b"", request="", since=0.0, point=point
+        )
         ((_, rows),) = score([query])
         return {**result_data(served, input, rows[0], point), "notes": entered.notes}
 

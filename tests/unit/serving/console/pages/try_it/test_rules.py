@@ -17,7 +17,7 @@ from calibrant.serving.console.pages.try_it.wording import (
     scope_words,
     turning_point_words,
 )
-from calibrant.serving.scoring import Asked, score
+from calibrant.serving.scoring import ScoreRequest, score
 
 TURNED = ("other", "defect", "parts")
 
@@ -46,7 +46,7 @@ def scored(bundle, logits, chosen=None):
     """Return what the service says about rows of logits."""
     slot = served(bundle.path)
     slot = replace(slot, bundle=bundle)
-    query = Asked(slot, logits.tolist(), [], b"", "", 0.0, point=chosen)
+    query = ScoreRequest(slot, logits.tolist(), [], b"", "", 0.0, point=chosen)
     return score([query])[0][1]
 
 

@@ -9,9 +9,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from calibrant.cli import interruption
-from calibrant.cli.progress import progress
-from calibrant.cli.targets import TargetRequest
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.files.strict_json import read_json
 from calibrant.scores.columns import Layout
@@ -28,6 +25,8 @@ from calibrant.thresholds.proof.largest_weight import check_largest_weight, name
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.workflows.calibrator_file import build_calibrator
 from calibrant.workflows.point_rows import FileCalibration, PointRows, read_layout, read_point_rows
+from calibrant.workflows.progress import Progress, no_progress
+from calibrant.workflows.target_request import TargetRequest
 
 __all__ = ["LARGEST", "ThresholdChoice", "ThresholdResult", "choose"]
 
@@ -103,10 +102,10 @@ class ThresholdResult:
         return any(isinstance(part, OperatingPoint) for part in self.parts)
 
 
-def choose(choice: ThresholdChoice) -> ThresholdResult:
+def choose(choice: ThresholdChoice, *, progress: Progress = no_progress) -> ThresholdResult:
     """Read the rows and select thresholds; an unreachable target is a result too."""
     calibration, saved = _read_calibration(choice.calibrator)
-    with progress("selecting a threshold"):
+    with progress("selecting a threshold", None) as advance:
         layout = read_layout(choice.files, label=choice.label)
         class_name, positive = _resolve_classes(choice, layout)
         columns = {"positive": positive, "label": choice.label}
@@ -115,7 +114,7 @@ def choose(choice: ThresholdChoice) -> ThresholdResult:
             _check_class(name, rows.classes, choice.files[0], flag=f"--hold '{name}: ...'")
         check_largest_weight(choice.largest_weight, rows.weights, name=LARGEST)
         rows = _note_seen_rows(rows, choice)
-        interruption.check()
+        advance(0)
         result: Result | TargetUnreachable
         try:
             result = _name_flags(_select(choice, rows, class_name, calibration))

@@ -15,12 +15,12 @@ from calibrant.cli import interruption
 from calibrant.cli.options import Debug, Json, Label, Positive, Seed
 from calibrant.cli.output import color, echo, print_json, width
 from calibrant.errors import InputError
-from calibrant.scores import read_scores
 
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
     from calibrant.reports.calibration.result import CalibrationResult
     from calibrant.scores import Scores
+    from calibrant.workflows.apply_calibrator import AppliedCalibrator
 
 __all__ = ["calibrate_command"]
 
@@ -95,9 +95,11 @@ def calibrate_command(
     columns = {"positive": positive, "label": label}
     if apply is not None:
         _refuse_with_apply({"--method": method, "--test": test, "--html": html, "--score": score})
+        from calibrant.cli.progress import progress
         from calibrant.workflows.apply_calibrator import apply_file
 
-        apply_file(apply, scores, out, columns, json=json)
+        applied = apply_file(apply, scores, out, columns, progress=progress)
+        _print_applied(applied, apply, out, json=json)
         return
     from calibrant.cli.json_output import check_outputs
     from calibrant.cli.methods import parse_method
@@ -129,6 +131,7 @@ def fit_files(
     from calibrant.cli.progress import progress
     from calibrant.inputs import check_two_classes
     from calibrant.reports.calibration.result import CalibrationResult
+    from calibrant.scores import read_scores
     from calibrant.workflows.judge_calibrator import drop_zero_weights, to_rows
 
     with progress("calibrating"):
@@ -181,7 +184,9 @@ def _judge(
     try:
         # Choosing is part of fitting: it is repeated without the held-out rows.
         fitted = chosen if chosen.method == "identity" else calibrator
-        return judge_by_crossfit(rows, fitted, seed=seed), None
+        return judge_by_crossfit(
+            rows, fitted, seed=seed, advance=lambda rows: interruption.check()
+        ), None
     except InputError:
         return None, "there are too few rows to hold some out (name other rows with --test)."
 
@@ -275,3 +280,24 @@ def _show(
     echo(f"Apply it: {printable(command)}")
     if html is not None:
         echo(f"The report is in {html}")
+
+
+def _print_applied(
+    applied: AppliedCalibrator, calibrator: Path, out: Path | None, *, json: bool
+) -> None:
+    if json:
+        content: dict[str, Any] = {
+            "schema": 1,
+            "n": applied.rows,
+            "method": applied.method,
+            "calibrator": str(calibrator),
+            "classes": list(applied.classes),
+            "out": str(out),
+        }
+        print_json({**content, "notes": list(applied.notes)} if applied.notes else content)
+        return
+    count = "1 row" if applied.rows == 1 else f"{applied.rows:,} rows"
+    echo(f"{count} calibrated with {applied.method}.")
+    for note in applied.notes:
+        echo(f"Note: {note}")
+    echo(f"\nThe new scores are in {out}")

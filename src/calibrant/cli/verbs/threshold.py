@@ -142,6 +142,7 @@ def threshold_command(
     if fitted_here and calibrator is None:
         raise InputError("--fitted-here requires a calibrator: name it with --calibrator.")
     from calibrant.cli.json_output import check_outputs
+    from calibrant.cli.progress import progress
     from calibrant.scores.files import score_files
     from calibrant.workflows.choose_point import ThresholdChoice, choose
 
@@ -150,7 +151,7 @@ def threshold_command(
     out = check_outputs(out, html, inputs, what="point")
     seen = (calibrator, fitted_here, candidates)
     choice = ThresholdChoice(files, request, *seen, positive, label, seed, largest_weight)
-    outcome = choose(choice)
+    outcome = choose(choice, progress=progress)
     _show(outcome, source=", ".join(scores), out=out, html=html, json=json)
     if not outcome.reached:
         raise typer.Exit(1)

@@ -28,7 +28,7 @@ from calibrant.workflows.point_rows import FileCalibration, PointRows, read_layo
 from calibrant.workflows.progress import Progress, no_progress
 from calibrant.workflows.target_request import TargetRequest
 
-__all__ = ["LARGEST", "ThresholdChoice", "ThresholdResult", "choose"]
+__all__ = ["LARGEST", "ThresholdOptions", "ThresholdResult", "choose"]
 
 LARGEST = "--largest-weight"
 """Flag for `largest_weight`."""
@@ -37,7 +37,7 @@ Result = OperatingPoint | OperatingPoints | Band
 
 
 @dataclass(frozen=True)
-class ThresholdChoice:
+class ThresholdOptions:
     """Options of `calibrant threshold`, checked before any row is read.
 
     Parameters
@@ -102,7 +102,7 @@ class ThresholdResult:
         return any(isinstance(part, OperatingPoint) for part in self.parts)
 
 
-def choose(choice: ThresholdChoice, *, progress: Progress = no_progress) -> ThresholdResult:
+def choose(choice: ThresholdOptions, *, progress: Progress = no_progress) -> ThresholdResult:
     """Read the rows and select thresholds; an unreachable target is a result too."""
     calibration, saved = _read_calibration(choice.calibrator)
     with progress("selecting a threshold", None) as advance:
@@ -124,7 +124,7 @@ def choose(choice: ThresholdChoice, *, progress: Progress = no_progress) -> Thre
     return ThresholdResult(result, rows, choice.request, saved, lone)
 
 
-def _note_seen_rows(rows: PointRows, choice: ThresholdChoice) -> PointRows:
+def _note_seen_rows(rows: PointRows, choice: ThresholdOptions) -> PointRows:
     """Add a note if the calibrator was fitted on these rows without --fitted-here."""
     if not rows.seen or choice.fitted_here:
         return rows
@@ -136,7 +136,7 @@ def _note_seen_rows(rows: PointRows, choice: ThresholdChoice) -> PointRows:
 
 
 def _select(
-    choice: ThresholdChoice,
+    choice: ThresholdOptions,
     rows: PointRows,
     class_name: str | None,
     calibration: FileCalibration | None,
@@ -179,7 +179,7 @@ def _name_flags(result: Result) -> Result:
     return name_weight_setting(result, LARGEST)
 
 
-def _resolve_classes(choice: ThresholdChoice, layout: Layout) -> tuple[str | None, str | None]:
+def _resolve_classes(choice: ThresholdOptions, layout: Layout) -> tuple[str | None, str | None]:
     """Return the class to act on (None: the library's default), and `positive` for the reader."""
     classes, positive = choice.request.classes, choice.positive
     _check_any_class(choice.request)
@@ -198,7 +198,7 @@ def _resolve_classes(choice: ThresholdChoice, layout: Layout) -> tuple[str | Non
     return class_name, None
 
 
-def _check_classes(choice: ThresholdChoice, classes: Sequence[str]) -> None:
+def _check_classes(choice: ThresholdOptions, classes: Sequence[str]) -> None:
     """Refuse unknown or contradictory class names."""
     targeted, positive, file = choice.request.classes, choice.positive, choice.files[0]
     if positive is not None:
@@ -240,7 +240,7 @@ def _rates(request: TargetRequest) -> list[Rate | Cost]:
     ]
 
 
-def _missing_class_error(choice: ThresholdChoice, layout: Layout) -> InputError:
+def _missing_class_error(choice: ThresholdOptions, layout: Layout) -> InputError:
     request, file, first = choice.request, choice.files[0], layout.classes[0]
     flag = "--act" if request.band else "--hold"
     like = (

@@ -11,7 +11,7 @@ from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
 from calibrant.workflows.bundle_rows import BundleRows
 from calibrant.workflows.progress import Progress, no_progress
-from calibrant.workflows.scored_rows import ScoredRows
+from calibrant.workflows.scored_rows import ScoredBatch
 from calibrant.workflows.write_predictions import (
     PredictedRows,
     PredictionSummary,
@@ -44,7 +44,7 @@ def predict_file(
     return write_predictions(predicted_batches(), writer, rows, out, progress=progress)
 
 
-def _predict_batch(bundle: Bundle, batch: ScoredRows, point: int | None) -> PredictedRows:
+def _predict_batch(bundle: Bundle, batch: ScoredBatch, point: int | None) -> PredictedRows:
     """Predict one batch."""
     if bundle.points:
         decisions = bundle.decide(**batch.scores, point=point)

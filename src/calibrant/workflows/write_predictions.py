@@ -13,8 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.bundle.decisions import WORDS
-from calibrant.bundle.predict_columns import predict_columns
+from calibrant.bundle.decisions import WORDS, predict_columns
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 from calibrant.inputs import FloatArray

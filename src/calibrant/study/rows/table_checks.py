@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.types as pt
 
-from calibrant.bundle.predict_columns import predict_columns
+from calibrant.bundle.decisions import predict_columns
 from calibrant.data import TableEncoder
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.files.umask import umask
+from calibrant.files.atomic_write import umask
 
 __all__ = [
     "MANIFEST",

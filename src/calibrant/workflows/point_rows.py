@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.files.source import ColumnOptions
-from calibrant.inputs.fingerprint import fingerprint
-from calibrant.inputs.row_sketch import ScoresAndLabels
+from calibrant.inputs.row_sketch import ScoresAndLabels, fingerprint
 from calibrant.scores import Scores, read_scores
 from calibrant.scores.checks import clip_logits, floor_note
 from calibrant.scores.classes import class_order

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from calibrant.files import umask as module
-from calibrant.files.umask import umask
+from calibrant.files.atomic_write import umask
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

@@ -12,8 +12,6 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Decisions", "RuleDecision", "decide_rows", "predict_columns"]
-
 
 def predict_columns(
     classes: Sequence[Any], *, decides: bool = True, scoped: bool = True, stored: bool = True

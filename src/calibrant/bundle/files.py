@@ -15,17 +15,6 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.files.atomic_write import umask
 
-__all__ = [
-    "MANIFEST",
-    "bundle_files",
-    "check_folder",
-    "is_plain_name",
-    "manifest_identity",
-    "read_strict_json",
-    "sha256_of",
-    "write_folder_atomically",
-]
-
 MANIFEST = "manifest.json"
 """Name of the manifest file."""
 

@@ -34,7 +34,6 @@ from calibrant.thresholds import Band, LabelUse, OperatingPoint, OperatingPoints
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["CARD", "check_unseen", "pack"]
 
 _SAME = 1e-9
 

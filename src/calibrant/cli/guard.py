@@ -19,8 +19,6 @@ from calibrant.cli import interruption
 from calibrant.cli.output import BrokenStdout, discard_output, flush, print_json
 from calibrant.errors import CalibrantError, TargetUnreachable
 
-__all__ = ["GuardedCommand", "GuardedGroup", "run_guarded"]
-
 BAD_INPUT, OUR_FAULT, INTERRUPTED = 2, 70, 130
 
 

@@ -9,8 +9,6 @@ from contextlib import contextmanager
 
 from calibrant.cli import interruption
 
-__all__ = ["progress", "status"]
-
 _LOG_INTERVAL = 30.0  # seconds between lines of a log
 
 

@@ -33,8 +33,6 @@ from calibrant.workflows.write_predictions import (
     write_predictions,
 )
 
-__all__ = ["RemoteService", "predict_remotely"]
-
 _REQUESTS_AHEAD = 3
 """Requests in flight besides the one being awaited."""
 

@@ -24,8 +24,6 @@ from calibrant.client.answers import (
 from calibrant.client.transport import Transport
 from calibrant.errors import InputError, ServiceError
 
-__all__ = ["Client", "check_idempotency_key", "encode_body", "encode_inputs", "encode_outcomes"]
-
 _IDEMPOTENCY_KEY = re.compile(r"[\x21-\x7e]{1,128}")
 
 

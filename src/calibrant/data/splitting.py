@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["apportion_rows", "deal_groups", "group_codes", "split_rows"]
-
 
 def apportion_rows(
     n: int, shares: FloatArray, lacking: FloatArray, has: NDArray[np.bool_] | None = None

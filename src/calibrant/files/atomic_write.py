@@ -11,8 +11,6 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["check_writable", "umask", "write_atomically"]
-
 _STATUS = Path("/proc/self/status")
 
 

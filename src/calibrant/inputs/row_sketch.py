@@ -14,15 +14,6 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = [
-    "MAX_HASHES",
-    "LabelledScores",
-    "RowSketch",
-    "ScoresAndLabels",
-    "fingerprint",
-    "row_hashes",
-]
-
 
 def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
     """Return a hash of the contents of arrays, which depends on the order of the rows.

@@ -30,8 +30,6 @@ from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_v
 from calibrant.losses.top_class import Scale, as_scores
 from calibrant.losses.true_odds import true_odds
 
-__all__ = ["AdaFocalLoss", "adafocal_loss"]
-
 GAMMA_MIN = {"robust": -1.5, "paper": -2.0}
 
 

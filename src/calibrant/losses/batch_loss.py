@@ -17,8 +17,6 @@ from calibrant.losses.rows import (
     check_reduction,
 )
 
-__all__ = ["BatchLoss", "as_batch", "check_batch_options", "reduce_batch"]
-
 
 class BatchLoss(Loss):
     """A loss of a batch as a whole: it has no value per row.

@@ -28,8 +28,6 @@ from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_v
 from calibrant.losses.top_class import Scale, as_scores
 from calibrant.losses.true_odds import true_odds
 
-__all__ = ["CalFocalLoss", "calfocal_loss"]
-
 _MAX_LOG_GAMMA = math.log(GAMMAS[1])
 
 

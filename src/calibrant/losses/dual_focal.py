@@ -14,8 +14,6 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
-__all__ = ["DualFocalLoss", "dual_focal_loss"]
-
 
 def dual_focal_loss(
     logits: Tensor,

@@ -12,20 +12,6 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "IGNORE",
-    "LossRows",
-    "Reduction",
-    "as_class_weight",
-    "as_rows",
-    "as_weight",
-    "check_finite",
-    "check_ignore",
-    "check_reduction",
-    "is_finite",
-    "reduce_values",
-]
-
 Reduction = Literal["mean", "sum", "none"]
 IGNORE = -100  # torch's own default
 

@@ -13,8 +13,6 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, LossRows, Reduction, check_finite
 from calibrant.losses.true_odds import class_odds
 
-__all__ = ["SoftF1Loss", "soft_f1_loss"]
-
 Average = Literal["auto", "binary", "macro"]
 
 

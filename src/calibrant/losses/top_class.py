@@ -13,8 +13,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.losses.rows import LossRows, as_rows
 
-__all__ = ["SCALES", "Scale", "as_scores", "sort_rows", "top_rows"]
-
 Scale = Literal["log-odds", "probability"]
 SCALES = ("log-odds", "probability")
 _BLOCK = 2**22  # logits turned to float64 at a time: 32 MiB

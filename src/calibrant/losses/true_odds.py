@@ -10,8 +10,6 @@ from torch.autograd.function import once_differentiable
 
 from calibrant.losses.rows import LossRows
 
-__all__ = ["class_odds", "odds_of", "true_odds"]
-
 
 def true_odds(logits: Tensor, labels: Tensor) -> Tensor:
     r"""Log-odds of the true class against all others.

@@ -29,8 +29,6 @@ from calibrant.metrics.tally import tally_with_index
 from calibrant.results import Comparison, Difference, Interval
 from calibrant.stats import mcnemar, wald_interval
 
-__all__ = ["compare"]
-
 _REPLICATES = 2000
 _ORDER = (
     "nll", "brier", "ece_debiased", "accuracy", "precision_macro", "recall_macro", "f1_macro",

@@ -45,8 +45,6 @@ from calibrant.metrics.tally import Tally, tally_rows
 from calibrant.results import CalibrationTest, Evaluation, Figure, Verdict
 from calibrant.stats import clopper_pearson, holm, wilson
 
-__all__ = ["LEVEL", "ClassResults", "class_row", "evaluate", "evaluate_classes", "make_verdict"]
-
 LEVEL = 0.05
 
 

@@ -35,8 +35,6 @@ from calibrant.metrics.summary import ClassView, Confusion, Moments, SufficientS
 from calibrant.metrics.tally import Tally
 from calibrant.results import Evaluation, Figure
 
-__all__ = ["StreamingEvaluation", "add_error_bounds"]
-
 
 def add_error_bounds(
     figures: Mapping[str, Figure], summary: SufficientStatistics, target: str, n_bins: int

@@ -44,8 +44,6 @@ from calibrant.models.transformer import Transformer
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["Scorer", "as_shift", "check_alike", "check_length", "text_column_of"]
-
 
 def check_length(encoder: Encoder, model: nn.Module) -> None:
     """Refuse a transformer that has fewer positions than its encoder gives tokens."""

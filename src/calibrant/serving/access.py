@@ -17,8 +17,6 @@ from calibrant.serving.store_calls import retrieve_exception, wait_shared, withi
 from calibrant.store import Key
 from calibrant.store.keys import TOKEN, KeyRing
 
-__all__ = ["Access", "KeyCache", "TokenBucket"]
-
 _VALID_FOR = 1.0
 
 

@@ -22,8 +22,6 @@ from calibrant.serving.http.workers import Workers, stop_with_parent
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 
-__all__ = ["OnStart", "RepeatFilter", "log_to_stderr", "serve"]
-
 _LOGGERS = ("calibrant.serving", "uvicorn")
 
 

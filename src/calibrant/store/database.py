@@ -25,8 +25,6 @@ from calibrant.store.address import Address, read_address
 from calibrant.store.database_errors import translate_errors
 from calibrant.store.schema import settings
 
-__all__ = ["SECRET", "Database", "TimeoutConnection", "as_json", "is_current_file", "remember_file"]
-
 _LIMIT = 12.0
 
 

@@ -19,8 +19,6 @@ from calibrant.store.outcome_requests import claim_request, find_request_hash
 from calibrant.store.records import AuditedCount, Label, Outcome, Recorded
 from calibrant.store.schema import bundles, labels, outcomes, predictions, utc
 
-__all__ = ["OutcomeLog", "check_classes", "describe_unknown_class"]
-
 _LABEL_CLASSES_PIECE = 1_000  # ids per query
 
 

@@ -28,8 +28,6 @@ from calibrant.store.tally_updates import (
     score_bin,
 )
 
-__all__ = ["PredictionLog", "choose_index", "find_hours", "unindexed"]
-
 
 def find_hours(
     connection: Connection,

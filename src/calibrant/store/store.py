@@ -24,8 +24,6 @@ from calibrant.store.records import Erased
 from calibrant.store.schema import ended_visits
 from calibrant.store.tallies import TallyLog
 
-__all__ = ["Store", "VisitLog"]
-
 
 class VisitLog:
     """Sessions ended by logout; expired ones need no record.

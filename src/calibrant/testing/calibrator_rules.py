@@ -28,18 +28,6 @@ from calibrant.testing.expectations import (
     fit_copy,
 )
 
-__all__ = [
-    "REPETITION",
-    "RULES",
-    "Rule",
-    "absent_class",
-    "accepts_weights",
-    "argmax",
-    "no_harm",
-    "ranking",
-    "weights",
-]
-
 _NEAR_TIE = 1e-3
 
 

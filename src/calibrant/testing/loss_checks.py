@@ -24,8 +24,6 @@ from calibrant.testing.loss_cases import (
     with_options,
 )
 
-__all__ = ["RULES", "Rule", "check_loss"]
-
 Rule = Callable[[LossCase], None]
 
 

@@ -23,8 +23,6 @@ from calibrant.losses.describing import describe, describe_code
 from calibrant.training.batches import BatchRows
 from calibrant.training.options import TrainingOptions
 
-__all__ = ["Checkpoints", "fingerprint_run", "read_state", "tensor_bytes", "write_state"]
-
 _DTYPES = {
     torch.float64, torch.float32, torch.float16, torch.bfloat16, torch.int64, torch.int32,
     torch.int16, torch.int8, torch.uint8, torch.bool,

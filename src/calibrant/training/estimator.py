@@ -32,8 +32,6 @@ from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule,
 from calibrant.training.scoring import predict_logits
 from calibrant.training.seeds import isolated_randomness
 
-__all__ = ["Auto", "Estimator", "steer_mask"]
-
 
 def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.bool_]:
     """Return a mask of the steer rows: the same random share of every class.

@@ -15,8 +15,6 @@ from calibrant.errors import InputError
 from calibrant.training.batches import Batch
 from calibrant.training.sharding import as_row_labels, blocks, plan_batches, views
 
-__all__ = ["ImageRows", "crop_and_flip", "cut_out"]
-
 
 def crop_and_flip(
     images: Tensor, *, pad: int = 0, flip: bool = False, places: Tensor | None = None

@@ -25,18 +25,6 @@ from calibrant.training.sharding import batch_sizes
 from calibrant.training.speed import compile_model, match_weight_layout, use_channels_last
 from calibrant.training.split_checks import check_batches, learns_from_batches
 
-__all__ = [
-    "Job",
-    "Stopping",
-    "Weighing",
-    "build_result",
-    "read_weighing",
-    "record_epoch",
-    "resume_job",
-    "save_checkpoint",
-    "set_up_job",
-]
-
 
 @dataclass(frozen=True)
 class Weighing:

@@ -9,8 +9,6 @@ import numpy as np
 from calibrant.data.encoders.table_columns import Column, Table, is_number
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["find_leaking_columns"]
-
 _MIN_ROWS = 100
 """With fewer rows a column may separate the classes by chance."""
 

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
     from calibrant.calibrators import Calibrator
 
-__all__ = ["AppliedCalibrator", "apply_file"]
-
 
 @dataclass(frozen=True)
 class AppliedCalibrator:

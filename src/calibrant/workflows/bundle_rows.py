@@ -29,7 +29,6 @@ from calibrant.workflows.scored_rows import (
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["BundleRows", "ModelRows", "ScoreRows", "open_rows"]
 
 _BATCH = 16_384
 """Rows scored at a time: enough to group texts of similar length."""

@@ -28,8 +28,6 @@ from calibrant.workflows.point_rows import FileCalibration, PointRows, read_layo
 from calibrant.workflows.progress import Progress, no_progress
 from calibrant.workflows.target_request import TargetRequest
 
-__all__ = ["LARGEST", "ThresholdOptions", "ThresholdResult", "choose"]
-
 LARGEST = "--largest-weight"
 """Flag for `largest_weight`."""
 

@@ -21,8 +21,6 @@ from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 from calibrant.workflows.point_file import PointFile
 from calibrant.workflows.progress import Progress, no_progress
 
-__all__ = ["ABSTAIN", "ACT", "DecisionCounts", "decide_batch", "decide_file", "zero_replacement"]
-
 ACT, ABSTAIN = "act", "abstain"
 
 Columns = Mapping[str, NDArray[Any]]

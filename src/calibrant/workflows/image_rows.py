@@ -20,7 +20,6 @@ from calibrant.workflows.scored_rows import ScoredBatch, score_in_order
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["ImageFileRows", "holds_images"]
 
 _ARCHIVE = ".npz"
 _MIXED_SIZES = "images must all have one size"

@@ -19,7 +19,6 @@ from calibrant.reports.calibration.result import Judgement
 if TYPE_CHECKING:
     from calibrant.scores import Scores
 
-__all__ = ["drop_zero_weights", "judge_by_crossfit", "judge_on", "to_rows"]
 
 FOLDS = 5
 MOST_JUDGED = 2_000_000

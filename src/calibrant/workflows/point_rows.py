@@ -22,7 +22,6 @@ from calibrant.scores.files import open_source
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["FileCalibration", "PointRows", "read_layout", "read_point_rows", "reorder_classes"]
 
 Floats = NDArray[np.floating[Any]]
 

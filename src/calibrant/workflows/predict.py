@@ -20,8 +20,6 @@ from calibrant.workflows.write_predictions import (
     write_predictions,
 )
 
-__all__ = ["predict_file"]
-
 
 def predict_file(
     bundle: Bundle,

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-__all__ = ["Progress", "no_progress"]
-
 Progress = Callable[[str, int | None], AbstractContextManager[Callable[[int], None]]]
 """Called with a label and the expected number of rows; yields a function to call with rows done."""
 

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["ScoredBatch", "describe_empty_texts", "is_deep", "run_in_order", "score_in_order"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from calibrant.thresholds.rates import Cost, Rate, Target
 
-__all__ = ["TargetRequest"]
-
 
 @dataclass(frozen=True)
 class TargetRequest:

@@ -19,15 +19,6 @@ from calibrant.files.write_table import write_tables
 from calibrant.inputs import FloatArray
 from calibrant.workflows.progress import Progress, no_progress
 
-__all__ = [
-    "FileRows",
-    "PredictedRows",
-    "PredictionSummary",
-    "PredictionWriter",
-    "refuse_existing_columns",
-    "write_predictions",
-]
-
 
 @dataclass(frozen=True)
 class PredictionSummary:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from calibrant.files import umask as module
+from calibrant.files import atomic_write as module
 from calibrant.files.atomic_write import umask
 
 

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from calibrant.bundle.points import BundlePoint, Rule
     from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["SECTIONS", "card_of", "changes", "decision_rules", "non_promises", "promises"]
 
 _SHOWN = ("precision", "accuracy", "recall", "npv", "coverage", "cost")
 

@@ -18,18 +18,6 @@ if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
     from calibrant.ood import OodRule
 
-__all__ = [
-    "data_handling",
-    "failure_modes",
-    "figures",
-    "hand_over",
-    "input_lines",
-    "intended_use",
-    "misread_line",
-    "network",
-    "origin",
-    "stored_data_lines",
-]
 
 _REDACTED_NOTE = (
     "E-mail addresses, phone numbers, order numbers and similar data are redacted from every text "

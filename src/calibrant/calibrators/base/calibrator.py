@@ -25,14 +25,6 @@ from calibrant.inputs.row_sketch import RowSketch
 if TYPE_CHECKING:
     from calibrant.calibrators.chain import Chain
 
-__all__ = [
-    "FORMAT",
-    "Calibrator",
-    "Unfitted",
-    "load_numbers",
-    "single_blas_thread",
-    "to_json_values",
-]
 
 _lock = Lock()
 

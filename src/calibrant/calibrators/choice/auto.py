@@ -35,8 +35,6 @@ from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["AutoCalibrator", "best_beyond_temperature", "default_candidates", "simplest_near_best"]
-
 Pick = tuple[int, str]
 
 

@@ -19,8 +19,6 @@ from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.tally import tally_with_index
 
-__all__ = ["NearIsotonicEnsemble", "NearIsotonicPath", "near_isotonic_path"]
-
 _RELATIVE_TOLERANCE = 1e-9
 
 

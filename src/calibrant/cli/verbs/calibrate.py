@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from calibrant.scores import Scores
     from calibrant.workflows.apply_calibrator import AppliedCalibrator
 
-__all__ = ["calibrate_command", "parse_method", "split_method"]
 
 _PYTHON_ONLY = ("chain",)  # built from other calibrators
 

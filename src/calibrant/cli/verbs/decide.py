@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.workflows.decide import DecisionCounts
     from calibrant.workflows.point_file import PointFile
 
-__all__ = ["decide_command"]
 
 NAME = "decide"
 EXAMPLE = (

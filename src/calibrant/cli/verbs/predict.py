@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.cli.remote_predicting import RemoteService
     from calibrant.workflows.write_predictions import PredictionSummary
 
-__all__ = ["predict_command"]
 
 NAME = "predict"
 EXAMPLE = (

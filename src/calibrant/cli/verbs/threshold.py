@@ -17,7 +17,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.workflows.choose_point import ThresholdResult
 
-__all__ = ["threshold_command"]
 
 NAME = "threshold"
 EXAMPLE = (

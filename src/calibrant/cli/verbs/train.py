@@ -17,7 +17,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.study.result import PointResult
 
-__all__ = ["train_command"]
 
 NAME = "train"
 EXAMPLE = (

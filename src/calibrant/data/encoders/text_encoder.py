@@ -17,8 +17,6 @@ from calibrant.data.encoders.table_columns import is_missing
 from calibrant.errors import InputError, MissingExtra, NotFitted
 from calibrant.inputs import IntArray
 
-__all__ = ["PAD", "UNKNOWN", "TextEncoder", "as_text_column", "as_texts", "ascii_words"]
-
 _SPACE, _WORD, _OTHER = 0, 1, 2
 
 

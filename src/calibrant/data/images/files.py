@@ -26,8 +26,6 @@ from calibrant.files.find import permission_error
 from calibrant.files.npz import read_npz
 from calibrant.inputs import FloatArray, as_weights
 
-__all__ = ["ImageSet", "read_archive", "read_images", "scan_images"]
-
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:

@@ -14,15 +14,6 @@ from calibrant.data.encoders.table_columns import is_missing
 from calibrant.data.redaction import patterns
 from calibrant.errors import InputError
 
-__all__ = [
-    "TOKENS",
-    "has_unusual_characters",
-    "normalise_characters",
-    "redact",
-    "redact_column",
-    "substitute",
-]
-
 # Zero-width spaces, joiners, soft hyphens and directional marks.
 _INVISIBLE = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
 

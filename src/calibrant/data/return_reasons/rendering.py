@@ -26,8 +26,6 @@ from calibrant.data.return_reasons.lexicon import (
 )
 from calibrant.data.return_reasons.world import Facts
 
-__all__ = ["N_CHOICES", "add_typo", "outside_texts", "texts", "vocabulary", "word_typos"]
-
 _SHORTEST = 4
 
 

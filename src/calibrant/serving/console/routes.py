@@ -7,8 +7,6 @@ from calibrant.serving.console.pages.thresholds import route as thresholds
 from calibrant.serving.console.pages.try_it import route as try_it
 from calibrant.serving.console.shell import assets, login
 
-__all__ = ["ROUTERS"]
-
 ROUTERS = (
     overview.router,
     predictions.router,

@@ -18,8 +18,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from calibrant.serving.http.problems import PROBLEM_JSON, Problem, problem_response
 from calibrant.serving.service import Service
 
-__all__ = ["BACKLOG", "Connection", "Server"]
-
 _TIMEOUT = 30.0
 
 

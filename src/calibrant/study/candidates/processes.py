@@ -15,8 +15,6 @@ from typing import Any
 from calibrant.cores import usable_cores
 from calibrant.errors import TrainingError
 
-__all__ = ["Progress", "forward_progress", "worker_pool"]
-
 Progress = Callable[[str], None]
 """Callback for one-line messages."""
 

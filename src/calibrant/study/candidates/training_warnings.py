@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-__all__ = ["training_warnings"]
-
 _INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
 """Packages whose warnings are about themselves, not about the training."""
 

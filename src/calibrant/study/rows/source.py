@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["StudySource", "get_column", "is_text", "mask_filled", "note_left_out"]
-
 
 @dataclass(frozen=True)
 class StudySource:

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
     from calibrant.study.rows.source import StudySource
 
-__all__ = ["check_finite", "check_reserved_columns", "check_table"]
-
 
 def check_reserved_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
     """Raise `InputError` for features named like a column that `calibrant predict` adds.

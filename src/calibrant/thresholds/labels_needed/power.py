@@ -19,14 +19,6 @@ from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.proof.walk import fewest_rows, plan_starts
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = [
-    "MOST_ROWS",
-    "LabelsNeeded",
-    "estimate_labels_needed",
-    "round_up",
-    "simulate_success_rate",
-]
-
 Mask = NDArray[np.bool_]
 
 

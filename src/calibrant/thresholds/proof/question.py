@@ -22,8 +22,6 @@ from calibrant.thresholds.proof.ranked import RankedRows, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.thresholds.scores import On, labelled_scores, predict_classes, row_scores
 
-__all__ = ["Threshold", "ThresholdProblem", "build_problem", "clear_of_rounding", "number_between"]
-
 _ULPS = 8
 
 

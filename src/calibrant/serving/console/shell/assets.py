@@ -14,8 +14,6 @@ from starlette.responses import Response
 
 from calibrant.serving.http.problems import Problem
 
-__all__ = ["asset_response", "asset_url", "router"]
-
 router = APIRouter(prefix="/console/static", include_in_schema=False)
 
 

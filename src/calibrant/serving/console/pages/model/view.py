@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
-__all__ = ["card_html", "file_rows", "list_changes", "model_data", "origin_data", "parse_moment"]
 
 _MAX_SETTINGS = 300
 

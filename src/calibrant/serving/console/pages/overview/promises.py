@@ -32,8 +32,6 @@ from calibrant.thresholds.after.target_check import find_further_rows
 from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Rate, Target
 
-__all__ = ["Promise", "PromiseAudit", "check_promises", "may_overlap"]
-
 _STATES = {"kept": "good", "broken": "bad"}
 _BADGES = {"kept": "Kept", "broken": "Not kept", "undecidable": "Undecided"}
 _MAX_LABELS = 10**7

@@ -29,8 +29,6 @@ from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
 from calibrant.store import Store
 
-__all__ = ["SendCommands", "router", "send_commands"]
-
 _MAX_VALUES = 12
 
 

@@ -21,16 +21,6 @@ from calibrant.store.tally_updates import SCORE_BINS
 if TYPE_CHECKING:
     from calibrant.bundle.calib_rows import CalibRows
 
-__all__ = [
-    "CalibrationProfile",
-    "ScopeShift",
-    "ScoreShift",
-    "ShareShift",
-    "compare_scope",
-    "has_profile",
-    "measure_shift",
-    "profile_calibration",
-]
 
 _DRAWS = 1_000
 """Pairs of simulated samples that estimate the shift by chance."""

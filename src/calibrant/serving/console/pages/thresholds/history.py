@@ -19,16 +19,6 @@ from calibrant.serving.console.shell.key_names import KeyNames
 from calibrant.serving.service import Service
 from calibrant.store import Event, Store
 
-__all__ = [
-    "DOUBTFUL",
-    "UNDER_WAY",
-    "UNDONE",
-    "History",
-    "find_doubtful",
-    "trail_rows",
-    "tried_rows",
-]
-
 UNDONE = "This did not happen: the service stopped before the folder was changed."
 
 

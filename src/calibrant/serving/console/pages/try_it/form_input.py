@@ -22,8 +22,6 @@ from calibrant.serving.console.shell.forms import Form
 from calibrant.serving.http.problems import validation_problem
 from calibrant.serving.request_inputs import InvalidInput, check_inputs
 
-__all__ = ["PASTE", "TryInput", "parse_row", "read_input"]
-
 _SEVERAL_ROWS = "several rows were pasted: paste only one, with or without a header line"
 
 

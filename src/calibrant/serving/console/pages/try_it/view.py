@@ -22,19 +22,6 @@ from calibrant.serving.console.pages.try_it.rules import (
 )
 from calibrant.serving.scoring import ScoredRow
 
-__all__ = [
-    "distance_words",
-    "headline_words",
-    "outcome_words",
-    "redacted_text",
-    "result_data",
-    "scope_words",
-    "score_description",
-    "score_pair",
-    "turning_point_words",
-    "why_words",
-]
-
 _SCOPE_SCORES = {
     "energy": "energy score",
     "entropy": "entropy",

@@ -45,7 +45,7 @@ class GuardedCommand(TyperCommand):
 
 
 def run_guarded(run: Callable[[], Any], args: Sequence[str]) -> int:
-    """Call `run` and return the exit as_code; `args` decide how failures are shown."""
+    """Call `run` and return the exit code; `args` decide how failures are shown."""
     try:
         code = run()
         flush()

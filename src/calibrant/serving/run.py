@@ -28,7 +28,7 @@ _LOGGERS = ("calibrant.serving", "uvicorn")
 _EVERY = 10.0
 
 
-"""Seconds in which a message is log_to_stderr once."""
+"""Seconds in which a message is logged once."""
 
 
 _MAX_TRACKED = 200

@@ -143,7 +143,7 @@ def parameters(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
         copy.predict_proba(case.fresh)
     except NotFitted:
         return
-    raise AssertionError("the clone of a fit_copy calibrator is fit_copy")
+    raise AssertionError("the clone of a fitted calibrator is fitted")
 
 
 def returns_itself(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:

@@ -129,11 +129,11 @@ def _output_folder(out: str | None, data: str) -> Path:
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not existing.is_dir():
         raise InputError(
-            f"--out {folder}: {existing} is a file, not a folder: choose_candidate another."
+            f"--out {folder}: {existing} is a file, not a folder: choose another."
         )
     if not os.access(existing, os.W_OK | os.X_OK):
         raise InputError(
-            f"--out {folder}: the folder {existing} is not writable: choose_candidate another."
+            f"--out {folder}: the folder {existing} is not writable: choose another."
         )
     return folder
 

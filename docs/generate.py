@@ -130,8 +130,8 @@ def guarantees_page(record: Mapping[str, Any] | None) -> str:
     head = (
         "# Guarantees\n\nAn interval that claims 95 % should hold the truth in at least 95 of 100 "
         "samples. This is checked on made-up worlds whose truth is known: draw a sample, make the "
-        "interval, look whether it holds the truth, repeat. How the intervals are made is described "
-        "in [Intervals and floors](intervals-and-floors.md).\n\n"
+        "interval, look whether it holds the truth, repeat. How the intervals are made is "
+        "described in [Intervals and floors](intervals-and-floors.md).\n\n"
     )
     if record is None:
         return head + (

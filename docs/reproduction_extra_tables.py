@@ -132,9 +132,9 @@ def promises(outcome: ExperimentRuns) -> str:
         return shown
     columns = ("method", "promise", "certified: given", "broken", "by hand: given", "broken")
     return (
-        f"{shown}One calibration set shows one threshold. Therefore many sets of the same size were "
-        "cut from fresh messages, over all seeds: how often is a threshold given, and in how many "
-        "of all sets is a promise broken (a certified one in 5 % at most)?\n\n"
+        f"{shown}One calibration set shows one threshold. Therefore many sets of the same size "
+        "were cut from fresh messages, over all seeds: how often is a threshold given, and in how "
+        "many of all sets is a promise broken (a certified one in 5 % at most)?\n\n"
         f"{dense(table(columns, sets))}\n"
     )
 

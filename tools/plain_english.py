@@ -58,7 +58,7 @@ ALLOWED: dict[str, dict[str, str]] = {
 }
 """Words allowed in a file, each with the reason; `*` allows the whole file.
 
-In Python a word is allowed only as a whole string, `record["told"]`, never within a sentence.
+A word is allowed as a whole string only, as in `record["told"]`, not within a sentence.
 """
 
 _DENIED = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in DENIED.items()]
@@ -92,16 +92,18 @@ def name_in_project(path: Path) -> str:
     return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
 
 
+def is_allowed(path: Path, text: str) -> bool:
+    """Return whether a text is one string, and that is a word allowed in the file."""
+    return text.strip("\"'") in ALLOWED.get(name_in_project(path), {})
+
+
 def faults_of(path: Path) -> Iterator[tuple[int, str]]:
     """Return the line and description of each denied word or name in a file."""
-    allowed = ALLOWED.get(name_in_project(path), {})
     for start, text in texts_of(path):
-        if path.suffix == ".py" and text.strip("\"'") in allowed:
+        if is_allowed(path, text):
             continue
         for pattern, better in _DENIED:
             for match in pattern.finditer(text):
-                if path.suffix != ".py" and match.group().lower() in allowed:
-                    continue
                 line = start + text.count("\n", 0, match.start())
                 yield line, f"'{' '.join(match.group().split())}': write {better}"
     if path.suffix == ".py":

@@ -137,5 +137,8 @@ def test_a_sentence_names_a_few_pairs_and_counts_the_rest():
     ]
     found = made_summary(runs, methods=methods, published=published).orderings[0]
     assert found.counted() == {"same order": 0, "opposite order": 10, "within noise": 0}
+    fields = found.to_dict()
+    counts = [fields[name] for name in ("same_order", "opposite_order", "not_told_apart")]
+    assert counts == [0, 10, 0]
     told = "none in the same order, 10 in the opposite order (M0 and M1; M0 and M2; M0 and M3; "
     assert f"{told}7 more), none within noise." in str(found)

@@ -51,7 +51,8 @@ _READING = """## How to read the tables
   confidence. [Metrics](../metrics.md) has all of them.
 - **Chance alone**: what a perfectly calibrated model would get on these test rows, because labels
   fall by chance: its mean, and in brackets what it stays under 95 times in 100. No model can be
-  expected to do better. [Intervals and floors](../intervals-and-floors.md) explains how it is computed.
+  expected to do better. [Intervals and floors](../intervals-and-floors.md) explains how it is
+  computed.
 - **ECE_EM** and **ECE_EW** in sentences are ECE with bins of equal mass and of equal width;
   *debiased* (of squared gaps, so not always the smaller one) has the mean of chance taken off,
   *sweep* chooses the number of bins by itself, and **SE** is a standard error.

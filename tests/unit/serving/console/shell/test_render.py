@@ -43,7 +43,7 @@ def test_an_unreachable_database_is_reported_on_a_page(serving, logits_folder, m
     for path in ("/console", "/console/login"):
         page = client.get(path, follow_redirects=False)
         assert page.status_code == 503
-        assert "The database cannot be reached" in page.text
+        assert "database is unavailable" in page.text
         assert "Retry-After" in page.headers
 
 

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.ood import SCORES, OodRule
@@ -81,21 +82,21 @@ def test_a_rule_survives_json():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"format": 2}, "has format 2, but this version reads 1: upgrade calibrant"),
-        ({"format": True}, "has format True"),
-        ({"score": "mystery"}, "damaged: score must be one of energy, entropy, max_logit"),
-        ({"score": ["energy"]}, "damaged: score must be one of"),
-        ({"threshold": None}, "damaged: threshold must be a finite number, got None"),
-        ({"threshold": float("nan")}, "damaged: threshold must be a finite number"),
-        ({"threshold": True}, "damaged: threshold must be a finite number"),
-        ({"quantile": 95}, "damaged: quantile must lie between 0 and 1, got 95"),
-        ({"quantile": "0.95"}, "damaged: quantile must lie"),
-        ({"n": 0}, "damaged: n must be a whole number of at least 1, got 0"),
-        ({"n": 1.5}, "damaged: n must be a whole number"),
+        ({"format": 2}, ("format 2", "version reads 1", "upgrade calibrant")),
+        ({"format": True}, ("has format True",)),
+        ({"score": "mystery"}, ("damaged", "score", "energy", "entropy", "max_logit")),
+        ({"score": ["energy"]}, ("damaged: score",)),
+        ({"threshold": None}, ("damaged", "threshold", "finite number", "got None")),
+        ({"threshold": float("nan")}, ("damaged", "threshold", "finite number")),
+        ({"threshold": True}, ("damaged", "threshold", "finite number")),
+        ({"quantile": 95}, ("damaged", "quantile", "between", "0 and 1", "got 95")),
+        ({"quantile": "0.95"}, ("damaged: quantile",)),
+        ({"n": 0}, ("damaged: n", "whole number", "at least 1", "got 0")),
+        ({"n": 1.5}, ("damaged: n", "whole number")),
     ],
 )
 def test_damaged_rules_are_refused(change, words):
-    with pytest.raises(InputError, match=words) as caught:
+    with refuses(InputError, *words) as caught:
         OodRule.from_dict({**RULE.to_dict(), **change})
     assert "\n" not in str(caught.value)
 
@@ -111,20 +112,18 @@ def test_rules_that_lack_a_key_are_refused(lost):
 
 @pytest.mark.parametrize("saved", [None, [], "rule", 1])
 def test_what_is_no_object_is_no_rule(saved):
-    with pytest.raises(InputError, match="this is not a saved out-of-scope rule"):
+    with refuses(InputError, "not a saved out-of-scope", "rule"):
         OodRule.from_dict(saved)
 
 
 @pytest.mark.parametrize("quantile", [0, 1, 1.5, -0.1, np.nan, "high", None, True])
 def test_a_quantile_outside_0_and_1_is_refused(quantile):
-    with pytest.raises(InputError, match="quantile must lie between 0 and 1"):
+    with refuses(InputError, "quantile", "between", "0 and 1"):
         OodRule.fit(LOGITS, quantile=quantile)
 
 
 def test_an_unknown_score_is_refused():
-    with pytest.raises(
-        InputError, match="score must be one of energy, entropy, max_logit, got 'x'"
-    ):
+    with refuses(InputError, "score", "energy", "entropy", "max_logit", "got 'x'"):
         OodRule.fit(LOGITS, score="x")
     with pytest.raises(InputError, match="logits is empty"):
         OodRule.fit(np.zeros((0, 3)))
@@ -167,7 +166,7 @@ def test_thresholds_by_class_survive_json_and_refuse_other_classes():
     rule = OodRule.fit(LOGITS, by_class=True)
     assert OodRule.from_dict(json.loads(json.dumps(rule.to_dict()))) == rule
     assert "by the predicted class" in str(rule)
-    with pytest.raises(InputError, match="has 4 classes, but the logits have 3"):
+    with refuses(InputError, "4 classes", "logits have 3"):
         rule.flags(LOGITS[:, :3])
     with pytest.raises(InputError, match="damaged"):
         OodRule.from_dict({**rule.to_dict(), "by_class": [1.0, None]})
@@ -197,5 +196,5 @@ def test_equal_logits_are_flagged_where_the_rule_says_so_whatever_they_score():
 
 
 def test_equal_must_be_a_truth_value():
-    with pytest.raises(InputError, match="equal must be True or False, got 'yes'"):
+    with refuses(InputError, "equal", "True", "False", "got 'yes'"):
         OodRule("energy", 1.0, 0.95, 10, equal="yes")

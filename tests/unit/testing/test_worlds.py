@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.testing.worlds import WORLDS, Draw, World, posterior_error, shifted_world, true_ce
@@ -183,7 +184,7 @@ def test_rare_world_can_reach_high_precision():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(InputError, match="n must be at least 1"):
+    with refuses(InputError, "n", "at least 1"):
         WORLDS["binary"].draw(0, 0)
     with pytest.raises(InputError, match=r"\[0, 0.5\]"):
         shifted_world(0.6)

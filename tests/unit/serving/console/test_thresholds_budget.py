@@ -6,6 +6,7 @@ import threading
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 from tests.unit.serving.console.thresholds_bundles import bundle, calib_rows
 from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
@@ -127,7 +128,7 @@ def test_tries_are_not_versions(visit):
     there.try_target(HOLDS[0])
     assert len(Versions(there.folder).all()) == 1
     shutil.rmtree(there.folder)
-    with pytest.raises(BundleError, match="does not exist: give a folder"):
+    with refuses(BundleError, "not exist", "give", "folder"):
         load_bundle(there.folder)
 
 

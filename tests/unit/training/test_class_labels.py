@@ -12,17 +12,18 @@ from tests.sentences import refuses
 from calibrant.errors import InputError
 from calibrant.training.class_labels import encode_labels, read_classes
 
+CONTAINERS = [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda y: np.array(y, object)]
 
-@pytest.mark.parametrize(
-    "make", [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda y: np.array(y, object)]
-)
-@pytest.mark.parametrize("names", [("ham", "spam"), (3, 7), (False, True), (-1.0, 1.0)])
-def test_labels_of_any_kind_are_places_among_the_sorted_classes(make, names):
-    codes, classes = read_classes(make([names[1], names[0], names[1]]), n=3)
-    assert codes.tolist() == [1, 0, 1]
-    assert codes.dtype == np.int64
-    assert classes.tolist() == list(names)
-    assert classes[codes].tolist() == [names[1], names[0], names[1]]
+
+def test_labels_of_any_kind_are_places_among_the_sorted_classes(subtests):
+    for make in CONTAINERS:
+        for names in [("ham", "spam"), (3, 7), (False, True), (-1.0, 1.0)]:
+            with subtests.test(f"{make}, {names}"):
+                codes, classes = read_classes(make([names[1], names[0], names[1]]), n=3)
+                assert codes.tolist() == [1, 0, 1]
+                assert codes.dtype == np.int64
+                assert classes.tolist() == list(names)
+                assert classes[codes].tolist() == [names[1], names[0], names[1]]
 
 
 def test_tensors_and_categories_are_labels_too():

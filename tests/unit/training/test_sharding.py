@@ -15,14 +15,15 @@ from calibrant.training.sharding import (
 )
 
 
-@pytest.mark.parametrize("n", [0, 1, 2, 7, 64, 65, 66, 128, 129, 1000])
-@pytest.mark.parametrize("size", [1, 2, 3, 64])
-@pytest.mark.parametrize("world", [1, 2, 3])
-def test_no_row_is_lost_or_dealt_twice(n, size, world):
-    for shuffled in (True, False):
-        sizes = batch_sizes(n, size, shuffled=shuffled, world=world)
-        assert sum(sizes) == n
-        assert 0 not in sizes
+def test_no_row_is_lost_or_dealt_twice(subtests):
+    for n in [0, 1, 2, 7, 64, 65, 66, 128, 129, 1000]:
+        for size in [1, 2, 3, 64]:
+            for world in [1, 2, 3]:
+                with subtests.test(f"{n} rows, size {size}, world {world}"):
+                    for shuffled in (True, False):
+                        sizes = batch_sizes(n, size, shuffled=shuffled, world=world)
+                        assert sum(sizes) == n
+                        assert 0 not in sizes
 
 
 def test_a_rest_that_leaves_a_process_one_row_joins_the_batch_before():

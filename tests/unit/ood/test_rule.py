@@ -20,27 +20,29 @@ def test_the_threshold_of_twenty_rows_leaves_one_above():
     assert rule.flags(logits).tolist() == [False] * 19 + [True]
 
 
-@pytest.mark.parametrize("n", [1, 2, 19, 20, 21, 39, 40, 137])
-@pytest.mark.parametrize("quantile", [0.5, 0.9, 0.95, 0.99])
-def test_the_quantile_agrees_with_numpy_away_from_its_steps(n, quantile):
-    scores = RNG.normal(size=n)
-    place = quantile * n
-    if abs(place - round(place)) > 1e-6:  # at a step, rounding decides numpy's
-        assert upper_quantile(scores, quantile) == np.quantile(
-            scores, quantile, method="inverted_cdf"
-        )
+def test_the_quantile_agrees_with_numpy_away_from_its_steps(subtests):
+    for n in [1, 2, 19, 20, 21, 39, 40, 137]:
+        for quantile in [0.5, 0.9, 0.95, 0.99]:
+            with subtests.test(f"{quantile} of {n}"):
+                scores = RNG.normal(size=n)
+                place = quantile * n
+                if abs(place - round(place)) > 1e-6:  # at a step, rounding decides numpy's
+                    assert upper_quantile(scores, quantile) == np.quantile(
+                        scores, quantile, method="inverted_cdf"
+                    )
 
 
-@pytest.mark.parametrize("n", [1, 3, 10, 20, 60, 100, 1000])
-@pytest.mark.parametrize("quantile", [0.7, 0.9, 0.95, 0.99])
-@pytest.mark.parametrize("ties", [False, True])
-def test_at_most_the_asked_share_is_above_and_no_lower_threshold_would_do(n, quantile, ties):
-    scores = RNG.integers(0, 7, n).astype(float) if ties else RNG.normal(size=n)
-    found, allowed = upper_quantile(scores, quantile), round((1 - quantile) * n, 9)
-    assert np.count_nonzero(scores > found) <= allowed
-    lower = scores[scores < found]
-    if len(lower):
-        assert np.count_nonzero(scores > lower.max()) > allowed
+def test_at_most_the_asked_share_is_above_and_no_lower_threshold_would_do(subtests):
+    for n in [1, 3, 10, 20, 60, 100, 1000]:
+        for quantile in [0.7, 0.9, 0.95, 0.99]:
+            for ties in [False, True]:
+                with subtests.test(f"{quantile} of {n}, ties {ties}"):
+                    scores = RNG.integers(0, 7, n).astype(float) if ties else RNG.normal(size=n)
+                    found, allowed = upper_quantile(scores, quantile), round((1 - quantile) * n, 9)
+                    assert np.count_nonzero(scores > found) <= allowed
+                    lower = scores[scores < found]
+                    if len(lower):
+                        assert np.count_nonzero(scores > lower.max()) > allowed
 
 
 def test_new_rows_are_flagged_at_the_rate_that_order_statistics_give():

@@ -65,13 +65,14 @@ NOT_HTTP = {
 }
 
 
-@pytest.mark.parametrize("name", NOT_HTTP)
-def test_what_is_not_http_is_told_so_and_hung_up_on(service, port, name):
-    before = service.store.predictions.count()
-    status, content = answer(port, NOT_HTTP[name])
-    assert status == 400
-    assert "HTTP" in content["detail"]
-    assert service.store.predictions.count() == before
+def test_what_is_not_http_is_told_so_and_hung_up_on(service, port, subtests):
+    for name in NOT_HTTP:
+        with subtests.test(name):
+            before = service.store.predictions.count()
+            status, content = answer(port, NOT_HTTP[name])
+            assert status == 400
+            assert "HTTP" in content["detail"]
+            assert service.store.predictions.count() == before
 
 
 def test_an_old_client_is_served(port):

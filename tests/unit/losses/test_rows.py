@@ -126,7 +126,7 @@ def test_a_class_can_be_ignored_and_so_can_a_negative_number():
         (
             LOGITS,
             torch.tensor([0, 1, 3]),
-            ("labels must lie in 0..2", "3 classes", "got 3", "3 in r"),
+            ("labels must lie in 0..2", "3 classes", "got 3", "row 2"),
         ),
         (LOGITS, torch.tensor([0, -1, 2]), ("got -1 in row 1",)),
         (LOGITS, torch.tensor([0, -100, 7]), ("got 7 in row 2",)),
@@ -213,7 +213,7 @@ def test_weights_of_0_everywhere_give_0():
     ["balanced", [1.0, -1.0], [1.0, math.nan], [1.0, math.inf], 3.0, [[1.0]], ["a"], {"a": 1}],
 )
 def test_weights_must_be_finite_numbers_of_at_least_0(weight):
-    with refuses(InputError, "weight", "finite number", "at least 0 per", "per cl"):
+    with refuses(InputError, "weight", "finite number", "at least 0 per", "per class"):
         as_class_weight(weight)
     with pytest.raises(InputError, match="weight must"):
         RowLoss(weight=weight)

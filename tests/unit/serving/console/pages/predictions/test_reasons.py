@@ -43,7 +43,7 @@ def test_the_rule_that_acted():
     (rule,) = explanation.rules
     assert rule.decided
     assert rule.holds
-    assert rule.promise == "Precision is at least 85 % for class 'defect', with 95 % confidence."
+    assert_mentions(rule.promise, "Precision is at least 85 %", "class 'defect'", "95 % confidence")
 
 
 def test_a_threshold_that_was_not_reached():

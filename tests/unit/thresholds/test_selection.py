@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from tests.sentences import refuses
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.calibrators import AutoCalibrator, MatrixScaling, PlattScaling, TemperatureScaling
 from calibrant.convert import logits_from_probs, probs_from_logits
@@ -277,8 +277,8 @@ def test_weights_change_the_estimate_and_the_promise(rows):
     assert point.threshold > select(labels, probs, hold=precision >= 0.8).threshold
     doubled = select(labels, probs, hold=precision >= 0.8, weights=2 * weights)
     assert doubled.threshold == point.threshold
-    assert "largest weight among these rows, 3," in point.notes[0]
-    assert "if no row could weigh more than 3, the largest seen" in point.guarantee
+    assert_mentions(point.notes[0], "largest weight among these rows", "rows, 3")
+    assert_mentions(point.guarantee, "no row could", "weigh more", "more than 3", "largest seen")
 
 
 def test_a_row_that_could_weigh_more_than_any_drawn_makes_the_promise_harder(rows):
@@ -401,7 +401,7 @@ def test_few_rows_prove_no_limit_of_a_cost_and_say_so():
     point = select([0, 1], [0.2, 0.7], minimise=Cost(1, 5), label_use=LabelUse(candidates=50))
     assert point.guarantee is None
     assert point.confidence is None
-    assert "too few rows to prove a limit" in point.why
+    assert_mentions(point.why, "few rows", "prove a limit")
 
 
 def test_a_held_coverage_is_about_accepted_predictions_unless_a_class_is_named(rows):

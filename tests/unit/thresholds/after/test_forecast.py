@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binomtest
-from tests.sentences import refuses
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.errors import InputError
 from calibrant.results import Interval
@@ -138,11 +138,11 @@ def test_the_sentence_says_what_is_assumed():
     assert there.text.startswith(
         "With 20 % positives instead of 50 %, if the score distributions of positive"
     )
-    assert "precision>=0.8 is met from 33.3 % upwards" in there.text
+    assert_mentions(there.text, "precision>=0.8", "met from 33.3 % upwards")
     assert str(there) == there.text
     assert "precision becomes 0.6667" in there._repr_html_().replace("&gt;", ">")
     several = forecast(a_point(classes=("a", "b", "c"), of="b"), 0.2)
-    assert "same mix of the other classes" in several.text
+    assert_mentions(several.text, "same mix", "other classes")
     assert "precision becomes 0.6667" in several.text
     saved = json.loads(json.dumps(there.to_dict()))
     assert saved["limits"]["precision>=0.8"] == [pytest.approx(1 / 3), 1.0]

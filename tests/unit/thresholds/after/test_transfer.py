@@ -5,7 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
-from tests.sentences import refuses
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.errors import InputError
 from calibrant.thresholds import Cost, OperatingPoint, accuracy, fpr, npv, precision, recall
@@ -40,7 +40,7 @@ def test_by_hand():
 def test_the_deployed_classifier():
     found = check_counts("precision>=0.85", 384, 485)
     assert found.verdict == "broken"
-    assert "79.2 % on 485 rows acted on, interval 75.3 % to 82.7 %" in found.text
+    assert_mentions(found.text, "79.2 %", "485 rows acted", "75.3 % to 82.7 %")
     assert str(found) == found.text
     assert "79.2 %" in found._repr_html_()
     assert json.loads(json.dumps(found.to_dict()))["checks"][0]["n"] == 485

@@ -263,7 +263,7 @@ def test_xlnet_reads_with_the_mean(tmp_path):
         (
             {"model_type": "granite"},
             {},
-            ("'granite'", "no head", "classes", "texts", "choose anot"),
+            ("'granite'", "no head", "classes", "texts", "choose another"),
         ),
         ({"model_type": "fnet"}, {}, ("'fnet'", "not take token", "ids", "mask", "padding")),
         (described("canine"), {"pooling": "mean"}, ("'canine'", "no table", "tokens")),

@@ -68,7 +68,7 @@ def test_nothing_to_load_is_told(tmp_path):
 def test_images_are_not_served(tmp_path, monkeypatch):
     know_tiny_images(monkeypatch)
     made = pack(tmp_path / "images", scorer=image_scorer())
-    with refuses(BundleError, "takes images", "cannot be served", "use calibrant pred"):
+    with refuses(BundleError, "takes images", "cannot be served", "use calibrant predict"):
         BundleSlot(made.path, "cpu").load()
 
 

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from sklearn.base import clone
+from tests.sentences import refuses
 
 from calibrant.calibrators import (
     Calibrator,
@@ -92,7 +93,7 @@ def test_half_fitted_chain_is_not_fitted():
     logits, labels = rows(BINARY)
     fitted = TemperatureScaling().fit(logits, labels)
     for chain in (fitted.then(PriorCorrection()), PriorCorrection().then(fitted)):
-        with pytest.raises(NotFitted, match="this Chain is not fitted yet"):
+        with refuses(NotFitted, "Chain", "not fitted yet"):
             chain.predict_proba(logits)
 
 
@@ -121,7 +122,7 @@ def test_member_that_takes_no_weights_is_heard():
     logits, labels = rows(BINARY)
     chain = TemperatureScaling().then(NoWeights())
     assert not chain.takes_weights
-    with pytest.raises(InputError, match="NoWeights does not support weights"):
+    with refuses(InputError, "NoWeights", "not support weights"):
         chain.fit(logits, labels, np.ones(500))
 
 
@@ -151,7 +152,7 @@ def test_saved_and_loaded_with_settings_of_its_steps():
 @pytest.mark.parametrize("steps", [[], [{"format": 1}], "lost", None, [None]])
 def test_damaged_steps_are_refused(steps):
     saved = {"format": 1, "method": "chain", "classes": [0, 1], "params": {"steps": steps}}
-    with pytest.raises(InputError, match="'chain' is incomplete or damaged"):
+    with refuses(InputError, "'chain'", "incomplete", "damaged"):
         from_dict(saved)
 
 
@@ -159,12 +160,12 @@ def test_steps_of_other_classes_are_refused():
     two = TemperatureScaling().fit([0.0, 1.0], [0, 1]).to_dict()
     three = TemperatureScaling().fit(np.eye(3), [0, 1, 2]).to_dict()
     saved = {"format": 1, "method": "chain", "classes": [0, 1], "params": {"steps": [two, three]}}
-    with pytest.raises(InputError, match="do not have the same classes"):
+    with refuses(InputError, "not have", "same classes"):
         from_dict(saved)
 
 
 def test_a_chain_of_nothing_is_refused():
-    with pytest.raises(InputError, match="a chain needs calibrators, got none"):
+    with refuses(InputError, "chain needs calibrators", "got none"):
         Chain().fit([0.0, 1.0], [0, 1])
 
 
@@ -190,19 +191,19 @@ def test_certainty_of_one_step_is_finite_for_the_next():
 def test_fitted_steps_of_other_classes_are_refused():
     two = TemperatureScaling().fit([-1.0, 1.0, 2.0, -2.0], [0, 1, 0, 1])
     three = TemperatureScaling().fit(np.eye(3), [0, 1, 2])
-    with pytest.raises(InputError, match=r"same classes, got \[0, 1\] and \[0, 1, 2\]"):
+    with refuses(InputError, "same classes", "got [0, 1] and [0, 1, 2]"):
         two.then(three).predict_proba([0.5])
 
 
 def test_a_chain_asks_what_its_members_ask():
     chain = TemperatureScaling().then(PlattScaling())
     assert chain.needs_every_class
-    with pytest.raises(InputError, match="PlattScaling needs rows of every class"):
+    with refuses(InputError, "PlattScaling needs rows", "class"):
         chain.fit([-1.0, 1.0], [1, 1])
 
 
 def test_what_is_no_calibrator_is_refused():
-    with pytest.raises(InputError, match="a chain needs calibrators, got 1"):
+    with refuses(InputError, "chain needs calibrators", "got 1"):
         Chain([1]).fit([-1.0, 1.0], [0, 1])
-    with pytest.raises(InputError, match="a chain needs calibrators, got none"):
+    with refuses(InputError, "chain needs calibrators", "got none"):
         Chain().predict_proba([0.5])

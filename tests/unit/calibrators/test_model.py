@@ -15,6 +15,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, LinearSVC
+from tests.sentences import refuses
 from tests.unit.calibrators.model_rows import Boosted, fitted_on_half, named_rows, rows, state_of
 
 from calibrant.calibrators import Identity, TemperatureScaling
@@ -92,7 +93,7 @@ def test_zero_votes_count_as_half_of_the_least():
 def test_pairwise_scores_are_refused():
     model, X, y = fitted_on_half(SVC(decision_function_shape="ovo"), 3)
     for estimator in (model, make_pipeline(model)):
-        with pytest.raises(InputError, match="one for each pair"):
+        with refuses(InputError, "pair"):
             CalibratedModel(estimator, TemperatureScaling()).fit(X, y)
 
 
@@ -167,7 +168,7 @@ def test_parameters_of_a_frozen_model_are_out_of_reach():
     calibrated = CalibratedModel(model, TemperatureScaling())
     assert "estimator__C" not in calibrated.get_params()
     assert "calibrator__lowest" in calibrated.get_params()
-    with pytest.raises(InputError, match="'estimator__C' cannot be set"):
+    with refuses(InputError, "'estimator__C' cannot be set"):
         calibrated.set_params(estimator__C=2.0)
     assert model.C == 1.0
     open_ = CalibratedModel(LogisticRegression(), cross_fit=2)
@@ -210,7 +211,7 @@ def test_absent_class_is_left_to_the_calibrator():
     some = y != 2
     calibrated = CalibratedModel(model, TemperatureScaling()).fit(X[some], y[some])
     assert calibrated.predict_proba(X).shape == (len(X), 4)
-    with pytest.raises(InputError, match="needs rows of every class, but none has the label 2"):
+    with refuses(InputError, "needs rows", "class", "none", "label 2"):
         CalibratedModel(model, PlattScaling()).fit(X[some], y[some])
 
 
@@ -218,8 +219,8 @@ def test_label_that_the_model_has_never_seen():
     X, y = named_rows()
     strange = y.astype(object)
     strange[3] = "perhaps"
-    message = r"y holds 'perhaps', which is not among the classes of the estimator \['no'"
-    with pytest.raises(InputError, match=message):
+    message = ("y", "'perhaps'", "not among", "classes", "estimator ['no'")
+    with refuses(InputError, *message):
         CalibratedModel(Boosted(), TemperatureScaling()).fit(X, strange)
 
 
@@ -239,14 +240,14 @@ class NoWeights(TemperatureScaling):
 
 def test_calibrator_without_weights_refuses_them():
     model, X, y = fitted_on_half(LogisticRegression())
-    with pytest.raises(InputError, match="NoWeights does not support weights"):
+    with refuses(InputError, "NoWeights", "not support weights"):
         CalibratedModel(model, NoWeights()).fit(X, y, np.ones(len(y)))
 
 
 def test_unfitted_estimator_is_named():
     X, y = rows()
     for estimator in (LogisticRegression(), make_pipeline(StandardScaler(), GaussianNB())):
-        with pytest.raises(NotFittedError, match=r"is not fitted: fit it on other rows first") as e:
+        with refuses(NotFittedError, "not fitted", "other rows first") as e:
             CalibratedModel(estimator).fit(X, y)
         assert isinstance(e.value, CalibrantError)
     with pytest.raises(NotFittedError, match="call fit first"):
@@ -263,24 +264,24 @@ class Pairs(LogisticRegression):
 @pytest.mark.parametrize(
     ("model", "message"),
     [
-        (CalibratedModel(), "estimator is missing"),
-        (CalibratedModel(LogisticRegression), "got the class LogisticRegression"),
-        (CalibratedModel(StandardScaler()), "a function from X to logits, got StandardScaler"),
-        (CalibratedModel(Boosted(), "platt"), "calibrator must be a calibrator .* got 'platt'"),
-        (CalibratedModel(LogisticRegression(), cross_fit=1), "at least 2, or None, got 1"),
-        (CalibratedModel(LogisticRegression(), cross_fit=True), "at least 2, or None, got True"),
-        (CalibratedModel(LogisticRegression(), cross_fit=2.5), "at least 2, or None, got 2.5"),
-        (CalibratedModel(np.tanh, cross_fit=3), "an estimator with fit, got ufunc"),
-        (CalibratedModel(Pairs(), cross_fit=3), "cannot split a pairwise matrix"),
-        (CalibratedModel(lambda X: np.zeros((len(X), 2, 2))), "must have shape"),
-        (CalibratedModel(lambda X: np.full(len(X), np.nan)), "must be finite, got nan in row 0"),
-        (CalibratedModel(lambda X: X[:-1, 0]), "must have the same length"),
-        (CalibratedModel(Boosted(["only"])), "one class only"),
+        (CalibratedModel(), ("estimator is missing",)),
+        (CalibratedModel(LogisticRegression), ("got the", "class LogisticRegression")),
+        (CalibratedModel(StandardScaler()), ("function from X", "logits", "got StandardScaler")),
+        (CalibratedModel(Boosted(), "platt"), ("calibrator must be a calibrator", "got 'platt'")),
+        (CalibratedModel(LogisticRegression(), cross_fit=1), ("at least 2", "None", "got 1")),
+        (CalibratedModel(LogisticRegression(), cross_fit=True), ("at least 2", "None", "got True")),
+        (CalibratedModel(LogisticRegression(), cross_fit=2.5), ("at least 2", "None", "got 2.5")),
+        (CalibratedModel(np.tanh, cross_fit=3), ("estimator", "fit", "got ufunc")),
+        (CalibratedModel(Pairs(), cross_fit=3), ("cannot split", "pairwise matrix")),
+        (CalibratedModel(lambda X: np.zeros((len(X), 2, 2))), ("must have shape",)),
+        (CalibratedModel(lambda X: np.full(len(X), np.nan)), ("finite", "got nan", "row 0")),
+        (CalibratedModel(lambda X: X[:-1, 0]), ("same length",)),
+        (CalibratedModel(Boosted(["only"])), ("one class only",)),
     ],
 )
 def test_bad_settings_get_one_sentence(model, message):
     X, y = rows(n=60)
-    with pytest.raises(InputError, match=message) as caught:
+    with refuses(InputError, *message) as caught:
         model.fit(X[:, :1], y)
     assert "\n" not in str(caught.value)
 

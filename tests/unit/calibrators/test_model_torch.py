@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from sklearn.base import clone
+from tests.sentences import refuses
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.calibrators.model import CalibratedModel
@@ -85,7 +86,7 @@ def test_torch_module_that_returns_a_tuple_is_refused():
             return x, x
 
     X, y = torch_rows()
-    with pytest.raises(InputError, match="one tensor of logits, got tuple"):
+    with refuses(InputError, "tensor", "logits", "got tuple"):
         CalibratedModel(Pair(), TemperatureScaling()).fit(X, y)
     with pytest.raises(InputError, match="X is empty"):
         CalibratedModel(Net(), TemperatureScaling()).fit(X, y).predict(X[:0])

@@ -110,13 +110,13 @@ def test_classes_are_matched_by_name(have, want, order):
 @pytest.mark.parametrize(
     ("have", "want", "said"),
     [
-        (("a", "b"), ("a", "b", "c"), "one has scores for 2 classes, but two has 3"),
-        (("a", "b"), ("a", "x"), "one .*class 'b' where two has 'x'"),
-        (("0", "1"), ("no", "yes"), "two has 'no'"),
+        (("a", "b"), ("a", "b", "c"), ("scores", "2 classes", "two has 3")),
+        (("a", "b"), ("a", "x"), ("class 'b'", "two", "'x'")),
+        (("0", "1"), ("no", "yes"), ("two has 'no'",)),
     ],
 )
 def test_other_classes_are_refused(have, want, said):
-    with pytest.raises(InputError, match=said):
+    with refuses(InputError, *said):
         class_order(have, want, files=("one", "two"))
 
 

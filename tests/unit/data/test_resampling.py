@@ -113,21 +113,21 @@ def test_as_many_rows_of_each_class_as_imbalanced_learn(how, peer, ratio):
 @pytest.mark.parametrize(
     ("labels", "options", "sentence"),
     [
-        ([0, 1], {"how": "both"}, 'how must be "over" or "under", got \'both\''),
-        ([0, 1], {"how": None}, 'how must be "over" or "under", got None'),
-        ([0, 1], {"ratio": 0}, "ratio must be above 0 and at most 1, got 0"),
-        ([0, 1], {"ratio": 1.5}, "ratio must be above 0 and at most 1, got 1.5"),
-        ([0, 1], {"ratio": float("nan")}, "ratio must be above 0 and at most 1, got nan"),
-        ([0, 1], {"seed": -1}, "seed must be a whole number of at least 0, got -1"),
-        ([], {}, r"labels must .*\(n,\), got shape \(0,\)"),
-        ([[0, 1]], {}, r"got shape \(1, 2\)"),
-        (["a", None], {}, "labels row 1 is missing"),
-        ([0.0, np.nan], {}, "labels row 1 is missing"),
-        (np.array(["a", 1], dtype=object), {}, "labels have mixed types"),
+        ([0, 1], {"how": "both"}, ("how", '"over"', '"under"', "got 'both'")),
+        ([0, 1], {"how": None}, ("how", '"over"', '"under"', "got None")),
+        ([0, 1], {"ratio": 0}, ("ratio", "above 0", "at most 1", "got 0")),
+        ([0, 1], {"ratio": 1.5}, ("ratio", "above 0", "at most 1", "got 1.5")),
+        ([0, 1], {"ratio": float("nan")}, ("ratio", "above 0", "at most 1", "got nan")),
+        ([0, 1], {"seed": -1}, ("seed", "whole number", "at least 0", "got -1")),
+        ([], {}, ("labels", "(n,)", "got shape (0,)")),
+        ([[0, 1]], {}, ("got shape (1, 2)",)),
+        (["a", None], {}, ("labels row 1", "missing")),
+        ([0.0, np.nan], {}, ("labels row 1", "missing")),
+        (np.array(["a", 1], dtype=object), {}, ("labels", "mixed types")),
     ],
 )
 def test_what_cannot_be_resampled_is_refused_in_a_sentence(labels, options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         resample_rows(labels, **{"how": "over", **options})
 
 
@@ -186,17 +186,17 @@ def test_smote_permutes_its_shift_with_the_names_of_the_classes():
 @pytest.mark.parametrize(
     ("features", "labels", "options", "sentence"),
     [
-        (np.zeros((4, 1)), ["a", "a", "a", "b"], {}, "class 'b' has 1 train row, but SMOTE"),
-        (np.zeros((3, 1)), [0, 0, 1, 1], {}, "same number of rows, got 3 and 4"),
-        (np.zeros(4), [0, 0, 1, 1], {}, r"features must .*\(n, d\)"),
-        ([["x"], ["y"]], [0, 1], {}, "encode a table with TableEncoder first"),
-        ([[0.0], [np.nan]], [0, 1], {}, "features must be finite, but row 1 is not"),
-        (np.zeros((2, 1)), [0, 1], {"neighbours": 0}, "neighbours must be a whole number of at"),
-        (np.zeros((2, 1)), [0, 1], {"seed": 0.5}, "seed must be a whole number"),
+        (np.zeros((4, 1)), ["a", "a", "a", "b"], {}, ("class 'b'", "1 train row", "SMOTE")),
+        (np.zeros((3, 1)), [0, 0, 1, 1], {}, ("same number", "rows", "got 3 and 4")),
+        (np.zeros(4), [0, 0, 1, 1], {}, ("features must", "(n, d)")),
+        ([["x"], ["y"]], [0, 1], {}, ("encode", "table", "TableEncoder first")),
+        ([[0.0], [np.nan]], [0, 1], {}, ("features", "finite", "row 1", "not")),
+        (np.zeros((2, 1)), [0, 1], {"neighbours": 0}, ("neighbours", "whole number")),
+        (np.zeros((2, 1)), [0, 1], {"seed": 0.5}, ("seed", "whole number")),
     ],
 )
 def test_what_smote_cannot_mix_is_refused_in_a_sentence(features, labels, options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         smote(features, labels, **options)
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.data_sets import data_file
-from tests.sentences import refuses
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.data import read_rows, scan_rows
 from calibrant.errors import InputError
@@ -241,7 +241,7 @@ def test_a_cell_that_is_no_number_is_named(tmp_path, cell, says):
     file = file_of(tmp_path, "x,y\n" + "1,2\n" * 10_000 + f"{cell},3\n")
     with pytest.raises(InputError) as caught:
         scanned(file, numbers=["x"])
-    assert f"rows.csv, data row 10,001, column 'x': {says}" in str(caught.value)
+    assert_mentions(caught.value, "rows.csv", "data row 10,001", "column 'x'", f"'x': {says}")
 
 
 def test_numbers_and_texts_are_checked_before_the_first_row(tmp_path):
@@ -267,40 +267,39 @@ PARQUET = TABLE.getvalue().to_pybytes()
 DAMAGED = {
     "empty": ("rows.csv", b"", "is empty: it needs column names and at least one row"),
     "spaces": ("rows.csv", b"\n \n", "is empty: it needs a header and at least one row"),
-    "header": ("rows.csv", b"a,b\n", "column names but no rows"),
-    "latin": ("rows.csv", "a\né\n".encode("latin-1"), "is not UTF-8 text: save it as UTF-8"),
-    "late latin": ("rows.csv", b"a\n" + b"x\n" * 2**20 + b"\xe9\n", "is not UTF-8 text"),
-    "binary": ("rows.csv", b"a\0b\n1\n", "binary data, not text"),
-    "ragged": ("rows.csv", b"a,b\n1,2\n3\n", "data row 2 has 1 cells where the header has 2"),
-    "long": ("rows.csv", b"a,b\n1,2\n3,4,5\n", "data row 2 has 3 cells where the header has 2"),
-    "twice": ("rows.csv", b"a,b,a\n1,2,3\n", "has the column 'a' twice: rename or drop one"),
-    "unnamed": ("rows.csv", b"a,,\n1,2,3\n", "has 2 columns without a name"),
+    "header": ("rows.csv", b"a,b\n", ("column names", "no rows")),
+    "latin": ("rows.csv", "a\né\n".encode("latin-1"), ("not UTF-8 text", "save it as UTF-8")),
+    "late latin": ("rows.csv", b"a\n" + b"x\n" * 2**20 + b"\xe9\n", ("not UTF-8 text",)),
+    "binary": ("rows.csv", b"a\0b\n1\n", ("binary data", "not text")),
+    "ragged": ("rows.csv", b"a,b\n1,2\n3\n", ("data row 2", "1 cells", "header has 2")),
+    "long": ("rows.csv", b"a,b\n1,2\n3,4,5\n", ("data row 2", "3 cells", "header has 2")),
+    "twice": ("rows.csv", b"a,b,a\n1,2,3\n", ("column 'a' twice", "rename or drop")),
+    "unnamed": ("rows.csv", b"a,,\n1,2,3\n", ("2 columns without a name",)),
     "cut gz": (
         "rows.csv.gz",
         gzip.compress(b"a,b\n" + b"1,2\n" * 9999)[:40],
-        "is damaged or truncated",
+        ("damaged or truncated",),
     ),
-    "no gz": ("rows.csv.gz", b"a,b\n1,2\n", "is damaged or truncated"),
-    "parquet": ("rows.parquet", b"PAR1 nothing", "is damaged, truncated or not parquet"),
-    "cut parquet": ("rows.parquet", PARQUET[:-9], "is damaged, truncated or not parquet"),
-    "json": ("rows.jsonl", b'{"a": 1}\n{"a": \n', "data row 2 is not JSON"),
-    "json list": ("rows.jsonl", b"[1, 2]\n", "data row 1 is not a JSON object"),
-    "json mixed": ("rows.jsonl", b'{"a": 1}\n{"a": "x"}\n', "column 'a'.* different type"),
-    "json twice": ("rows.jsonl", b'{"a": 1, "a": 2}\n', "has the column 'a' twice"),
-    "suffix": ("rows.xlsx", b"x", "not a data file: its name must end in .csv, .tsv, .parquet or"),
+    "no gz": ("rows.csv.gz", b"a,b\n1,2\n", ("damaged or truncated",)),
+    "parquet": ("rows.parquet", b"PAR1 nothing", ("damaged, truncated", "not parquet")),
+    "cut parquet": ("rows.parquet", PARQUET[:-9], ("damaged, truncated", "not parquet")),
+    "json": ("rows.jsonl", b'{"a": 1}\n{"a": \n', ("data row 2", "not JSON")),
+    "json list": ("rows.jsonl", b"[1, 2]\n", ("data row 1", "not a JSON object")),
+    "json mixed": ("rows.jsonl", b'{"a": 1}\n{"a": "x"}\n', ("column 'a'", "different type")),
+    "json twice": ("rows.jsonl", b'{"a": 1, "a": 2}\n', ("column 'a' twice",)),
+    "suffix": ("rows.xlsx", b"x", ("not a data file", ".csv", ".tsv", ".parquet")),
 }
 
 
-@pytest.mark.parametrize("case", DAMAGED)
 @pytest.mark.parametrize("read", [read_rows, scanned])
-def test_damage_is_one_sentence(tmp_path, case, read):
-    name, content, says = DAMAGED[case]
-    file = tmp_path / name
-    file.write_bytes(content)
-    with pytest.raises(InputError, match=says) as caught:
-        read(file)
-    assert "\n" not in str(caught.value)
-    assert str(file) in str(caught.value)
+def test_damage_is_one_sentence(tmp_path, subtests, read):
+    for case, (name, content, mentions) in DAMAGED.items():
+        with subtests.test(case):
+            file = tmp_path / name
+            file.write_bytes(content)
+            with refuses(InputError, file, *mentions) as caught:
+                read(file)
+            assert "\n" not in str(caught.value)
 
 
 def test_damage_inside_a_parquet_file_is_one_sentence(tmp_path):
@@ -405,5 +404,6 @@ def test_a_row_longer_than_a_block_is_read_and_no_row_comes_twice(tmp_path, size
 
 def test_a_folder_is_not_meant_by_the_name_of_a_file(tmp_path):
     (tmp_path / "o_nofile").mkdir()
-    with pytest.raises(InputError, match=r"nofile\.csv does not exist[^(]*$"):
+    with refuses(InputError, "nofile.csv does not exist") as caught:
         read_rows(tmp_path / "nofile.csv")
+    assert "(" not in str(caught.value).partition("nofile.csv")[2]  # no "(did you mean ...)"

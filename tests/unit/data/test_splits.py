@@ -57,22 +57,22 @@ def test_sizes_name_every_split_and_the_text_those_with_rows():
 @pytest.mark.parametrize(
     ("changed", "says"),
     [
-        ({"steer": SplitPart("logs", [3, 9])}, r"train and steer share 1 row of logs \(row 3\)"),
+        ({"steer": SplitPart("logs", [3, 9])}, ("train", "steer share 1", "logs (row 3)")),
         (
             {"test": SplitPart("golden", [0, 1, 2])},
-            r"calibrate and test share 2 rows .*\(rows 0, 1\)",
+            ("calibrate", "test share 2", "(rows 0, 1)"),
         ),
-        ({"test": SplitPart("logs", [5])}, r"test and log_test share 1 row of logs"),
-        ({"out_of_scope": SplitPart("golden", [1])}, r"calibrate and out_of_scope share"),
-        ({"choice": SplitPart("logs", [6, 4])}, r"steer and choice share 1 row of logs \(row 4\)"),
-        ({"choice": SplitPart("golden", [9])}, "choice must be rows of the logs"),
-        ({"train": SplitPart("logs", [0, 7, 7])}, "train has row 7 of logs twice"),
-        ({"train": SplitPart("logs", [])}, "the split train is empty"),
-        ({"train": SplitPart("golden", [9])}, "train must be rows of the logs"),
+        ({"test": SplitPart("logs", [5])}, ("test and", "log_test share 1", "row", "logs")),
+        ({"out_of_scope": SplitPart("golden", [1])}, ("calibrate", "out_of_scope share")),
+        ({"choice": SplitPart("logs", [6, 4])}, ("steer", "choice share 1", "logs (row 4)")),
+        ({"choice": SplitPart("golden", [9])}, ("choice", "rows", "logs")),
+        ({"train": SplitPart("logs", [0, 7, 7])}, ("train", "row 7", "logs twice")),
+        ({"train": SplitPart("logs", [])}, ("split train", "empty")),
+        ({"train": SplitPart("golden", [9])}, ("train", "rows", "logs")),
     ],
 )
 def test_rows_with_two_jobs_are_refused(changed, says):
-    with pytest.raises(SplitMisuse, match=says):
+    with refuses(SplitMisuse, *says):
         splits(**changed)
 
 

@@ -107,23 +107,23 @@ def test_a_class_with_fewer_rows_than_parts_is_named():
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"labels": None}, "give the number of rows as n"),
-        ({"labels": [0] * 9, "n": 8}, "must agree on the number of rows, got 9 and 8"),
-        ({"labels": [0] * 9, "groups": [1]}, "must agree on the number of rows, got 9 and 1"),
-        ({"labels": [0, 0]}, "2 rows cannot be split into 3 parts"),
-        ({"labels": [0] * 9, "shares": (1,)}, "shares must be two or more numbers above 0"),
-        ({"labels": [0] * 9, "shares": (1, 0)}, "shares must be two or more numbers above 0"),
-        ({"labels": [0] * 9, "shares": (1, float("nan"))}, "shares must be two or more numbers"),
-        ({"labels": [0] * 9, "shares": "8:1"}, "shares must be two or more numbers above 0"),
-        ({"labels": [0] * 9, "seed": -1}, "seed must be a whole number >= 0, got -1"),
-        ({"labels": [0, None, 1]}, "labels row 1 is missing: label the row or drop it"),
-        ({"labels": [0.0, float("nan"), 1.0]}, "labels row 1 is missing"),
-        ({"labels": ["a", 1, 2]}, "labels must be a column of one type"),
-        ({"labels": [0] * 9, "groups": [0] * 9, "times": [0] * 9}, "groups and times cannot be"),
+        ({"labels": None}, ("give the number of rows as n",)),
+        ({"labels": [0] * 9, "n": 8}, ("agree", "number", "rows", "got 9 and 8")),
+        ({"labels": [0] * 9, "groups": [1]}, ("agree", "number", "rows", "got 9 and 1")),
+        ({"labels": [0, 0]}, ("2 rows cannot", "split", "3 parts")),
+        ({"labels": [0] * 9, "shares": (1,)}, ("shares", "two", "more numbers above 0")),
+        ({"labels": [0] * 9, "shares": (1, 0)}, ("shares", "two", "more numbers above 0")),
+        ({"labels": [0] * 9, "shares": (1, float("nan"))}, ("shares", "two", "more numbers")),
+        ({"labels": [0] * 9, "shares": "8:1"}, ("shares", "two", "more numbers above 0")),
+        ({"labels": [0] * 9, "seed": -1}, ("seed", "whole number >= 0", "got -1")),
+        ({"labels": [0, None, 1]}, ("labels row 1", "missing", "drop")),
+        ({"labels": [0.0, float("nan"), 1.0]}, ("labels row 1", "missing")),
+        ({"labels": ["a", 1, 2]}, ("labels", "column", "type")),
+        ({"labels": [0] * 9, "groups": [0] * 9, "times": [0] * 9}, ("groups", "times cannot be")),
     ],
 )
 def test_what_cannot_be_split_is_one_sentence(arguments, says):
-    with pytest.raises(InputError, match=says):
+    with refuses(InputError, *says):
         split_rows(**arguments)
 
 
@@ -257,19 +257,19 @@ def test_times_of_any_kind_agree():
 @pytest.mark.parametrize(
     ("times", "says"),
     [
-        ([1, None, 3], "times row 1 is missing: give the row a time or drop it"),
-        ([1.0, 2.0, float("nan")], "times row 2 is missing"),
-        ([1, 1, 2], "times has only 2 distinct values"),
-        (["2024-01-31", "soon", "c"], "times row 1 is 'soon', .*ISO 8601.* like 2024-01-31"),
+        ([1, None, 3], ("times row 1", "missing", "give", "drop")),
+        ([1.0, 2.0, float("nan")], ("times row 2", "missing")),
+        ([1, 1, 2], ("times", "2 distinct values")),
+        (["2024-01-31", "soon", "c"], ("times row 1", "'soon'", "ISO 8601", "like 2024-01-31")),
         (
             ["2024-01-31T09:00Z", "2024-01-31T09:00", "2024-02-01"],
-            "times must all have a time zone",
+            ("times", "all", "time zone"),
         ),
-        ([True, False, True], "times must be numbers, dates or ISO 8601 text, got bool"),
+        ([True, False, True], ("times", "numbers", "dates", "ISO 8601 text", "got bool")),
     ],
 )
 def test_times_that_cannot_be_ordered_are_refused(times, says):
-    with pytest.raises(InputError, match=says):
+    with refuses(InputError, *says):
         split_rows(None, times=times)
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.losses.adafocal_transcription import PlainAdaFocal
 from tests.unit.losses.steer_worlds import world
 from torch.nn import functional
@@ -88,14 +89,15 @@ def test_gradients_are_those_of_finite_differences(mode):
     assert torch.autograd.gradcheck(lambda z: loss(z, labels), logits, eps=1e-7, atol=1e-5)
 
 
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("gamma", [0.0, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, -2.0])
-def test_gradients_are_finite_for_logits_of_any_size(dtype, gamma):
-    loss = AdaFocalLoss(gamma_init=gamma, gamma_min=-2.0)
-    size = torch.tensor([0.0, 1.0, 17.0, 60.0, 1e4, -1e4, -60.0], dtype=dtype)
-    logits = torch.stack([size, torch.zeros_like(size), -size], -1).requires_grad_()
-    loss(logits, zeros(len(size))).backward()
-    assert logits.grad.isfinite().all()
+def test_gradients_are_finite_for_logits_of_any_size(subtests):
+    for dtype in [torch.float32, torch.bfloat16, torch.float16]:
+        for gamma in [0.0, 0.2, 0.5, 1.0, 2.0, 5.0, 20.0, -2.0]:
+            with subtests.test(f"{dtype}, gamma {gamma}"):
+                loss = AdaFocalLoss(gamma_init=gamma, gamma_min=-2.0)
+                size = torch.tensor([0.0, 1.0, 17.0, 60.0, 1e4, -1e4, -60.0], dtype=dtype)
+                logits = torch.stack([size, torch.zeros_like(size), -size], -1).requires_grad_()
+                loss(logits, zeros(len(size))).backward()
+                assert logits.grad.isfinite().all()
 
 
 def test_rows_of_images_and_ignored_rows_count_as_plain_rows_do():
@@ -118,7 +120,7 @@ def test_class_weights_stay_outside_the_power():
 
 
 def test_shares_of_classes_are_refused():
-    with pytest.raises(InputError, match=r"AdaFocal needs one class per row"):
+    with refuses(InputError, "AdaFocal needs", "class per row"):
         AdaFocalLoss()(torch.zeros(2, 2), torch.full((2, 2), 0.5))
 
 
@@ -131,40 +133,40 @@ def test_it_is_found_by_name():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_bins": 0}, "n_bins must be a whole number of at least 1, got 0"),
-        ({"n_bins": 2.5}, "n_bins must be a whole number"),
-        ({"strength": 0.0}, "strength must be a number above 0, up to 100, got 0.0"),
-        ({"strength": float("nan")}, "strength must be a number above 0"),
-        ({"gamma_init": 30.0}, "gamma_init must lie between gamma_min -1.5 and gamma_max 20"),
-        ({"gamma_min": -9.0}, "gamma_min must be a number from -5 to 100"),
-        ({"gamma_min": 3.0, "gamma_max": 2.0}, "gamma_min must lie below gamma_max, got 3 and 2"),
-        ({"gamma_max": 1e3}, "gamma_max must be a number from 0 to 100"),
-        ({"switch": -0.1}, r"switch must be a number from 0 \(never switch\) to 1.5"),
-        ({"gamma_min": -0.1}, r"to 0.1, so that both of its sides lie"),
-        ({"mode": "fast"}, "mode must be 'robust' or 'paper', got 'fast'"),
-        ({"min_count": 0}, "min_count must be a whole number of at least 1"),
-        ({"min_count": 5, "mode": "paper"}, "min_count must be omitted in mode 'paper'"),
-        ({"update_every": 0}, "update_every must be a whole number of at least 1, got 0"),
-        ({"reduction": "max"}, "reduction must be 'mean', 'sum' or 'none'"),
+        ({"n_bins": 0}, ("n_bins", "whole number", "at least 1", "got 0")),
+        ({"n_bins": 2.5}, ("n_bins", "whole number")),
+        ({"strength": 0.0}, ("strength", "number above 0", "0, up to 100", "got 0.0")),
+        ({"strength": float("nan")}, ("strength", "number above 0")),
+        ({"gamma_init": 30.0}, ("gamma_init", "between gamma_min -1.5", "gamma_max 20")),
+        ({"gamma_min": -9.0}, ("gamma_min", "number", "-5 to 100")),
+        ({"gamma_min": 3.0, "gamma_max": 2.0}, ("gamma_min", "below gamma_max", "got 3 and 2")),
+        ({"gamma_max": 1e3}, ("gamma_max", "number", "0 to 100")),
+        ({"switch": -0.1}, ("switch must", "number", "0 (never switch)", "(never switch) to 1.5")),
+        ({"gamma_min": -0.1}, ("to 0.1", "sides")),
+        ({"mode": "fast"}, ("mode", "'robust'", "'paper'", "got 'fast'")),
+        ({"min_count": 0}, ("min_count", "whole number", "at least 1")),
+        ({"min_count": 5, "mode": "paper"}, ("min_count", "omitted", "mode 'paper'")),
+        ({"update_every": 0}, ("update_every", "whole number", "at least 1", "got 0")),
+        ({"reduction": "max"}, ("reduction", "'mean'", "'sum'", "'none'")),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_a_sentence(options, message):
-    with pytest.raises(InputError, match=message):
+    with refuses(InputError, *message):
         AdaFocalLoss(**options)
 
 
 @pytest.mark.parametrize(
     ("bins", "message"),
     [
-        ({"gammas": [1.0, 2.0], "edges": []}, r"edges must be the 1 inner edges of 2 bins"),
-        ({"gammas": [1.0] * 3, "edges": [0.5, 0.2]}, r"edges must be in ascending order"),
-        ({"gammas": 1.0, "edges": []}, r"gammas must be one number per bin, got shape \(\)"),
-        ({"gammas": ["one"], "edges": []}, r"gammas must be a list of numbers, got \['one'\]"),
-        ({"gammas": [1.0], "edges": [], "scale": "logit"}, r"scale must be 'log-odds' or 'prob"),
+        ({"gammas": [1.0, 2.0], "edges": []}, ("edges must", "1 inner edges", "2 bins")),
+        ({"gammas": [1.0] * 3, "edges": [0.5, 0.2]}, ("edges", "ascending order")),
+        ({"gammas": 1.0, "edges": []}, ("gammas", "number per bin", "got shape ()")),
+        ({"gammas": ["one"], "edges": []}, ("gammas", "list", "numbers", "got ['one']")),
+        ({"gammas": [1.0], "edges": [], "scale": "logit"}, ("scale", "'log-odds'", "'prob")),
     ],
 )
 def test_bins_that_do_not_fit_are_refused_in_a_sentence(bins, message):
-    with pytest.raises(InputError, match=message):
+    with refuses(InputError, *message):
         adafocal_loss(torch.zeros(1, 2), zeros(1), **bins)
 
 
@@ -277,6 +279,6 @@ def test_what_it_learned_is_no_part_of_its_description():
 
 def test_a_state_of_the_other_mode_is_refused():
     saved = AdaFocalLoss(mode="paper").state_dict()
-    with pytest.raises(InputError, match="saved edges of this loss are probability edges"):
+    with refuses(InputError, "saved edges", "loss", "probability edges"):
         AdaFocalLoss().load_state_dict(saved)
     AdaFocalLoss(mode="paper").load_state_dict(saved)

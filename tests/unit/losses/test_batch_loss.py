@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import BatchLoss, MMCELoss, SoftF1Loss, as_loss, mmce_loss, soft_f1_loss
@@ -14,23 +15,23 @@ BOTH = pytest.mark.parametrize(
 
 @BOTH
 def test_a_value_per_row_is_refused(made, function):
-    with pytest.raises(InputError, match="has no value per row: choose reduction 'mean' or 'sum'"):
+    with refuses(InputError, "no value per", "row", "choose reduction 'mean'", "'sum'"):
         made(reduction="none")
-    with pytest.raises(InputError, match="has no value per row"):
+    with refuses(InputError, "no value per", "row"):
         function(*drawn(2, 0), reduction="none")
 
 
 @BOTH
 def test_class_weights_are_refused(made, function):
-    with pytest.raises(InputError, match="does not support class weights"):
+    with refuses(InputError, "not support class", "weights"):
         made(weight=[1.0, 2.0])
-    with pytest.raises(InputError, match="does not support class weights"):
+    with refuses(InputError, "not support class", "weights"):
         function(*drawn(2, 0), weight=[1.0, 2.0])
 
 
 @pytest.mark.parametrize("name", ["mmce", "soft_f1"])
 def test_weights_by_name_are_refused_too(name):
-    with pytest.raises(InputError, match=f"{name!r} is defined on a whole batch"):
+    with refuses(InputError, f"{name!r}", "defined", "whole batch"):
         as_loss(f"{name}:weight=balanced", class_counts=[90, 10])
 
 
@@ -51,5 +52,5 @@ def test_it_is_the_base_of_both_and_keeps_their_options():
 
 
 def test_an_unknown_reduction_is_refused():
-    with pytest.raises(InputError, match="reduction must be 'mean', 'sum' or 'none'"):
+    with refuses(InputError, "reduction", "'mean'", "'sum'", "'none'"):
         SoftF1Loss(reduction="average")

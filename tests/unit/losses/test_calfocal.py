@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.losses.steer_worlds import world
 
 from calibrant.errors import InputError
@@ -135,22 +136,22 @@ def test_it_is_found_by_name():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"per": "row"}, "per must be 'sample' or 'bin', got 'row'"),
-        ({"strength": -1}, "strength must be a number above 0, up to 100, got -1"),
-        ({"n_bins": True}, "n_bins must be a whole number of at least 1, got True"),
-        ({"min_count": 0}, "min_count must be a whole number of at least 1, got 0"),
+        ({"per": "row"}, ("per", "'sample'", "'bin'", "got 'row'")),
+        ({"strength": -1}, ("strength", "number above 0", "0, up to 100", "got -1")),
+        ({"n_bins": True}, ("n_bins", "whole number", "at least 1", "got True")),
+        ({"min_count": 0}, ("min_count", "whole number", "at least 1", "got 0")),
     ],
 )
 def test_options_that_make_no_sense_are_refused_in_a_sentence(options, message):
-    with pytest.raises(InputError, match=message):
+    with refuses(InputError, *message):
         CalFocalLoss(**options)
 
 
 def test_bins_that_do_not_fit_and_shares_are_refused_in_a_sentence():
     logits = logits_of(0.5)
-    with pytest.raises(InputError, match=r"confidences and accuracies must be of the same bins"):
+    with refuses(InputError, "confidences", "accuracies", "same bins"):
         calfocal_loss(logits, zeros(1), accuracies=[0.5], confidences=[0.5, 0.6], edges=[])
-    with pytest.raises(InputError, match=r"accuracies must be one number per bin"):
+    with refuses(InputError, "accuracies", "number per bin"):
         calfocal_loss(logits, zeros(1), accuracies=0.5, edges=[])
-    with pytest.raises(InputError, match=r"CalFocal needs one class per row"):
+    with refuses(InputError, "CalFocal needs", "class per row"):
         CalFocalLoss()(torch.zeros(2, 2), torch.full((2, 2), 0.5))

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import CostSensitiveLoss, as_loss, cost_sensitive_loss
@@ -93,10 +94,10 @@ def test_costs_are_saved_with_the_loss():
     ],
 )
 def test_a_table_that_is_none_is_refused(costs):
-    with pytest.raises(InputError, match="costs must be a square table"):
+    with refuses(InputError, "costs", "square table"):
         CostSensitiveLoss(costs)
 
 
 def test_a_table_for_other_classes_is_refused():
-    with pytest.raises(InputError, match=r"costs must be a \(3, 3\) table"):
+    with refuses(InputError, "costs", "(3, 3) table"):
         cost_sensitive_loss(*drawn(3, 3), costs=[[0, 1], [5, 0]])

@@ -157,7 +157,7 @@ def test_a_class_absent_from_the_train_split_does_not_win():
     rows = ArrayRows(features, (features[:, 0] > 0.5).long())
     options = TrainingOptions(epochs=15, learning_rate=0.05)
     for loss in ("ce:weight=balanced", "2*ce:weight=[1,3,0]", "balanced_softmax:weight=balanced"):
-        with pytest.warns(UserWarning, match="the steer split has no rows of 1 of 3 classes"):
+        with pytest.warns(UserWarning, match="steer split.*no rows.*1 of 3 classes"):
             trained = train(torch.nn.Linear(2, 3), rows, rows, loss=loss, options=options)
         best = trained.records[trained.best_epoch]
         assert best.nll < 0.5  # log 3 is what knowing nothing costs

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import (
@@ -101,5 +102,5 @@ def test_gamma_comes_from_text():
 
 @pytest.mark.parametrize("gamma", [-1, 101, float("nan")])
 def test_a_gamma_out_of_range_is_refused(gamma):
-    with pytest.raises(InputError, match="gamma must be a number from 0 to 100"):
+    with refuses(InputError, "gamma", "number", "0 to 100"):
         DualFocalLoss(gamma)

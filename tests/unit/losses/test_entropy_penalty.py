@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import (
@@ -87,5 +88,5 @@ def test_strength_comes_from_text():
 
 @pytest.mark.parametrize("strength", [-0.1, float("inf"), "strong"])
 def test_a_strength_out_of_range_is_refused(strength):
-    with pytest.raises(InputError, match="strength must be a number from 0 to 100"):
+    with refuses(InputError, "strength", "number", "0 to 100"):
         EntropyPenaltyLoss(strength)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from scipy.optimize import brentq
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import FLSDLoss, as_loss, flsd_loss, focal_loss, gamma_for
@@ -113,7 +114,7 @@ def test_near_one_half_the_gamma_falls_to_0(p0):
 
 @pytest.mark.parametrize("p0", [0.0, 1.0, -0.2, float("nan")])
 def test_a_gamma_for_no_probability_is_refused(p0):
-    with pytest.raises(InputError, match=r"p0 must be a probability inside \(0, 1\)"):
+    with refuses(InputError, "p0", "probability inside (0, 1)"):
         gamma_for(p0)
 
 
@@ -137,21 +138,22 @@ def test_steps_that_do_not_fit_are_refused(gammas, edges):
 
 
 @pytest.mark.parametrize(
-    ("text", "sentence"),
+    ("text", "mentions"),
     [
-        ("gammas=5", r"gammas must be a list of numbers like \[5,3\], got 5\."),
-        ("gammas=[5,x]", r"gammas must be a list of numbers like \[5,3\], got '\[5,x\]'\."),
-        ('gammas=[5,"x"]', r"gammas must be a list of numbers like .*, got \[5, 'x'\]\."),
-        ("edges=0.2", r"edges must be a list of numbers like .*, got 0\.2\."),
-        ("gammas=[5,3],edges=[null]", r"edges must be a list of numbers like .*, got \[None\]\."),
+        ("gammas=5", ("gammas", "list of numbers", "[5,3]", "got 5")),
+        ("gammas=[5,x]", ("gammas", "list of numbers", "[5,3]", "got '[5,x]'")),
+        ('gammas=[5,"x"]', ("gammas", "list of numbers", "got [5, 'x']")),
+        ("edges=0.2", ("edges", "list of numbers", "got 0.2")),
+        ("gammas=[5,3],edges=[null]", ("edges", "list of numbers", "got [None]")),
     ],
 )
-def test_steps_that_are_no_list_of_numbers_are_refused(text, sentence):
+def test_steps_that_are_no_list_of_numbers_are_refused(text, mentions):
     for name in ("flsd", "scheduled_focal"):
-        with pytest.raises(InputError, match=sentence.replace("edges", EDGES[name])):
+        option, *rest = mentions
+        with refuses(InputError, option.replace("edges", EDGES[name]), *rest):
             as_loss(f"{name}:{text.replace('edges', EDGES[name])}")
 
 
 def test_a_negative_gamma_is_refused():
-    with pytest.raises(InputError, match="each of gammas must be a number from 0 to 100"):
+    with refuses(InputError, "gammas", "number", "0 to 100"):
         FLSDLoss((5, 3, -1))

@@ -7,6 +7,7 @@ import pickle
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import CrossEntropyLoss, FunctionLoss, Loss, as_loss
@@ -58,16 +59,16 @@ def test_half_precision_reaches_the_function_in_single_precision(dtype):
     [
         (
             lambda z, y: F.cross_entropy(z, y, reduction="none"),
-            r"shape \(8,\): use reduction='mean' or 'sum'\.$",
+            ("shape (8,)", "use reduction='mean'", "'sum'"),
         ),
-        (lambda z, y: 0.5, r"<lambda> returned 0\.5\.$"),
-        (lambda z, y: None, r"returned None\.$"),
+        (lambda z, y: 0.5, ("<lambda> returned 0.5.",)),
+        (lambda z, y: None, ("returned None.",)),
     ],
 )
 def test_what_is_not_one_number_is_refused(function, sentence):
-    with pytest.raises(InputError, match="a loss must return one number as a torch tensor, but"):
+    with refuses(InputError, "loss", "return", "number", "torch tensor"):
         FunctionLoss(function)(LOGITS, LABELS)
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         FunctionLoss(function)(LOGITS, LABELS)
 
 
@@ -75,8 +76,8 @@ def test_a_value_without_a_gradient_is_refused_where_a_model_asks_for_one():
     loss = FunctionLoss(lambda logits, labels: (logits.argmax(-1) != labels).float().mean())
     assert loss(LOGITS, LABELS).ndim == 0
     leaf = LOGITS.clone().requires_grad_()
-    sentence = "the loss <lambda> returned a number without a gradient: nothing connects it to the"
-    with pytest.raises(InputError, match=sentence):
+    sentence = ("loss <lambda> returned", "number without", "gradient", "nothing connects")
+    with refuses(InputError, *sentence):
         loss(leaf, LABELS)
     with torch.no_grad():
         assert loss(leaf, LABELS).ndim == 0
@@ -86,11 +87,11 @@ def test_values_of_any_loss_can_be_checked():
     leaf = LOGITS.clone().requires_grad_()
     check_value(leaf.sum(), "mine")
     for value, sentence in (
-        (0.5, r"one number as a torch tensor, but mine returned 0\.5\.$"),
-        (leaf.sum(-1), r"mine returned a tensor of shape \(8,\): use reduction='mean' or 'sum'\.$"),
-        (LOGITS.sum(), "the loss mine returned a number without a gradient: nothing connects it"),
+        (0.5, ("number", "torch tensor", "mine returned 0.5")),
+        (leaf.sum(-1), ("mine returned", "tensor", "shape (8,)", "use reduction='mean'", "'sum'")),
+        (LOGITS.sum(), ("loss mine returned", "number without", "gradient", "nothing connects")),
     ):
-        with pytest.raises(InputError, match=sentence):
+        with refuses(InputError, *sentence):
             check_value(value, "mine")
     with torch.no_grad():
         check_value(leaf.sum(), "mine")
@@ -102,14 +103,14 @@ def test_values_of_any_loss_can_be_checked():
         (
             lambda z: z.sum(),
             {},
-            r"a loss is called as <lambda>\(logits, labels\), but .* takes \(z\)",
+            ("loss", "called", "<lambda>(logits, labels)", "takes (z)"),
         ),
-        (lambda z, y, t: z.sum(), {}, r"but <lambda> takes \(z, y, t\)\.$"),
-        (lambda z, y: z.sum(), {"a": 1}, r"called as <lambda>\(logits, labels, a=1\), but"),
+        (lambda z, y, t: z.sum(), {}, ("but <lambda> takes (z, y, t).",)),
+        (lambda z, y: z.sum(), {"a": 1}, ("called", "<lambda>(logits, labels, a=1)")),
     ],
 )
 def test_a_function_that_cannot_be_called_as_a_loss_is_refused_at_once(function, options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         FunctionLoss(function, **options)
     assert FunctionLoss(lambda z, y, t=2: z.sum(), t=3)
     assert FunctionLoss(torch.dist)  # written in C: what it takes is not known

@@ -82,20 +82,22 @@ def assert_derivative(loss, k):
 
 
 @pytest.mark.filterwarnings("ignore:inverse focal loss with gamma")
-@pytest.mark.parametrize("k", CLASSES)
-@pytest.mark.parametrize(("name", "gamma"), PAIRS)
-def test_gradient_with_gamma_is_finite_and_the_derivative(name, gamma, k):
-    loss = WITH_GAMMA[name](gamma, k)
-    assert_finite(loss, k)
-    assert_derivative(loss, k)
+def test_gradient_with_gamma_is_finite_and_the_derivative(subtests):
+    for k in CLASSES:
+        for name, gamma in PAIRS:
+            with subtests.test(f"{name}, gamma {gamma}, {k} classes"):
+                loss = WITH_GAMMA[name](gamma, k)
+                assert_finite(loss, k)
+                assert_derivative(loss, k)
 
 
-@pytest.mark.parametrize("k", CLASSES)
-@pytest.mark.parametrize("name", WITHOUT_GAMMA)
-def test_gradient_without_gamma_is_finite_and_the_derivative(name, k):
-    loss = without_gamma(name, k)
-    assert_finite(loss, k)
-    assert_derivative(loss, k)
+def test_gradient_without_gamma_is_finite_and_the_derivative(subtests):
+    for k in CLASSES:
+        for name in WITHOUT_GAMMA:
+            with subtests.test(f"{name}, {k} classes"):
+                loss = without_gamma(name, k)
+                assert_finite(loss, k)
+                assert_derivative(loss, k)
 
 
 def test_every_loss_that_has_a_gamma_is_tried_with_each():

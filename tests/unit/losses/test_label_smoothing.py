@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 from torch.nn.functional import cross_entropy, one_hot
 
 from calibrant.errors import InputError
@@ -96,5 +97,5 @@ def test_options_come_from_text():
 
 @pytest.mark.parametrize("smoothing", [-0.1, 1.0, float("nan"), "much", True])
 def test_a_smoothing_outside_its_range_is_refused(smoothing):
-    with pytest.raises(InputError, match="smoothing must be a number from 0 to below 1"):
+    with refuses(InputError, "smoothing", "number from 0", "below 1"):
         LabelSmoothingLoss(smoothing)

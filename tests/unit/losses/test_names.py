@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
+from tests.sentences import refuses
 from torch import nn
 
 from calibrant.errors import InputError
@@ -135,52 +136,62 @@ def test_what_is_no_text_is_taken_as_it_is():
     assert isinstance(as_loss(FocalLoss), FocalLoss)
     assert isinstance(as_loss(F.cross_entropy), FunctionLoss)
     for thing in (3, None, ["ce"]):
-        with pytest.raises(InputError, match=r"a loss must be a name like 'focal:gamma=3', .* got"):
+        with refuses(InputError, "loss", "name like 'focal:gamma=3'", "got"):
             as_loss(thing)
 
 
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("fokal", r"there is no loss 'fokal' \(did you mean 'focal'\?\): choose one of "),
-        ("adafocl:n_bins=3", r"did you mean 'adafocal'"),
-        ("zzz", r"there is no loss 'zzz': choose one of .*ce.*, or name your own as package"),
-        ("focal:gama=3", r"'focal' has no option 'gama' \(did you mean 'gamma'\?\): it takes g"),
-        ("focal:x=3", r"'focal' has no option 'x': it takes gamma, weight, ignore_index, red"),
-        ("focal:gamma", r"'gamma' in 'focal:gamma' must read option=value, like gamma=3"),
-        ("focal:gamma=", "must read option=value"),
-        ("focal:=3", "must read option=value"),
-        ("focal:gamma=3,", "must read option=value"),
-        ("focal:gamma=3,gamma=4", "names the option 'gamma' twice"),
-        ("focal:gamma=high", "gamma must be a number from -5 to 100, got 'high'"),
-        ("focal:gamma=true", "gamma must be a number from -5 to 100, got True"),
-        ("focal:gamma=500", "gamma must be a number from -5 to 100, got 500"),
-        ("focal:gamma=NaN", "gamma must be a number"),
-        ("focal:reduction=avg", "reduction must be 'mean', 'sum' or 'none', got 'avg'"),
-        ("focal:ignore_index=x", "ignore_index must be a whole number, got 'x'"),
-        ("focal:weight=[1,-4]", "weight must be one finite number of at least 0 per class"),
-        ("focal:weight=[1,4", r"weight of the loss 'focal' must be 'balanced', .* got '\[1,4'"),
-        ("focal:weight=equal", "must be 'balanced', 'class_balanced' or one number per class"),
-        ("", "the name of a loss is empty: write one like 'ce', 'focal:gamma=3' or"),
-        ("ce + ", "the name of a loss is empty"),
-        ("+", "the name of a loss is empty"),
-        ("1.2.3*ce", r"'1\.2\.3' in '1\.2\.3\*ce' is not a finite number to scale a loss by: wr"),
-        ("1e999*ce", r"'1e999' in '1e999\*ce' is not a finite number to scale a loss by"),
-        ("inf*ce", r"'inf' in 'inf\*ce' is not a finite number to scale a loss by: write one bef"),
-        ("ce*2", r"'ce' in 'ce\*2' is not a finite number .* before the star, as in '0\.5\*ce'"),
-        ("2*3*ce", r"'2\*3' in '2\*3\*ce' is not a finite number"),
-        ("*ce", r"'' in '\*ce' is not a finite number to scale a loss by"),
-        ("2*", r"no loss follows the star in '2\*': write one like 'ce', 'focal:gamma=3' or '2\*c"),
-        ("ce + 2 * :gamma=3", r"no loss follows the star in '2 \* :gamma=3'"),
-        (":gamma=3", "the name of a loss is empty"),
-        ("0.5*ce - 0.5*brier", r"losses are joined by '\+', as in 'ce \+ -0\.5\*brier', got"),
-    ],
-)
-def test_what_cannot_be_meant_is_refused_in_one_sentence(text, sentence):
-    with pytest.raises(InputError, match=sentence) as refused:
-        as_loss(text)
-    assert str(refused.value).endswith(".")
-    assert "\n" not in str(refused.value)
+UNREADABLE = [
+    ("fokal", ("no loss 'fokal'", "(did you mean 'focal'?)", "choose")),
+    ("adafocl:n_bins=3", ("you mean 'adafocal'",)),
+    ("zzz", ("no loss 'zzz'", "choose", "ce", "name", "own", "package")),
+    ("focal:gama=3", ("'focal'", "no option 'gama'", "(did you mean 'gamma'?)", "takes gamma")),
+    (
+        "focal:x=3",
+        ("'focal'", "no option 'x'", "takes gamma", "weight", "ignore_index", "reduction"),
+    ),
+    ("focal:gamma", ("'gamma'", "'focal:gamma'", "read option=value", "like gamma=3")),
+    ("focal:gamma=", ("read option=value",)),
+    ("focal:=3", ("read option=value",)),
+    ("focal:gamma=3,", ("read option=value",)),
+    ("focal:gamma=3,gamma=4", ("names", "option 'gamma' twice")),
+    ("focal:gamma=high", ("gamma", "number", "-5 to 100", "got 'high'")),
+    ("focal:gamma=true", ("gamma", "number", "-5 to 100", "got True")),
+    ("focal:gamma=500", ("gamma", "number", "-5 to 100", "got 500")),
+    ("focal:gamma=NaN", ("gamma must be a number",)),
+    ("focal:reduction=avg", ("reduction", "'mean'", "'sum'", "'none'", "got 'avg'")),
+    ("focal:ignore_index=x", ("ignore_index", "whole number", "got 'x'")),
+    ("focal:weight=[1,-4]", ("weight", "finite number", "at least 0 per", "class")),
+    ("focal:weight=[1,4", ("weight", "loss 'focal'", "'balanced'", "got '[1,4'")),
+    ("focal:weight=equal", ("'balanced'", "'class_balanced'", "number per class")),
+    ("", ("name", "loss", "empty", "write", "like 'ce'", "'focal:gamma=3'")),
+    ("ce + ", ("name of a loss is empty",)),
+    ("+", ("name of a loss is empty",)),
+    ("1.2.3*ce", ("'1.2.3'", "'1.2.3*ce'", "not a finite number", "scale", "write")),
+    ("1e999*ce", ("'1e999'", "'1e999*ce'", "not a finite number", "scale", "loss")),
+    (
+        "inf*ce",
+        ("'inf'", "'inf*ce'", "not a finite number", "scale", "loss", "write", "before the star"),
+    ),
+    ("ce*2", ("'ce'", "'ce*2'", "not a finite number", "before", "star", "'0.5*ce'")),
+    ("2*3*ce", ("'2*3'", "'2*3*ce'", "not a finite number")),
+    ("*ce", ("''", "'*ce'", "not a finite number", "scale", "loss")),
+    (
+        "2*",
+        ("no loss follows", "star", "'2*'", "write", "like 'ce'", "'focal:gamma=3'"),
+    ),
+    ("ce + 2 * :gamma=3", ("no loss follows", "star", "'2 * :gamma=3'")),
+    (":gamma=3", ("name of a loss is empty",)),
+    ("0.5*ce - 0.5*brier", ("losses", "joined", "'ce + -0.5*brier'", "got")),
+]
+
+
+def test_what_cannot_be_meant_is_refused_in_one_sentence(subtests):
+    for text, sentence in UNREADABLE:
+        with subtests.test(f"{text!r}"):
+            with refuses(InputError, *sentence) as refused:
+                as_loss(text)
+            assert str(refused.value).endswith(".")
+            assert "\n" not in str(refused.value)
 
 
 def test_own_losses_by_import_path():
@@ -214,25 +225,28 @@ def test_own_losses_by_import_path():
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("mypackage.nowhere:Own", r"'mypackage\.nowhere:Own' cannot be imported .*No module named"),
-        ("mypackage.broken:Own", r"cannot be imported \(ZeroDivisionError: division by zero\)"),
-        ("mypackage.garbled:Own", r"cannot be imported \(SyntaxError: "),
-        ("mypackage.mylosses:own", r"has no loss 'own' \(did you mean 'Own'\?\)"),
-        ("mypackage.mylosses:zzz", r"'mypackage\.mylosses' has no loss 'zzz'\."),
-        ("mypackage.mylosses", r"is named as package\.module:Name, got 'mypackage\.mylosses'"),
-        ("mypackage.mylosses:Own:scal=1", r"has no option 'scal' \(did you mean 'scale'\?\)"),
-        ("mypackage.mylosses:scaled:x=1", r"has no option 'x': it takes scale, shift"),
-        ("mypackage.mylosses:plain:x=1", r"has no option 'x': it takes none"),
-        ("mypackage.mylosses:Strict:scale=-1", r"cannot be made \(scale is below 0\)"),
-        ("mypackage.mylosses:Strict:scale=x", r"cannot be made \('<' not supported"),
-        ("mypackage.mylosses:number", r"must be a function of .* or a torch Module class, got int"),
-        ("mypackage.mylosses:ready:a=1", r"got CrossEntropyLoss with options"),
-        ("nowherelosses:Own", r"there is no loss 'nowherelosses'"),
-        ("os:getcwd", r"a loss is called as getcwd\(logits, labels\), but getcwd takes \(\)\."),
+        (
+            "mypackage.nowhere:Own",
+            ("'mypackage.nowhere:Own' cannot be imported", "No module named"),
+        ),
+        ("mypackage.broken:Own", ("cannot be imported (ZeroDivisionError: division by zero)",)),
+        ("mypackage.garbled:Own", ("cannot be imported (SyntaxError",)),
+        ("mypackage.mylosses:own", ("no loss 'own'", "(did you mean 'Own'?)")),
+        ("mypackage.mylosses:zzz", ("'mypackage.mylosses'", "no loss 'zzz'")),
+        ("mypackage.mylosses", ("named", "package.module:Name", "got 'mypackage.mylosses'")),
+        ("mypackage.mylosses:Own:scal=1", ("no option 'scal'", "(did you mean 'scale'?)")),
+        ("mypackage.mylosses:scaled:x=1", ("no option 'x'", "takes scale", "shift")),
+        ("mypackage.mylosses:plain:x=1", ("no option 'x'", "takes none")),
+        ("mypackage.mylosses:Strict:scale=-1", ("cannot be made (scale is below 0)",)),
+        ("mypackage.mylosses:Strict:scale=x", ("cannot be made ('<'", "not supported")),
+        ("mypackage.mylosses:number", ("function", "torch Module class", "got int")),
+        ("mypackage.mylosses:ready:a=1", ("got CrossEntropyLoss", "options")),
+        ("nowherelosses:Own", ("no loss 'nowherelosses'",)),
+        ("os:getcwd", ("loss", "called", "getcwd(logits, labels)", "getcwd takes ()")),
     ],
 )
 def test_own_losses_that_cannot_be_had_are_refused_in_one_sentence(text, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         as_loss(text)
 
 
@@ -254,10 +268,10 @@ def test_counts_of_classes_reach_the_losses_that_ask_for_them():
 @pytest.mark.parametrize("text", ["balanced_softmax", "ce:weight=balanced"])
 def test_counts_that_are_missing_or_bad_are_named(text):
     name = text.split(":")[0]
-    sentence = f"the loss '{name}' needs the counts of the classes: pass class_counts"
-    with pytest.raises(InputError, match=sentence):
+    sentence = (f"loss '{name}' needs", "classes", "pass class_counts")
+    with refuses(InputError, *sentence):
         as_loss(text)
-    with pytest.raises(InputError, match="class_counts must hold the rows"):
+    with refuses(InputError, "class_counts", "rows"):
         as_loss(text, class_counts=[5])
 
 
@@ -284,5 +298,5 @@ def test_registered_losses_are_sorted_and_can_be_added_to(monkeypatch):
     assert Mine.name == "my_own"
     assert isinstance(as_loss("my_own"), Mine)
     register("my_own")(Mine)  # again is no fault: a module may be read twice
-    with pytest.raises(InputError, match="the loss name 'ce' is taken by CrossEntropyLoss"):
+    with refuses(InputError, "loss name 'ce'", "taken", "CrossEntropyLoss"):
         register("ce")(Mine)

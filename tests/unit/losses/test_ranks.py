@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 import torch.multiprocessing as multiprocessing
+from tests.sentences import assert_mentions, refuses
 from tests.unit.losses.steer_worlds import losses, one_of_two, taught, world
 
 from calibrant.errors import InputError
@@ -46,7 +47,7 @@ def test_a_process_without_rows_learns_what_the_other_does(two):
 def test_rows_refused_on_one_process_are_an_error_on_both(two):
     (first, kept), (second, untouched) = two[0]["refused"], two[1]["refused"]
     assert "the rows of process 1 were refused" in first
-    assert "1 of 300 rows hold NaN or infinity" in second
+    assert_mentions(second, "1 of 300", "rows hold NaN or infinity")
     start = AdaFocalLoss(n_bins=7).state_dict()
     assert same(kept, start)
     assert same(untouched, start)
@@ -61,5 +62,5 @@ def test_alone_nothing_is_gathered():
     def cannot():
         raise InputError("these rows are broken.")
 
-    with pytest.raises(InputError, match="these rows are broken"):
+    with refuses(InputError, "rows are broken"):
         compute_and_gather(cannot)

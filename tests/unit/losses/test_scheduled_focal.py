@@ -4,6 +4,7 @@ import math
 
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import ScheduledFocalLoss, as_loss, focal_loss, scheduled_focal_loss
@@ -66,18 +67,18 @@ def test_it_keeps_the_contract():
     ("gammas", "epochs"), [([5, 3], [1, 2]), ([5, 3, 1], [9, 9]), ([5, 1], [-1]), ([], [])]
 )
 def test_a_schedule_that_does_not_fit_is_refused(gammas, epochs):
-    with pytest.raises(InputError, match="one gamma more than it has epochs"):
+    with refuses(InputError, "gamma more", "epochs"):
         ScheduledFocalLoss(gammas, epochs)
 
 
 def test_a_gamma_out_of_range_is_refused():
-    with pytest.raises(InputError, match="each of gammas must be a number from -5 to 100"):
+    with refuses(InputError, "gammas", "number", "-5 to 100"):
         ScheduledFocalLoss(gammas=[5, 3, 101])
 
 
 @pytest.mark.parametrize("epoch", [-1, 1.5, "3", True])
 def test_an_epoch_that_is_none_is_refused(epoch):
-    with pytest.raises(InputError, match="epoch must be a whole number"):
+    with refuses(InputError, "epoch", "whole number"):
         ScheduledFocalLoss().set_epoch(epoch)
-    with pytest.raises(InputError, match="epoch must be a whole number"):
+    with refuses(InputError, "epoch", "whole number"):
         scheduled_focal_loss(torch.zeros(1, 2), torch.tensor([0]), epoch=epoch)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.losses.steer_worlds import world
 
 from calibrant.convert import log_odds_from_logits
@@ -88,15 +89,19 @@ def test_many_rows_are_taken_block_by_block(monkeypatch):
 @pytest.mark.parametrize(
     ("logits", "labels", "message"),
     [
-        (torch.tensor([[0.0, torch.nan]]), torch.tensor([0]), "1 of 1 rows hold NaN or infinity"),
-        (torch.tensor([[0.0, torch.inf]]), torch.tensor([0]), "must be finite numbers"),
-        (torch.zeros(1, 2), torch.tensor([2]), r"labels must lie in 0..1 for 2 classes, got 2"),
-        (torch.zeros(1, 2), torch.tensor([0, 1]), r"labels that are classes must have shape"),
-        (torch.zeros(1, 2), torch.full((1, 2), 0.5), r"cannot take shares of classes"),
-        (torch.zeros(1, 2), ["yes"], r"labels must be a tensor or an array of numbers, got list"),
-        (torch.zeros(2), torch.tensor([0, 1]), r"logits must be \(n, K\)"),
+        (
+            torch.tensor([[0.0, torch.nan]]),
+            torch.tensor([0]),
+            ("1 of 1", "rows", "NaN", "infinity"),
+        ),
+        (torch.tensor([[0.0, torch.inf]]), torch.tensor([0]), ("finite numbers",)),
+        (torch.zeros(1, 2), torch.tensor([2]), ("labels must lie in 0..1", "2 classes", "got 2")),
+        (torch.zeros(1, 2), torch.tensor([0, 1]), ("labels", "classes", "shape")),
+        (torch.zeros(1, 2), torch.full((1, 2), 0.5), ("cannot take shares", "classes")),
+        (torch.zeros(1, 2), ["yes"], ("labels", "tensor", "array", "numbers", "got list")),
+        (torch.zeros(2), torch.tensor([0, 1]), ("logits must be (n, K)",)),
     ],
 )
 def test_rows_that_cannot_be_used_are_refused_in_a_sentence(logits, labels, message):
-    with pytest.raises(InputError, match=message):
+    with refuses(InputError, *message):
         scores_of(logits, labels)

@@ -3,6 +3,7 @@
 import json
 
 import pytest
+from tests.sentences import assert_mentions, refuses
 from tests.unit.bundle.model_parts import subword_scorer
 from tests.unit.bundle.test_models import refused, reseal
 from tests.unit.models.tiny_transformers import described, no_network, written
@@ -54,10 +55,10 @@ def test_a_forged_bundle_reaches_no_network(pieces, pooling, no_network):
     own = pieces.manifest["scorer"]["model"]["architecture"]
     asked = {"backbone": "evil/net", "use_pretrained_backbone": True, "backbone_config": None}
     dino = {"model_type": "grounding-dino", **asked}
-    assert "'grounding-dino' is not only for texts" in refused(forged(pieces, pooling, dino))
+    assert_mentions(refused(forged(pieces, pooling, dino)), "'grounding-dino'", "not only", "texts")
     for more in FETCHED:
         said = refused(forged(pieces, pooling, {**own, **more}))
-        assert "a part that would be downloaded, which is not allowed" in said
+        assert_mentions(said, "part", "downloaded", "not allowed")
     assert no_network == []
 
 
@@ -76,7 +77,7 @@ def test_neither_can_a_folder(tmp_path, no_network):
     (folder / "config.json").write_text(json.dumps({**told, **how}))
     assert EVIL not in json.dumps(Transformer.from_pretrained(folder, 3).config)
     (folder / "config.json").write_text(json.dumps({**told, "backbone": "evil/net"}))
-    with pytest.raises(InputError, match=r"config\.json in .*'backbone', a part that would be"):
+    with refuses(InputError, "config.json", "'backbone'", "part"):
         Transformer.from_pretrained(folder, 3)
     assert no_network == []
 
@@ -89,7 +90,7 @@ def test_what_lies_deep_is_left_out_too():
 @pytest.mark.parametrize("kind", OTHER_KINDS)
 def test_what_is_not_for_texts_alone_is_refused(kind, no_network):
     for pooling in ("own", "mean"):
-        with pytest.raises(InputError, match=f"'{kind}' is not only for texts"):
+        with refuses(InputError, f"'{kind}'", "not only", "texts"):
             Transformer({"model_type": kind}, 3, pooling)
     assert no_network == []
 

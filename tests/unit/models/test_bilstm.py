@@ -1,7 +1,7 @@
 """The bidirectional LSTM: parity with a loop over texts, size, over-fitting, bad input."""
 
-import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.models import text_network_checks as checks
 from torch import nn
 
@@ -75,10 +75,10 @@ def test_bad_texts_are_named():
 
 def test_bad_sizes_are_named():
     for options, sentence in [
-        ({"hidden": 0}, "hidden must be .* got 0"),
-        ({"layers": 1.5}, "layers must be .* got 1.5"),
-        ({"dense": 0}, "dense must be .* got 0"),
-        ({"dense_dropout": -0.1}, "dense_dropout must be .* got -0.1"),
+        ({"hidden": 0}, ("hidden", "got 0")),
+        ({"layers": 1.5}, ("layers", "got 1.5")),
+        ({"dense": 0}, ("dense", "got 0")),
+        ({"dense_dropout": -0.1}, ("dense_dropout", "got -0.1")),
     ]:
-        with pytest.raises(InputError, match=sentence):
+        with refuses(InputError, *sentence):
             small(**options)

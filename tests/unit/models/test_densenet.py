@@ -3,6 +3,7 @@
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from tests.sentences import refuses
 from tests.unit.models import image_network_checks as checks
 
 from calibrant.errors import InputError
@@ -116,7 +117,7 @@ def test_bad_images_are_named(stem):
 @pytest.mark.parametrize(("stem", "side"), [("cifar", 15), ("imagenet", 60)])
 def test_one_image_of_which_one_value_is_left_cannot_be_trained_on(stem, side):
     model = small(stem)
-    with pytest.raises(InputError, match=r"at least two images in training .* got 1"):
+    with refuses(InputError, "at least two images", "training", "got 1"):
         model(torch.zeros(1, 3, side, side))
     model(torch.zeros(1, 3, side, side + 1))
     assert model.eval()(torch.zeros(1, 3, side, side)).shape == (1, 3)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load, save
+from tests.sentences import refuses
 from torch import nn
 
 from calibrant.convert import ensemble_logits, probs_from_logits
@@ -179,9 +180,9 @@ def test_it_is_copied_and_moved_with_its_shifts():
 
 def test_members_of_other_numbers_of_classes_are_refused_when_called():
     together = Ensemble([*mlps(2), *mlps(1, n_classes=3)])
-    with pytest.raises(InputError, match=r"got 4 logits of members\[0\] and 3 of members\[2\]"):
+    with refuses(InputError, "got 4", "logits", "members[0] and 3", "members[2]"):
         together(ROWS)
-    with pytest.raises(InputError, match="the shift is for 2 classes, but there are 4 logits"):
+    with refuses(InputError, "shift", "2 classes", "4 logits"):
         Ensemble(mlps(1), [[0.0, 0.0]])(ROWS)
 
 
@@ -190,17 +191,17 @@ def test_bad_members_are_named():
     unnamed = nn.Linear(2, 2)
     unnamed.config = {"width": 2}
     for members, sentence in [
-        ([], "members must hold at least one network, got none"),
-        (mlp, "members must be a list of networks, got MLP"),
-        (mlp.config, "members must be a list of networks, got dict"),
-        ("mlp", "members must be a list of networks, got str"),
-        ([mlp, nn.Linear(5, 4)], r"members\[1\] must be a network with a config.* got Linear"),
-        ([mlp, unnamed], r"members\[1\] must be a network with a config.* got Linear"),
-        ([3], r"members\[0\] must be a network with a config, or a config, got int"),
-        ([{"model": "mpl"}], r"members\[0\]\['model'\] must name a network, got 'mpl'"),
-        ([{**mlp.config, "wide": 1}], r"members\[0\] names 'wide', which is not an option"),
+        ([], ("members", "at least one network", "got none")),
+        (mlp, ("members", "list", "networks", "got MLP")),
+        (mlp.config, ("members", "list", "networks", "got dict")),
+        ("mlp", ("members", "list", "networks", "got str")),
+        ([mlp, nn.Linear(5, 4)], ("members[1]", "network", "config", "got Linear")),
+        ([mlp, unnamed], ("members[1]", "network", "config", "got Linear")),
+        ([3], ("members[0]", "network", "config", "got int")),
+        ([{"model": "mpl"}], ("members[0]['model']", "name", "network", "got 'mpl'")),
+        ([{**mlp.config, "wide": 1}], ("members[0] names 'wide'", "not an option")),
     ]:
-        with pytest.raises(InputError, match=sentence):
+        with refuses(InputError, *sentence):
             Ensemble(members)
 
 
@@ -209,5 +210,5 @@ def test_bad_members_are_named():
     [[0.0, 1.0], [[0.0]], [[0.0], [np.nan]], [["a"], ["b"]], [[1.0], [1.0, 2.0]], [[]] * 2],
 )
 def test_bad_shifts_are_named(shifts):
-    with pytest.raises(InputError, match=r"shifts must be finite numbers of shape \(2, classes\)"):
+    with refuses(InputError, "shifts", "finite numbers", "shape (2, classes)"):
         Ensemble(mlps(2), shifts)

@@ -13,6 +13,7 @@ import torch
 import transformers
 from huggingface_hub.utils import RepositoryNotFoundError
 from safetensors.torch import load_file, save_file
+from tests.sentences import assert_mentions, refuses
 from tests.unit.models.tiny_transformers import (
     PIECES,
     ROWS,
@@ -121,11 +122,11 @@ def test_weights_in_several_files_are_read(tmp_path):
     second = Transformer.from_pretrained(parts, 3).state_dict()
     assert all(torch.equal(first[name], second[name]) for name in first)
     (parts / "model-00002-of-00002.safetensors").unlink()
-    assert "lacks 'model-00002-of-00002.safetensors', which model.safetensors.index" in refusal(
-        parts
+    assert_mentions(
+        refusal(parts), "lacks 'model-00002-of-00002.safetensors'", "model.safetensors.index"
     )
     index.write_text(json.dumps({"weight_map": {"a": "../elsewhere.safetensors"}}))
-    assert "model.safetensors.index.json in" in refusal(parts)
+    assert_mentions(refusal(parts), "model.safetensors.index.json")
 
 
 def test_a_folder_of_sentence_vectors_takes_the_mean(tmp_path):
@@ -308,9 +309,9 @@ def test_a_missing_pooler_is_nothing_to_tell(tmp_path):
 def test_lengths_beyond_the_positions_are_refused(tmp_path):
     found = read_pretrained(written(tmp_path, "roberta"))
     assert found.encoder(98).max_length == 98
-    with pytest.raises(InputError, match=r"max_length must be at most 98, the positions .* got 99"):
+    with refuses(InputError, "max_length", "at most 98", "positions", "got 99"):
         found.encoder(99)
-    with pytest.raises(InputError, match=r"max_length must be at least 3, .* sets 2 special"):
+    with refuses(InputError, "max_length", "at least 3", "2 special tokens", "got 2"):
         found.encoder(2)
 
 
@@ -345,9 +346,7 @@ def test_a_hub_without_the_model_is_one_sentence(monkeypatch):
         raise RepositoryNotFoundError.__new__(RepositoryNotFoundError, "401 Client Error.")
 
     monkeypatch.setattr("huggingface_hub.snapshot_download", unknown)
-    assert "and the hub has no such model, or not for you: check its spelling" in refusal(
-        "gpt-2022"
-    )
+    assert_mentions(refusal("gpt-2022"), "hub", "no such model", "not for you", "check", "spelling")
 
 
 def test_what_a_hub_has_is_read_like_a_folder(tmp_path, monkeypatch):
@@ -390,9 +389,7 @@ def test_without_the_library_the_extra_is_named(tmp_path, monkeypatch):
         lambda: Transformer.from_pretrained("some-org/some-model", 3),
     )
     for ask in asked:
-        with pytest.raises(
-            MissingExtra, match=r"a transformer needs .*'calibrant\[transformers\]'"
-        ):
+        with refuses(MissingExtra, "transformer needs", "'calibrant[transformers]'"):
             ask()
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from tests.sentences import refuses
 from tests.unit.models import text_network_checks as checks
 from tests.unit.models.tiny_transformers import (
     READ,
@@ -144,7 +145,7 @@ def test_bad_texts_are_named():
     model = tiny()
     checks.check_bad_texts_are_named(model)
     long = torch.ones(1, 101, dtype=torch.int64)
-    with pytest.raises(InputError, match=r"at most 100 columns, the positions .* got 101: cut"):
+    with refuses(InputError, "at most 100 columns", "positions", "got 101", "cut"):
         model(long, torch.tensor([101]))
 
 
@@ -184,7 +185,7 @@ def test_the_usual_dropout_is_that_of_the_architecture():
     assert tiny("bert", "mean").head[0].p == 0.1
     assert tiny("bert", "mean", dropout=0.0).head[0].p == 0.0
     assert tiny("gpt2", "mean", dropout=0.3).config["dropout"] == 0.3
-    with pytest.raises(InputError, match="head of the architecture 'gpt2' has no dropout to set"):
+    with refuses(InputError, "head", "architecture 'gpt2'", "no dropout", "set"):
         tiny("gpt2", dropout=0.3)
 
 
@@ -237,14 +238,14 @@ def test_a_pooler_is_left_out_where_the_mean_is_taken():
 @pytest.mark.parametrize(
     ("kind", "pooling", "sentence"),
     [
-        ("xlnet", "own", "'xlnet' with pooling 'own' gives a text other .* pooling='mean', or"),
-        ("convbert", "mean", "'convbert' with pooling 'mean' .* choose another model, such"),
-        ("funnel", "own", "'funnel' cannot be called with token ids"),
+        ("xlnet", "own", ("'xlnet'", "pooling 'own' gives", "text other", "pooling='mean'")),
+        ("convbert", "mean", ("'convbert'", "pooling 'mean'", "choose another model", "such")),
+        ("funnel", "own", ("'funnel' cannot be called", "token ids")),
     ],
 )
 def test_an_architecture_that_looks_beyond_the_end_is_refused(tmp_path, kind, pooling, sentence):
     written(tmp_path, kind, n_classes=3)
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         Transformer.from_pretrained(tmp_path, 3, pooling=pooling)
 
 
@@ -258,23 +259,27 @@ def test_xlnet_reads_with_the_mean(tmp_path):
 @pytest.mark.parametrize(
     ("architecture", "options", "sentence"),
     [
-        ({"model_type": "t5"}, {}, "'t5' writes texts from texts"),
-        ({"model_type": "granite"}, {}, "'granite' has no head for classes of texts: choose anot"),
-        ({"model_type": "fnet"}, {}, "'fnet' does not take token ids and a mask of padding"),
-        (described("canine"), {"pooling": "mean"}, "'canine' has no table of tokens"),
-        ({"model_type": "nonesuch"}, {}, r"'nonesuch' is not known to transformers \d.*: install"),
-        ({}, {}, "architecture must be a dict with a 'model_type' like 'bert', .* got {}"),
-        ([3], {}, r"architecture must be a dict .* got \[3\]"),
-        (described(hidden_size="wide"), {}, "does not describe a network of kind 'bert': "),
-        (described(hidden_size=33), {}, "does not describe a network of kind 'bert': .*33"),
-        (described(), {"pooling": "max"}, "pooling must be 'own' or 'mean', got 'max'"),
-        (described(), {"pooling": "auto"}, "pooling must be 'own' or 'mean', got 'auto'"),
-        (described(), {"dropout": 1.0}, "dropout must be at least 0 and below 1, got 1.0"),
-        (described(), {"n_classes": 1}, "n_classes must be a whole number of at least 2, got 1"),
+        ({"model_type": "t5"}, {}, ("'t5' writes texts",)),
+        (
+            {"model_type": "granite"},
+            {},
+            ("'granite'", "no head", "classes", "texts", "choose another"),
+        ),
+        ({"model_type": "fnet"}, {}, ("'fnet'", "not take token", "ids", "mask", "padding")),
+        (described("canine"), {"pooling": "mean"}, ("'canine'", "no table", "tokens")),
+        ({"model_type": "nonesuch"}, {}, ("'nonesuch'", "not known", "transformers", ": install")),
+        ({}, {}, ("architecture", "dict", "'model_type' like 'bert'", "got {}")),
+        ([3], {}, ("architecture must be a dict", "got [3]")),
+        (described(hidden_size="wide"), {}, ("not describe", "network", "kind 'bert'")),
+        (described(hidden_size=33), {}, ("not describe", "network", "kind 'bert'", "33")),
+        (described(), {"pooling": "max"}, ("pooling", "'own'", "'mean'", "got 'max'")),
+        (described(), {"pooling": "auto"}, ("pooling", "'own'", "'mean'", "got 'auto'")),
+        (described(), {"dropout": 1.0}, ("dropout", "at least 0", "below 1", "got 1.0")),
+        (described(), {"n_classes": 1}, ("n_classes", "whole number", "at least 2", "got 1")),
     ],
 )
 def test_what_makes_no_network_is_refused(architecture, options, sentence):
-    with pytest.raises(InputError, match=sentence) as caught:
+    with refuses(InputError, *sentence) as caught:
         Transformer(architecture, **{"n_classes": 3, **options})
     assert "\n" not in str(caught.value)
 

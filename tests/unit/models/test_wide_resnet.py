@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.models import image_network_checks as checks
 
 from calibrant.errors import InputError
@@ -102,7 +103,7 @@ def test_bad_images_are_named():
 
 
 def test_one_image_of_which_one_value_is_left_cannot_be_trained_on():
-    with pytest.raises(InputError, match=r"at least two images in training .* got 1"):
+    with refuses(InputError, "at least two images", "training", "got 1"):
         small()(torch.zeros(1, 3, 4, 4))
     small()(torch.zeros(1, 3, 4, 5))
 

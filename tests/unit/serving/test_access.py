@@ -5,6 +5,7 @@ from datetime import timedelta
 from types import SimpleNamespace
 
 import pytest
+from tests.sentences import assert_mentions
 
 from calibrant.errors import StoreUnavailable
 from calibrant.serving.access import Access, TokenBucket
@@ -71,7 +72,9 @@ def test_roles(store, own, allowed):
             assert admit(access, token, role) == key
         else:
             detail = refused(403, access, token, role).detail
-            assert detail == f"the key has role '{own}', but '{role}' is required: use another key."
+            assert_mentions(
+                detail, "key has", f"role '{own}'", f"'{role}'", "required", "use another key"
+            )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +102,7 @@ def test_a_revoked_key_is_turned_away_within_a_second(store, clock):
     store.keys.revoke(key.id)
     clock.now += 1.0
     detail = refused(401, access, token).detail
-    assert detail == "the key is unknown or revoked: ask for a new one."
+    assert_mentions(detail, "key", "unknown", "revoked", "ask", "new")
 
 
 def test_beyond_its_rate_a_key_is_told_when_to_come_again(store, clock):
@@ -109,7 +112,7 @@ def test_beyond_its_rate_a_key_is_told_when_to_come_again(store, clock):
         assert admit(access, token) == key
     problem = refused(429, access, token)
     assert problem.headers == {"Retry-After": "2"}
-    assert problem.detail == "the key allows 30 requests per minute: slow down."
+    assert_mentions(problem.detail, "key allows 30", "requests per minute", "slow down")
     clock.now += 2.0
     admit(access, token)
     refused(429, access, token)

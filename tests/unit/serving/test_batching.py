@@ -35,6 +35,12 @@ async def gathered(batcher, requests):
     return await asyncio.gather(*tasks, return_exceptions=True)
 
 
+async def take_turns():
+    """Let the event loop run what is ready, and what that makes ready; no time passes."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
 class Gate:
     """A score or write function that waits until it may go on, and remembers what it got."""
 
@@ -92,7 +98,8 @@ def test_the_first_row_waits_for_others_to_come():
 
     async def use(batcher):
         one = asyncio.create_task(batcher.submit("a", 1))
-        await asyncio.sleep(0.01)
+        await take_turns()
+        assert batcher.depth == 1
         return await asyncio.gather(one, batcher.submit("b", 1))
 
     # It would wait a minute, but two rows are all that a batch may have.
@@ -101,18 +108,20 @@ def test_the_first_row_waits_for_others_to_come():
 
 
 def test_one_batch_is_scored_while_another_is_written():
-    writing, scored = Gate(list), []
+    writing, scored, ready = Gate(list), [], threading.Semaphore(0)
 
     def score(batch):
         scored.append(list(batch))
+        ready.release()
         return echo(batch)
 
     async def use(batcher):
         first = asyncio.create_task(batcher.submit("a", 1))
         await asyncio.to_thread(writing.entered.acquire)
         second = asyncio.create_task(batcher.submit("b", 1))
-        while scored != [["a"], ["b"]]:
-            await asyncio.sleep(0.001)
+        for _ in range(2):
+            assert await asyncio.to_thread(ready.acquire, timeout=30)
+        assert scored == [["a"], ["b"]]
         assert not first.done()
         writing.may_go.release()
         writing.may_go.release()
@@ -180,7 +189,8 @@ def test_one_request_that_cannot_be_scored_takes_no_other_with_it():
         first = asyncio.create_task(batcher.submit("first", 1))
         await asyncio.to_thread(gate.entered.acquire)
         rest = asyncio.create_task(gathered(batcher, [("a", 1), ("bad", 1), ("b", 2)]))
-        await asyncio.sleep(0.01)
+        await take_turns()
+        assert batcher.depth == 5
         gate.may_go.release()
         return [await first, *await rest]
 
@@ -270,8 +280,8 @@ def test_stopping_answers_what_waits_and_takes_no_more():
         tasks = [asyncio.create_task(batcher.submit(n, 3)) for n in range(5)]
         await asyncio.to_thread(gate.entered.acquire)
         stopping = asyncio.create_task(batcher.stop(30))
-        while not batcher._stopping:
-            await asyncio.sleep(0.001)
+        await take_turns()
+        assert batcher._stopping
         with pytest.raises(QueueFull):
             await batcher.submit("late", 1)
         for _ in range(5):

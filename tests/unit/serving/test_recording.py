@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from pydantic_core import to_json
+from tests.sentences import refuses
 from tests.unit.serving.bundles import CLASSES, logits_bundle, served
 
 from calibrant.client.messages import Input
@@ -106,7 +107,7 @@ def test_a_retry_after_a_swap_gets_the_answer_of_the_bundle_that_decided(
 
 
 def test_a_bundle_that_is_not_on_record_is_told(recorder):
-    with pytest.raises(StoreError, match="predictions of bundle beef, but not the bundle"):
+    with refuses(StoreError, "predictions", "bundle beef", "not the bundle"):
         recorder.classes_of("beef")
 
 

@@ -4,6 +4,7 @@ import math
 from pathlib import Path
 
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.serving.settings import Settings, is_loopback
@@ -24,30 +25,30 @@ def test_what_another_version_knows_is_passed_over():
     assert Settings.from_json(text) == Settings(HERE)
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "says"),
-    [
-        ("inputs", "all", "inputs must be keep, redacted or hash, got 'all'"),
-        ("port", -1, "port must be from 0 to 65535, got -1"),
-        ("port", 65_536, "port must be from 0 to 65535, got 65536"),
-        *[
-            (name, 0, f"{name} must be at least 1, got 0")
-            for name in ("workers", "max_body", "max_inputs", "max_text", "max_queue", "max_batch")
-        ],
-        *[
-            (name, value, f"{name} must be above 0 seconds, got {value}")
-            for name in ("timeout", "drain")
-            for value in (0, -1.0, math.inf, math.nan)
-        ],
-        ("max_wait", -0.1, "max_wait must be from 0 to 1 second, got -0.1"),
-        ("max_wait", 1.5, "max_wait must be from 0 to 1 second, got 1.5"),
-        ("max_wait", math.nan, "max_wait must be from 0 to 1 second, got nan"),
-        ("max_queue", 999, r"max_inputs \(1000\) must not be above max_queue \(999\)"),
+IMPOSSIBLE = [
+    ("inputs", "all", ("inputs", "keep", "redacted", "hash", "got 'all'")),
+    ("port", -1, ("port", "0 to 65535", "got -1")),
+    ("port", 65_536, ("port", "0 to 65535", "got 65536")),
+    *[
+        (name, 0, (name, "at least 1", "got 0"))
+        for name in ("workers", "max_body", "max_inputs", "max_text", "max_queue", "max_batch")
     ],
-)
-def test_what_no_service_can_run_with_is_refused(name, value, says):
-    with pytest.raises(InputError, match=says):
-        Settings(HERE, **{name: value})
+    *[
+        (name, value, (name, "above 0 seconds", f"got {value}"))
+        for name in ("timeout", "drain")
+        for value in (0, -1.0, math.inf, math.nan)
+    ],
+    ("max_wait", -0.1, ("max_wait", "0 to 1 second", "got -0.1")),
+    ("max_wait", 1.5, ("max_wait", "0 to 1 second", "got 1.5")),
+    ("max_wait", math.nan, ("max_wait", "0 to 1 second", "got nan")),
+    ("max_queue", 999, ("max_inputs (1000)", "not be above", "max_queue (999)")),
+]
+
+
+def test_what_no_service_can_run_with_is_refused(subtests):
+    for name, value, mentions in IMPOSSIBLE:
+        with subtests.test(f"{name} {value}"), refuses(InputError, *mentions):
+            Settings(HERE, **{name: value})
 
 
 @pytest.mark.parametrize(

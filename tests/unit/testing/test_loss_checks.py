@@ -7,6 +7,7 @@ import sys
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
+from tests.sentences import refuses
 from tests.unit.testing.broken_losses import (
     CAUGHT,
     Changed,
@@ -48,15 +49,12 @@ def test_each_rule_has_a_loss_that_breaks_it():
 
 
 @pytest.mark.filterwarnings("ignore:std")
-@pytest.mark.parametrize(
-    ("rule", "broken"),
-    [(rule, broken) for rule, group in CAUGHT.items() for broken in group],
-    ids=[broken.__name__ for group in CAUGHT.values() for broken in group],
-)
-def test_broken_loss_is_caught(rule, broken):
-    with pytest.raises(AssertionError) as caught:
-        check_loss(broken)
-    assert str(caught.value).startswith(f"{rule} (2 classes): ")
+def test_broken_loss_is_caught(subtests):
+    for rule, broken in [(rule, broken) for rule, group in CAUGHT.items() for broken in group]:
+        with subtests.test(broken.__name__):
+            with pytest.raises(AssertionError) as caught:
+                check_loss(broken)
+            assert str(caught.value).startswith(f"{rule} (2 classes): ")
 
 
 def test_the_message_of_an_optional_rule_names_its_option():
@@ -80,18 +78,18 @@ def test_the_message_of_an_optional_rule_names_its_option():
 
 
 def test_what_is_switched_off_must_be_refused():
-    with pytest.raises(AssertionError, match=r"bad input .*: soft labels was accepted"):
+    with refuses(AssertionError, "bad input", ": soft labels", "accepted"):
         check_loss(CrossEntropyLoss(), soft_labels=False)
-    with pytest.raises(AssertionError, match=r"bad input .*: 'none' of a whole batch was accepted"):
+    with refuses(AssertionError, "bad input", ": 'none'", "whole batch", "accepted"):
         check_loss(CrossEntropyLoss(), rowwise=False)
 
 
 def test_refusing_bad_input_is_required_of_calibrant_losses_only():
-    with pytest.raises(AssertionError, match="bad input must be refused"):
+    with refuses(AssertionError, "bad input", "refused"):
         check_loss(TakesNaN())
     check_loss(TakesNaN(), refuses=False)
     check_loss(F.cross_entropy)
-    with pytest.raises(AssertionError, match="an ignored row of nan has a gradient"):
+    with refuses(AssertionError, "ignored row", "nan", "gradient"):
         check_loss(F.cross_entropy, refuses=True)
 
 
@@ -106,7 +104,7 @@ def test_an_error_inside_a_loss_is_named_with_its_rule_and_kept_as_the_cause():
         check_loss(Fails())
     assert str(caught.value).startswith("(n, K, ...) must equal rows (2 classes)")
     assert isinstance(caught.value.__cause__, ZeroDivisionError)
-    with pytest.raises(InputError, match="did you mean 'focal'"):
+    with refuses(InputError, "you mean 'focal'"):
         check_loss("fokal")
 
 
@@ -169,7 +167,7 @@ def test_options_are_attributes_of_modules_and_keywords_of_functions():
     assert not has_option(function, "gamma")
     assert not has_option(loss, "gamma")
     assert not has_option(as_loss(max), "weight")  # has no signature
-    with pytest.raises(AssertionError, match="it has no 'gamma'"):
+    with refuses(AssertionError, "no 'gamma'"):
         with_options(function, gamma=1)
 
 
@@ -185,13 +183,11 @@ def test_failed_expectations_name_both_values():
     with pytest.raises(AssertionError, match="here: gradient 2 became 3"):
         expect_alike("here", (one, two), (one, torch.tensor([1.0, 3.0])))
     expect_finite("here", two, (one, two))
-    with pytest.raises(AssertionError, match="here: the value is inf"):
+    with refuses(AssertionError, "value is inf"):
         expect_finite("here", two, (one / 0, two))
-    with pytest.raises(
-        AssertionError, match=r"gradient of \(2,\) torch.float32 logits is \(2,\) tor"
-    ):
+    with refuses(AssertionError, "gradient", "(2,) torch.float32 logits"):
         expect_finite("here", two, (one, two.double()))
-    with pytest.raises(AssertionError, match=r"the gradient contains nan in torch\.float32"):
+    with refuses(AssertionError, "gradient contains nan", "torch.float32"):
         expect_finite("here", two, (one, two * torch.nan))
     assert one_hot(torch.tensor([1]), 3).tolist() == [[0.0, 1.0, 0.0]]
 

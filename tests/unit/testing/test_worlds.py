@@ -4,6 +4,7 @@ import time
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.testing.worlds import WORLDS, Draw, World, posterior_error, shifted_world, true_ce
@@ -44,18 +45,19 @@ def test_registry():
 
 
 @each_world
-@pytest.mark.parametrize("n", [1, 50, 333])
-def test_shapes(world, n):
-    draw = world.draw(n, 0)
-    shape = (n,) if world.n_classes == 2 else (n, world.n_classes)
-    assert draw.probs.shape == draw.posterior.shape == shape
-    assert draw.labels.shape == (n,)
-    assert draw.labels.dtype.kind == "i"
-    assert 0 <= draw.labels.min() <= draw.labels.max() < world.n_classes
-    for values in (draw.probs, draw.posterior):
-        assert values.min() >= 0.0
-        assert values.max() <= 1.0
-        assert matrix(values).sum(axis=1) == pytest.approx(np.ones(n))
+def test_shapes(world, subtests):
+    for n in [1, 50, 333]:
+        with subtests.test(f"{n} rows"):
+            draw = world.draw(n, 0)
+            shape = (n,) if world.n_classes == 2 else (n, world.n_classes)
+            assert draw.probs.shape == draw.posterior.shape == shape
+            assert draw.labels.shape == (n,)
+            assert draw.labels.dtype.kind == "i"
+            assert 0 <= draw.labels.min() <= draw.labels.max() < world.n_classes
+            for values in (draw.probs, draw.posterior):
+                assert values.min() >= 0.0
+                assert values.max() <= 1.0
+                assert matrix(values).sum(axis=1) == pytest.approx(np.ones(n))
 
 
 @each_world
@@ -183,7 +185,7 @@ def test_rare_world_can_reach_high_precision():
 
 
 def test_bad_arguments_are_refused():
-    with pytest.raises(InputError, match="n must be at least 1"):
+    with refuses(InputError, "n", "at least 1"):
         WORLDS["binary"].draw(0, 0)
     with pytest.raises(InputError, match=r"\[0, 0.5\]"):
         shifted_world(0.6)

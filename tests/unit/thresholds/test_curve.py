@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
@@ -224,14 +225,14 @@ def test_it_becomes_json(rows):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"confidence": 1.0}, "confidence must lie between 0 and 1"),
-        ({"positive": "emu"}, "not among the classes"),
-        ({"logits": [0.1, 0.2]}, "give either probs or logits"),
-        ({"weights": [1.0, -1.0]}, "weights must lie"),
+        ({"confidence": 1.0}, ("confidence", "between", "0 and 1")),
+        ({"positive": "emu"}, ("not among", "classes")),
+        ({"logits": [0.1, 0.2]}, ("give either probs or logits",)),
+        ({"weights": [1.0, -1.0]}, ("weights must lie",)),
     ],
 )
 def test_bad_input_is_refused(options, said):
-    with pytest.raises(InputError, match=said):
+    with refuses(InputError, *said):
         operating_curve([0, 1], [0.2, 0.9], **options)
 
 

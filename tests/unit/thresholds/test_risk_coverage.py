@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
@@ -89,5 +90,5 @@ def test_it_becomes_json():
 
 
 def test_bad_input_is_refused():
-    with pytest.raises(InputError, match="give either probs or logits"):
+    with refuses(InputError, "give either probs or logits"):
         risk_coverage([0, 1])

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.calibrators import AutoCalibrator, MatrixScaling, PlattScaling, TemperatureScaling
 from calibrant.convert import logits_from_probs, probs_from_logits
@@ -276,8 +277,8 @@ def test_weights_change_the_estimate_and_the_promise(rows):
     assert point.threshold > select(labels, probs, hold=precision >= 0.8).threshold
     doubled = select(labels, probs, hold=precision >= 0.8, weights=2 * weights)
     assert doubled.threshold == point.threshold
-    assert "largest weight among these rows, 3," in point.notes[0]
-    assert "if no row could weigh more than 3, the largest seen" in point.guarantee
+    assert_mentions(point.notes[0], "largest weight among these rows", "rows, 3")
+    assert_mentions(point.guarantee, "no row could", "weigh more", "more than 3", "largest seen")
 
 
 def test_a_row_that_could_weigh_more_than_any_drawn_makes_the_promise_harder(rows):
@@ -287,7 +288,7 @@ def test_a_row_that_could_weigh_more_than_any_drawn_makes_the_promise_harder(row
     wary = select(labels, probs, hold=precision >= 0.8, weights=weights, largest_weight=4)
     assert wary.threshold > usual.threshold
     assert not wary.notes
-    with pytest.raises(InputError, match="largest_weight must be finite and no smaller"):
+    with refuses(InputError, "largest_weight", "finite", "no smaller"):
         select(labels, probs, hold=precision >= 0.8, weights=weights, largest_weight=1.2)
 
 
@@ -302,58 +303,67 @@ def test_a_row_of_weight_zero_is_not_there(rows):
     assert replace(some, **told) == alone
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({}, "hold is empty"),
-        ({"hold": 0.85}, "targets such as"),
-        ({"hold": [0.85]}, "targets such as"),
-        ({"hold": recall >= 0.5, "maximise": recall}, "recall cannot be maximised as well"),
-        ({"hold": [precision >= 0.9, precision <= 0.5]}, "contradict"),
-        ({"hold": [precision >= 0.9, precision >= 0.8]}, "same condition"),
-        ({"hold": [specificity >= 0.9, fpr <= 0.1]}, "same condition"),
-        ({"hold": [coverage >= 0.6, abstention >= 0.6]}, "contradict"),
-        ({"hold": [precision >= 0.9, accuracy >= 0.9]}, "two separate calls"),
-        ({"hold": accuracy >= 0.9, "positive": 1}, "leave positive out"),
-        ({"hold": precision >= 0.9, "positive": "x"}, "not among the classes"),
-        ({"hold": precision >= 0.9, "confidence": 95}, "between 0 and 1"),
-        ({"hold": precision >= 0.9, "maximise": recall, "minimise": fpr}, "not both"),
-        ({"hold": precision >= 0.9, "maximise": "recall"}, "must be a rate"),
-        ({"hold": precision >= 0.9, "weights": np.linspace(0.1, 1, 3000)}, "at least 1, got 0.1"),
-        ({"hold": precision >= 0.9, "weights": np.r_[1e6, np.ones(2999)]}, "of all weight"),
-        ({"hold": precision >= 0.9, "weights": np.full(3000, np.nan)}, "weights must lie"),
-        ({"hold": precision >= 0.9, "largest_weight": 3}, "without weights"),
-        ({"hold": precision >= 0.9, "weights": np.ones(3000), "largest_weight": "3"}, "finite and"),
-        ({"hold": precision >= 0.9, "weights": np.ones(3000), "largest_weight": 0}, "finite and"),
-        ({"hold": precision >= 0.9, "confidence": "0.95"}, "between 0 and 1"),
-        ({"hold": precision >= 0.9, "confidence": "none"}, "between 0 and 1"),
-        ({"hold": precision >= 0.9, "confidence": True}, "between 0 and 1"),
-        ({"hold": precision >= 0.9, "label_use": 3}, "label_use must be a LabelUse"),
-        ({"hold": "x: precision>=0.9"}, "names a class"),
-        (
-            {"hold": precision >= 0.85, "minimise": false_discovery},
-            "false_discovery cannot be minimised",
-        ),
-        ({"hold": fpr <= 0.1, "maximise": specificity}, "specificity cannot be maximised"),
-        ({"hold": precision >= 0.85, "minimise": recall}, "maximise it"),
-        ({"hold": precision >= 0.85, "maximise": fpr}, "minimise it"),
-    ],
-)
-def test_bad_options_are_refused_in_one_sentence(rows, options, message):
-    with pytest.raises(InputError, match=message):
-        select(*rows, **options)
+BAD_OPTIONS = [
+    ({}, ("hold is empty",)),
+    ({"hold": 0.85}, ("targets such as",)),
+    ({"hold": [0.85]}, ("targets such as",)),
+    ({"hold": recall >= 0.5, "maximise": recall}, ("recall cannot be maximised", "well")),
+    ({"hold": [precision >= 0.9, precision <= 0.5]}, ("contradict",)),
+    ({"hold": [precision >= 0.9, precision >= 0.8]}, ("same condition",)),
+    ({"hold": [specificity >= 0.9, fpr <= 0.1]}, ("same condition",)),
+    ({"hold": [coverage >= 0.6, abstention >= 0.6]}, ("contradict",)),
+    ({"hold": [precision >= 0.9, accuracy >= 0.9]}, ("two separate calls",)),
+    ({"hold": accuracy >= 0.9, "positive": 1}, ("leave positive out",)),
+    ({"hold": precision >= 0.9, "positive": "x"}, ("not among", "classes")),
+    ({"hold": precision >= 0.9, "confidence": 95}, ("between 0 and 1",)),
+    ({"hold": precision >= 0.9, "maximise": recall, "minimise": fpr}, ("not both",)),
+    ({"hold": precision >= 0.9, "maximise": "recall"}, ("must be a rate",)),
+    (
+        {"hold": precision >= 0.9, "weights": np.linspace(0.1, 1, 3000)},
+        ("at least 1, got 0.1",),
+    ),
+    ({"hold": precision >= 0.9, "weights": np.r_[1e6, np.ones(2999)]}, ("of all weight",)),
+    ({"hold": precision >= 0.9, "weights": np.full(3000, np.nan)}, ("weights must lie",)),
+    ({"hold": precision >= 0.9, "largest_weight": 3}, ("without weights",)),
+    (
+        {"hold": precision >= 0.9, "weights": np.ones(3000), "largest_weight": "3"},
+        ("finite and",),
+    ),
+    (
+        {"hold": precision >= 0.9, "weights": np.ones(3000), "largest_weight": 0},
+        ("finite and",),
+    ),
+    ({"hold": precision >= 0.9, "confidence": "0.95"}, ("between 0 and 1",)),
+    ({"hold": precision >= 0.9, "confidence": "none"}, ("between 0 and 1",)),
+    ({"hold": precision >= 0.9, "confidence": True}, ("between 0 and 1",)),
+    ({"hold": precision >= 0.9, "label_use": 3}, ("label_use", "LabelUse")),
+    ({"hold": "x: precision>=0.9"}, ("names a class",)),
+    (
+        {"hold": precision >= 0.85, "minimise": false_discovery},
+        ("false_discovery cannot be minimised",),
+    ),
+    ({"hold": fpr <= 0.1, "maximise": specificity}, ("specificity cannot be maximised",)),
+    ({"hold": precision >= 0.85, "minimise": recall}, ("maximise it",)),
+    ({"hold": precision >= 0.85, "maximise": fpr}, ("minimise it",)),
+]
+
+
+def test_bad_options_are_refused_in_one_sentence(rows, subtests):
+    for options, message in BAD_OPTIONS:
+        with subtests.test(f"{options!r:.80}"), refuses(InputError, *message):
+            select(*rows, **options)
 
 
 @pytest.mark.parametrize("only", [0, 1])
 def test_one_class_alone_is_refused(only):
-    with pytest.raises(InputError, match="give rows with and without it"):
+    with refuses(InputError, "give rows", "without"):
         select([only] * 50, np.linspace(0, 1, 50), hold=precision >= 0.8)
 
 
 def test_probs_and_logits_together_or_neither_are_refused(rows):
     labels, probs = rows
     for given in ({}, {"probs": probs, "logits": probs}):
-        with pytest.raises(InputError, match="either probs or logits"):
+        with refuses(InputError, "probs or logits"):
             select(labels, hold=precision >= 0.8, **given)
 
 
@@ -391,7 +401,7 @@ def test_few_rows_prove_no_limit_of_a_cost_and_say_so():
     point = select([0, 1], [0.2, 0.7], minimise=Cost(1, 5), label_use=LabelUse(candidates=50))
     assert point.guarantee is None
     assert point.confidence is None
-    assert "too few rows to prove a limit" in point.why
+    assert_mentions(point.why, "few rows", "prove a limit")
 
 
 def test_a_held_coverage_is_about_accepted_predictions_unless_a_class_is_named(rows):

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.training.runs import blobs, net, options, same_weights
 from torch import nn
 
@@ -190,12 +191,12 @@ def test_an_epoch_without_train_rows_has_no_train_figures():
 
 def test_shares_of_classes_and_logits_that_are_not_finite_are_refused():
     trace, run = BinTrace(), a_run()
-    with pytest.raises(InputError, match="BinTrace needs one class per row"):
+    with refuses(InputError, "BinTrace needs", "class per row"):
         trace.on_batch_end(run, torch.zeros(2, 3), torch.full((2, 3), 1 / 3))
     trace.on_steer(run, torch.tensor([[0.0, math.nan]]), torch.tensor([0]))
-    with pytest.raises(InputError, match=r"confidence must lie in .* diverged"):
+    with refuses(InputError, "confidence", "diverged"):
         trace.on_epoch_end(run, None)
-    with pytest.raises(InputError, match="n_bins must be a whole number"):
+    with refuses(InputError, "n_bins", "whole number"):
         BinTrace(n_bins=0)
 
 

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.training import resumed_run
 from tests.unit.training.runs import blobs, net, options, same_weights
 
@@ -153,25 +154,28 @@ def test_every_checkpoint_finds_the_best_weights_that_it_names(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("change", "sentence"),
+    ("change", "mentions"),
     [
-        ({"options": options(learning_rate=0.5)}, "learning_rate 0.01, not 0.5"),
-        ({"loss": "focal:gamma=3"}, "loss .*not .*"),
-        ({"loss": "ce:reduction=sum"}, "loss .*not .*"),
-        ({"loss": "ce:weight=balanced"}, "loss .*not .*"),
-        ({"loss": lambda z, y: torch.nn.functional.cross_entropy(z, y)}, "loss .*not .*"),
-        ({"model": net(dropout=0.9)}, "model 'Sequential .*not 'Sequential "),
-        ({"train_rows": blobs(65)}, "train rows '64 .*not '65 "),
-        ({"train_rows": blobs(64, seed=3)}, "train rows '64 .*not '64 "),
-        ({"steer_rows": blobs(31, seed=1)}, "steer rows '30 "),
-        ({"model": torch.nn.Linear(3, 3)}, "model 'Sequential .*not 'Linear "),
+        ({"options": options(learning_rate=0.5)}, ("learning_rate 0.01", "not 0.5")),
+        ({"loss": "focal:gamma=3"}, ("loss", "CrossEntropyLoss(", "not", "FocalLoss(gamma=3")),
+        ({"loss": "ce:reduction=sum"}, ("loss", "reduction='mean'", "not", "reduction='sum'")),
+        ({"loss": "ce:weight=balanced"}, ("loss", "weight=None", "not", "weight=(3,)")),
+        (
+            {"loss": lambda z, y: torch.nn.functional.cross_entropy(z, y)},
+            ("loss", "not 'calibrant", "<lambda>"),
+        ),
+        ({"model": net(dropout=0.9)}, ("model 'Sequential ", "not 'Sequential ")),
+        ({"train_rows": blobs(65)}, ("train rows '64 ", "not '65 ")),
+        ({"train_rows": blobs(64, seed=3)}, ("train rows '64 ", "not '64 ")),
+        ({"steer_rows": blobs(31, seed=1)}, ("steer rows '30 ", "not '31 ")),
+        ({"model": torch.nn.Linear(3, 3)}, ("model 'Sequential ", "not 'Linear ")),
     ],
 )
-def test_the_folder_of_another_run_is_refused(tmp_path, change, sentence):
+def test_the_folder_of_another_run_is_refused(tmp_path, change, mentions):
     asked = {"train_rows": blobs(64), "steer_rows": blobs(30, seed=1)}
     train(net(), **asked, folder=tmp_path, options=options())
     asked["model"] = net()
-    with pytest.raises(InputError, match=rf"holds a run with {sentence}.*choose another folder"):
+    with refuses(InputError, "a run with", *mentions, "choose another folder"):
         train(**{**asked, "folder": tmp_path, "options": options(), **change})
 
 
@@ -180,7 +184,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_still_serves(tmp_path)
     whole = train(*asked, folder=tmp_path, options=options())
     newest = tmp_path / "epoch-0004.safetensors"
     newest.write_bytes(newest.read_bytes()[:-100])
-    with pytest.raises(TrainingError, match=r"epoch-0004.safetensors is damaged.*delete it"):
+    with refuses(TrainingError, "epoch-0004.safetensors", "damaged", "delete"):
         train(net(), *asked[1:], folder=tmp_path, options=options())
     newest.unlink()
     again = train(net(), *asked[1:], folder=tmp_path, options=options())
@@ -190,7 +194,7 @@ def test_a_damaged_checkpoint_is_named_and_the_one_before_still_serves(tmp_path)
 def test_other_first_weights_are_warned_of_and_the_saved_run_goes_on(tmp_path):
     rows, steer = blobs(64), blobs(30, seed=1)
     whole = train(net(), rows, steer, folder=tmp_path, options=options())
-    with pytest.warns(UserWarning, match="started with other weights than the model has now"):
+    with pytest.warns(UserWarning, match="other weights.*model has now"):
         again = train(net(seed=5), rows, steer, folder=tmp_path, options=options())
     assert same_weights(again.model, whole.model)
 
@@ -201,7 +205,7 @@ def test_a_damaged_best_file_has_its_own_remedy(tmp_path):
     best = tmp_path / f"best-{trained.best_epoch:04d}.safetensors"
     best.write_bytes(best.read_bytes()[:-9])
     for _ in range(2):  # damaged, then missing
-        with pytest.raises(TrainingError, match=r"best-.* is damaged.*delete the folder"):
+        with refuses(TrainingError, "best-", "damaged", "delete the folder"):
             train(net(), rows, steer, folder=tmp_path, options=options())
         best.unlink(missing_ok=True)
 
@@ -218,7 +222,7 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(tmp_path):
 
     class Twice(Hook):
         def on_epoch_end(self, run, record):
-            with pytest.raises(InputError, match=r"another run is using .*another folder"):
+            with refuses(InputError, "another run", "using", "another folder"):
                 train(net(), blobs(64), blobs(30, seed=1), folder=tmp_path, options=options())
             refused.append(record.epoch)
 
@@ -230,7 +234,7 @@ def test_a_second_run_in_the_folder_is_refused_and_the_first_goes_on(tmp_path):
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path):
     (tmp_path / "file").write_text("")
     for place in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InputError, match=r"cannot be created .*choose another"):
+        with refuses(InputError, "cannot be created", "choose another"):
             train(net(), blobs(64), blobs(30, seed=1), folder=place, options=options())
 
 
@@ -240,7 +244,7 @@ def test_a_full_disk_is_one_sentence_and_earlier_checkpoints_stay(tmp_path, monk
             if run.epoch == 2:
                 monkeypatch.setattr("calibrant.training.checkpoints.save_file", _no_space)
 
-    with pytest.raises(InputError, match=r"checkpoint .* cannot be written: No space left"):
+    with refuses(InputError, "checkpoint", "cannot be written", "No space left"):
         train(
             net(), blobs(64), blobs(30, seed=1), folder=tmp_path, hooks=[Fill()], options=options()
         )
@@ -270,7 +274,7 @@ def test_a_network_whose_code_has_changed_is_refused(tmp_path):
     train(own_net(torch.tanh), *rows, folder=tmp_path, options=options())
     again = train(own_net(torch.tanh), *rows, folder=tmp_path, options=options())
     assert len(again.records) == 5
-    with pytest.raises(InputError, match=r"holds a run with code of the model .*Own"):
+    with refuses(InputError, "run", "code", "model", "Own"):
         train(own_net(torch.relu), *rows, folder=tmp_path, options=options())
 
 

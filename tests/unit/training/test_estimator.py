@@ -10,6 +10,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.calibrators.model import CalibratedModel
@@ -128,7 +129,7 @@ def test_a_function_is_a_loss():
 )
 def test_weights_that_cannot_be_undone_are_warned_of(loss, recwarn):
     X, y = rows(300, share=0.2)
-    with pytest.warns(UserWarning, match="by an unknown amount, which correct_prior cannot undo"):
+    with pytest.warns(UserWarning, match="unknown amount.*correct_prior"):
         model(loss=loss, epochs=1).fit(X, y)
     recwarn.clear()
     model(loss=loss, epochs=1, correct_prior=False).fit(X, y)
@@ -167,47 +168,50 @@ def test_a_class_absent_from_steer_is_warned_of_once_by_its_name():
         model(epochs=1).fit(X, names, steer=(X[there], names[there]))
     said = [str(one.message) for one in caught if "steer split" in str(one.message)]
     assert len(said) == 1
-    assert "no row of 1 of the 3 classes (the first is 'many')" in said[0]
+    assert_mentions(said[0], "no row", "row of 1", "3 classes (the first is 'many')")
 
 
 @pytest.mark.parametrize(
     ("steer", "sentence"),
     [
-        (([], []), "steer X has no rows"),
-        ("rows", r"steer must be a pair \(X, y\)"),
-        ((np.zeros((2, 2)),), r"steer must be a pair \(X, y\)"),
-        ((np.zeros((2, 2)), [0, 7]), "steer y row 1 is 7, a class that the train rows do not have"),
-        ((np.zeros((2, 2)), [0]), "got 1 labels for 2 rows"),
-        ((np.zeros((2, 3)), [0, 1]), "X has 3 features, but TableEncoder is expecting 2"),
+        (([], []), ("steer X", "no rows")),
+        ("rows", ("steer", "pair (X, y)")),
+        ((np.zeros((2, 2)),), ("steer", "pair (X, y)")),
+        (
+            (np.zeros((2, 2)), [0, 7]),
+            ("steer y row 1", "1 is 7", "class", "train rows", "not have"),
+        ),
+        ((np.zeros((2, 2)), [0]), ("got 1", "labels", "2 rows")),
+        ((np.zeros((2, 3)), [0, 1]), ("X", "3 features", "TableEncoder", "expecting 2")),
     ],
 )
 def test_steer_rows_that_cannot_steer_are_refused(steer, sentence):
     X, y = rows()
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         model().fit(X, y, steer=steer)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"loss": "focl"}, "did you mean 'focal'"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1"),
-        ({"choose_by": "luck"}, "choose_by must be one of"),
-        ({"steer_share": 1.0}, "steer_share must be above 0 and below 1, got 1.0"),
-        ({"device": "abacus"}, "device must be"),
-        ({"hidden": (8, 8)}, "dropout one share for each"),
-        ({"hidden": 8}, r"hidden must be a list with one number .* such as \(128, 64\), got 8"),
-        ({"dropout": 0.5}, "dropout must be a list with one number .* got 0.5"),
-        ({"hidden": (True,)}, "hidden must be a whole number of at least 1, got True"),
-        ({"dropout": (True,)}, "dropout must be at least 0 and below 1, got True"),
-        ({"milestones": None}, "milestones must be epochs as whole numbers"),
-        ({"hooks": 3}, "hooks must be a list of objects of class Hook, got 3"),
-        ({"hooks": [Hook]}, "hooks must be a list of objects of class Hook"),
+        ({"loss": "focl"}, ("you mean 'focal'",)),
+        ({"epochs": 0}, ("epochs", "whole number", "at least 1")),
+        ({"choose_by": "luck"}, ("choose_by",)),
+        ({"steer_share": 1.0}, ("steer_share", "above 0", "below 1", "got 1.0")),
+        ({"device": "abacus"}, ("device must be",)),
+        ({"hidden": (8, 8)}, ("dropout one share",)),
+        ({"hidden": 8}, ("hidden", "list", "number", "such", "(128, 64)", "got 8")),
+        ({"dropout": 0.5}, ("dropout", "list", "number", "got 0.5")),
+        ({"hidden": (True,)}, ("hidden", "whole number", "at least 1", "got True")),
+        ({"dropout": (True,)}, ("dropout", "at least 0", "below 1", "got True")),
+        ({"milestones": None}, ("milestones", "epochs", "whole numbers")),
+        ({"hooks": 3}, ("hooks", "list", "objects", "class Hook", "got 3")),
+        ({"hooks": [Hook]}, ("hooks", "list", "objects", "class Hook")),
     ],
 )
 def test_options_are_checked_by_fit_not_before(options, sentence):
     made = model(**options)
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         made.fit(*rows())
 
 
@@ -238,7 +242,7 @@ def test_scoring_on_a_gpu_leaves_the_model_where_other_threads_use_it(monkeypatc
 
 
 def test_nothing_works_before_fit():
-    with pytest.raises(NotFitted, match="this TabularClassifier is not fitted yet"):
+    with refuses(NotFitted, "TabularClassifier", "not fitted yet"):
         model().predict([[1.0, 2.0]])
     with pytest.raises(NotFittedError):
         model().predict_proba([[1.0, 2.0]])

@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy.special import softmax
 from sklearn.base import clone, is_classifier
+from tests.sentences import refuses
 from tests.unit.training.runs import same_weights
 from torch import nn
 
@@ -75,7 +76,7 @@ def test_what_is_usual_for_images_stands_behind_auto():
         3,
     )
     assert not ImageClassifier(momentum=0.0)._options().nesterov
-    with pytest.raises(InputError, match="optimizer must be one of"):
+    with refuses(InputError, "optimizer"):
         ImageClassifier(optimizer="lion")._options()
 
 
@@ -136,9 +137,9 @@ def test_a_run_is_not_gone_on_with_other_crops_or_other_images(tmp_path):
     images, sides = drawn()
     small = {**SMALL, "epochs": 1}
     ImageClassifier(**small, folder=tmp_path).fit(images, sides)
-    with pytest.raises(InputError, match=r"train rows '58 .* crop 1 flip', not '58 .* crop 1'"):
+    with refuses(InputError, "train rows '58", "crop 1 flip'", "not '58", "crop 1'"):
         ImageClassifier(**small, folder=tmp_path, flip=False).fit(images, sides)
-    with pytest.raises(InputError, match="holds a run with train rows"):
+    with refuses(InputError, "run", "train rows"):
         ImageClassifier(**small, folder=tmp_path).fit(images[:, ::-1], sides)
 
 
@@ -153,9 +154,9 @@ def test_classes_can_be_made_equally_frequent(way):
 
 
 def test_rows_between_images_are_refused():
-    with pytest.raises(InputError, match=r"resample='smote' mixes .* images .*'over' or 'under'"):
+    with refuses(InputError, "resample='smote' interpolates", "images", "'over'", "'under'"):
         ImageClassifier(**SMALL, resample="smote").fit(*drawn())
-    with pytest.raises(InputError, match="resample must be None or one of 'over', 'under'"):
+    with refuses(InputError, "resample", "None", "'over'", "'under'"):
         ImageClassifier(**SMALL, resample="both").fit(*drawn())
 
 
@@ -204,49 +205,48 @@ def test_it_can_be_cloned_pickled_and_asked_for_its_parameters():
 def test_images_of_another_size_are_refused():
     images, sides = drawn()
     fitted = ImageClassifier(**{**SMALL, "epochs": 1}).fit(images, sides)
-    with pytest.raises(
-        InputError, match="X must be 16 x 16 colour images as at fit, got 8 x 8 col"
-    ):
+    with refuses(InputError, "X", "16 x 16", "colour images", "fit", "got 8", "x 8 col"):
         fitted.predict(images[:, :8, :8])
-    with pytest.raises(InputError, match="16 x 16 colour images as at fit, got 16 x 16 grey"):
+    with refuses(InputError, "16 x 16 colour", "colour images", "fit", "got 16", "x 16 grey"):
         fitted.predict(images[..., :1])
-    with pytest.raises(InputError, match=r"steer X must be 16 x 16 colour .* got 8 x 16"):
+    with refuses(InputError, "steer X", "16 x 16", "colour", "got 8"):
         ImageClassifier(**SMALL).fit(images, sides, steer=(images[:, ::2], sides))
 
 
 @pytest.mark.parametrize("name", ["mlp", "bilstm", "text_cnn"])
 def test_networks_that_read_something_else_are_refused(name):
-    with pytest.raises(
-        InputError, match=rf"model must read images, got '{name}': choose one of .*'resnet50'"
-    ):
+    with refuses(InputError, "model", "read images", f"got '{name}'", "choose", "'resnet50'"):
         ImageClassifier(**{**SMALL, "model": name}).fit(*drawn())
 
 
 def test_bad_options_are_named():
     images, sides = drawn()
     for changes, message in (
-        ({"model": "resnet5"}, "model must name a network, got 'resnet5': did you mean 'resnet50'"),
-        ({"model": "resnet50", "model_options": {"widthh": 4}}, "not an option of the network"),
-        ({"model_options": ["width"]}, r"model_options must be a dict .* got \['width'\]"),
-        ({"crop": 16}, "crop must be a whole number of pixels from 0 to 15"),
-        ({"crop": 0.5}, "crop must be a whole number"),
-        ({"flip": "yes"}, "flip must be True or False, got 'yes'"),
-        ({"epochs": 0}, "epochs must be a whole number of at least 1"),
+        (
+            {"model": "resnet5"},
+            ("model", "name", "network", "got 'resnet5'", "you mean 'resnet50'"),
+        ),
+        ({"model": "resnet50", "model_options": {"widthh": 4}}, ("not an option", "network")),
+        ({"model_options": ["width"]}, ("model_options", "dict", "got ['width']")),
+        ({"crop": 16}, ("crop", "whole number", "pixels", "0 to 15")),
+        ({"crop": 0.5}, ("crop", "whole number")),
+        ({"flip": "yes"}, ("flip", "True", "False", "got 'yes'")),
+        ({"epochs": 0}, ("epochs", "whole number", "at least 1")),
     ):
-        with pytest.raises(InputError, match=message):
+        with refuses(InputError, *message):
             ImageClassifier(**{**SMALL, **changes}).fit(images, sides)
 
 
 def test_images_too_small_for_a_network_are_named():
     images, sides = drawn(size=4)
     model = ImageClassifier(model_options={"width": 4}, crop=1, device="cpu")
-    with pytest.raises(InputError, match="at least 8 x 8 pixels for this network, got 4 x 4"):
+    with refuses(InputError, "at least 8 x", "8 pixels", "network", "got 4", "x 4"):
         model.fit(images, sides)
 
 
 def test_what_is_no_images_is_refused():
     images, sides = drawn()
-    with pytest.raises(InputError, match=r"X must be whole numbers 0\.\.255"):
+    with refuses(InputError, "X", "whole numbers 0..255"):
         ImageClassifier(**SMALL).fit(images / 255, sides)
     with pytest.raises(InputError, match=r"got \(64, 256\)"):
         ImageClassifier(**SMALL).fit(images.reshape(64, -1)[:, :256], sides)

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 from tests.unit.training.many_processes import run
 from tests.unit.training.runs import blobs, options
 
@@ -71,9 +72,9 @@ def test_two_devices_start_the_script_a_second_time_and_a_run_moves_between_numb
 
 
 def test_every_process_must_get_rows():
-    with pytest.raises(InputError, match="batch_size must be at least 4 on 4 processes, got 3"):
+    with refuses(InputError, "batch_size", "at least 4", "4 processes", "got 3"):
         check_batches(False, blobs(9), blobs(9), options(batch_size=3), 4)
-    with pytest.raises(InputError, match="batch_size must be at least 8 on 4 processes with batch"):
+    with refuses(InputError, "batch_size", "at least 8", "4 processes"):
         check_batches(True, blobs(9), blobs(9), options(batch_size=7), 4)
-    with pytest.raises(InputError, match="steer split must hold at least 4 rows on 4 processes"):
+    with refuses(InputError, "steer split", "at least 4 rows", "4 processes"):
         check_batches(False, blobs(9), blobs(3), options(batch_size=8), 4)

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.training.runs import blobs, net, options, same_weights
 from torch import nn
 
@@ -150,5 +151,5 @@ def test_a_machine_that_cannot_compile_is_told_in_one_sentence(tmp_path):
 def test_other_errors_are_not_taken_for_failed_compilation():
     with pytest.raises(ValueError, match="mine"), explain_failed_compilation():
         raise ValueError("mine")
-    with pytest.raises(InputError, match="compile must be True or False, got 'yes'"):
+    with refuses(InputError, "compile", "True", "False", "got 'yes'"):
         options(compile="yes")

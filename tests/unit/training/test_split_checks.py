@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.sentences import refuses
 from tests.unit.training.runs import blobs, net, options
 from torch import nn
 
@@ -12,24 +13,24 @@ from calibrant.training.split_checks import class_counts
 
 def test_an_empty_split_is_refused_by_name():
     empty = ArrayRows(torch.zeros(0, 3), torch.zeros(0, dtype=torch.long))
-    with pytest.raises(InputError, match="the steer split is empty"):
+    with refuses(InputError, "steer split", "empty"):
         train(net(), blobs(30), empty, options=options())
-    with pytest.raises(InputError, match="the train split is empty"):
+    with refuses(InputError, "train split", "empty"):
         train(net(), empty, blobs(30), options=options())
 
 
 def test_labels_that_the_model_cannot_give_are_refused():
     wrong = ArrayRows(torch.zeros(5, 3), torch.tensor([0, 1, 2, 3, 0]))
-    with pytest.raises(InputError, match=r"labels of the steer split must be in 0\.\.2.*got 3"):
+    with refuses(InputError, "labels", "steer split", "split must be in 0..2", "got 3"):
         train(net(), blobs(30), wrong, options=options())
     below = ArrayRows(torch.zeros(2, 3), torch.tensor([0, -1]))
-    with pytest.raises(InputError, match=r"labels of the train split.*got -1"):
+    with refuses(InputError, "labels", "train split", "got -1"):
         train(net(), below, blobs(30), options=options())
 
 
 def test_a_model_without_a_column_per_class_is_refused():
-    for model, shape in ((nn.Linear(3, 1), r"\(2, 1\)"), (_Flat(3, 3), r"\(6,\)")):
-        with pytest.raises(InputError, match=rf"one column for each of K > 1 classes.*{shape}"):
+    for model, shape in ((nn.Linear(3, 1), "got shape (2, 1)"), (_Flat(3, 3), "got shape (6,)")):
+        with refuses(InputError, "column", "K > 1", "classes", shape):
             train(model, blobs(30), blobs(30), options=options())
 
 
@@ -64,20 +65,20 @@ def test_classes_are_counted_with_zeros_for_the_absent():
 
 def test_a_steer_split_of_one_row_cannot_be_measured():
     one = ArrayRows(torch.zeros(1, 3), torch.tensor([0]))
-    with pytest.raises(InputError, match="must hold at least 2 rows to be evaluated, got 1"):
+    with refuses(InputError, "at least 2 rows", "evaluated", "got 1"):
         train(net(), blobs(30), one, options=options())
 
 
 def test_a_model_without_weights_to_train_is_refused():
     for model in (net().requires_grad_(False), nn.Identity()):
-        with pytest.raises(InputError, match="no weights to train"):
+        with refuses(InputError, "no weights", "train"):
             train(model, blobs(30), blobs(30), options=options())
 
 
 def test_batch_norm_needs_two_rows():
-    with pytest.raises(InputError, match=r"batch_size must be at least 2 with batch norm.*got 1"):
+    with refuses(InputError, "batch_size", "at least 2", "batch norm", "got 1"):
         train(net(), blobs(30), blobs(30), options=options(batch_size=1))
-    with pytest.raises(InputError, match="number of train rows must be at least 2 with batch"):
+    with refuses(InputError, "number", "train rows", "at least 2", "batch"):
         train(net(), blobs(1), blobs(30), options=options())
     trained = train(nn.Linear(3, 3), blobs(5), blobs(30), options=options(batch_size=1, epochs=1))
     assert len(trained.records) == 1

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.training.estimator import steer_mask
@@ -41,10 +42,10 @@ def test_a_share_of_numpys_is_a_share():
 
 @pytest.mark.parametrize("share", [0, 1, -0.1, 1.5, True, "0.1", float("nan")])
 def test_a_share_outside_0_and_1_is_refused(share):
-    with pytest.raises(InputError, match="steer_share must be above 0 and below 1"):
+    with refuses(InputError, "steer_share", "above 0", "below 1"):
         steer_mask(np.zeros(10, int), share)
 
 
 def test_an_empty_steer_split_is_refused():
-    with pytest.raises(InputError, match="the steer split would be empty"):
+    with refuses(InputError, "steer split", "empty"):
         steer_mask(np.array([0, 1, 2]), 0.1)

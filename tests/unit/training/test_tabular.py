@@ -12,6 +12,7 @@ import pytest
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.utils.estimator_checks import estimator_checks_generator
 from tests.data_sets import data_file
+from tests.sentences import refuses
 
 from calibrant import TabularClassifier
 from calibrant.data import TargetCut
@@ -123,7 +124,7 @@ def test_columns_are_found_by_name():
     fitted = TabularClassifier(**SMALL).fit(table, sells)
     turned = table[["open", "price", "place"]].assign(note="new")
     assert np.array_equal(fitted.predict_proba(turned), fitted.predict_proba(table))
-    with pytest.raises(InputError, match="X lacks the column 'place'"):
+    with refuses(InputError, "X lacks", "column 'place'"):
         fitted.predict(table[["open", "price"]])
 
 
@@ -156,7 +157,7 @@ def test_a_search_over_numbers_of_numpy_runs():
 def test_the_column_that_the_labels_are_called_after_is_refused():
     table, sells = shop()
     table["sells"] = sells
-    with pytest.raises(InputError, match=r"X has a column 'sells', the name of y"):
+    with refuses(InputError, "X", "column 'sells'", "name of y"):
         TabularClassifier(**SMALL).fit(table, table["sells"])
     assert (
         TabularClassifier(**SMALL)
@@ -177,14 +178,14 @@ def test_a_column_that_gives_the_labels_away_is_warned_of():
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"price": np.inf}, "X column 'price' row 0 is inf"),
-        ({"day": pd.Timestamp("2024-01-01")}, "X column 'day' contains dates or times"),
-        ({"id": [f"item {i}" for i in range(400)]}, "'id' .*in nearly every row"),
+        ({"price": np.inf}, ("X column 'price'", "row 0", "inf")),
+        ({"day": pd.Timestamp("2024-01-01")}, ("X column 'day'", "contains dates", "times")),
+        ({"id": [f"item {i}" for i in range(400)]}, ("'id'", "nearly every row")),
     ],
 )
 def test_columns_that_are_no_features_are_refused(change, sentence):
     table, sells = shop()
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         TabularClassifier(**SMALL).fit(table.assign(**change), sells)
 
 

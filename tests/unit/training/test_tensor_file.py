@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import TrainingError
 from calibrant.training.checkpoints import read_state, write_state
@@ -56,7 +57,7 @@ def test_a_damaged_file_is_named_in_one_sentence(tmp_path, damage):
         raw[-3] ^= 1
     content = {"cut": raw[:-5], "flipped": raw, "empty": b"", "text": b"hello"}[damage]
     path.write_bytes(bytes(content))
-    with pytest.raises(TrainingError, match=r"the checkpoint .* is damaged .*delete it") as caught:
+    with refuses(TrainingError, "checkpoint", "damaged", "delete") as caught:
         read_state(path)
     assert "\n" not in str(caught.value)
 
@@ -65,6 +66,6 @@ def test_what_cannot_be_saved_is_refused_before_anything_is_written(tmp_path):
     path = tmp_path / "s.safetensors"
     with pytest.raises(TrainingError, match="cannot hold a function"):
         write_state(path, {"f": lambda: 0})
-    with pytest.raises(TrainingError, match=r"cannot hold a tensor of torch\.complex128"):
+    with refuses(TrainingError, "cannot hold", "tensor", "torch.complex128"):
         write_state(path, {"z": torch.zeros(1, dtype=torch.complex128)})
     assert not path.exists()

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 import torch
+from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.training.text_rows import TextRows
@@ -126,19 +127,19 @@ def test_size_in_bytes_counts_all_that_is_held():
 @pytest.mark.parametrize(
     ("tokens", "offsets", "options", "sentence"),
     [
-        ([0.5], [0, 1], {}, r"tokens must be whole numbers, got torch\.float32"),
-        ([[1]], [0, 1], {}, r"one dimension, got shape \(1, 1\)"),
-        ([3, -2], [0, 2], {}, "tokens must be at least 0, got -2"),
-        ([1, 2], [0, 1], {}, "rise from 0 to the number of tokens, 2 here, got 0 to 1"),
-        ([1, 2], [0, 2, 1, 2], {}, "offsets must rise"),
-        ([1, 2], [0.0, 2.0], {}, "offsets must be whole numbers"),
-        ([1, 2], [], {}, "one more than there are texts"),
-        ([1, 2], [0, 2], {"max_length": 0}, "max_length must be .* got 0"),
-        ([1, 2], [0, 2], {"labels": [1, 2]}, r"labels must hold one class per row, \(1,\) here"),
+        ([0.5], [0, 1], {}, ("tokens", "whole numbers", "got torch.float32")),
+        ([[1]], [0, 1], {}, ("dimension", "got shape (1, 1)")),
+        ([3, -2], [0, 2], {}, ("tokens", "at least 0", "got -2")),
+        ([1, 2], [0, 1], {}, ("rise from 0", "number", "tokens, 2", "got 0 to 1")),
+        ([1, 2], [0, 2, 1, 2], {}, ("offsets must rise",)),
+        ([1, 2], [0.0, 2.0], {}, ("offsets", "whole numbers")),
+        ([1, 2], [], {}, ("more than there are texts",)),
+        ([1, 2], [0, 2], {"max_length": 0}, ("max_length", "got 0")),
+        ([1, 2], [0, 2], {"labels": [1, 2]}, ("labels", "class per row", "(1,)")),
     ],
 )
 def test_bad_input_is_named(tokens, offsets, options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         TextRows(tokens, offsets, **options)
 
 

@@ -11,6 +11,7 @@ import pytest
 import torch
 from sklearn.base import clone
 from sklearn.exceptions import NotFittedError
+from tests.sentences import refuses
 from threadpoolctl import threadpool_info
 
 from calibrant import calibrators
@@ -112,12 +113,12 @@ def test_tables_tensors_and_lists_are_taken(table):
 
 
 def test_columns_called_probabilities_are_refused_by_name():
-    message = "column 'prob_a', .* holds probs: convert it with calibrant.convert.logits_from"
+    message = ("column 'prob_a'", "probs", "calibrant.convert.logits_from")
     table = pd.DataFrame(WIDE, columns=["prob_a", "prob_b", "prob_c"])
     for refused in (table, pl.from_pandas(table), pa.Table.from_pandas(table)):
-        with pytest.raises(InputError, match=message):
+        with refuses(InputError, *message):
             TemperatureScaling().fit(refused, CODES)
-        with pytest.raises(InputError, match=message):
+        with refuses(InputError, *message):
             three().predict_proba(refused)
     with pytest.raises(InputError, match="column 'prob'"):
         binary().predict_proba(pd.Series(ODDS, name="prob"))
@@ -155,11 +156,9 @@ def test_names_must_be_given_if_one_does_not_occur():
 
 
 def test_a_label_without_a_column_is_named():
-    with pytest.raises(InputError, match="labels row 2 is 'd', which is not among the classes"):
+    with refuses(InputError, "labels row 2", "'d'", "not among", "classes"):
         TemperatureScaling().fit(WIDE, ["a", "b", "d", "a"], classes=["a", "b", "c"])
-    with pytest.raises(
-        InputError, match=r"labels row 0 is 3, but labels must be whole numbers 0..2"
-    ):
+    with refuses(InputError, "labels row 0", "0 is 3", "whole numbers 0..2"):
         TemperatureScaling().fit(WIDE, [3, 0, 1, 2])
 
 
@@ -170,26 +169,22 @@ def test_class_names_of_several_types_stay_what_they_are():
 
 
 def test_a_class_that_must_occur_is_named():
-    with pytest.raises(
-        InputError, match="PlattScaling needs rows of every class, but none has the"
-    ):
+    with refuses(InputError, "PlattScaling needs rows", "class", "none"):
         PlattScaling().fit(WIDE, ["a", "b", "b", "a"], classes=["a", "b", "c"])
-    with pytest.raises(InputError, match=r"the label 'b' and 1 more"):
+    with refuses(InputError, "label 'b'", "1 more"):
         PlattScaling().fit(WIDE, ["a"] * 4, classes=["a", "b", "c"])
 
 
 def test_too_few_rows_are_counted_after_weights():
-    with pytest.raises(InputError, match="TemperatureScaling needs at least 2 rows, got 1"):
+    with refuses(InputError, "TemperatureScaling needs", "at least 2 rows", "got 1"):
         TemperatureScaling().fit(ODDS, LABELS, weights=[0, 0, 0, 1, 0])
 
 
 def test_another_number_of_classes_is_refused():
-    message = r"was fitted on 3 classes, but the logits of shape \(5,\) have 2"
-    with pytest.raises(InputError, match=message):
+    message = ("fitted", "3 classes", "logits", "shape (5,)", "(5,) have 2")
+    with refuses(InputError, *message):
         three().predict_proba(ODDS)
-    with pytest.raises(
-        InputError, match=r"was fitted on 2 classes, but the logits of shape \(4, 3"
-    ):
+    with refuses(InputError, "fitted", "2 classes", "logits", "shape (4", "(4, 3"):
         binary().predict(WIDE)
 
 
@@ -198,7 +193,7 @@ def test_another_number_of_classes_is_refused():
 
 @pytest.mark.parametrize("method", ["predict_proba", "predict_log_proba", "predict"])
 def test_unfitted_is_both_errors(method):
-    with pytest.raises(NotFitted, match="this Identity is not fitted yet: call fit") as caught:
+    with refuses(NotFitted, "Identity", "not fitted yet", "call fit") as caught:
         getattr(Identity(), method)(ODDS)
     assert isinstance(caught.value, NotFittedError)
     assert isinstance(caught.value, CalibrantError)
@@ -242,7 +237,7 @@ def test_from_dict_of_a_method_takes_only_its_own():
     assert TemperatureScaling.from_dict(saved).temperature_ == binary().temperature_
     assert Calibrator.from_dict(saved).temperature_ == binary().temperature_
     assert calibrators.from_dict(saved).temperature_ == binary().temperature_
-    with pytest.raises(InputError, match="has the method 'temperature', but Identity loads 'ident"):
+    with refuses(InputError, "method 'temperature'", "Identity loads 'ident"):
         Identity.from_dict(saved)
 
 
@@ -254,47 +249,48 @@ def changed(**values):
     return {**binary().to_dict(), **values}
 
 
-@pytest.mark.parametrize(
-    ("saved", "message"),
-    [
-        ([1, 2], "not a saved calibrator"),
-        ("temperature", "not a saved calibrator"),
-        ({}, "not a saved calibrator"),
-        (without("format"), "not a saved calibrator"),
-        (without("method"), "not a saved calibrator"),
-        (without("classes"), "no list 'classes'"),
-        (without("params"), "no 'params'"),
-        (changed(format=2), r"has format 2, but .* reads formats up to 1: upgrade calibrant"),
-        (changed(format="1"), 'has format "1"'),
-        (changed(format=True), "has format true"),
-        (changed(format=0), "has format 0"),
-        (changed(format=None), "has format null"),
-        (changed(method="tempera"), "did you mean 'temperature'"),
-        (changed(classes="ab"), "no list 'classes'"),
-        (changed(classes=["a"]), "at least two names"),
-        (changed(classes=["a", "a"]), "at least two names"),
-        (changed(params=[2.0]), "no 'params'"),
-        (changed(params={}), "damaged .missing 'temperature'."),
-        (changed(params={"temperature": None}), "incomplete or damaged"),
-        (changed(params={"temperature": "2.0"}), "incomplete or damaged"),
-        (changed(params={"temperature": float("nan")}), "temperature is not finite"),
-        (changed(params={"temperature": float("inf")}), "temperature is not finite"),
-        (changed(params={"temperature": [[1.0], [2.0, 3.0]]}), "incomplete or damaged"),
-        (changed(settings={"warmth": 1}), "unexpected keyword argument 'warmth'"),
-        (changed(settings=[1]), "incomplete or damaged"),
-        (changed(settings=None), "incomplete or damaged"),
-    ],
-)
-def test_damaged_or_newer_files_get_one_sentence(saved, message):
-    with pytest.raises(InputError, match=message) as caught:
-        from_dict(saved)
-    assert "\n" not in str(caught.value)
+DAMAGED = [
+    ([1, 2], ("not a saved calibrator",)),
+    ("temperature", ("not a saved calibrator",)),
+    ({}, ("not a saved calibrator",)),
+    (without("format"), ("not a saved calibrator",)),
+    (without("method"), ("not a saved calibrator",)),
+    (without("classes"), ("no list 'classes'",)),
+    (without("params"), ("no 'params'",)),
+    (changed(format=2), ("format 2", "reads formats", "formats up to 1", "upgrade calibrant")),
+    (changed(format="1"), ('has format "1"',)),
+    (changed(format=True), ("has format true",)),
+    (changed(format=0), ("has format 0",)),
+    (changed(format=None), ("has format null",)),
+    (changed(method="tempera"), ("you mean 'temperature'",)),
+    (changed(classes="ab"), ("no list 'classes'",)),
+    (changed(classes=["a"]), ("at least two names",)),
+    (changed(classes=["a", "a"]), ("at least two names",)),
+    (changed(params=[2.0]), ("no 'params'",)),
+    (changed(params={}), ("damaged", "missing 'temperature'")),
+    (changed(params={"temperature": None}), ("incomplete or damaged",)),
+    (changed(params={"temperature": "2.0"}), ("incomplete or damaged",)),
+    (changed(params={"temperature": float("nan")}), ("temperature", "not finite")),
+    (changed(params={"temperature": float("inf")}), ("temperature", "not finite")),
+    (changed(params={"temperature": [[1.0], [2.0, 3.0]]}), ("incomplete or damaged",)),
+    (changed(settings={"warmth": 1}), ("unexpected keyword argument", "'warmth'")),
+    (changed(settings=[1]), ("incomplete or damaged",)),
+    (changed(settings=None), ("incomplete or damaged",)),
+]
+
+
+def test_damaged_or_newer_files_get_one_sentence(subtests):
+    for saved, message in DAMAGED:
+        with subtests.test(f"{saved}"):
+            with refuses(InputError, *message) as caught:
+                from_dict(saved)
+            assert "\n" not in str(caught.value)
 
 
 def test_parameters_of_the_wrong_length_are_refused():
     saved = PriorCorrection().fit(WIDE, CODES).to_dict()
     saved["params"]["source"] = [0.5, 0.5]
-    with pytest.raises(InputError, match="'prior_correction' is incomplete or damaged"):
+    with refuses(InputError, "'prior_correction'", "incomplete", "damaged"):
         from_dict(saved)
 
 

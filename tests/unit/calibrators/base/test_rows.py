@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from tests.sentences import refuses
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.calibrators.base.rows import as_calibration_rows, class_names, two_columns
@@ -87,7 +88,7 @@ def test_names_stand_in_sorted_order_if_all_occur():
 
 def test_names_are_asked_for_if_one_is_absent():
     assert class_names(["pear", "apple"], 3, None) is None
-    with pytest.raises(InputError, match=r"labels are names \(first: 'pear'\): pass classes"):
+    with refuses(InputError, "labels", "names (first: 'pear')", "pass classes"):
         as_calibration_rows(LOGITS[:2], ["pear", "apple"])
     rows = as_calibration_rows(LOGITS[:2], ["pear", "apple"], classes=["apple", "fig", "pear"])
     assert rows.labels.tolist() == [2, 0]
@@ -114,18 +115,18 @@ def test_numbers_are_positions_and_never_sorted():
 @pytest.mark.parametrize(
     ("logits", "labels", "weights", "message"),
     [
-        (LOGITS, [0, 1, 2], None, "got 3 labels and 4 rows of logits"),
-        (LOGITS, [0, 1, 2, 3], None, "whole numbers 0..2"),
-        (LOGITS, ["a", "b", "c", None], None, "missing value in row 3"),
-        (LOGITS, [0, 1, 2, 0], [1, 1, 1], r"weights must have shape \(4,\), got \(3,\)"),
-        (LOGITS, [0, 1, 2, 0], [0, 0, 0, 0], "all zero"),
-        ([[np.nan, 0.0]], [0], None, "must be finite, got nan in row 0, column 0"),
-        ([[1.0]], [0], None, "K >= 2"),
-        ([], [], None, "empty"),
+        (LOGITS, [0, 1, 2], None, ("got 3", "labels", "4 rows", "logits")),
+        (LOGITS, [0, 1, 2, 3], None, ("whole numbers 0..2",)),
+        (LOGITS, ["a", "b", "c", None], None, ("missing value", "row 3")),
+        (LOGITS, [0, 1, 2, 0], [1, 1, 1], ("weights", "shape (4,)", "got (3,)")),
+        (LOGITS, [0, 1, 2, 0], [0, 0, 0, 0], ("all zero",)),
+        ([[np.nan, 0.0]], [0], None, ("finite", "got nan", "row 0", "column 0")),
+        ([[1.0]], [0], None, ("K >= 2",)),
+        ([], [], None, ("empty",)),
     ],
 )
 def test_bad_rows_get_one_sentence(logits, labels, weights, message):
-    with pytest.raises(InputError, match=message) as caught:
+    with refuses(InputError, *message) as caught:
         as_calibration_rows(logits, labels, weights)
     assert "\n" not in str(caught.value)
 
@@ -144,7 +145,7 @@ def test_the_columns_of_a_table_name_the_classes():
     assert same.predict_proba(table)[:, ::-1] == pytest.approx(calibrator.predict_proba(table))
     bare = table.rename(columns=lambda name: name.removeprefix("logit_"))
     assert TemperatureScaling().fit(bare, y).classes_.tolist() == ["yes", "no"]
-    with pytest.raises(InputError, match="'logit_maybe', but the classes are yes, no"):
+    with refuses(InputError, "'logit_maybe'", "classes", "yes, no"):
         calibrator.predict_proba(table.rename(columns={"logit_no": "logit_maybe"}))
 
 

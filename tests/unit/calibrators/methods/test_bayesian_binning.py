@@ -5,6 +5,7 @@ import math
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, candidate_bin_counts
@@ -152,5 +153,5 @@ def test_constant_separated_and_saturated_scores():
 
 
 def test_a_class_that_never_occurs_is_refused():
-    with pytest.raises(InputError, match="rows of every class"):
+    with refuses(InputError, "rows of every class"):
         BayesianBinning().fit([0.0, 1.0], [0, 0])

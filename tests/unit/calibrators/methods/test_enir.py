@@ -33,18 +33,23 @@ def responses(kind, n, seed):
 KINDS = ["labels", "weighted labels", "numbers"]
 
 
-@pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("n", [2, 3, 6])
-@pytest.mark.parametrize("seed", range(4))
-def test_the_path_solves_the_quadratic_programme(kind, n, seed):
-    weights, y = responses(kind, n, seed)
-    path = near_isotonic_path(weights, weights * y)
-    # The dual: u in [0, penalty] for each border, and beta = y - D'u / w.
-    borders = (np.eye(n)[:-1] - np.eye(n)[1:]).T
-    root = np.sqrt(weights)
-    for penalty in [0.01, 0.1, 0.3, 0.7, 1.5, 9.0]:
-        dual = lsq_linear(borders / root[:, None], root * y, bounds=(0, penalty), method="bvls")
-        assert path.fit(penalty) == pytest.approx(y - borders @ dual.x / weights, abs=1e-8)
+def test_the_path_solves_the_quadratic_programme(subtests):
+    for kind in KINDS:
+        for n in [2, 3, 6]:
+            for seed in range(4):
+                with subtests.test(f"{kind}, {n} rows, seed {seed}"):
+                    weights, y = responses(kind, n, seed)
+                    path = near_isotonic_path(weights, weights * y)
+                    # The dual: u in [0, penalty] for each border, and beta = y - D'u / w.
+                    borders = (np.eye(n)[:-1] - np.eye(n)[1:]).T
+                    root = np.sqrt(weights)
+                    for penalty in [0.01, 0.1, 0.3, 0.7, 1.5, 9.0]:
+                        dual = lsq_linear(
+                            borders / root[:, None], root * y, bounds=(0, penalty), method="bvls"
+                        )
+                        assert path.fit(penalty) == pytest.approx(
+                            y - borders @ dual.x / weights, abs=1e-8
+                        )
 
 
 @pytest.mark.parametrize("kind", KINDS)

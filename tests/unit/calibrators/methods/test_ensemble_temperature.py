@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from tests.data_sets import data_file
+from tests.sentences import refuses
 
 from calibrant.calibrators import TemperatureScaling
 from calibrant.calibrators.methods.ensemble_temperature import EnsembleTemperatureScaling
@@ -136,7 +137,7 @@ def test_on_real_logits_it_is_never_worse_than_its_parts():
 
 
 def test_bad_settings_are_refused():
-    with pytest.raises(InputError, match="objective must be 'nll' or 'mse', got 'ece'"):
+    with refuses(InputError, "objective", "'nll'", "'mse'", "got 'ece'"):
         EnsembleTemperatureScaling("ece").fit([0.0, 1.0], [0, 1])
     with pytest.raises(InputError, match="lowest and highest"):
         EnsembleTemperatureScaling(lowest=2.0, highest=1.0).fit([0.0, 1.0], [0, 1])
@@ -144,5 +145,5 @@ def test_bad_settings_are_refused():
 
 @pytest.mark.parametrize("objective", OBJECTIVES)
 def test_bounds_without_a_temperature_between_are_refused(objective):
-    with pytest.raises(InputError, match="lowest and highest must be positive and in this order"):
+    with refuses(InputError, "lowest", "highest", "positive", "order"):
         EnsembleTemperatureScaling(objective, lowest=2.0, highest=1.0).fit([-1.0, 1.0], [0, 1])

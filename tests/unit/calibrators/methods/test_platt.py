@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from tests.sentences import refuses
 
 from calibrant.calibrators import Calibrator, PlattScaling, TemperatureScaling
 from calibrant.calibrators.fits.logistic import platt_targets
@@ -205,7 +206,7 @@ def test_the_pull_keeps_separated_labels_near_the_model():
 
 
 def test_an_unknown_way_to_shrink_is_refused():
-    with pytest.raises(InputError, match="shrink must be 'identity', 'platt' or None, got 'l2'"):
+    with refuses(InputError, "shrink", "'identity'", "'platt'", "None", "got 'l2'"):
         PlattScaling(shrink="l2").fit([-1.0, 1.0], [0, 1])
 
 

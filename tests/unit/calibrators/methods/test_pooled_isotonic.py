@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from sklearn.isotonic import IsotonicRegression
 from tests.data_sets import data_file
+from tests.sentences import refuses
 
 from calibrant.calibrators.methods.pooled_isotonic import PooledIsotonic
 from calibrant.convert import logits_from_probs
@@ -104,5 +105,5 @@ def test_separated_classes_with_ties_at_the_top_keep_their_order():
 
 
 def test_a_negative_count_is_refused():
-    with pytest.raises(InputError, match=r"pseudo_count must be a finite .* 0, got -1"):
+    with refuses(InputError, "pseudo_count", "finite", "0", "got -1"):
         PooledIsotonic(pseudo_count=-1).fit([0.0, 1.0], [0, 1])

@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from tests.sentences import refuses
 
 from calibrant.calibrators import (
     Calibrator,
@@ -226,25 +227,25 @@ def test_probabilities_that_say_nothing_leave_the_source_prior():
 
 def test_what_is_refused():
     probs = matrix(probs_from_logits(np.array([Z, -Z])))
-    with pytest.raises(InputError, match="source must be positive for every class"):
+    with refuses(InputError, "source", "positive", "class"):
         estimate_prior(probs, [1.0, 0.0])
-    with pytest.raises(InputError, match="source must have one number for each of the 2 classes"):
+    with refuses(InputError, "source", "number", "2 classes"):
         estimate_prior(probs, [0.2, 0.3, 0.5])
-    with pytest.raises(InputError, match="method must be 'em' or 'bbse', got 'rlls'"):
+    with refuses(InputError, "method", "'em'", "'bbse'", "got 'rlls'"):
         estimate_prior(probs, [0.5, 0.5], method="rlls")
     with pytest.raises(InputError, match="'bbse' needs confusion"):
         estimate_prior(probs, [0.5, 0.5], method="bbse")
-    with pytest.raises(InputError, match="confusion must be a 2 x 2 matrix"):
+    with refuses(InputError, "confusion", "2 x 2", "matrix"):
         estimate_prior(probs, [0.5, 0.5], method="bbse", confusion=np.eye(3))
     with pytest.raises(InputError, match="confusion is singular"):
         estimate_prior(probs, [0.5, 0.5], method="bbse", confusion=np.full((2, 2), 0.25))
-    with pytest.raises(InputError, match="estimator must be 'em' or 'bbse'"):
+    with refuses(InputError, "estimator", "'em'", "'bbse'"):
         PriorShift(estimator="mle").fit(*SOURCE)
-    with pytest.raises(InputError, match="source rows of every class, but none has the label 2"):
+    with refuses(InputError, "source rows", "class", "none", "label 2"):
         PriorShift().fit(np.eye(3)[[0, 1]], [0, 1])
-    with pytest.raises(InputError, match="was fitted on 2 classes"):
+    with refuses(InputError, "fitted", "2 classes"):
         PriorShift().fit(*SOURCE).adapt(np.zeros((4, 3)))
     with pytest.raises(NotFitted, match="call fit first"):
         PriorShift().adapt([0.0])
-    with pytest.raises(NotFitted, match="call fit, then adapt"):
+    with refuses(NotFitted, "call fit", "adapt"):
         _ = PriorShift().fit(*SOURCE).prior_

@@ -122,17 +122,18 @@ def test_extreme_logits_stay_finite():
     assert np.isfinite(calibrator.predict_log_proba([[0.0, 1e6], [1e6, 0.0]])).all()
 
 
-@pytest.mark.parametrize("seed", range(40))
-def test_scores_that_are_neighbours_in_float64_keep_points_in_order(seed):
-    rng = np.random.default_rng(seed)
-    z = rng.choice(rng.normal(size=3) * 10 ** rng.uniform(-3, 3), 30)
-    z = np.where(rng.random(30) < 0.5, np.nextafter(z, np.inf), z)
-    y = np.arange(30) % 2
-    weights = 10 ** rng.uniform(-3, 3, 30)
-    points = StrictIsotonic().fit(z, y, weights).maps_[0]
-    assert (np.diff(points["scores"]) > 0).all()
-    assert (np.diff(points["odds"]) > 0).all()
-    assert z.min() <= points["scores"][0] <= points["scores"][-1] <= z.max()
+def test_scores_that_are_neighbours_in_float64_keep_points_in_order(subtests):
+    for seed in range(40):
+        with subtests.test(f"seed {seed}"):
+            rng = np.random.default_rng(seed)
+            z = rng.choice(rng.normal(size=3) * 10 ** rng.uniform(-3, 3), 30)
+            z = np.where(rng.random(30) < 0.5, np.nextafter(z, np.inf), z)
+            y = np.arange(30) % 2
+            weights = 10 ** rng.uniform(-3, 3, 30)
+            points = StrictIsotonic().fit(z, y, weights).maps_[0]
+            assert (np.diff(points["scores"]) > 0).all()
+            assert (np.diff(points["odds"]) > 0).all()
+            assert z.min() <= points["scores"][0] <= points["scores"][-1] <= z.max()
 
 
 def test_a_tiny_pseudo_count_is_still_finite():

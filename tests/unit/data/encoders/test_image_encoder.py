@@ -141,33 +141,33 @@ def test_grey_images_get_their_channel():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        (drawn() / 255, r"whole numbers 0\.\.255 \(uint8\), got float64: .*0\.\.1, pass"),
-        (drawn() > 9, "got bool"),
-        (drawn().astype(int) + 9, r"0\.\.255, got 26\d"),
-        (drawn().astype(int) - 9, r"0\.\.255, got -9"),
-        (drawn().transpose(0, 3, 1, 2), r"got \(50, 3, 7, 5\): pass images\.transpose"),
-        (drawn(channels=4), r"1 channel for grey or 3 for colour, got \(50, 7, 5, 4\)"),
-        (drawn()[0, 0], r"got \(5, 3\)"),
-        (drawn()[0], r"one colour image or 7 grey ones .* pass images\[None\]"),
-        (drawn(0), "images is empty"),
-        ([], "images is empty"),
-        (np.array(3), "images is empty"),
-        (drawn(height=0), "at least one pixel"),
-        ([drawn(height=3)[0], drawn()[0]], r"image 0 has shape \(3, 5, 3\) and image 1 has \(7,"),
-        ("folder", "got str: use read_images"),
-        (None, "got NoneType: use read_images"),
-        (["a.png"], r"row 0 is 'a\.png': use read_images"),
-        ([None], "row 0 is NoneType"),
-        ([[[1, 2], [3]]], "row 0 is list"),
+        (drawn() / 255, ("whole numbers 0..255", "(uint8)", "got float64", "0..1", "pass")),
+        (drawn() > 9, ("got bool",)),
+        (drawn().astype(int) + 9, ("0..255, got 26",)),
+        (drawn().astype(int) - 9, ("0..255, got -9",)),
+        (drawn().transpose(0, 3, 1, 2), ("got (50, 3, 7, 5)", "pass images.transpose")),
+        (drawn(channels=4), ("1 channel", "grey or 3", "colour", "got (50, 7, 5, 4)")),
+        (drawn()[0, 0], ("got (5, 3)",)),
+        (drawn()[0], ("colour image", "7 grey ones", "pass images[None]")),
+        (drawn(0), ("images is empty",)),
+        ([], ("images is empty",)),
+        (np.array(3), ("images is empty",)),
+        (drawn(height=0), ("at least one pixel",)),
+        ([drawn(height=3)[0], drawn()[0]], ("image 0", "shape (3, 5, 3)", "image 1", "1 has (7")),
+        ("folder", ("got str", "use read_images")),
+        (None, ("got NoneType", "use read_images")),
+        (["a.png"], ("row 0", "'a.png'", "use read_images")),
+        ([None], ("row 0 is NoneType",)),
+        ([[[1, 2], [3]]], ("row 0 is list",)),
     ],
 )  # fmt: skip
 def test_what_is_no_images_is_named(given, message):
-    with pytest.raises(InputError, match=message):
+    with refuses(InputError, *message):
         as_images(given)
 
 
 def test_the_name_of_the_images_is_told():
-    with pytest.raises(InputError, match=r"^X must be whole numbers"):
+    with refuses(InputError, "X", "whole numbers"):
         as_images(drawn() / 255, name="X")
 
 

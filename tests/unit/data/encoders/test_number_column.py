@@ -81,7 +81,7 @@ def test_what_was_learned_survives_json_to_the_bit():
 def test_a_value_that_would_erase_all_others_is_refused(far, many):
     values = np.random.default_rng(0).normal(size=3000)
     values[:many] = far
-    with pytest.raises(InputError, match=r"column 'x' .*-?1e\+\d+, .*correct that value"):
+    with refuses(InputError, "column 'x'", f"{far:g},", "correct that value"):
         NumberColumn.learn("x", values)
 
 

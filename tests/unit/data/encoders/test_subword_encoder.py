@@ -180,33 +180,33 @@ def test_the_transformers_library_is_not_needed(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
-        ("it broke", "texts must be a list or a column of texts, got str"),
-        ([], "texts is empty: at least one text is needed"),
-        (["it", None], "texts row 1 is missing, not text: drop that row"),
-        (["it", 3], "texts row 1 is 3, not text"),
-        (["\ud800"], "texts row 0 is not valid Unicode"),
-        (pd.DataFrame({"a": ["it"]}), "texts must be one column of texts, got a table"),
+        ("it broke", ("texts must", "list", "column", "got str")),
+        ([], ("texts", "empty", "at least one text", "needed")),
+        (["it", None], ("texts row 1", "missing", "not text", "drop")),
+        (["it", 3], ("texts row 1", "1 is 3", "not text")),
+        (["\ud800"], ("texts row 0", "not valid Unicode")),
+        (pd.DataFrame({"a": ["it"]}), ("texts must", "column", "got a table")),
     ],
 )
 def test_what_are_no_texts_is_refused(texts, sentence):
     for ask in (made().fit, made().encode):
-        with pytest.raises(InputError, match=sentence):
+        with refuses(InputError, *sentence):
             ask(texts)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"max_length": 0}, "max_length must be a whole number >= 1, got 0"),
-        ({"max_length": 2.5}, "max_length must be a whole number >= 1, got 2.5"),
-        ({"max_length": True}, "max_length must be a whole number >= 1, got True"),
-        ({"max_length": 2}, "max_length must be at least 3, .*2 special .* 2"),
-        ({"tokenizer": "{}"}, r"tokenizer is not the text of a tokenizer.json \("),
-        ({"tokenizer": {"model": {}}}, "must be the text of a tokenizer.json, got dict: read the"),
+        ({"max_length": 0}, ("max_length", "whole number >= 1", "got 0")),
+        ({"max_length": 2.5}, ("max_length", "whole number >= 1", "got 2.5")),
+        ({"max_length": True}, ("max_length", "whole number >= 1", "got True")),
+        ({"max_length": 2}, ("max_length", "at least 3", "2 special")),
+        ({"tokenizer": "{}"}, ("tokenizer is", "not the text", "tokenizer.json (")),
+        ({"tokenizer": {"model": {}}}, ("text", "tokenizer.json", "got dict", "read")),
     ],
 )
 def test_options_are_checked_by_fit(options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         SubwordEncoder(**{"tokenizer": fast(cutter()).backend_tokenizer.to_str(), **options}).fit(
             ["it"]
         )

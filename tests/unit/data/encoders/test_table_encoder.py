@@ -135,21 +135,24 @@ def test_the_encoder_survives_json_to_the_bit():
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"drop": ["mass"]}, "drop .*'mass', .*'weight'"),
-        ({"categories": "fat"}, "categories must be a list of columns, got 'fat'"),
-        ({"clean": {"Fat": {}}}, "clean .*'Fat', .*not a column"),
-        ({"clean": {"weight": {"1": "one"}}}, "clean .*'weight', .*numbers: add it to categories"),
-        ({"drop": 3}, "drop must be a list of columns, got 3"),
-        ({"categories": None}, "categories must be a list of columns, got None"),
-        ({"clean": ["fat"]}, r"clean must be a dict from columns to spellings .* got \['fat'\]"),
-        ({"max_categories": 0}, "max_categories must be a whole number of at least 1, got 0"),
-        ({"max_categories": "ten"}, "max_categories must be a whole number .* got 'ten'"),
-        ({"max_categories": True}, "max_categories must be a whole number .* got True"),
-        ({"drop": ["weight", "fat", "fresh"]}, "drop .*all columns of X"),
+        ({"drop": ["mass"]}, ("drop", "'mass',", "'weight'")),
+        ({"categories": "fat"}, ("categories", "list", "columns", "got 'fat'")),
+        ({"clean": {"Fat": {}}}, ("clean", "'Fat'", "not a column")),
+        (
+            {"clean": {"weight": {"1": "one"}}},
+            ("clean", "'weight'", "numbers: add it to categories"),
+        ),
+        ({"drop": 3}, ("drop", "list", "columns", "got 3")),
+        ({"categories": None}, ("categories", "list", "columns", "got None")),
+        ({"clean": ["fat"]}, ("clean", "dict", "columns", "spellings", "got ['fat']")),
+        ({"max_categories": 0}, ("max_categories", "whole number", "at least 1", "got 0")),
+        ({"max_categories": "ten"}, ("max_categories", "whole number", "got 'ten'")),
+        ({"max_categories": True}, ("max_categories", "whole number", "got True")),
+        ({"drop": ["weight", "fat", "fresh"]}, ("drop", "all columns", "columns of X")),
     ],
 )
 def test_options_that_do_not_fit_the_table_are_refused(options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         TableEncoder(**options).fit(TRAIN)
 
 
@@ -163,19 +166,19 @@ def test_numbers_of_numpy_are_options():
 @pytest.mark.parametrize(
     ("table", "sentence"),
     [
-        ({"weight": [1.0], "fat": ["LF"]}, "X lacks the column 'fresh'"),
-        ({"weight": [1.0]}, "X lacks the column 'fat' and 1 more"),
-        ({"other": [1.0]}, "X lacks the column 'weight' and 2 more"),
-        (np.zeros((1, 3)), "X has no column names, but the encoder"),
-        (np.zeros((1, 2)), "X has 2 features, but TableEncoder is expecting 3 features as input"),
+        ({"weight": [1.0], "fat": ["LF"]}, ("X lacks", "column 'fresh'")),
+        ({"weight": [1.0]}, ("X lacks", "column 'fat'", "1 more")),
+        ({"other": [1.0]}, ("X lacks", "column 'weight'", "2 more")),
+        (np.zeros((1, 3)), ("X", "no column names", "encoder")),
+        (np.zeros((1, 2)), ("X", "2 features", "TableEncoder", "expecting 3 features", "input")),
         (
             {"weight": ["heavy"], "fat": ["LF"], "fresh": [True]},
-            "'weight' was numeric in fit, .*'heavy'",
+            ("'weight'", "numeric", "fit", "'heavy'"),
         ),
     ],
 )
 def test_tables_unlike_the_fitted_one_are_refused(table, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         TableEncoder().fit(TRAIN).transform(table)
 
 

@@ -114,37 +114,37 @@ def test_the_tokenizers_library_reads_what_is_saved():
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
-        ("one text", "got str: put a single text into a list"),
-        (None, "got NoneType"),
-        ({"text": ["a"]}, "got dict"),
-        ({"a", "b"}, "texts is a set, .*list"),
-        ([], "texts is empty"),
-        (["a", None], "row 1 is missing, not text: drop that row"),
-        (pd.Series(["a", np.nan], dtype=object), "row 1 is missing"),
-        (["a", 3], "row 1 is 3, not text"),
-        (["a", "b\ud800"], "row 1 is not valid Unicode"),
-        (pd.DataFrame({"text": ["a"]}), "got a table: select its text column"),
-        (pa.table({"text": ["a"]}), "got a table"),
-        (np.array([["a"]]), "got a table"),
+        ("one text", ("got str", "put", "single text", "list")),
+        (None, ("got NoneType",)),
+        ({"text": ["a"]}, ("got dict",)),
+        ({"a", "b"}, ("texts is a set", "list")),
+        ([], ("texts is empty",)),
+        (["a", None], ("row 1", "missing", "not text", "drop")),
+        (pd.Series(["a", np.nan], dtype=object), ("row 1 is missing",)),
+        (["a", 3], ("row 1", "1 is 3", "not text")),
+        (["a", "b\ud800"], ("row 1", "not valid Unicode")),
+        (pd.DataFrame({"text": ["a"]}), ("got a table", "select", "text column")),
+        (pa.table({"text": ["a"]}), ("got a table",)),
+        (np.array([["a"]]), ("got a table",)),
     ],
 )
 def test_what_is_no_column_of_texts_is_refused(texts, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         as_texts(texts)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"vocabulary": 2}, "vocabulary must be a whole number >= 3, got 2"),
-        ({"min_count": True}, "min_count must be a whole number >= 1, got True"),
-        ({"min_count": 0}, "min_count must be a whole number >= 1"),
-        ({"max_length": 2.5}, "max_length must be a whole number >= 1, got 2.5"),
-        ({"min_count": 4}, "no word .*at least 4 times"),
+        ({"vocabulary": 2}, ("vocabulary", "whole number >= 3", "got 2")),
+        ({"min_count": True}, ("min_count", "whole number >= 1", "got True")),
+        ({"min_count": 0}, ("min_count", "whole number >= 1")),
+        ({"max_length": 2.5}, ("max_length", "whole number >= 1", "got 2.5")),
+        ({"min_count": 4}, ("no word", "at least 4 times")),
     ],
 )
 def test_options_that_leave_no_words_are_refused(options, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         TextEncoder(**options).fit(TEXTS)
 
 
@@ -230,13 +230,13 @@ def test_arrow_columns_pass_as_they_are_and_others_become_one():
 @pytest.mark.parametrize(
     ("texts", "sentence"),
     [
-        (pa.array([], pa.string()), "texts is empty"),
-        (pa.array(["a", None]), "row 1 is missing"),
-        (pa.array([1, 2]), "row 0 is 1, not text"),
+        (pa.array([], pa.string()), ("texts is empty",)),
+        (pa.array(["a", None]), ("row 1 is missing",)),
+        (pa.array([1, 2]), ("row 0", "0 is 1", "not text")),
     ],
 )
 def test_arrow_columns_that_hold_no_texts_are_refused(texts, sentence):
-    with pytest.raises(InputError, match=sentence):
+    with refuses(InputError, *sentence):
         as_text_column(texts)
 
 

@@ -72,25 +72,24 @@ def test_scanning_gives_the_same_in_parts(tmp_path):
 @pytest.mark.parametrize(
     ("arrays", "message"),
     [
-        ({"images": IMAGES / 255}, r"images\.npz: images must be whole numbers .*got float64"),
-        ({"images": IMAGES[:0]}, "images is empty"),
-        ({"images": np.array([IMAGES[0], None], dtype=object)}, "images .*Python objects"),
-        ({"labels": [1, 2]}, r"one label for each of the 4 images, got shape \(2,\)"),
-        ({"labels": np.eye(4, dtype=int)}, r"got shape \(4, 4\)"),
-        ({"labels": [0.0, 1.0, 1.0, 0.0]}, "labels must be names or whole numbers, got float64"),
-        ({"labels": np.array([b"\xff"] * 4)}, "labels .*UTF-8"),
-        ({"labels": [0, 1, 2, 1], "classes": ["cat", "dog"]}, "label 2 of image 2 .*classes, "
-         "which has 2 names"),
-        ({"labels": [0, 1, -1, 1], "classes": ["cat", "dog"]}, "label -1 of image 2 .*position"),
-        ({"labels": list("abca"), "classes": ["a", "b"]}, "label 'c' of image 2 is not in classes"),
-        ({"labels": [0, 1, 1, 1], "classes": ["cat", "cat"]}, "classes .*'cat' twice"),
-        ({"labels": [0, 1, 1, 1], "classes": [["cat", "dog"]]}, "classes must be a list of names"),
-        ({"weights": [1, 2]}, r"weights must have shape \(4,\)"),
-        ({"weights": [1, 2, -3, 4]}, "weights must lie between 0 and"),
+        ({"images": IMAGES / 255}, ("images.npz", "whole numbers", "got float64")),
+        ({"images": IMAGES[:0]}, ("images is empty",)),
+        ({"images": np.array([IMAGES[0], None], dtype=object)}, ("images", "Python objects")),
+        ({"labels": [1, 2]}, ("label", "4 images", "got shape (2,)")),
+        ({"labels": np.eye(4, dtype=int)}, ("got shape (4, 4)",)),
+        ({"labels": [0.0, 1.0, 1.0, 0.0]}, ("labels", "names", "whole numbers", "got float64")),
+        ({"labels": np.array([b"\xff"] * 4)}, ("labels", "UTF-8")),
+        ({"labels": [0, 1, 2, 1], "classes": ["cat", "dog"]}, ("label 2", "image 2", "2 names")),
+        ({"labels": [0, 1, -1, 1], "classes": ["cat", "dog"]}, ("label -1", "image 2", "position")),
+        ({"labels": list("abca"), "classes": ["a", "b"]}, ("label 'c'", "image 2", "in classes")),
+        ({"labels": [0, 1, 1, 1], "classes": ["cat", "cat"]}, ("classes", "'cat' twice")),
+        ({"labels": [0, 1, 1, 1], "classes": [["cat", "dog"]]}, ("classes", "list of names")),
+        ({"weights": [1, 2]}, ("weights", "shape (4,)")),
+        ({"weights": [1, 2, -3, 4]}, ("weights", "between 0")),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_in_one_sentence(tmp_path, arrays, message):
-    with pytest.raises(InputError, match=message) as told:
+    with refuses(InputError, *message) as told:
         read_images(saved(tmp_path, **arrays))
     assert "\n" not in str(told.value)
 

@@ -121,9 +121,7 @@ def test_a_broken_file_is_named_in_one_sentence(tmp_path):
     }.items():
         file = tmp_path / name
         file.write_bytes(content)
-        with pytest.raises(
-            InputError, match=rf"{name} cannot be read as an image \(.*\): save it again"
-        ) as told:
+        with refuses(InputError, f"{name} cannot be read", "image (", "save", "again") as told:
             read_image(file)
         assert "\n" not in str(told.value)
     with refuses(InputError, "gone.png cannot be read"):
@@ -151,7 +149,7 @@ def test_a_file_of_another_format_is_refused_whatever_it_is_called(tmp_path, mon
     (tmp_path / "eps.png").write_bytes(eps)
     saved(tmp_path, Image.new("RGB", (4, 4)), "tiff.png", format="TIFF")
     for name in ("eps.png", "tiff.png"):
-        with pytest.raises(InputError, match=rf"{name} cannot be read as an image"):
+        with refuses(InputError, f"{name} cannot be read", "image"):
             read_image(tmp_path / name)
     assert run == []
 

@@ -234,14 +234,16 @@ STAYS = [
 ]
 
 
-@pytest.mark.parametrize("text", GOES)
-def test_personal_numbers_go(text):
-    assert redact(text) == GOES[text]
+def test_personal_numbers_go(subtests):
+    for text in GOES:
+        with subtests.test(text):
+            assert redact(text) == GOES[text]
 
 
-@pytest.mark.parametrize("text", STAYS)
-def test_ordinary_numbers_stay(text):
-    assert redact(text) == text
+def test_ordinary_numbers_stay(subtests):
+    for text in STAYS:
+        with subtests.test(text):
+            assert redact(text) == text
 
 
 def test_a_list_or_a_column_of_texts_gives_a_list():
@@ -331,9 +333,10 @@ UNITS += ["po-", "order ", "order #", "order1", "de89", "de89 ", "(", "(0", "tel
 UNITS += ["555-123-4567", "555-123-4567-", "a@b.co", "a@b.co@", "#1", "01/", "4111 1111 1111 1111 "]
 
 
-@pytest.mark.parametrize("unit", UNITS)
-def test_a_long_text_of_anything_ends(unit):
-    redact(unit * (200_000 // len(unit)))
+def test_a_long_text_of_anything_ends(subtests):
+    for unit in UNITS:
+        with subtests.test(unit):
+            redact(unit * (200_000 // len(unit)))
 
 
 @pytest.mark.parametrize("sign", "1@")

@@ -147,18 +147,18 @@ def test_files_hold_what_was_drawn(tmp_path):
 @pytest.mark.parametrize(
     ("options", "word"),
     [
-        ({"n": -1}, "n must be"),
-        ({"n": 2.5}, "n must be"),
-        ({"n": True}, "n must be"),
-        ({"seed": -1}, "seed must be"),
-        ({"source": "online"}, "'logs' or 'golden'"),
-        ({"out_of_scope": 1.5}, r"out_of_scope must lie in \[0, 1\]"),
-        ({"out_of_scope": float("nan")}, "out_of_scope must lie"),
-        ({"out_of_scope": "half"}, "out_of_scope must lie"),
+        ({"n": -1}, ("n must be",)),
+        ({"n": 2.5}, ("n must be",)),
+        ({"n": True}, ("n must be",)),
+        ({"seed": -1}, ("seed must be",)),
+        ({"source": "online"}, ("'logs' or 'golden'",)),
+        ({"out_of_scope": 1.5}, ("out_of_scope", "[0, 1]")),
+        ({"out_of_scope": float("nan")}, ("out_of_scope",)),
+        ({"out_of_scope": "half"}, ("out_of_scope",)),
     ],
 )
 def test_bad_arguments(options, word):
-    with pytest.raises(InputError, match=word):
+    with refuses(InputError, *word):
         return_reasons.draw(**{"n": 5, **options})
     with refuses(InputError, "'logs' or 'golden'"):
         return_reasons.draw(1).posterior_under("online")

@@ -5,6 +5,7 @@ import re
 import shutil
 
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.bundle.parts import point, temperature
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
@@ -52,7 +53,7 @@ def test_figures_have_the_words_of_the_report(studied):
         assert interval_words(Interval(figure["low"], figure["high"])) in seen
     floor = Floor(**FIGURES["ece_ew"]["floor"])
     assert floor_words(floor) in seen
-    assert "no more than chance gives" in seen
+    assert_mentions(seen, "no more than chance")
     assert "on 2,905 golden test rows, which were not used for any choice" in seen
     assert "Calibration error (ECE) 0.0292" in seen
 
@@ -73,7 +74,7 @@ def test_a_check_of_another_threshold_is_not_shown_for_this_one(tmp_path, servin
     folder = study_bundle(tmp_path / "returns", metrics={"points": [judged]}).path
     seen = text_of(serving(folder).get("/console/model"))
     assert "Broken" not in seen
-    assert "no check of this point on test rows" in seen
+    assert_mentions(seen, "no check", "point on test rows")
 
 
 @pytest.mark.parametrize(
@@ -146,7 +147,7 @@ def test_a_changed_card_is_reported_and_not_shown(studied):
     page = studied.get("/console/model")
     assert page.status_code == 200
     assert "Trust me" not in page.text
-    assert "Card.md in the folder is not the file" in page.text
+    assert_mentions(page.text, "Card.md", "folder is not the file")
 
 
 def test_the_report_is_sandboxed(studied):
@@ -188,7 +189,7 @@ def test_a_folder_that_is_gone(studied):
     assert studied.get("/console/model/report").status_code == 404
     page = studied.get("/console/model")
     assert page.status_code == 200
-    assert "card.md is no longer in the folder" in page.text.lower()
+    assert_mentions(page.text.lower(), "card.md", "no longer in the folder")
 
 
 def test_a_report_that_is_not_a_file(studied):
@@ -225,9 +226,9 @@ def test_both_ends_of_a_band_are_shown(tmp_path, serving):
 
 
 def test_bundles_with_a_model(serving, text_folder, table_folder):
-    assert "Reads text with the network bilstm" in serving(text_folder).get("/console/model").text
+    assert_mentions(serving(text_folder).get("/console/model").text, "Reads text", "network bilstm")
     seen = serving(table_folder).get("/console/model").text
-    assert "Reads table rows with the network mlp" in seen
+    assert_mentions(seen, "Reads table rows", "network mlp")
 
 
 @pytest.mark.parametrize(
@@ -281,14 +282,14 @@ def test_points_that_were_changed_since_the_study(tmp_path, serving):
         base = load_bundle(folder, device="cpu").manifest["sha256"]
         change = {"what": f"the threshold became {new.threshold}", "by": "anna", "reason": reason}
         points = [BundlePoint(new, "calibrated")]
-        Versions(folder).save_points(points, base=base, told=change, begin=lambda packed: None)
+        Versions(folder).save_points(points, base=base, change=change, begin=lambda packed: None)
     client = serving(folder)
     page = client.get("/console/model")
     seen = text_of(page)
-    assert "The operating points have changed since the study" in seen
+    assert_mentions(seen, "operating points", "changed since the study")
     assert re.search(r"changed 2 times, last on \d+ \w{3} \d{4}, \d\d:\d\d:\d\d UTC", seen)
     assert "from before the operating points were changed" in seen
-    assert "This point was not checked on test rows: it was chosen after the study." in seen
+    assert_mentions(seen, "point was not checked", "test rows", "chosen after the study")
     changes = seen[seen.index("Changes since the study") :]
     assert ", by anna: The threshold became 0.8. Reason: too many refunds" in changes
     assert changes.index("became 0.9.") < changes.index("became 0.8.")

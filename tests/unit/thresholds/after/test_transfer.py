@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 from scipy.stats import binom, binomtest
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.errors import InputError
 from calibrant.thresholds import Cost, OperatingPoint, accuracy, fpr, npv, precision, recall
@@ -39,7 +40,7 @@ def test_by_hand():
 def test_the_deployed_classifier():
     found = check_counts("precision>=0.85", 384, 485)
     assert found.verdict == "broken"
-    assert "79.2 % on 485 rows acted on, interval 75.3 % to 82.7 %" in found.text
+    assert_mentions(found.text, "79.2 %", "485 rows acted", "75.3 % to 82.7 %")
     assert str(found) == found.text
     assert "79.2 %" in found._repr_html_()
     assert json.loads(json.dumps(found.to_dict()))["checks"][0]["n"] == 485
@@ -210,9 +211,9 @@ def test_bad_input():
     labels, probs = rows(3, 1)
     with pytest.raises(InputError, match="nothing to check"):
         check_transfer(a_point(), labels, probs)
-    with pytest.raises(InputError, match="one label for each row"):
+    with refuses(InputError, "label for each row"):
         check_transfer(a_point(precision >= 0.8), labels[:2], probs)
-    with pytest.raises(InputError, match="not among the classes"):
+    with refuses(InputError, "not among", "classes"):
         check_transfer(a_point(precision >= 0.8), ["yes", "maybe"], [0.1, 0.2])
     with pytest.raises(InputError, match="confidence"):
         check_counts(precision >= 0.8, 3, 4, confidence=1.0)
@@ -220,7 +221,7 @@ def test_bad_input():
         check_counts(precision >= 0.8, 5, 4)
     with pytest.raises(InputError, match="whole number"):
         check_counts(precision >= 0.8, 0.8, 4)
-    with pytest.raises(InputError, match="not a count: use check_transfer"):
+    with refuses(InputError, "not a count", "use check_transfer"):
         check_counts(Cost(1, 2) <= 0.5, 3, 4)
     with pytest.raises(InputError, match="largest_weight"):
         check_transfer(

@@ -5,6 +5,7 @@ import pickle
 
 import numpy as np
 import pytest
+from tests.sentences import assert_mentions
 
 from calibrant.thresholds import (
     Cost,
@@ -44,7 +45,7 @@ def test_estimates_that_never_meet_the_target_ask_for_no_labels():
     labels = rng.random(3000) < 0.2
     error = failure(labels, rng.random(3000), hold=[precision >= 0.6, recall >= 0.5])
     assert error.labels_needed is None
-    assert "estimates meet all of them, so more rows may not help" in error.why
+    assert_mentions(error.why, "estimates meet all", "more rows may", "not help")
 
 
 def test_targets_that_fail_only_together_say_so():
@@ -59,7 +60,7 @@ def test_targets_that_fail_only_together_say_so():
 def test_recall_needs_positives():
     labels, probs = rows(100)
     error = failure(labels, probs, hold=recall >= 0.95)
-    assert "positive rows are too few" in error.why
+    assert_mentions(error.why, "positive rows", "few")
     assert error.positives_needed >= 59  # 0.95 ** 59 = 0.0485
     assert error.labels_needed > 100
 

@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.predictions_log import START, Page, keep, look, make_prediction
@@ -184,7 +185,7 @@ def test_labels_and_outcomes_are_shown_with_who_and_when(client):
 def test_an_unknown_id(client, id):
     page = look(client, f"/{id}")
     assert page.status == 404
-    assert "There is no prediction with this id." in page.text
+    assert_mentions(page.text, "no prediction", "prediction with this id")
     assert page.all("a", href="/console/predictions")
 
 
@@ -193,7 +194,7 @@ def test_a_key_without_the_label_role_sees_no_form(guarded):
     log_in(guarded, guarded.tokens["predict"])
     page = look(guarded, f"/{id}")
     assert page.status == 200
-    assert "a key that has the role label or admin; yours has the role predict" in page.text
+    assert_mentions(page.text, "key that has the role label or admin", "yours has the role predict")
     assert not page.all("input", name="once")
     for role in ("label", "admin"):
         log_in(guarded, guarded.tokens[role])

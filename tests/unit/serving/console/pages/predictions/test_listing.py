@@ -3,6 +3,7 @@
 from datetime import timedelta
 
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.predictions_log import START, keep, look, make_prediction
@@ -291,7 +292,7 @@ def test_every_field_has_a_label_and_the_page_one_heading(client, bundle):
     assert len(fields) == 10
     assert all(each["id"] in labelled for each in fields)
     assert len(page.all("h1")) == 1
-    assert "Input texts are not searched." in page.text
+    assert_mentions(page.text, "Input texts", "not searched")
 
 
 @pytest.mark.parametrize("role", ["predict", "label", "admin"])
@@ -310,7 +311,7 @@ def test_an_unreachable_store_is_reported_as_a_page(client, bundle, monkeypatch)
     monkeypatch.setattr(client.service.store.bundles, "all", away)
     page = look(client)
     assert page.status == 503
-    assert "database cannot be reached" in page.text
+    assert_mentions(page.text, "database is unavailable", "try again")
 
 
 def test_another_bundle_of_the_same_service(serving, tmp_path):

@@ -1,6 +1,7 @@
 """Labels and outcomes entered by people: checked, written once, by those who may."""
 
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.predictions_log import Page, keep, look, make_prediction
 
@@ -92,7 +93,7 @@ def test_the_same_form_with_another_content_is_refused(client, id):
     send(client, id, form)
     answer = send(client, id, {**form, "label": "2"})
     assert answer.status_code == 409
-    assert "already sent with different content" in Page(answer).text
+    assert_mentions(Page(answer).text, "already sent", "different content")
     assert [label.label for label in recorded_feedback(client, id)[0]] == ["parts"]
     send(client, id, filled(client, id, label="2"))  # a fresh page corrects it
     assert [label.label for label in recorded_feedback(client, id)[0]] == ["parts", "other"]
@@ -186,7 +187,7 @@ def test_erased_while_the_form_was_open(client, id):
     client.service.store.forget("gone")
     page = Page(send(client, id, form))
     assert page.status == 404
-    assert "Nothing was recorded: the prediction no longer exists." in page.text
+    assert_mentions(page.text, "Nothing was recorded", "prediction no longer exists")
     assert page.all("a", href="/console/predictions")
     assert recorded_feedback(client, id) == ((), ())
 

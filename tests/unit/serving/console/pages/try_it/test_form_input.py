@@ -1,6 +1,7 @@
 """Input of the Try it page: each fault at its field."""
 
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.bundle.model_parts import CLASSES
 from tests.unit.serving.bundles import served
 
@@ -29,7 +30,7 @@ def test_a_message_is_kept_unchanged(text_folder):
     [
         ("", "Enter a message: this one is empty."),
         (" \n\t", "Enter a message: this one is empty."),
-        ("a" * 101, "The text has 101 characters, at most 100 are taken."),
+        ("a" * 101, "The text has 101 characters, at most 100 are allowed."),
         ("a\x00b", "Control characters other than tabs and line ends are not allowed."),
     ],
 )
@@ -108,13 +109,13 @@ def test_rare_categories_are_accepted_and_noted(tmp_path):
     assert (field.pools, field.hint) == (True, "a, b, …")
     entered = typed(folder, value_0="c")
     assert entered.row == ["c"]
-    assert entered.notes == ("“c” in “kind” is read as a rare category; the model pools those.",)
+    assert entered.notes == ("“c” in “kind” counts as a rare category; the model pools those.",)
     assert typed(folder, value_0="A").notes == ()
 
 
 def test_a_category_that_is_too_long(tmp_path):
     entered = typed(pooled(tmp_path), value_0="c" * 101)
-    assert entered.faults == {"value-0": "The text has 101 characters, at most 100 are taken."}
+    assert entered.faults == {"value-0": "The text has 101 characters, at most 100 are allowed."}
 
 
 def test_logits_are_needed_for_each_class(logits_folder):
@@ -122,7 +123,7 @@ def test_logits_are_needed_for_each_class(logits_folder):
     assert entered.row == [1.0, -25.0, 0.0]
     lacking = typed(logits_folder, value_0="1", value_1="")
     assert set(lacking.faults) == {"value-1", "value-2"}
-    assert lacking.faults["value-1"] == "Enter a number: the logit of this class."
+    assert_mentions(lacking.faults["value-1"], "Enter a number", "logit of this class")
     large = typed(logits_folder, value_0="1e31", value_1="1", value_2="1")
     assert large.faults == {"value-0": "A logit is too large."}
 

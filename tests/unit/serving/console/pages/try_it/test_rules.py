@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.bundle.parts import band, point, points_of, rows, temperature
 from tests.unit.serving.bundles import logits_bundle, served
 
@@ -144,7 +145,7 @@ def test_no_threshold_changes_an_out_of_scope_row(bundles):
     )
     (reading,) = compare_rules(bundle, outside)
     assert not reading.turns
-    assert "out-of-scope rows are always left to a person" in turning_point_words(reading)
+    assert_mentions(turning_point_words(reading), "out-of-scope rows", "always left to a person")
     assert check_scope(bundles["points"], inside) is None
 
 
@@ -182,6 +183,6 @@ def test_saturated_probabilities_are_shown_as_log_odds(tmp_path):
     (comparisons,) = compare_rules(bundle, row)
     assert not comparisons.resolved_by_probs
     assert distance_words(comparisons).endswith("log-odds above")
-    assert "log-odds, the bundle would leave it to a person instead" in turning_point_words(
-        comparisons
+    assert_mentions(
+        turning_point_words(comparisons), "log-odds, the bundle", "leave it to a person instead"
     )

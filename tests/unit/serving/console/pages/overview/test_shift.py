@@ -84,14 +84,14 @@ def test_calibrate_rows_are_scored_as_requests_are(tmp_path):
     assert result.shares == pytest.approx(counts / 4)
     assert result.rows == 4
     assert result.effective == pytest.approx(4)
-    assert result.flag_rows == 0.5  # the second and the last have no logit of 2
+    assert result.flagged == 0.5  # the second and the last have no logit of 2
 
 
 def test_weighted_rows_count_more_and_lower_the_effective_size(tmp_path):
     weights = np.array([3.0, 1.0, 1.0, 1.0])
     rule = OodRule("max_logit", -2.0, 0.95, 100)
     result = profile_calibration(packed(tmp_path / "b", CalibRows(LOGITS, CODES, weights), rule))
-    assert result.flag_rows == pytest.approx(2 / 6)
+    assert result.flagged == pytest.approx(2 / 6)
     assert result.effective == pytest.approx(36 / 12)  # (sum of w)^2 / sum of w^2
     assert sum(result.shares) == pytest.approx(1)
     # The first row alone lies where its score is.
@@ -102,7 +102,7 @@ def test_weighted_rows_count_more_and_lower_the_effective_size(tmp_path):
 def test_a_bundle_without_rows_or_rule_has_nothing_to_compare_with(tmp_path):
     assert profile_calibration(packed(tmp_path / "none")) is None
     assert (
-        profile_calibration(packed(tmp_path / "rows", CalibRows(LOGITS, CODES))).flag_rows is None
+        profile_calibration(packed(tmp_path / "rows", CalibRows(LOGITS, CODES))).flagged is None
     )
 
 

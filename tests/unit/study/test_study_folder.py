@@ -90,7 +90,7 @@ FOREIGN = {
     "other json": ("result.json", '{"mine": 1}', "result.json that was not written by a study"),
     "no json": ("splits.json", "mine", "splits.json that was not written by a study"),
     "a list": ("splits.json", "[1, 2]", "splits.json that was not written by a study"),
-    "in the bundle": ("bundle/x.txt", "x", "files that are not a bundle"),
+    "in the bundle": ("bundle/x.txt", "x", "with other files, not a bundle"),
     "candidates": ("candidates", "x", "a file named candidates where a folder is needed"),
     "a folder": ("result.json/x", "x", "a folder named result.json"),
 }

@@ -170,7 +170,7 @@ def run_study_in(
         points=points,
         out_of_scope=describe_rule(rule, rows, logits),
         actions={str(name): action for name, action in config.actions.items()},
-        notes=(*rows.notes, *_promise_notes(config, points), *_collect_warnings(outcomes)),
+        notes=_collect_notes(rows, _promise_notes(config, points), outcomes),
         config=config.to_dict(),
     )
     result = strip_paths(result, config, folder)
@@ -314,13 +314,20 @@ def _promise_notes(config: StudyConfig, points: Sequence[PointResult]) -> list[s
     return notes
 
 
-def _collect_warnings(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the distinct training warnings."""
-    messages: dict[str, None] = {}
-    for outcome in outcomes:
-        if isinstance(outcome, TrainedCandidate):
-            messages.update(dict.fromkeys(outcome.facts["warnings"]))
-    return list(messages)
+def _collect_notes(
+    rows: StudyRows, promise_notes: Sequence[str], outcomes: Sequence[Outcome]
+) -> tuple[str, ...]:
+    """Return all notes, with distinct training warnings; target leakage comes first."""
+    from calibrant.training.target_leakage import LEAKAGE
+
+    warnings = {
+        message: None
+        for outcome in outcomes
+        if isinstance(outcome, TrainedCandidate)
+        for message in outcome.facts["warnings"]
+    }
+    notes = (*rows.notes, *promise_notes, *warnings)
+    return tuple(sorted(notes, key=lambda note: not note.startswith(LEAKAGE)))
 
 
 def _provenance(result: StudyResult) -> dict[str, Any]:

@@ -166,8 +166,8 @@ def test_a_full_disk_names_the_folder_that_was_asked_for(study, monkeypatch):
 
     config, folder = study
     before = content(folder)
-    monkeypatch.setattr("calibrant.reports.evaluation.page.rendered", full)
-    monkeypatch.setattr("calibrant.study.report.page.rendered", full)
+    monkeypatch.setattr("calibrant.reports.evaluation.page.render_page", full)
+    monkeypatch.setattr("calibrant.study.report.page.render_page", full)
     with pytest.raises(InputError, match=r"^--out .*/run cannot be written \(No space left"):
         run_study(config, folder)
     assert content(folder) == before

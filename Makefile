@@ -22,8 +22,15 @@ demo: $(VENV)/.demo
 ROOM := $(shell df --output=avail /dev/shm 2>/dev/null | tail -n 1)
 IN_MEMORY := $(shell test "$(ROOM)" -gt 8000000 2>/dev/null && echo PYTEST_DEBUG_TEMPROOT=/dev/shm)
 
+PYTEST := $(IN_MEMORY) $(BIN)/python -m pytest -q -n 2 --dist worksteal --durations=25 --durations-min=2
+
+# Does each part work? Eight minutes. tests/tiers.py says what belongs here.
 test: $(VENV)/.test
-	$(IN_MEMORY) $(BIN)/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder -q --durations=30 --durations-min=1 --time-record .durations.json
+	$(PYTEST) --tier test --time-record .durations-test.json
+
+# Do the promises hold? Documentation, all guarantee cells, kills, browsers, peers, reproductions.
+verify: $(VENV)/.test
+	$(PYTEST) --tier verify --time-record .durations-verify.json
 
 lint: $(VENV)/.test
 	$(BIN)/ruff check .
@@ -31,6 +38,7 @@ lint: $(VENV)/.test
 	$(BIN)/mypy
 	$(BIN)/lint-imports --no-cache
 	$(BIN)/codespell
+	$(BIN)/python tools/plain_english.py
 
 # Speed is measured with all cores; at toy size nothing is, and other jobs may run beside it.
 bench: $(VENV)/.test $(if $(filter full,$(SIZE)),$(PEER)/.mlflow)

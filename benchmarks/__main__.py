@@ -1,7 +1,7 @@
 """`python -m benchmarks`: measure every goal, print the table, save the results.
 
-A goal that is missed is printed and kept, and is no error. A benchmark that crashes, or whose
-contenders disagree about the value, is one.
+A missed goal is printed and saved; it does not change the exit code. The exit code is 1 if a
+benchmark crashes or if its contenders disagree about the value.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from benchmarks.machine import machine
 from benchmarks.outcome import Outcome
 from benchmarks.results import save, table, write_readme
 
-# In the order of the table; each is a module with `measure(size)`, which gives nothing where the
-# machine lacks what it takes.
+# In the order of the table; each is a module with `measure(size)`, which returns an empty list
+# where the machine lacks what it needs.
 BENCHMARKS = (
     "top_label_ece",
     "metric_set",
@@ -48,27 +48,27 @@ BENCHMARKS = (
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the benchmarks that were asked for and return the exit code."""
-    asked = _parser().parse_args(arguments)
-    size = cast(Size, asked.size)
+    """Run the selected benchmarks and return the exit code."""
+    options = _parser().parse_args(arguments)
+    size = cast(Size, options.size)
     if not os.environ.get("OMP_NUM_THREADS"):
         os.environ.pop("OMP_NUM_THREADS", None)  # set but empty, it makes OpenMP complain
     here = machine()
-    found: dict[str, list[Outcome]] = {}
-    for name in BENCHMARKS if asked.only is None else (asked.only,):
+    results: dict[str, list[Outcome]] = {}
+    for name in BENCHMARKS if options.only is None else (options.only,):
         outcomes = _run(name, size)
         if outcomes is None:
             continue
-        found[name] = outcomes
+        results[name] = outcomes
         if not outcomes:
             print("  not measured: it needs a GPU; what was saved stays.", flush=True)
         elif size == "full":
             save(name, outcomes, here, size)
             write_readme(BENCHMARKS)
-    print("\n" + table(found))
+    print("\n" + table(results))
     if size == "toy":
         print("\nGoals are set for the full size; at toy size nothing is saved.")
-    return 0 if asked.only in found or len(found) == len(BENCHMARKS) else 1
+    return 0 if options.only in results or len(results) == len(BENCHMARKS) else 1
 
 
 def _run(name: str, size: Size) -> list[Outcome] | None:

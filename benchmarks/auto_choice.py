@@ -69,8 +69,8 @@ def measure(size: Size) -> list[Outcome]:
     ]
     os.environ["OMP_NUM_THREADS"] = "1"
     with multiprocessing.get_context("fork").Pool(cores()) as pool:
-        found = [one for one in pool.imap_unordered(_judge, jobs, chunksize=4) if one is not None]
-    summaries = [_summary(n, [j for j in found if j.n == n]) for n in ROWS[size]]
+        judged = [one for one in pool.imap_unordered(_judge, jobs, chunksize=4) if one is not None]
+    summaries = [_summary(n, [j for j in judged if j.n == n]) for n in ROWS[size]]
     return [outcome for summary in summaries for outcome in _outcomes(summary)]
 
 
@@ -111,15 +111,15 @@ def _losses(split: Split) -> tuple[dict[str, np.ndarray], str]:
         )
         return np.asarray(-log_probs[every, split.labels])
 
-    found: dict[str, np.ndarray] = {}
+    losses: dict[str, np.ndarray] = {}
     for name in SINGLES:
         try:
-            found[name] = loss(known[name]().fit(split.fit_logits, split.fit_labels))
+            losses[name] = loss(known[name]().fit(split.fit_logits, split.fit_labels))
         except InputError:  # a class is missing: the method leaves the model as it is
-            found[name] = found["identity"]
+            losses[name] = losses["identity"]
     auto = AutoCalibrator().fit(split.fit_logits, split.fit_labels)
-    found["auto"] = loss(auto)
-    return found, auto.chosen_.method
+    losses["auto"] = loss(auto)
+    return losses, auto.chosen_.method
 
 
 def _harmed(loss: np.ndarray, other: np.ndarray) -> bool:

@@ -73,12 +73,12 @@ class Case:
 
 def cases(size: Size) -> list[Case]:
     """Return all cases; at toy size a few of each kind."""
-    found = [*_logit_cases(), *_table_cases(size), *_world_cases(size)]
+    all_cases = [*_logit_cases(), *_table_cases(size), *_world_cases(size)]
     if size == "full":
-        return found
+        return all_cases
     few: list[Case] = []
     for kind in ("logits", "table", "world"):
-        few += [case for case in found if case.kind == kind][:2]
+        few += [case for case in all_cases if case.kind == kind][:2]
     return few
 
 

@@ -85,7 +85,7 @@ class Peer:
 @contextlib.contextmanager
 def quietly() -> Iterator[None]:
     """Keep what a peer prints and warns to itself, and undo its changes to numpy's settings."""
-    kept = np.geterr()
+    settings = np.geterr()
     logging.disable(logging.CRITICAL)
     try:
         with (
@@ -98,7 +98,7 @@ def quietly() -> Iterator[None]:
             yield
     finally:
         logging.disable(logging.NOTSET)
-        np.seterr(**kept)
+        np.seterr(**settings)
 
 
 def missing(peer: Peer) -> str | None:
@@ -113,11 +113,11 @@ def missing(peer: Peer) -> str | None:
 
 def versions() -> dict[str, str]:
     """Return the installed version of every package."""
-    found = {}
+    installed = {}
     for package in dict.fromkeys(peer.package for peer in PEERS):
         with contextlib.suppress(metadata.PackageNotFoundError):
-            found[package] = metadata.version(package)
-    return found
+            installed[package] = metadata.version(package)
+    return installed
 
 
 def _probs(logits: np.ndarray) -> np.ndarray:
@@ -134,18 +134,18 @@ def _netcal(kind: str, **settings: Any) -> Fit:
     def fit(logits: np.ndarray, labels: np.ndarray) -> Fitted:
         binning = kind in ("HistogramBinning", "IsotonicRegression", "BBQ", "ENIR")
         module = import_module("netcal.binning" if binning else "netcal.scaling")
-        made = getattr(module, kind)(**settings)
-        made.fit(_probs(logits), labels)
-        return Fitted(made, lambda new: made.transform(_probs(new)))
+        calibrator = getattr(module, kind)(**settings)
+        calibrator.fit(_probs(logits), labels)
+        return Fitted(calibrator, lambda new: calibrator.transform(_probs(new)))
 
     return fit
 
 
 def _probmetrics(kind: str, **settings: Any) -> Fit:
     def fit(logits: np.ndarray, labels: np.ndarray) -> Fitted:
-        made = getattr(import_module("probmetrics.calibrators"), kind)(**settings)
-        made.fit(_matrix(logits), labels)
-        return Fitted(made, lambda new: made.predict_proba(_matrix(new)))
+        calibrator = getattr(import_module("probmetrics.calibrators"), kind)(**settings)
+        calibrator.fit(_matrix(logits), labels)
+        return Fitted(calibrator, lambda new: calibrator.predict_proba(_matrix(new)))
 
     return fit
 
@@ -156,13 +156,16 @@ def _probmetrics_vector(logits: np.ndarray, labels: np.ndarray) -> Fitted:
     from probmetrics.calibrators import VectorScalingCalibrator
     from probmetrics.distributions import CategoricalLogits
 
-    def given(new: np.ndarray) -> Any:
+    def as_distribution(new: np.ndarray) -> Any:
         wide = log_probs_from_logits(new.astype(np.float64))
         return CategoricalLogits(torch.as_tensor(wide - wide.mean(axis=1, keepdims=True)))
 
-    made = VectorScalingCalibrator()
-    made.fit_torch(given(logits), torch.as_tensor(labels))
-    return Fitted(made, lambda new: made.predict_proba_torch(given(new)).get_probs().detach())
+    calibrator = VectorScalingCalibrator()
+    calibrator.fit_torch(as_distribution(logits), torch.as_tensor(labels))
+    return Fitted(
+        calibrator,
+        lambda new: calibrator.predict_proba_torch(as_distribution(new)).get_probs().detach(),
+    )
 
 
 def _sklearn(method: str) -> Fit:
@@ -173,13 +176,13 @@ def _sklearn(method: str) -> Fit:
 
         two = logits.ndim == 1
 
-        class Given(ClassifierMixin, BaseEstimator):
-            """A fitted classifier whose decision function is what it is given."""
+        class PassThrough(ClassifierMixin, BaseEstimator):
+            """A fitted classifier whose decision function returns its input."""
 
             def __init__(self) -> None:
                 self.classes_ = np.arange(2 if two else logits.shape[1])
 
-            def fit(self, x: np.ndarray, y: np.ndarray) -> Given:
+            def fit(self, x: np.ndarray, y: np.ndarray) -> PassThrough:
                 return self
 
             def decision_function(self, x: np.ndarray) -> np.ndarray:
@@ -188,13 +191,13 @@ def _sklearn(method: str) -> Fit:
             def predict(self, x: np.ndarray) -> np.ndarray:
                 return x[:, 0] > 0 if two else x.argmax(axis=1)
 
-        def given(new: np.ndarray) -> np.ndarray:
+        def as_features(new: np.ndarray) -> np.ndarray:
             wide = new.astype(np.float64)
             return wide[:, None] if two else log_probs_from_logits(wide)
 
-        made = CalibratedClassifierCV(FrozenEstimator(Given()), method=method)
-        made.fit(given(logits), labels)
-        return Fitted(made, lambda new: made.predict_proba(given(new)))
+        calibrator = CalibratedClassifierCV(FrozenEstimator(PassThrough()), method=method)
+        calibrator.fit(as_features(logits), labels)
+        return Fitted(calibrator, lambda new: calibrator.predict_proba(as_features(new)))
 
     return fit
 
@@ -202,8 +205,8 @@ def _sklearn(method: str) -> Fit:
 def _betacal(logits: np.ndarray, labels: np.ndarray) -> Fitted:
     from betacal import BetaCalibration
 
-    made = BetaCalibration(parameters="abm").fit(_probs(logits), labels)
-    return Fitted(made, lambda new: made.predict(_probs(new)))
+    calibrator = BetaCalibration(parameters="abm").fit(_probs(logits), labels)
+    return Fitted(calibrator, lambda new: calibrator.predict(_probs(new)))
 
 
 def _venn_abers(kind: str) -> Fit:
@@ -213,8 +216,8 @@ def _venn_abers(kind: str) -> Fit:
 
         known = _matrix(logits)
         if logits.ndim == 1:
-            made = venn_abers.VennAbers().fit(known, labels)
-            return Fitted(made, lambda new: made.predict_proba(_matrix(new))[0])
+            calibrator = venn_abers.VennAbers().fit(known, labels)
+            return Fitted(calibrator, lambda new: calibrator.predict_proba(_matrix(new))[0])
         answer = venn_abers.venn_abers.predict_proba_prefitted_va
         return Fitted(None, lambda new: answer(known, labels, _matrix(new), va_tpe=kind)[0])
 

@@ -44,7 +44,7 @@ MATTERS = 1e-3
 ERRORS = 2.0
 EXACT = 1e-6
 SUM = 1e-4
-"""Probabilities whose sum is further from 1 are none."""
+"""A row whose sum is further from 1 does not hold probabilities."""
 
 QUICK = 0.2
 """Fits that take fewer seconds are timed three times."""
@@ -77,15 +77,15 @@ class Rows:
 
 @dataclass
 class Contender:
-    """A method on a case: what it learned, the loss of each judged row, and its row of the table.
+    """A method on a case: the fitted method, the loss of each judged row, and its table row.
 
-    `found` and `losses` are None where it could not be run.
+    `fitted` and `losses` are None where it could not be run.
     """
 
     package: str
     method: str
     row: dict[str, Any]
-    found: Fitted | None = None
+    fitted: Fitted | None = None
     losses: np.ndarray | None = None
 
     @property
@@ -195,9 +195,9 @@ def _tried(
     try:
         while len(seconds) < 3 and sum(seconds) < QUICK:
             start = time.perf_counter()
-            found = fit(rows.fit_logits, rows.fit_labels)
+            result = fit(rows.fit_logits, rows.fit_labels)
             seconds.append(time.perf_counter() - start)
-        log_probs = found.log_probs(rows.logits)
+        log_probs = result.log_probs(rows.logits)
     except caught as error:
         text = f"{type(error).__name__}: {error}".splitlines()[0][:120]
         return _not_run(package, method, rows, f"stopped with {text}")
@@ -209,11 +209,11 @@ def _tried(
     losses = -log_probs[np.arange(len(rows.labels)), rows.labels]
     row = {"case": rows.name, "package": package, "method": method}
     row |= _figures(probs, losses, rows)
-    row["fit_s"] = None if found.model is None else _short(statistics.median(seconds))
-    chosen = getattr(found.model, "chosen_", None)
+    row["fit_s"] = None if result.model is None else _short(statistics.median(seconds))
+    chosen = getattr(result.model, "chosen_", None)
     if chosen is not None:
         row["chosen"] = chosen.method
-    return Contender(package, method, row, found, losses)
+    return Contender(package, method, row, result, losses)
 
 
 def _not_run(package: str, method: str, rows: Rows, why_not: str) -> Contender:
@@ -227,15 +227,15 @@ def _not_run(package: str, method: str, rows: Rows, why_not: str) -> Contender:
 def _figures(probs: np.ndarray, losses: np.ndarray, rows: Rows) -> dict[str, float | None]:
     probs /= probs.sum(axis=1, keepdims=True)  # some peers sum to 1 in float32 only
     judged = probs[:, 1] if rows.k == 2 else probs
-    found = {
+    figures = {
         "nll": float(losses.mean()),
         "ece_ew": ece(rows.labels, judged, n_bins=15),
         "ece_em": ece(rows.labels, judged, n_bins=15, scheme="mass"),
         "brier": brier(rows.labels, judged),
     }
     if rows.posterior is not None:
-        found["true_ce"] = true_ce(Draw(rows.labels, judged, rows.posterior))
-    return {name: _short(value) for name, value in found.items()}
+        figures["true_ce"] = true_ce(Draw(rows.labels, judged, rows.posterior))
+    return {name: _short(value) for name, value in figures.items()}
 
 
 def _add_harm(tried: Mapping[str, Contender]) -> None:
@@ -273,12 +273,12 @@ def _short(value: float | None) -> float | None:
 def _pair(twin: Twin, rows: Rows, tried: Mapping[str, Contender]) -> dict[str, Any] | None:
     """Hold a method against the same one elsewhere; None where either was not run."""
     default, peer = tried[twin.method], tried[twin.peer]
-    if peer.found is None or peer.losses is None or default.losses is None:
+    if peer.fitted is None or peer.losses is None or default.losses is None:
         return None
     pair = {"method": twin.method, "peer": twin.peer, "case": rows.name}
     if twin.objectives is not None:
         with quietly():
-            ours, theirs = twin.objectives(peer.found, rows.fit_logits, rows.fit_labels)
+            ours, theirs = twin.objectives(peer.fitted, rows.fit_logits, rows.fit_labels)
         pair |= {"objective": ours, "peer_objective": theirs}
         pair["excess"] = (ours - theirs) / max(abs(theirs), 1e-12) if np.isfinite(theirs) else -1.0
     held_out = _difference(default.losses, peer.losses)
@@ -289,10 +289,10 @@ def _goals(pairs: Sequence[dict[str, Any]]) -> Iterator[Outcome]:
     by_method: dict[str, list[dict[str, Any]]] = defaultdict(list)
     for pair in pairs:
         by_method[pair["method"]].append(pair)
-    for method, found in by_method.items():
-        others = ", ".join(dict.fromkeys(pair["peer"].partition(":")[0] for pair in found))
-        tried = [pair for pair in found if "excess" in pair]
-        details = {"pairs": [_rounded(pair) for pair in found]}
+    for method, compared in by_method.items():
+        others = ", ".join(dict.fromkeys(pair["peer"].partition(":")[0] for pair in compared))
+        tried = [pair for pair in compared if "excess" in pair]
+        details = {"pairs": [_rounded(pair) for pair in compared]}
         if tried:
             yield Outcome(
                 f"{method}: own objective on the fitting rows never above {others}",
@@ -302,9 +302,9 @@ def _goals(pairs: Sequence[dict[str, Any]]) -> Iterator[Outcome]:
                 "below",
                 details,
             )
-        losing = [pair for pair in found if pair["held_out_clear"]]
+        losing = [pair for pair in compared if pair["held_out_clear"]]
         yield Outcome(
-            f"{method}: held-out NLL clearly above {others} in none of {len(found)} comparisons",
+            f"{method}: held-out NLL clearly above {others} in none of {len(compared)} comparisons",
             float(len(losing)),
             1.0,
             "comparisons",

@@ -96,11 +96,11 @@ def platt_nll(log_probs: np.ndarray, labels: np.ndarray) -> float:
     return float(-(target * log_probs[:, 1] + (1 - target) * log_probs[:, 0]).mean())
 
 
-def _both(made: Callable[[], Calibrator], score: Score) -> Objectives:
+def _both(create: Callable[[], Calibrator], score: Score) -> Objectives:
     """Fit our method with the peer's settings to the peer's rows."""
 
     def objectives(peer: Fitted, logits: np.ndarray, labels: np.ndarray) -> tuple[float, float]:
-        ours = fitted(made().fit(logits, labels))
+        ours = fitted(create().fit(logits, labels))
         return score(ours.log_probs(logits), labels), score(peer.log_probs(logits), labels)
 
     return objectives
@@ -129,15 +129,15 @@ def _structured(peer: Fitted, logits: np.ndarray, labels: np.ndarray) -> tuple[f
     return reached[0], reached[1]
 
 
-def _penalised(found: Affine, x: np.ndarray, labels: np.ndarray, penalty: Penalty) -> float:
-    full = found.weight.ndim == 2
-    change = found.weight - (np.eye(len(found.weight)) if full else 1.0)
+def _penalised(affine: Affine, x: np.ndarray, labels: np.ndarray, penalty: Penalty) -> float:
+    full = affine.weight.ndim == 2
+    change = affine.weight - (np.eye(len(affine.weight)) if full else 1.0)
     inner = np.diagonal(change) if full else change
     price = penalty.diagonal * (inner @ inner)
-    price += penalty.intercept * (found.intercept @ found.intercept)
+    price += penalty.intercept * (affine.intercept @ affine.intercept)
     if full:
         price += penalty.off_diagonal * ((change * change).sum() - inner @ inner)
-    return nll(log_probs_from_logits(found(x)), labels) + float(price)
+    return nll(log_probs_from_logits(affine(x)), labels) + float(price)
 
 
 _TEMPERATURE = _both(TemperatureScaling, nll)

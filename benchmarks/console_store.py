@@ -28,7 +28,7 @@ NEWER = 1 / 3
 
 RARE = 1_000
 LABELLED = 20
-"""One in so many predictions has a label."""
+"""One prediction in this number has a label."""
 
 OLD_CASE, CASE, UNIT = "repairs", "returns", "customer-7"
 
@@ -76,7 +76,7 @@ def pack_two(folder: Path) -> tuple[Path, Path]:
     classes = network.classes_.tolist()
     logits = network.predict_logits(calib.texts)
     rows: dict[str, Any] = {"logits": logits, "classes": classes, "confidence": 0.975}
-    made = []
+    folders = []
     for name, least in (("returns", 0.7), ("past", 0.65)):
         hold = precision >= least
         points = [
@@ -93,8 +93,8 @@ def pack_two(folder: Path) -> tuple[Path, Path]:
             provenance={"confidence_together": 0.95},
             calib=CalibRows(logits, np.searchsorted(classes, calib.labels)),
         )
-        made.append(folder / name)
-    return made[0], made[1]
+        folders.append(folder / name)
+    return folders[0], folders[1]
 
 
 def fill(db: Path, bundles: tuple[Path, Path], n: int) -> Rare:
@@ -183,22 +183,22 @@ def _answers(store: Any, folder: Path) -> list[dict[str, Any]]:
             "input": {"text": text},
             "input_hash": store.keyed_hash(text.encode()),
             "logits": row.tolist(),
-            **_decided(found),
+            **_decided(answer),
         }
-        for text, truth, row, found in zip(
+        for text, truth, row, answer in zip(
             texts, drawn.labels, logits, bundle.decide(texts).to_rows(), strict=True
         )
     ]
 
 
-def _decided(found: Mapping[str, Any]) -> dict[str, Any]:
-    probs = list(found["probabilities"].values())
-    kept = ("decision", "acted_as", "action", "operating_point", "out_of_scope")
+def _decided(answer: Mapping[str, Any]) -> dict[str, Any]:
+    probs = list(answer["probabilities"].values())
+    fields = ("decision", "acted_as", "action", "operating_point", "out_of_scope")
     return {
         "probs": probs,
-        "label": str(found["label"]),
+        "label": str(answer["label"]),
         "score": max(probs),
-        **{name: found[name] for name in kept},
+        **{name: answer[name] for name in fields},
     }
 
 

@@ -83,7 +83,7 @@ def with_earlier(figures: dict[str, Any], saved: dict[str, Any] | None) -> dict[
     """Keep every run of before beside a new one: the best of several looks too good."""
     if saved is None:
         return figures
-    beside = {name: kept for name, kept in saved.items() if name.startswith("other schedules")}
+    beside = {name: runs for name, runs in saved.items() if name.startswith("other schedules")}
     last = {name: value for name, value in saved.items() if name not in beside}
     return {**figures, **beside, OTHERS: [last, *beside.get(OTHERS, [])]}
 

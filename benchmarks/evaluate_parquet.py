@@ -97,6 +97,6 @@ def _evaluate(folder: str) -> Child:
 
 def _check(run: Child, rows: int, expected: float) -> None:
     """Hold what was printed against sums made while the files were written."""
-    found = json.loads(run.output)
-    agree("rows", found["n"], rows, 0)
-    agree("ECE of the folder", found["metrics"]["ece_ew"]["value"], expected, 1e-9)
+    printed = json.loads(run.output)
+    agree("rows", printed["n"], rows, 0)
+    agree("ECE of the folder", printed["metrics"]["ece_ew"]["value"], expected, 1e-9)

@@ -51,7 +51,7 @@ def ask_closed(
     seconds: float | None = None,
     count: int | None = None,
 ) -> dict[str, Any]:
-    """Ask from so many clients at once, for some time or some number of requests.
+    """Send requests from several clients at once, for a time or up to a number of requests.
 
     Parameters
     ----------
@@ -96,12 +96,12 @@ def _elsewhere(*parts: Mapping[str, Any]) -> dict[str, Any]:
     )
     if done.returncode:
         raise Refused(f"load on port {plan['port']} failed:\n{done.stderr}")
-    found: dict[str, Any] = json.loads(done.stdout)
-    if set(found["statuses"]) != {"200"} or found["statuses"]["200"] != found["asked"]:
+    result: dict[str, Any] = json.loads(done.stdout)
+    if set(result["statuses"]) != {"200"} or result["statuses"]["200"] != result["asked"]:
         raise Refused(
-            f"{found['asked']} requests to {plan['path']} were answered with {found['statuses']}."
+            f"{result['asked']} requests to {plan['path']} were answered with {result['statuses']}."
         )
-    return found
+    return result
 
 
 class _Connection:
@@ -163,14 +163,14 @@ class _Record:
         self.ended, self.spent, self.late = array("d"), array("d"), array("d")
         self.busiest = 0
 
-    def to_dict(self, asked: int, seconds: float | None) -> dict[str, Any]:
+    def to_dict(self, sent: int, seconds: float | None) -> dict[str, Any]:
         """Return JSON-ready values."""
         if seconds is None:
             seconds, counted = self.ended[-1] - self.began, len(self.ended)
         else:
             counted = sum(at <= self.began + seconds for at in self.ended)
         return {
-            "asked": asked,
+            "asked": sent,
             "statuses": {status.decode("latin-1"): n for status, n in self.statuses.items()},
             "seconds": seconds,
             "per_s": counted / seconds,
@@ -201,10 +201,10 @@ def _closed(
     most = math.inf if count is None else count
     record = _Record()
     until = math.inf if seconds is None else record.began + seconds
-    asked = on_their_way = min(len(connections), int(min(most, len(connections))))
-    for connection in connections[:asked]:
+    sent = on_their_way = min(len(connections), int(min(most, len(connections))))
+    for connection in connections[:sent]:
         connection.ask(next_request(), clock())
-    record.busiest = asked
+    record.busiest = sent
     while on_their_way:
         ready = watched.select(GIVE_UP)
         if not ready:
@@ -218,12 +218,12 @@ def _closed(
             record.statuses[status] += 1
             record.ended.append(now)
             record.spent.append(now - connection.since)
-            if now < until and asked < most:
+            if now < until and sent < most:
                 connection.ask(next_request(), now)
-                asked += 1
+                sent += 1
             else:
                 on_their_way -= 1
-    return record.to_dict(asked, seconds)
+    return record.to_dict(sent, seconds)
 
 
 def _open(
@@ -235,18 +235,18 @@ def _open(
     """Send each request when it is due, or as soon after as a connection is free."""
     clock, watched = time.perf_counter, _watched(connections)
     file = watched.fileno()  # type: ignore[attr-defined]
-    idle = deque(connections)  # the one that rested longest is next: servers close what rests
+    idle = deque(connections)  # the longest idle one is next: servers close idle connections
     record = _Record()
     due = [record.began + offset for offset in offsets]
-    asked = answered = 0
+    sent = answered = 0
     while answered < len(due):
         now = clock()
-        while asked < len(due) and due[asked] <= now and idle:
-            idle.popleft().ask(next_request(), due[asked])
-            record.late.append(now - due[asked])
-            asked += 1
+        while sent < len(due) and due[sent] <= now and idle:
+            idle.popleft().ask(next_request(), due[sent])
+            record.late.append(now - due[sent])
+            sent += 1
         record.busiest = max(record.busiest, len(connections) - len(idle))
-        wait = due[asked] - clock() if asked < len(due) and idle else GIVE_UP
+        wait = due[sent] - clock() if sent < len(due) and idle else GIVE_UP
         if not select.select([file], [], [], max(0.0, wait))[0]:
             if wait == GIVE_UP:
                 raise Refused(f"no answer for {GIVE_UP:g} seconds.")
@@ -265,11 +265,11 @@ def _open(
             record.spent.append(now - connection.since)
             idle.append(connection)
             answered += 1
-    return record.to_dict(asked, seconds)
+    return record.to_dict(sent, seconds)
 
 
 def _reopen(connection: _Connection, watched: selectors.BaseSelector) -> None:
-    """Open a connection anew that the server closed because it rested."""
+    """Reopen a connection that the server closed because it was idle."""
     if connection.recv(1):
         raise Refused("an answer that nobody asked for.")
     watched.unregister(connection.socket)
@@ -279,36 +279,36 @@ def _reopen(connection: _Connection, watched: selectors.BaseSelector) -> None:
 
 
 def _watched(connections: Sequence[_Connection]) -> selectors.BaseSelector:
-    found = selectors.DefaultSelector()
+    selector = selectors.DefaultSelector()
     for connection in connections:
-        found.register(connection.socket, selectors.EVENT_READ, connection)
-    return found
+        selector.register(connection.socket, selectors.EVENT_READ, connection)
+    return selector
 
 
 def _arrivals(rate: float, seconds: float, seed: int) -> list[float]:
     """Return the times of a Poisson process."""
-    drawn, found = random.Random(seed), []
+    drawn, times = random.Random(seed), []
     at = drawn.expovariate(rate)
     while at < seconds:
-        found.append(at)
+        times.append(at)
         at += drawn.expovariate(rate)
-    return found
+    return times
 
 
 def _requests(path: str, port: int, bodies: Sequence[str]) -> list[bytes]:
-    made = []
+    requests = []
     for body in bodies:
         data = body.encode()
         head = (
             f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\nAccept: */*\r\n"
             f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n\r\n"
         )
-        made.append(head.encode() + data)
-    return made
+        requests.append(head.encode() + data)
+    return requests
 
 
 def _main() -> None:
-    """Read the plan from standard input, ask, and write what was found."""
+    """Read the plan from standard input, send the requests, and write the result."""
     plan = json.load(sys.stdin)
     bodies = json.loads(Path(plan["bodies"]).read_text(encoding="utf-8"))
     requests = _requests(plan["path"], plan["port"], bodies)
@@ -320,11 +320,11 @@ def _main() -> None:
         return requests[next(turns) % len(requests)]
 
     if plan["kind"] == "closed":
-        found = _closed(connections, next_request, plan["seconds"], plan["count"])
+        result = _closed(connections, next_request, plan["seconds"], plan["count"])
     else:
         offsets = _arrivals(plan["rate"], plan["seconds"], plan["seed"])
-        found = _open(connections, next_request, offsets, plan["seconds"])
-    json.dump(found, sys.stdout)
+        result = _open(connections, next_request, offsets, plan["seconds"])
+    json.dump(result, sys.stdout)
 
 
 if __name__ == "__main__":

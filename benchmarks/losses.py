@@ -69,13 +69,13 @@ def _look_up(size: Size) -> Outcome:
     edges, gammas = loss.edges.tolist(), loss.gammas.tolist()
 
     def one_by_one() -> Any:
-        found = []
+        values = []
         for row in odds:
             b = 0
             while b < len(edges) and row >= edges[b]:
                 b += 1
-            found.append(gammas[b])
-        return torch.tensor(found)
+            values.append(gammas[b])
+        return torch.tensor(values)
 
     runs = race(
         {

@@ -36,8 +36,8 @@ def save(name: str, outcomes: Sequence[Outcome], machine: Mapping[str, Any], siz
 
 def write_readme(order: Sequence[str]) -> None:
     """Write the table of every benchmark that has a result, in this order."""
-    found = [name for name in order if (FOLDER / f"{name}.json").exists()]
-    saved = [json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")) for name in found]
+    names = [name for name in order if (FOLDER / f"{name}.json").exists()]
+    saved = [json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")) for name in names]
     rows = {one["name"]: [Outcome.from_dict(goal) for goal in one["goals"]] for one in saved}
     notes = dict.fromkeys(f"- {_machine_line(one['machine'])}" for one in saved)
     text = _INTRO + table(rows) + "\n\nMeasured on:\n\n" + "\n".join(notes) + "\n"
@@ -47,8 +47,8 @@ def write_readme(order: Sequence[str]) -> None:
 def table(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
     """Return a markdown table of goals and measurements."""
     lines = ["| Benchmark | Goal | Measured | |", "|---|---|---|---|"]
-    for name, found in outcomes.items():
-        for outcome in found:
+    for name, goals in outcomes.items():
+        for outcome in goals:
             verdict = outcome.verdict if outcome.met else f"**{outcome.verdict}**"
             lines.append(f"| {name} | {outcome.goal} | {outcome.shown} | {verdict} |")
     return "\n".join(lines)

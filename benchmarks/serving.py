@@ -81,21 +81,21 @@ class Contender:
     ----------
     server : the process
     path, bodies : what requests are sent
-    asked : how many were answered so far
+    answered : how many requests were answered so far
     """
 
     server: Server
     path: str
     bodies: Path
-    asked: int = 0
+    answered: int = 0
 
     def ask(self, **how: Any) -> dict[str, Any]:
         """Send load, `count` requests or for some `seconds`, at a `rate` or as fast as it goes."""
         send = ask_open if "rate" in how else ask_closed
         clients = CONNECTIONS if "rate" in how else CLIENTS
-        found = send(self.server.port, self.path, self.bodies, clients=clients, **how)
-        self.asked += found["asked"]
-        return found
+        result = send(self.server.port, self.path, self.bodies, clients=clients, **how)
+        self.answered += result["asked"]
+        return result
 
     def probabilities(self) -> dict[str, float]:
         """Return the answer to the first message."""
@@ -103,9 +103,9 @@ class Contender:
         where = f"http://127.0.0.1:{self.server.port}{self.path}"
         request = Request(where, data=body, headers={"Content-Type": "application/json"})
         with urlopen(request) as answer:
-            self.asked += 1
-            found: dict[str, float] = json.load(answer)["predictions"][0]["probabilities"]
-            return found
+            self.answered += 1
+            probabilities: dict[str, float] = json.load(answer)["predictions"][0]["probabilities"]
+            return probabilities
 
 
 class Model:
@@ -162,9 +162,9 @@ def measure(size: Size) -> list[Outcome]:
         if size == "full":
             _check_limit(rates)
         latency = _latency(service, statistics.median(rates["service"]), size)
-        _check_log(folder / "service.db", service.asked)
+        _check_log(folder / "service.db", service.answered)
         if (folder / "plain.db").exists():
-            _check_log(folder / "plain.db", others["plain"].asked)
+            _check_log(folder / "plain.db", others["plain"].answered)
     return _outcomes(rates, latency, resident)
 
 
@@ -173,46 +173,46 @@ def _outcomes(
     latency: Sequence[Mapping[str, Any]],
     resident: Mapping[int, int],
 ) -> list[Outcome]:
-    middle = {name: statistics.median(found) for name, found in rates.items()}
+    middle = {name: statistics.median(turns) for name, turns in rates.items()}
     limit = min(middle["nothing"], _alone(middle))
     ours = middle["service"]
     details = _details(rates, middle, limit)
-    asked = "requests of one message from 64 clients, all on record"
+    load = "requests of one message from 64 clients, all on record"
     spreads = [one["latency_ms"]["p99"] / one["latency_ms"]["p50"] for one in latency]
     first, *_, last = resident.values()
 
     def times(goal: str, other: float, least: float) -> Outcome:
         return Outcome(goal, round(ours / other, 4), least, "times", "at least", details)
 
-    found = [
+    outcomes = [
         times(
-            f"{asked}: {SHARE:.0%} of the lower of an endpoint that does nothing and the model "
+            f"{load}: {SHARE:.0%} of the lower of an endpoint that does nothing and the model "
             "alone, or more",
             limit,
             SHARE,
         )
     ]
     if "mlflow" in middle:
-        goal = f"{asked}: at least {TIMES:g} times MLflow's model server, which logs nothing"
-        found.append(times(goal, middle["mlflow"], TIMES))
-    goal = f"{asked}: at least {TIMES:g} times a handler that calls the model for each and logs it"
-    found.append(times(goal, middle["plain"], TIMES))
+        goal = f"{load}: at least {TIMES:g} times MLflow's model server, which logs nothing"
+        outcomes.append(times(goal, middle["mlflow"], TIMES))
+    goal = f"{load}: at least {TIMES:g} times a handler that calls the model for each and logs it"
+    outcomes.append(times(goal, middle["plain"], TIMES))
     goal = f"latency at {LOAD:.0%} of that throughput, Poisson arrivals: p99 under {SPREAD:g} p50"
     runs = {"runs": [_rounded(one) for one in latency]}
-    found.append(within(goal, statistics.median(spreads), SPREAD, "times", runs))
+    outcomes.append(within(goal, statistics.median(spreads), SPREAD, "times", runs))
     counts = list(resident)
     goal = (
         f"resident memory {counts[-1] - counts[0]:,} requests after the first {counts[0]:,}: "
         f"within {GROWTH:g} %"
     )
     sizes = {"mib_after": {str(n): round(size / 2**20, 1) for n, size in resident.items()}}
-    return [*found, within(goal, 100 * abs(last / first - 1), GROWTH, "%", sizes)]
+    return [*outcomes, within(goal, 100 * abs(last / first - 1), GROWTH, "%", sizes)]
 
 
 def _details(
     rates: Mapping[str, Sequence[float]], middle: Mapping[str, float], limit: float
 ) -> dict[str, Any]:
-    found: dict[str, Any] = {
+    details: dict[str, Any] = {
         "per_s": {name: round(rate, 1) for name, rate in middle.items()},
         "turns_per_s": {name: [round(one, 1) for one in turns] for name, turns in rates.items()},
         "lower_limit": "nothing" if limit == middle["nothing"] else "model",
@@ -221,13 +221,13 @@ def _details(
         "packages": {name: version(name) for name in PACKAGES},
     }
     if "mlflow" in rates:
-        found["packages"]["mlflow"] = _mlflow_version()
-    return found
+        details["packages"]["mlflow"] = _mlflow_version()
+    return details
 
 
 def _rounded(run: Mapping[str, Any]) -> dict[str, Any]:
-    kept = ("per_s", "latency_ms", "sent_late_ms", "most_on_their_way")
-    return {name: round(run[name], 1) if name == "per_s" else run[name] for name in kept}
+    fields = ("per_s", "latency_ms", "sent_late_ms", "most_on_their_way")
+    return {name: round(run[name], 1) if name == "per_s" else run[name] for name in fields}
 
 
 def _alone(middle: Mapping[str, float]) -> float:
@@ -242,7 +242,7 @@ def _turns(
     for each in servers.values():
         each.ask(count=WARM[size])
     turns: dict[str, Callable[[], float]] = {
-        **{name: partial(_asked, name, each, size) for name, each in servers.items()},
+        **{name: partial(_measure_rate, name, each, size) for name, each in servers.items()},
         "model, one batch": partial(model.together, texts),
         "model, a batch each": partial(model.apart, texts),
     }
@@ -257,14 +257,14 @@ def _turns(
     return rates
 
 
-def _asked(name: str, server: Contender, size: Size) -> float:
+def _measure_rate(name: str, server: Contender, size: Size) -> float:
     how = {"seconds": SHORTER.get(name, SECONDS)} if size == "full" else {"count": COUNT}
     return float(server.ask(**how)["per_s"])
 
 
 def _check_limit(rates: Mapping[str, Sequence[float]]) -> None:
     """Refuse rates that cannot be: every request of the service has passed through the model."""
-    middle = {name: statistics.median(found) for name, found in rates.items()}
+    middle = {name: statistics.median(turns) for name, turns in rates.items()}
     if middle["service"] > _alone(middle):
         raise Disagreement(
             f"the service answers {middle['service']:,.0f} requests a second, but its model alone "
@@ -281,11 +281,11 @@ def _latency(service: Contender, throughput: float, size: Size) -> list[dict[str
 def _resident(service: Contender, before: int, after: int) -> dict[int, int]:
     """Return the resident memory after some numbers of requests to a server just started."""
     service.ask(count=before)
-    found = {service.asked: service.server.resident()}
+    sizes = {service.answered: service.server.resident()}
     for _ in range(LOOKS):
         service.ask(count=after // LOOKS)
-        found[service.asked] = service.server.resident()
-    return found
+        sizes[service.answered] = service.server.resident()
+    return sizes
 
 
 def _texts(folder: Path, n: int) -> list[str]:
@@ -316,15 +316,15 @@ def _others(folder: Path, size: Size) -> dict[str, Contender]:
     }
     if size == "full":
         words |= {"bytes": [], "unlogged": bundle}
-    found = {}
+    contenders = {}
     for name, more in words.items():
         port = free_port()
         command = [sys.executable, "-m", "benchmarks.serving_rivals", name, "--port", str(port)]
         server = Server([*command, *more], port, ONE_CORE)
-        found[name] = Contender(server, PREDICT, folder / "bodies.json")
+        contenders[name] = Contender(server, PREDICT, folder / "bodies.json")
     if size == "full":
-        found["mlflow"] = Contender(_mlflow_server(folder), INVOKE, folder / "mlflow.json")
-    return found
+        contenders["mlflow"] = Contender(_mlflow_server(folder), INVOKE, folder / "mlflow.json")
+    return contenders
 
 
 def _mlflow() -> Path:
@@ -333,10 +333,10 @@ def _mlflow() -> Path:
 
 def _mlflow_version() -> str:
     code = "from importlib.metadata import version; print(version('mlflow'))"
-    said = subprocess.run(
+    done = subprocess.run(
         [PEER / "bin" / "python", "-c", code], capture_output=True, text=True, check=True
     )
-    return said.stdout.strip()
+    return done.stdout.strip()
 
 
 def _mlflow_server(folder: Path) -> Server:
@@ -364,16 +364,16 @@ def _check_answers(model: Model, text: str, servers: Sequence[Contender]) -> Non
     for each in servers:
         if "bytes" in each.server.command or "nothing" in each.server.command:
             continue
-        found = each.probabilities()
+        answer = each.probabilities()
         for name, probability in own.items():
-            agree(f"{each.path}, {name}", found[name], probability, 1e-5)
+            agree(f"{each.path}, {name}", answer[name], probability, 1e-5)
 
 
-def _check_log(file: Path, asked: int) -> None:
+def _check_log(file: Path, answered: int) -> None:
     """Refuse a throughput of answers that are not on record."""
     connection = sqlite3.connect(file)
     try:
         (rows,) = connection.execute("SELECT count(*) FROM predictions").fetchone()
     finally:
         connection.close()
-    agree(f"rows of {file.name}", rows, asked, 0)
+    agree(f"rows of {file.name}", rows, answered, 0)

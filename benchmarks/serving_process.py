@@ -34,14 +34,14 @@ class Server:
     ) -> None:
         self.command, self.port = list(command), port
         self._environment = environment
-        self._said: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # until the end
+        self._output: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115  # until the end
         self._process: subprocess.Popen[bytes] | None = None
 
     def __enter__(self) -> Self:
         self._process = subprocess.Popen(
             self.command,
             stdin=subprocess.DEVNULL,
-            stdout=self._said,
+            stdout=self._output,
             stderr=subprocess.STDOUT,
             env=None if self._environment is None else dict(self._environment),
         )
@@ -60,16 +60,16 @@ class Server:
     ) -> None:
         self._stop()
         if error is not None:
-            error.add_note(f"{' '.join(self.command[:6])} had said:\n{self.said()}")
+            error.add_note(f"{' '.join(self.command[:6])} wrote:\n{self.output()}")
 
     def resident(self) -> int:
         """Return the resident memory of the process and all it started, in bytes."""
         return sum(each.memory_info().rss for each in self._family())
 
-    def said(self) -> str:
+    def output(self) -> str:
         """Return the end of what the server wrote."""
-        self._said.seek(0)
-        return self._said.read().decode(errors="replace")[-3000:]
+        self._output.seek(0)
+        return self._output.read().decode(errors="replace")[-3000:]
 
     def _wait(self) -> None:
         assert self._process is not None
@@ -80,7 +80,7 @@ class Server:
             with suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
             time.sleep(0.05)
-        raise RuntimeError(f"{' '.join(self.command[:6])} did not start:\n{self.said()}")
+        raise RuntimeError(f"{' '.join(self.command[:6])} did not start:\n{self.output()}")
 
     def _family(self) -> list[psutil.Process]:
         assert self._process is not None

@@ -34,7 +34,7 @@ class Input(BaseModel):
     text: str
 
 
-class Asked(BaseModel):
+class RequestBody(BaseModel):
     """The body of a request."""
 
     inputs: list[Input]
@@ -72,15 +72,18 @@ def plain(folder: Path, file: Path | None) -> FastAPI:
     app = FastAPI()
 
     @app.post("/v1/predict")
-    def predict(asked: Asked) -> dict[str, Any]:
-        at, texts = datetime.now(UTC), [one.text for one in asked.inputs]
-        found = [{"id": str(uuid4()), **row} for row in bundle.decide(texts).to_rows()]
+    def predict(body: RequestBody) -> dict[str, Any]:
+        at, texts = datetime.now(UTC), [one.text for one in body.inputs]
+        predictions = [{"id": str(uuid4()), **row} for row in bundle.decide(texts).to_rows()]
         if log is not None:
             engine, table = log
-            rows = [{"at": at, "text": text, **row} for text, row in zip(texts, found, strict=True)]
+            rows = [
+                {"at": at, "text": text, **row}
+                for text, row in zip(texts, predictions, strict=True)
+            ]
             with engine.begin() as connection:
                 connection.execute(insert(table), rows)
-        return {"predictions": found}
+        return {"predictions": predictions}
 
     return app
 
@@ -139,19 +142,19 @@ def main() -> None:
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--bundle", type=Path)
     parser.add_argument("--db", type=Path)
-    asked = parser.parse_args()
-    if asked.rival == "bytes":
+    options = parser.parse_args()
+    if options.rival == "bytes":
         import uvloop
 
-        uvloop.run(_serve_bytes(asked.port))
+        uvloop.run(_serve_bytes(options.port))
         return
     import uvicorn
 
-    app = nothing() if asked.rival == "nothing" else plain(asked.bundle, asked.db)
+    app = nothing() if options.rival == "nothing" else plain(options.bundle, options.db)
     uvicorn.run(  # as calibrant.serving.run does
         app,
         host="127.0.0.1",
-        port=asked.port,
+        port=options.port,
         log_level="warning",
         access_log=False,
         server_header=False,

@@ -26,13 +26,13 @@ SIZES = {"full": ("small", NAMES), "toy": ("toy", ("bigmart", "adafocal-ablation
 
 def measure(size: Size) -> list[Outcome]:
     """Time each command, two runs at a time; at toy size those of made-up rows."""
-    asked, names = SIZES[size]
-    found = []
+    run_size, names = SIZES[size]
+    outcomes = []
     for name in names:
         with tempfile.TemporaryDirectory() as out:
-            command = [sys.executable, "-m", "reproductions", name, "--size", asked]
+            command = [sys.executable, "-m", "reproductions", name, "--size", run_size]
             taken = measured([*command, "--jobs", "2", "--out", out])
-        goal = f"`python -m reproductions {name} --size {asked}` under 10 minutes on two cores"
+        goal = f"`python -m reproductions {name} --size {run_size}` under 10 minutes on two cores"
         peak = {"peak_mib": round(taken.peak_bytes / 2**20)}
-        found.append(within(goal, taken.seconds, LIMIT, "s", peak))
-    return found
+        outcomes.append(within(goal, taken.seconds, LIMIT, "s", peak))
+    return outcomes

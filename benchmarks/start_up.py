@@ -73,6 +73,6 @@ def heavy_modules(arguments: Sequence[str]) -> list[str]:
 
 def _calibrant() -> list[str]:
     """Find the installed command beside the interpreter, or on the path."""
-    found = shutil.which("calibrant", path=str(Path(sys.executable).parent))
-    found = found or shutil.which("calibrant")
-    return [found] if found else [sys.executable, "-m", "calibrant"]
+    command = shutil.which("calibrant", path=str(Path(sys.executable).parent))
+    command = command or shutil.which("calibrant")
+    return [command] if command else [sys.executable, "-m", "calibrant"]

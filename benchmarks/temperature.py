@@ -81,13 +81,13 @@ def _theirs(logits: np.ndarray, labels: np.ndarray) -> float:
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.frozen import FrozenEstimator
 
-    class Given(ClassifierMixin, BaseEstimator):
-        """A classifier whose decision function is the logits it is given."""
+    class PassThrough(ClassifierMixin, BaseEstimator):
+        """A classifier whose input, the logits, is its decision function."""
 
         def __init__(self) -> None:
             self.classes_ = np.arange(logits.shape[1])
 
-        def fit(self, x: np.ndarray, y: np.ndarray) -> Given:
+        def fit(self, x: np.ndarray, y: np.ndarray) -> PassThrough:
             return self
 
         def decision_function(self, x: np.ndarray) -> np.ndarray:
@@ -96,7 +96,7 @@ def _theirs(logits: np.ndarray, labels: np.ndarray) -> float:
         def predict(self, x: np.ndarray) -> np.ndarray:
             return np.asarray(x.argmax(axis=1))
 
-    model = CalibratedClassifierCV(FrozenEstimator(Given()), method="temperature")
+    model = CalibratedClassifierCV(FrozenEstimator(PassThrough()), method="temperature")
     model.fit(logits, labels)
     return float(1.0 / model.calibrated_classifiers_[0].calibrators[0].beta_)
 
@@ -107,14 +107,14 @@ def _sums(logits: np.ndarray, labels: np.ndarray, beta: float) -> tuple[float, f
     for start in range(0, len(labels), 500):
         z = logits[start : start + 500].astype(np.longdouble)
         z -= z.max(axis=1, keepdims=True)
-        given = z[np.arange(len(z)), labels[start : start + 500]]
+        of_label = z[np.arange(len(z)), labels[start : start + 500]]
         e = np.exp(beta * z)
         total = e.sum(axis=1)
         mean = (e * z).sum(axis=1) / total
         square = (e * z * z).sum(axis=1) / total
         sums += [
-            (np.log(total) - beta * given).sum(),
-            (mean - given).sum(),
+            (np.log(total) - beta * of_label).sum(),
+            (mean - of_label).sum(),
             (square - mean * mean).sum(),
         ]
     nll, slope, curvature = (sums / len(labels)).tolist()

@@ -5,11 +5,11 @@ by sorting instead; the p-values (`compute_hoeffding_bentkus_p_value`) and the c
 (`control_fwer`) are MAPIE's own code. tests/parity/test_mapie.py holds the two ways against each
 other.
 
-Two things are mended in MAPIE's favour, except in the setting "as it comes":
+Two things are corrected in MAPIE's favour, except in the setting "as it comes":
 
 - a threshold that no row reaches has a p-value of nan there, at which its Holm procedure stops
   before it has certified anything; here that p-value is 1;
-- the fixed sequence goes down the thresholds, as asked for; the controller guesses the direction
+- the fixed sequence goes down the thresholds, as specified; the controller guesses the direction
   from the labels, and goes up when the largest threshold happens to look bad.
 """
 
@@ -37,25 +37,25 @@ class Setting:
     size : thresholds in the grid, equally spaced from 0 to 0.99
     method : Holm's procedure, or the fixed sequence down the thresholds
     starts : of the fixed sequence
-    mended : whether a threshold that no row reaches gets a p-value of 1 instead of nan
+    nan_is_one : whether a threshold that no row reaches gets a p-value of 1 instead of nan
     """
 
     words: str
     size: int
     method: Literal["holm", "sequence"]
     starts: int = 1
-    mended: bool = True
+    nan_is_one: bool = True
 
 
 AS_IT_COMES = "MAPIE as it comes"
-"""The controller's defaults, nothing mended."""
+"""The controller's defaults, without corrections."""
 
 SETTINGS: Mapping[str, Setting] = {
     "MAPIE 100 Holm": Setting("100 thresholds, Holm", 100, "holm"),
     "MAPIE 20 Holm": Setting("20 thresholds, Holm", 20, "holm"),
     "MAPIE 1 start": Setting("100 thresholds, fixed sequence from the top", 100, "sequence"),
     "MAPIE 8 starts": Setting("100 thresholds, fixed sequence, 8 starts", 100, "sequence", 8),
-    AS_IT_COMES: Setting("its defaults: 100 thresholds, Holm", 100, "holm", mended=False),
+    AS_IT_COMES: Setting("its defaults: 100 thresholds, Holm", 100, "holm", nan_is_one=False),
 }
 
 
@@ -89,15 +89,15 @@ def mapie_p_values(reached: NDArray[Any], hits: NDArray[Any], target: float) -> 
     some = reached > 0
     risk = np.where(some, 1 - hits / np.maximum(reached, 1), 1.0)
     sizes = np.where(some, reached, -1).astype(np.float64)
-    found = compute_hoeffding_bentkus_p_value(risk, sizes, np.array([1 - target]), binary=True)
-    return np.asarray(found[:, 0])
+    p_values = compute_hoeffding_bentkus_p_value(risk, sizes, np.array([1 - target]), binary=True)
+    return np.asarray(p_values[:, 0])
 
 
 def _lowest_valid(p_values: Floats, setting: Setting, confidence: float) -> float | None:
     """Let MAPIE decide which thresholds are valid, and return the lowest of them."""
     from mapie.risk_control.fwer_control import FWERFixedSequenceTesting, control_fwer
 
-    if setting.mended:
+    if setting.nan_is_one:
         p_values = np.nan_to_num(p_values, nan=1.0)
     grid = _grid(setting.size)
     if setting.method == "holm":

@@ -1,13 +1,13 @@
 """Power of guaranteed thresholds: how many positives they keep, beside MAPIE's.
 
-In worlds whose truth is known, rows are drawn and a threshold is asked for that keeps a precision
-with 95 % confidence. What counts is the true recall at that threshold: 0 where none is given.
+In worlds whose truth is known, rows are drawn and a threshold is selected that keeps a precision
+with 95 % confidence. What counts is the true recall at that threshold: 0 if there is none.
 A promise is broken where the true precision at the threshold is below the target.
 
 Every method has one setting for all worlds, numbers of rows and targets, and all see the same
 draws. A cell is one world, number of rows and target. Ours may be behind the best of MAPIE's
 settings in that cell by 0.02 or by 2 standard errors of the paired difference, whichever is more.
-The best setting is picked afterwards, for each cell anew, which favours MAPIE.
+The best setting is picked afterwards and separately for each cell, which favours MAPIE.
 """
 
 from __future__ import annotations
@@ -83,34 +83,34 @@ def _above(name: str, means: Mapping[str, float], cells: int) -> Outcome:
     return Outcome(
         f"mean recall of thresholds over {cells} cells above MAPIE's ({setting.words})",
         round(means[OURS], 4),
-        max(round(means[name], 4), 1e-4),  # a ratio to nothing is none
+        max(round(means[name], 4), 1e-4),  # the ratio needs a limit above 0
         "of the positives",
         "at least",
-        {"difference": means[OURS] - means[name], "mended": setting.mended},
+        {"difference": means[OURS] - means[name], "mended": setting.nan_is_one},
     )
 
 
 def _cells(world: Any, n: int, repetitions: int) -> list[dict[str, Any]]:
     """Draw the repetitions of one world and number of rows, and judge every target on them."""
-    found: dict[float, dict[str, Thresholds]] = {
+    by_target: dict[float, dict[str, Thresholds]] = {
         target: {name: [] for name in (OURS, *SETTINGS)} for target in TARGETS
     }
     rng = np.random.default_rng([crc32(world.name.encode()), n])
     for _ in range(repetitions):
         draw = world.draw(n, rng)
-        for target, of in found.items():
+        for target, of in by_target.items():
             of[OURS].append(_ours(draw.labels, draw.probs, target))
             theirs = mapie_thresholds(draw.labels, draw.probs, target, CONFIDENCE)
             for name, threshold in theirs.items():
                 of[name].append(threshold)
-    return [_cell(world, n, target, of) for target, of in found.items()]
+    return [_cell(world, n, target, of) for target, of in by_target.items()]
 
 
 def _ours(labels: NDArray[Any], probs: NDArray[Any], target: float) -> float | None:
     """Return the threshold of `select`, or None where it raises `TargetUnreachable`.
 
-    Whether it would raise is asked first: its error says how many labels are missing, and finds
-    that out by simulation, which would take most of the time here.
+    Whether it would raise is checked first: its error reports how many labels are missing, which
+    it finds by simulation, and that would take most of the time here.
     """
     from calibrant.thresholds import precision, recall, select
     from calibrant.thresholds.proof.certify import certify_positions
@@ -122,15 +122,15 @@ def _ours(labels: NDArray[Any], probs: NDArray[Any], target: float) -> float | N
     return select(labels, probs, hold=held, maximise=recall, confidence=CONFIDENCE).threshold
 
 
-def _cell(world: Any, n: int, target: float, found: Mapping[str, Thresholds]) -> dict[str, Any]:
+def _cell(world: Any, n: int, target: float, by_method: Mapping[str, Thresholds]) -> dict[str, Any]:
     """Judge the thresholds of every method by the truth of the world."""
-    judged = {name: _judged(world, target, thresholds) for name, thresholds in found.items()}
+    judged = {name: _judged(world, target, thresholds) for name, thresholds in by_method.items()}
     recalls = {name: recall for name, (recall, _) in judged.items()}
     best = max(SETTINGS, key=lambda name: float(recalls[name].mean()))
     excess = recalls[OURS] - recalls[best]
     error = float(excess.std(ddof=1) / math.sqrt(len(excess)))
     allowed = max(SLACK, 2 * error)
-    issued = {name: sum(one is not None for one in of) for name, of in found.items()}
+    issued = {name: sum(one is not None for one in of) for name, of in by_method.items()}
     return {
         "world": world.name,
         "n": n,
@@ -150,12 +150,12 @@ def _judged(
     world: Any, target: float, thresholds: Sequence[float | None]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
     """Return the true recall of each draw, and whether its promise was broken."""
-    given = np.array([one is not None for one in thresholds])
+    issued = np.array([one is not None for one in thresholds])
     values = np.array([np.nan if one is None else one for one in thresholds])
     recall, precise = np.zeros(len(values)), np.ones(len(values))
     for rate, out in (("recall", recall), ("precision", precise)):
         truth = partial(world.truth, rate)
-        out[given] = [truth(one) for one in values[given]]
+        out[issued] = [truth(one) for one in values[issued]]
     return recall, precise < target
 
 

@@ -4,7 +4,7 @@ All train the same network on the same rows for the same epochs in the same batc
 cross-entropy and Adam, set-up included. The peers do what their manuals show, with everything off
 that is not training: validation, callbacks, logging, checkpoints, progress (Lightning in its own
 `barebones` mode). `calibrant.train` cannot leave out its steer split; scoring it is in its time.
-Torch's Adam updates one tensor at a time unless told otherwise; `calibrant.train` asks for the
+Torch's Adam updates one tensor at a time by default; `calibrant.train` uses the
 fused kind, and so do the peers in the stricter row of each goal. A bare loop (forward, loss,
 backward and Adam on ready tensors, nothing else) runs along to show how fast any loop on torch can
 be.
@@ -82,14 +82,14 @@ def _texts(size: Size) -> list[Outcome]:
 
 
 def made_texts(n: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Make texts of log-normal length (median 20 tokens); one word in ten tells the class."""
+    """Make texts of log-normal length (median 20 tokens); one word in ten depends on the class."""
     rng = np.random.default_rng(0)
     lengths = np.clip(rng.lognormal(3.0, 0.8, n).astype(int), 1, 400)
     labels = rng.integers(0, 2, n)
     tokens = rng.integers(1000, VOCABULARY, lengths.sum())
-    telling = rng.random(len(tokens)) < 0.1
-    told = np.repeat(labels, lengths) * 100 + rng.integers(1, 100, len(tokens))
-    tokens[telling] = told[telling]
+    informative = rng.random(len(tokens)) < 0.1
+    class_tokens = np.repeat(labels, lengths) * 100 + rng.integers(1, 100, len(tokens))
+    tokens[informative] = class_tokens[informative]
     return tokens, np.concatenate([[0], lengths.cumsum()]), labels
 
 

@@ -68,8 +68,8 @@ def skorch_fit(
         device="cpu",
     )
     net.fit(_Texts(rows, labels), None) if ragged else net.fit(rows, labels)
-    found: nn.Module = net.module_
-    return found
+    module: nn.Module = net.module_
+    return module
 
 
 class _Lit(pl.LightningModule):

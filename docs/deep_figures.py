@@ -22,7 +22,7 @@ Result = Mapping[str, Any]
 def with_figures(
     text: str, speed: Result | None, images: Result | None, texts: Result | None
 ) -> str:
-    """Replace what stands between the marks; without a result it stays as it is."""
+    """Replace the text between the marks; without a result it stays unchanged."""
     parts = [images_part(images)] if images else []
     parts += [texts_part(texts)] if texts else []
     where = dict.fromkeys(f"{_machine(one)}\n" for one in (images, texts) if one)
@@ -30,11 +30,11 @@ def with_figures(
     return _put(text, RUNS, "\n".join([*parts, *where]) if parts else None)
 
 
-def speed_part(found: Result) -> str:
+def speed_part(result: Result) -> str:
     """Return images per second by batch size: of a plain loop of torch, eager and compiled."""
     rates: dict[str, dict[str, float]] = {}
     others = []
-    for goal in found["goals"]:
+    for goal in result["goals"]:
         named = _RATE.search(goal["goal"])
         if goal["unit"] != "images/s" or named is None:
             others.append(f"- {goal['goal']} {goal['measured']:.2g} {goal['unit']}.\n")
@@ -48,31 +48,31 @@ def speed_part(found: Result) -> str:
         for batch, each in rates.items()
     ]
     listed = f"\n{''.join(others)}" if others else ""
-    return f"Images per second:\n\n{table(('batch', *ways), rows)}{listed}\n{_machine(found)}\n"
+    return f"Images per second:\n\n{table(('batch', *ways), rows)}{listed}\n{_machine(result)}\n"
 
 
-def images_part(found: Result) -> str:
-    """Return what CIFAR-10 came to, with every loss and every schedule that was tried."""
+def images_part(result: Result) -> str:
+    """Return the figures of CIFAR-10 for every loss and every schedule that was tried."""
     rows = [
         (_WORDS.get(loss, loss), _schedule(run.get("settings") or {}), f"{run['error']:.2f}",
          f"{run['ece_em']:.2f}", f"{run['ece_em_scaled']:.2f}", f"{run['seconds']:,.0f}")
-        for goal in found["goals"]
+        for goal in result["goals"]
         for loss, run in _runs(goal["details"])
     ]  # fmt: skip
     head = ("loss", "schedule", "error, %", "ECE, %", "scaled ECE, %", "seconds")
-    told = " ".join(map(_told, found["goals"]))
+    sentences = " ".join(map(_goal_sentence, result["goals"]))
     if len({row[:1] for row in rows}) < len(rows):
-        told += " Every schedule that was tried is shown: the best of several looks too good."
+        sentences += " Every schedule that was tried is shown: the best of several looks too good."
     ece = "ECE is that of 15 bins of equal mass, *scaled* after temperature scaling."
-    return f"{table(head, rows)}\n{told} {ece}\n"
+    return f"{table(head, rows)}\n{sentences} {ece}\n"
 
 
-def texts_part(found: Result) -> str:
-    """Return how long an epoch of texts takes and, where it was asked for, the error."""
+def texts_part(result: Result) -> str:
+    """Return how long an epoch of texts takes and, where it is a goal, the error."""
     rows = []
-    for goal in found["goals"]:
-        run, asked = goal["details"], goal["unit"] == "%"
-        error = f"{run['error']:.1f}" if asked else "–"
+    for goal in result["goals"]:
+        run, has_error = goal["details"], goal["unit"] == "%"
+        error = f"{run['error']:.1f}" if has_error else "–"
         rows.append((goal["goal"].rpartition(":")[0], f"{run['rows'][0]:,}", run["epochs"],
                      f"{run['seconds_of_an_epoch']:.1f}", error))  # fmt: skip
     head = ("texts", "train rows", "epochs", "seconds each", "error, %")
@@ -80,40 +80,40 @@ def texts_part(found: Result) -> str:
 
 
 def _runs(details: Mapping[str, Any], loss: str = "ce") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield a run with its loss, then those that are kept beside it."""
+    """Yield a run with its loss, then the runs that are stored beside it."""
     yield loss, details
-    for name, kept in details.items():
-        if isinstance(kept, Mapping) and "error" in kept:
-            yield name, kept
+    for name, value in details.items():
+        if isinstance(value, Mapping) and "error" in value:
+            yield name, value
         elif name.startswith(_OTHERS):
-            yield from ((name.removeprefix(_OTHERS), run) for run in kept)
+            yield from ((name.removeprefix(_OTHERS), run) for run in value)
 
 
 def _schedule(settings: Mapping[str, Any]) -> str:
     words = {"schedule": "{}", "learning_rate": "rate {}", "warmup": "warm-up {}",
              "weight_decay": "decay {}"}  # fmt: skip
-    told = [how.format(settings[name]) for name, how in words.items() if name in settings]
+    parts = [how.format(settings[name]) for name, how in words.items() if name in settings]
     if (settings.get("model_options") or {}).get("zero_init"):
-        told.append("blocks that begin at zero")
-    return ", ".join(told)
+        parts.append("blocks that begin at zero")
+    return ", ".join(parts)
 
 
-def _told(goal: Mapping[str, Any]) -> str:
+def _goal_sentence(goal: Mapping[str, Any]) -> str:
     met = "met" if goal["met"] else "**missed**"
     limit = f"{goal['sense']} {goal['limit']:g} {goal['unit']}"
     return f"The goal was {limit}, set beforehand: {met}, with {goal['measured']:g}."
 
 
-def _machine(found: Result) -> str:
-    machine = found["machine"]
+def _machine(result: Result) -> str:
+    machine = result["machine"]
     torch = machine.get("packages", {}).get("torch")
     return f"Measured {machine['date']} on one {machine.get('gpu')}, torch {torch}."
 
 
-def _put(text: str, marks: tuple[str, str], made: str | None) -> str:
+def _put(text: str, marks: tuple[str, str], content: str | None) -> str:
     begin, end = marks
-    before, found, rest = text.partition(begin)
+    before, opened, rest = text.partition(begin)
     _, closed, after = rest.partition(end)
-    if not (found and closed):
+    if not (opened and closed):
         raise SystemExit(f"docs/deep-models.md needs the marks {begin} and {end}.")
-    return text if made is None else f"{before}{begin}\n\n{made}\n{end}{after}"
+    return text if content is None else f"{before}{begin}\n\n{content}\n{end}{after}"

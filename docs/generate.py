@@ -1,4 +1,4 @@
-"""Write the pages that are made from facts kept elsewhere.
+"""Write the pages that are generated from other files.
 
 - cli/<verb>.md: the words of verbs/<verb>.md and the real --help of the verb and its sub-commands;
 - guarantees.md from guarantees.json, which `make guarantees` writes;
@@ -72,8 +72,8 @@ def main() -> None:
     )
     (DOCS / "threshold-figures.md").write_text(thresholds, encoding="utf-8")
     guide = DOCS / "calibrators.md"
-    made = calibrator_pages.with_methods(guide.read_text(encoding="utf-8"))
-    guide.write_text(made, encoding="utf-8")
+    guide_text = calibrator_pages.with_methods(guide.read_text(encoding="utf-8"))
+    guide.write_text(guide_text, encoding="utf-8")
     deep = DOCS / "deep-models.md"
     on_gpu = [_read(folder / f"deep_{name}.json") for name in ("speed", "images", "texts")]
     filled = deep_figures.with_figures(deep.read_text(encoding="utf-8"), *on_gpu)
@@ -100,8 +100,8 @@ def _commands() -> dict[str, list[str]]:
 
     from calibrant.cli.app import app
 
-    found = get_command(app).commands.items()
-    return {name: list(getattr(command, "commands", ())) for name, command in found}
+    commands = get_command(app).commands.items()
+    return {name: list(getattr(command, "commands", ())) for name, command in commands}
 
 
 def verb_page(verb: str) -> str:
@@ -125,22 +125,22 @@ def _help(*words: str) -> str:
     return f"```text\n{text}\n```"
 
 
-def guarantees_page(found: Mapping[str, Any] | None) -> str:
-    """Show what repetition found for each promise."""
+def guarantees_page(record: Mapping[str, Any] | None) -> str:
+    """Show how often each promise held over repetitions."""
     head = (
         "# Guarantees\n\nAn interval that claims 95 % should hold the truth in at least 95 of 100 "
         "samples. This is checked on made-up worlds whose truth is known: draw a sample, make the "
-        "interval, look whether it holds the truth, repeat. How the intervals are made is told in "
-        "[Intervals and floors](intervals-and-floors.md).\n\n"
+        "interval, look whether it holds the truth, repeat. How the intervals are made is "
+        "described in [Intervals and floors](intervals-and-floors.md).\n\n"
     )
-    if found is None:
+    if record is None:
         return head + (
             "The table has not been made on this copy. `make guarantees` runs all cells and writes "
             "`docs/guarantees.json`; `make docs` then fills this page. A smaller version with 100 "
             "repetitions or more runs with every `make test` (`tests/guarantees`).\n"
         )
-    cells, tests = found.get("cells", []), found.get("tests", [])
-    parts = [head, f"{_measured(found)}\n"]
+    cells, tests = record.get("cells", []), record.get("tests", [])
+    parts = [head, f"{_measured(record)}\n"]
     if cells:
         worst = min(cells, key=lambda cell: cell["coverage"] - cell["nominal"])
         parts.append(
@@ -157,7 +157,7 @@ def guarantees_page(found: Mapping[str, Any] | None) -> str:
         )
         parts.append(table(("test", "world", "n", "nominal", "rate"), rows))
     return "".join(
-        [*parts, promises_part(found.get("promises")), serving_part(found.get("serving"))]
+        [*parts, promises_part(record.get("promises")), serving_part(record.get("serving"))]
     )
 
 
@@ -175,18 +175,18 @@ def _coverage_table(what: str, cells: list[Mapping[str, Any]]) -> str:
     return f"\n### {what[:1].upper()}{what[1:]}\n\n{table(head, rows)}"
 
 
-def _measured(found: Mapping[str, Any]) -> str:
-    machine = found.get("machine")
+def _measured(record: Mapping[str, Any]) -> str:
+    machine = record.get("machine")
     if isinstance(machine, Mapping):
         machine = ", ".join(f"{k} {v}" for k, v in machine.items() if isinstance(v, str | int))
-    times = found.get("repetitions")
+    times = record.get("repetitions")
     shown = f"{times:,}" if isinstance(times, int) else times
-    return f"Measured {found.get('date')}, {shown} repetitions per cell, on {machine}."
+    return f"Measured {record.get('date')}, {shown} repetitions per cell, on {machine}."
 
 
 def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
     """Show every goal beside its measurement; a missed one stays."""
-    kept = [one for one in results if one and one.get("goals")]
+    saved = [one for one in results if one and one.get("goals")]
     head = (
         "# Benchmarks\n\nSpeed, memory and fit are measured against goals that were set "
         "beforehand. A ratio of times to another library comes from one process, in alternating "
@@ -195,16 +195,16 @@ def benchmarks_page(results: Iterable[Mapping[str, Any] | None]) -> str:
         "[guaranteed thresholds](threshold-figures.md) keep; what deep networks reach on a GPU "
         "stands under [Deep models](deep-models.md#fast-on-one-gpu).\n\n"
     )
-    if not kept:
+    if not saved:
         return head + "There are no results on this copy: `make bench` writes them.\n"
     rows = [
         (goal["goal"], f"{_number(goal['measured'])} {goal['unit']}", _limit(goal), _verdict(goal))
-        for one in kept
+        for one in saved
         for goal in one["goals"]
     ]
-    missed = sum(not goal["met"] for one in kept for goal in one["goals"])
+    missed = sum(not goal["met"] for one in saved for goal in one["goals"])
     count = f"{len(rows)} goals, {len(rows) - missed} met, {missed} missed.\n\n"
-    notes = dict.fromkeys(_machine(one) for one in kept)
+    notes = dict.fromkeys(_machine(one) for one in saved)
     measured = "".join(f"- {note}\n" for note in notes)
     goals = table(("goal", "measured", "limit", ""), rows)
     return (
@@ -279,8 +279,8 @@ def _read(path: Path) -> Mapping[str, Any] | None:
 def _by(rows: Iterable[Any], *keys: str) -> Iterable[tuple[Any, list[Any]]]:
     groups: dict[Any, list[Any]] = defaultdict(list)
     for row in rows:
-        found = tuple(row.get(key) for key in keys)
-        groups[found[0] if len(found) == 1 else found].append(row)
+        group = tuple(row.get(key) for key in keys)
+        groups[group[0] if len(group) == 1 else group].append(row)
     return groups.items()
 
 

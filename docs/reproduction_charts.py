@@ -30,7 +30,7 @@ PIXELS = 140  # for each inch
 FEW = ("ce", "fl3", "flsd53", "adafocal_paper", "mode-paper", "adafocal", "default")
 """Methods of charts in which all lines would be a knot."""
 MANY = 9
-_ALL = 4  # lines that can be told apart in a small panel
+_ALL = 4  # lines that a reader can distinguish in a small panel
 
 _LETTERS = 100  # of a legend's line, with what stands before a label
 _SOFT = {"alpha": 0.18, "linewidth": 0}
@@ -160,9 +160,9 @@ def over_epochs(outcome: ExperimentRuns) -> Figure | None:
             later.append(middle[len(middle) // 5 :])
             least.append(middle.min())
         name_axes(ax, x=x, y="% of test rows" if key == "error" else "%", title=title)
-        kept = np.concatenate(later)
-        room = 0.15 * (kept.max() - min(least)) + 0.2  # bad first epochs may leave the picture
-        ax.set_ylim(max(0.0, min(least) - room), kept.max() + room)
+        visible = np.concatenate(later)
+        room = 0.15 * (visible.max() - min(least)) + 0.2  # bad first epochs may leave the picture
+        ax.set_ylim(max(0.0, min(least) - room), visible.max() + room)
     legend_below(figure, axes[0])
     return figure
 

@@ -18,7 +18,7 @@ _FEW = 3  # promises of a method that get a line each
 
 
 def out_of_scope(outcome: ExperimentRuns) -> str:
-    """Return how well other data sets are told apart, beside the paper's figures."""
+    """Return how well other data sets are detected, beside the paper's figures."""
     having = _having(outcome, "ood")
     if not having:
         return ""
@@ -39,7 +39,7 @@ def out_of_scope(outcome: ExperimentRuns) -> str:
         *(f"{data_set(one)}, {way}" for one in sets for way in ("as trained", "temperature")),
     )
     return (
-        "## Telling other data sets apart\n\nAUROC in %: how often a row of another data set gets "
+        "## Detecting other data sets\n\nAUROC in %: how often a row of another data set gets "
         f"a larger entropy (a less certain answer) than a test row.{noise} Means over seeds, the "
         "paper's in brackets where it printed one."
         f"\n\n{dense(table(head, rows))}\n"
@@ -95,7 +95,7 @@ def true_error(outcome: ExperimentRuns) -> str:
 
 
 def promises(outcome: ExperimentRuns) -> str:
-    """Return which thresholds were given, and whether fresh rows kept what they promise."""
+    """Return which thresholds were issued, and whether their promises held on fresh rows."""
     having = _having(outcome, "promise")
     if not having:
         return ""
@@ -103,7 +103,9 @@ def promises(outcome: ExperimentRuns) -> str:
     for name, runs in having.items():
         for what, same in _alike([run["promises"] for run in runs]):
             label = (outcome.labels[name], what)
-            rows.append((*label, *_kept(same, "certified"), *_kept(same, "naive")))
+            rows.append(
+                (*label, *_threshold_cells(same, "certified"), *_threshold_cells(same, "naive"))
+            )
             sets += _many(label, [one["golden_sets"] for one in same if one.get("golden_sets")])
     one = next(iter(having.values()))[0]
     where = "known from how the messages are made" if one["known"] else "counted on the test rows"
@@ -130,9 +132,9 @@ def promises(outcome: ExperimentRuns) -> str:
         return shown
     columns = ("method", "promise", "certified: given", "broken", "by hand: given", "broken")
     return (
-        f"{shown}One calibration set shows one threshold. So many sets of the same size were cut "
-        "from fresh messages, over all seeds: how often is a threshold given, and in how many of "
-        "all sets is a promise broken (a certified one in 5 % at most)?\n\n"
+        f"{shown}One calibration set shows one threshold. Therefore many sets of the same size "
+        "were cut from fresh messages, over all seeds: how often is a threshold given, and in how "
+        "many of all sets is a promise broken (a certified one in 5 % at most)?\n\n"
         f"{dense(table(columns, sets))}\n"
     )
 
@@ -146,7 +148,7 @@ def class_report(outcome: ExperimentRuns) -> str:
     one = None if name is None else extra(outcome.methods[name], "report")
     if name is None or one is None:
         return ""
-    after = one["after"]
+    after, sentence = one["after"], one["told"]
     both = {"class": "mean of the classes", **after["macro"], "support": after["support"]}
     rows = [
         (each["class"], *(percent(each[key], 1) for key in ("precision", "recall", "f1")),
@@ -155,13 +157,13 @@ def class_report(outcome: ExperimentRuns) -> str:
     ]  # fmt: skip
     return (
         f"## Classification report\n\n{outcome.labels[name]}, first seed, in %; accuracy "
-        f"{percent(after['accuracy'], 1)} %. {one['told']}\n\n"
+        f"{percent(after['accuracy'], 1)} %. {sentence}\n\n"
         f"{table(('class', 'precision', 'recall', 'F1', 'rows'), rows)}\n"
     )
 
 
 def rare_class(outcome: ExperimentRuns) -> str:
-    """Return what became of the rare class's own probability."""
+    """Return the figures of the rare class's own probability."""
     having = _having(outcome, "rare_class")
     if not having:
         return ""
@@ -169,7 +171,7 @@ def rare_class(outcome: ExperimentRuns) -> str:
 
     one = next(iter(having.values()))[0]
     place = outcome.runs[0]["classes"].index(one["class"])
-    told = "".join(f"- {sentence}\n" for sentence in rare_class_words(outcome.runs))
+    sentences = "".join(f"- {sentence}\n" for sentence in rare_class_words(outcome.runs))
     rows = []
     for name, runs in having.items():
         raw, platt = ([run[way] for run in runs] for way in ("raw", "platt"))
@@ -188,7 +190,7 @@ def rare_class(outcome: ExperimentRuns) -> str:
         f"{_percents([one['raw']['event_rate']])} % of the test rows are of it. Platt scaling is a "
         "calibrator with an offset, so it can take back what moved class frequencies did; "
         "temperature cannot. AUROC and AUPRC say how well rows are ranked.\n\n"
-        f"{told}\n"
+        f"{sentences}\n"
         f"{dense(table(head, rows))}\n"
     )
 
@@ -198,6 +200,7 @@ def tutorial(outcome: ExperimentRuns) -> str:
     note = outcome.notes.get("tutorial")
     if not note:
         return ""
+    sentence = note["told"]
     rows = [
         (run["seed"], percent(run["accuracy"], 1), percent(run["ece_before"]),
          f"{run['printed']['temperature']:.3f}", percent(run["printed"]["ece"]),
@@ -208,7 +211,7 @@ def tutorial(outcome: ExperimentRuns) -> str:
     head = ("seed", "accuracy", "ECE before", "its temperature", "its ECE after",
             "honest temperature", "honest ECE after", "chance alone")  # fmt: skip
     return (
-        f"## The tutorial's own recipe\n\n{note['told']}\n\nIn %, ECE with {note['bins']} bins of "
+        f"## The tutorial's own recipe\n\n{sentence}\n\nIn %, ECE with {note['bins']} bins of "
         f"equal width:\n\n{dense(table(head, rows))}\n"
     )
 
@@ -238,9 +241,9 @@ def _ours(runs: Sequence[Mapping[str, Any]], column: str) -> str:
     return f"{value:.3f}" if column == "nll" else percent(value, 1)
 
 
-def _of(asked: Mapping[str, Any]) -> str:
+def _promise_words(promise: Mapping[str, Any]) -> str:
     """Write a promise with its class, which it may already name."""
-    hold, of = str(asked["hold"]).replace(">=", " ≥ "), asked.get("class")
+    hold, of = str(promise["hold"]).replace(">=", " ≥ "), promise.get("class")
     return hold if of is None or hold.startswith(f"{of}:") else f"{of}: {hold}"
 
 
@@ -248,22 +251,22 @@ def _alike(promises: Sequence[Sequence[Mapping[str, Any]]]) -> list[tuple[str, l
     """Return each promise with that of every seed; many promises are put together."""
     each = [list(same) for same in zip(*promises, strict=True)]
     if len(each) <= _FEW:
-        return [(_of(same[0]), same) for same in each]
+        return [(_promise_words(same[0]), same) for same in each]
     holds = dict.fromkeys(same[0]["hold"].rpartition(":")[2].strip() for same in each)
     what = f"{len(each)} classes: {', '.join(holds).replace('>=', ' ≥ ')}"
     return [(what, [one for same in each for one in same])]
 
 
-def _kept(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, ...]:
-    given = [one[way]["fresh"] for one in same if one[way]["reached"]]
-    if not given:
+def _threshold_cells(same: Sequence[Mapping[str, Any]], way: str) -> tuple[str, ...]:
+    issued = [one[way]["fresh"] for one in same if one[way]["reached"]]
+    if not issued:
         return _out_of(0, len(same)), NONE, NONE
-    held = sum(bool(one["held"]) for one in given)
-    recall = percent(mean(one["recall"] for one in given), 1)
+    held = sum(bool(one["held"]) for one in issued)
+    recall = percent(mean(one["recall"] for one in issued), 1)
     places = [one[way]["threshold"] for one in same if one[way]["reached"]]
     ends = dict.fromkeys(f"{end:.2g}" for end in (min(places), max(places)))
-    at = f"{_out_of(len(given), len(same))}<br>at {'–'.join(ends)}"
-    return at, _out_of(held, len(given)), recall
+    at = f"{_out_of(len(issued), len(same))}<br>at {'–'.join(ends)}"
+    return at, _out_of(held, len(issued)), recall
 
 
 def _many(label: tuple[str, str], outcome: Sequence[Mapping[str, Any]]) -> list[tuple[str, ...]]:
@@ -272,9 +275,9 @@ def _many(label: tuple[str, str], outcome: Sequence[Mapping[str, Any]]) -> list[
     sets = sum(one["sets"] for one in outcome)
     cells: list[str] = []
     for way in ("certified", "naive"):
-        given = sum(one[way]["given"] for one in outcome)
+        issued = sum(one[way]["given"] for one in outcome)
         broken = sum(one[way]["broken"] for one in outcome)
-        cells += [_out_of(given, sets), f"{broken:,} ({broken / sets:.1%})" if given else NONE]
+        cells += [_out_of(issued, sets), f"{broken:,} ({broken / sets:.1%})" if issued else NONE]
     return [(*label, *cells)]
 
 

@@ -1,6 +1,6 @@
-"""What a reproduction found, in plain words: one sentence for the overview, more for its page.
+"""The findings of a reproduction as sentences: one for the overview, more for its page.
 
-Every figure in them is a record's; the words are chosen by rules that are told beside them.
+Every figure in them comes from a record; the words are chosen by rules stated beside them.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ _SETTINGS = (
 
 
 def headline(outcome: ExperimentRuns) -> str:
-    """Return what was found, in one sentence."""
+    """Return the main finding as one sentence."""
     from reproductions.adafocal_settings import setting_headline
     from reproductions.focal_words import focal_headline
     from reproductions.rare_class_words import rare_class_words
 
     parts = (outcome.experiment, outcome.summary, outcome.methods)
-    told = setting_headline(*parts)
-    if not told and any(goal.name == "ece_em" for goal in outcome.summary.goals):
-        told = _recipe_line(outcome)
-    told = told or focal_headline(*parts) or "".join(rare_class_words(outcome.runs)[:1])
-    return tied(told or _range_line(outcome))
+    sentence = setting_headline(*parts)
+    if not sentence and any(goal.name == "ece_em" for goal in outcome.summary.goals):
+        sentence = _recipe_line(outcome)
+    sentence = sentence or focal_headline(*parts) or "".join(rare_class_words(outcome.runs)[:1])
+    return tied(sentence or _range_line(outcome))
 
 
 def findings(outcome: ExperimentRuns) -> str:
-    """Return what was found as lists: claims or settings first, then recipe, goals and order."""
+    """Return the findings as lists: claims or settings first, then recipe, goals and order."""
     from reproductions.adafocal_settings import setting_words
     from reproductions.focal_words import focal_words
 
@@ -116,22 +116,22 @@ def _epoch_line(outcome: ExperimentRuns) -> list[str]:
     """Say by how much the kept epoch moves a figure that the paper printed."""
     moved: list[tuple[float, MethodSummary, float, float]] = []
     for each in outcome.summary.methods:
-        kept, last = each.mean("raw", "ece_em"), last_epoch(outcome, each.name)
-        if "ece_em" in each.published and kept is not None and last is not None:
-            moved.append((abs(kept - last), each, kept, last))
+        best, last = each.mean("raw", "ece_em"), last_epoch(outcome, each.name)
+        if "ece_em" in each.published and best is not None and last is not None:
+            moved.append((abs(best - last), each, best, last))
     if not moved or max(moved, key=lambda one: one[0])[0] < 0.02:
         return []
-    _, each, kept, last = max(moved, key=lambda one: one[0])
+    _, each, best, last = max(moved, key=lambda one: one[0])
     return [
         f"As trained, ECE_EM hangs on the epoch. Most of all that of {each.label}: "
-        f"{_percent(kept)} at the epoch that is kept, {_percent(last)} after the last one (the "
+        f"{_percent(best)} at the epoch that is kept, {_percent(last)} after the last one (the "
         f"paper: {each.published['ece_em']:.2f} %)."
     ]
 
 
 def _limit_lines(outcome: ExperimentRuns) -> list[str]:
     """Say where gammas ended at their limit while the rows of their bin were still too sure."""
-    told = []
+    sentences = []
     for name, runs in outcome.methods.items():
         run = next((each for each in runs if each.get("gammas") and each.get("bins")), None)
         printed = outcome.summary[name].published.get("ece_em")  # else nobody asks why it differs
@@ -146,12 +146,12 @@ def _limit_lines(outcome: ExperimentRuns) -> list[str]:
         worst = max(gaps, key=lambda b: gaps[b])
         first = limited == [*range(len(limited))]
         held = f"the {len(limited)} least sure of" if first else f"{len(limited)} of"
-        told.append(
+        sentences.append(
             f"{outcome.labels[name]}, seed {run['seed']}: in {held} {len(last[0])} bins gamma "
             f"ended at its limit, {most:g}, and in bin {worst} the steer rows were still too sure "
             f"by {100 * gaps[worst]:.0f} points: there the rule had no more to give."
         )
-    return told
+    return sentences
 
 
 def _percent(value: float | None) -> str:

@@ -41,8 +41,8 @@ GROUP_CHARTS = (
     ),
     Chart(
         "focal-bins", "Focal losses with one gamma, bin by bin",
-        "Steer rows. One gamma cannot be right for all bins: where it mends the least sure rows, "
-        "it may make others under-confident. First seed.",
+        "Steer rows. One gamma cannot be right for all bins: where it corrects the least sure "
+        "rows, it may make others under-confident. First seed.",
         only(bin_errors, *_FOCAL),
     ),
     Chart(
@@ -52,8 +52,8 @@ GROUP_CHARTS = (
     ),
     Chart(
         "calfocal-epochs", "CalFocal, epoch by epoch",
-        "CalFocal sets gamma anew from each error in the steer rows, AdaFocal moves the gamma that "
-        "it had. Test rows, before any calibrator.",
+        "CalFocal computes gamma from the current error in the steer rows alone, AdaFocal changes "
+        "its last gamma. Test rows, before any calibrator.",
         only(over_epochs, *_CALFOCAL),
     ),
     Chart(

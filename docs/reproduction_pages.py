@@ -51,7 +51,8 @@ _READING = """## How to read the tables
   confidence. [Metrics](../metrics.md) has all of them.
 - **Chance alone**: what a perfectly calibrated model would get on these test rows, because labels
   fall by chance: its mean, and in brackets what it stays under 95 times in 100. No model can be
-  expected to do better. [Intervals and floors](../intervals-and-floors.md) tells how it is found.
+  expected to do better. [Intervals and floors](../intervals-and-floors.md) explains how it is
+  computed.
 - **ECE_EM** and **ECE_EW** in sentences are ECE with bins of equal mass and of equal width;
   *debiased* (of squared gaps, so not always the smaller one) has the mean of chance taken off,
   *sweep* chooses the number of bins by itself, and **SE** is a standard error.
@@ -243,13 +244,13 @@ def _recipe_row(outcome: ExperimentRuns) -> tuple[str, ...]:
 
 def _verdict(outcome: ExperimentRuns) -> str:
     names = {"ece_em": "ECE", "error": "error", "nll": "log loss"}
-    told = [] if any(goal.name == "ece_em" for goal in outcome.summary.goals) else [f"ECE {NONE}"]
+    parts = [] if any(goal.name == "ece_em" for goal in outcome.summary.goals) else [f"ECE {NONE}"]
     for goal in outcome.summary.goals:
         state = "**missed**" if goal.state == "missed" else goal.state
         if goal.name == "nll":
             state = _nll_words(outcome) + (" so far" if goal.state == "open" else "")
-        told.append(f"{names[goal.name]} {state}")
-    return "<br>".join(told).replace(" ", "\N{NO-BREAK SPACE}")
+        parts.append(f"{names[goal.name]} {state}")
+    return "<br>".join(parts).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 def _nll_words(outcome: ExperimentRuns) -> str:
@@ -262,15 +263,15 @@ def _nll_words(outcome: ExperimentRuns) -> str:
 
 
 def _face_value(outcome: Mapping[str, ExperimentRuns]) -> str:
-    """Say why the papers' figures are no measure by themselves, with examples from the runs."""
+    """Explain why the papers' figures are not a measure by themselves, with examples."""
     text = (
         "## Why the papers' figures cannot be taken at face value\n\nA calibration error is never "
         "0 on a finite sample, even for a perfect model. The papers print single numbers without "
         "that floor. Where their best figure lies at or below what chance alone gives, smaller is "
         "luck, not skill, and methods cannot be ranked by it.\n\n"
     )
-    told = [line for one in outcome.values() if (line := _floor_line(one))]
-    text += f"{''.join(told)}\n" if told else ""
+    lines = [line for one in outcome.values() if (line := _floor_line(one))]
+    text += f"{''.join(lines)}\n" if lines else ""
     return text + (
         "Besides, the rows that steered AdaFocal also fitted the temperature and chose the epoch, "
         "and temperatures were picked by the very error that is then reported. So our goal is the "

@@ -204,35 +204,35 @@ def how_it_was_run(outcome: ExperimentRuns) -> str:
 
 def _shared(outcome: ExperimentRuns) -> str:
     """Say where runs were timed side by side."""
-    told = [each for each in outcome.experiment.minutes if "side by side" in each]
-    if not told or outcome.size != "full":
+    shared = [each for each in outcome.experiment.minutes if "side by side" in each]
+    if not shared or outcome.size != "full":
         return ""
-    return f", on one {told[0]} (a run alone takes less time)"
+    return f", on one {shared[0]} (a run alone takes less time)"
 
 
 def commands(outcome: ExperimentRuns) -> str:
     """Return the commands that make these very runs, as lines."""
     groups: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for run in outcome.runs:
-        given = dict(run.get("given") or {})
-        groups.setdefault(tuple(sorted(given.items())), []).append(run)
-    lines = [_command(outcome, dict(given), runs) for given, runs in groups.items()]
+        options = dict(run.get("given") or {})
+        groups.setdefault(tuple(sorted(options.items())), []).append(run)
+    lines = [_command(outcome, dict(options), runs) for options, runs in groups.items()]
     return "".join(f"{line}\n" for line in lines)
 
 
 def _command(
-    outcome: ExperimentRuns, given: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
+    outcome: ExperimentRuns, options: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]
 ) -> str:
-    asked = outcome.experiment
+    experiment = outcome.experiment
     methods = list(dict.fromkeys(run["method"] for run in runs))
     seeds = sorted({run["seed"] for run in runs})
     words = ["python -m reproductions", outcome.name]
     words += [] if outcome.size == "full" else [f"--size {outcome.size}"]
-    if methods != [method.name for method in asked.methods]:
+    if methods != [method.name for method in experiment.methods]:
         words.append(f"--methods {','.join(methods)}")
-    if seeds != list(asked.seeds):
+    if seeds != list(experiment.seeds):
         words.append(f"--seeds {','.join(map(str, seeds))}")
-    words += [f"--{name.replace('_', '-')} {value}" for name, value in given.items()]
+    words += [f"--{name.replace('_', '-')} {value}" for name, value in options.items()]
     return " ".join([*words, "--out docs/reproductions/results"])
 
 
@@ -289,10 +289,10 @@ def _bold(outcome: ExperimentRuns) -> str:
 
 
 def _machines(runs: Iterable[Mapping[str, Any]]) -> list[str]:
-    told: dict[str, list[str]] = {}
+    dates_of: dict[str, list[str]] = {}
     for run in runs:
-        told.setdefault(_machine(run["machine"]), []).append(str(run["date"]))
-    return [f"{_range(dates)}: {machine}" for machine, dates in told.items()]
+        dates_of.setdefault(_machine(run["machine"]), []).append(str(run["date"]))
+    return [f"{_range(dates)}: {machine}" for machine, dates in dates_of.items()]
 
 
 def _machine(machine: Mapping[str, Any]) -> str:

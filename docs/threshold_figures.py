@@ -58,8 +58,8 @@ def figures_page(power: Result | None, speed: Result | None) -> str:
 
 def _summary(cells: Sequence[Cell], details: Mapping[str, Any]) -> str:
     means = details["mean_recall"]
-    mended = [name for name in details["settings"] if name != "MAPIE as it comes"]
-    best = max(mended, key=lambda name: means[name])
+    corrected = [name for name in details["settings"] if name != "MAPIE as it comes"]
+    best = max(corrected, key=lambda name: means[name])
     open_cells = [cell for cell in cells if not cell["nobody"]]
     ahead = sum(cell["difference"] > 2 * cell["paired_error"] for cell in open_cells)
     lost = sum(not cell["holds"] for cell in cells)

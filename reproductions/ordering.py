@@ -14,7 +14,14 @@ from reproductions.summary_words import figure_words
 
 __all__ = ["Ordering", "Pair", "order_sentences", "orderings_of"]
 
-Outcome = Literal["same order", "opposite order", "not told apart"]
+Outcome = Literal["same order", "opposite order", "within noise"]
+
+_KEYS: dict[Outcome, str] = {
+    "same order": "same_order",
+    "opposite order": "opposite_order",
+    "within noise": "not_told_apart",
+}
+"""Names of the counts in the output of `--json`, which programs may read."""
 
 _NOISE = 0.002
 """Gap of two ECE_EM that chance alone can make at 10,000 rows: 0.2 points."""
@@ -79,10 +86,10 @@ class Ordering:
         """Return the pairs that the paper orders by more than noise."""
         return tuple(each for each in self.pairs if each.outside)
 
-    def counted(self) -> dict[str, int]:
+    def counted(self) -> dict[Outcome, int]:
         """Return how many of these pairs had each outcome."""
         outcomes = [each.outcome for each in self.outside]
-        names: tuple[Outcome, ...] = ("same order", "opposite order", "not told apart")
+        names: tuple[Outcome, ...] = ("same order", "opposite order", "within noise")
         return {name: outcomes.count(name) for name in names}
 
     def to_dict(self) -> dict[str, Any]:
@@ -93,7 +100,7 @@ class Ordering:
             "rows": self.rows,
             "claim": self.claim,
             "outside": len(self.outside),
-            **{name.replace(" ", "_"): n for name, n in self.counted().items()},
+            **{_KEYS[name]: n for name, n in self.counted().items()},
             "sentence": str(self),
             "pairs": [each.to_dict() for each in self.pairs],
         }
@@ -105,13 +112,13 @@ class Ordering:
             return f"{title}: {sentence}{_ends(self.way, claim=self.claim)}."
         total = format_count(len(self.pairs), "pair")
         if not self.outside:
-            return f"{title}: of {total} of methods the paper tells none apart beyond noise."
+            return f"{title}: the paper has no gap beyond noise in {total} of methods."
         same = self.counted()["same order"]
         unlike = _named(self.outside, "opposite order", "in the opposite order")
-        unclear = _named(self.outside, "not told apart", "not told apart")
+        unclear = _named(self.outside, "within noise", "within noise")
         return (
-            f"{title}: the paper tells {len(self.outside)} of {total} of methods apart beyond "
-            f"noise ({_noise_words(self.outside)} at {self.rows:,} rows); of these ours have "
+            f"{title}: the paper has a gap beyond noise ({_noise_words(self.outside)} at "
+            f"{self.rows:,} rows) in {len(self.outside)} of {total} of methods; of these ours have "
             f"{same or 'none'} in the same order, {unlike}, {unclear}"
             f"{_ends(self.way, claim=self.claim)}."
         )
@@ -120,11 +127,11 @@ class Ordering:
 def _of_one(pair: Pair, rows: int) -> str:
     """Say of the only two methods which has the smaller figure, in the paper and here."""
     if not pair.outside:
-        return f"the paper does not tell {pair.first} and {pair.second} apart beyond noise"
+        return f"the paper's gap between {pair.first} and {pair.second} is within noise"
     here = {
         "same order": "and here too",
         "opposite order": f"but here {pair.second} has less",
-        "not told apart": "but here the two are not told apart",
+        "within noise": "but here the gap is within noise",
     }
     return (
         f"{pair.first} has less than {pair.second} in the paper, beyond noise "
@@ -141,7 +148,7 @@ def order_sentences(orderings: Sequence[Ordering]) -> list[str]:
         return []
     return [
         "No order of methods is claimed, since ours are not trained as the paper's were. Of the "
-        f"gaps that the paper tells apart beyond noise, ours go {'; '.join(parts)}."
+        f"paper's gaps beyond noise, ours go {'; '.join(parts)}."
     ]
 
 
@@ -170,11 +177,11 @@ def orderings_of(
     .. math:: \max\Bigl((q_a - f_a) + (q_b - f_b),\; 0.002 \sqrt{10000 / n}\Bigr)
 
     :math:`f` and :math:`q` are the mean and the 95 % quantile of the floors of methods a and b,
-    n the test rows. The papers published no floors, so those of our runs are used. Ours are told
-    apart if the gap of the means over seeds exceeds the same noise and two standard errors over
-    seeds (all seeds share their test rows, so neither covers the other); with one seed, if the
-    intervals of the two runs do not overlap. This is a rule of thumb, not a test: no error rate is
-    promised, least of all over many pairs.
+    n the test rows. The papers published no floors, so those of our runs are used. Our gap is
+    more than noise if that of the means over seeds exceeds the same noise and two standard errors
+    over seeds (all seeds share their test rows, so neither covers the other); with one seed, if
+    the intervals of the two runs do not overlap. This is a rule of thumb, not a test: no error
+    rate is promised, least of all over many pairs.
 
     Parameters
     ----------
@@ -219,7 +226,7 @@ def _pair(first: _Known, second: _Known, rows: int, paper_rows: int) -> Pair:
         noise=noise * math.sqrt(rows / paper_rows),
         ours=gap,
         error=error,
-        outcome=outcome if distinct else "not told apart",
+        outcome=outcome if distinct else "within noise",
     )
 
 

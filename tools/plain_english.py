@@ -47,9 +47,19 @@ DENIED = {
 DENIED_NAMES = {"found", "told", "made", "asked", "given", "said", "kept"}
 """Participles that say nothing of what a value is: name the thing."""
 
-ALLOWED = {
-    "tools/plain_english.py": "the list itself",
+_KEY = "key of stored records, which must stay readable"
+ALLOWED: dict[str, dict[str, str]] = {
+    "tools/plain_english.py": {"*": "the list itself"},
+    "benchmarks/threshold_power.py": {"mended": _KEY},
+    "docs/reproduction_extra_tables.py": {"told": _KEY},
+    "reproductions/class_report.py": {"told": _KEY},
+    "reproductions/extra_words.py": {"told": _KEY},
+    "reproductions/tutorial.py": {"told": _KEY},
 }
+"""Words allowed in a file, each with the reason; `*` allows the whole file.
+
+A word is allowed as a whole string only, as in `record["told"]`, not within a sentence.
+"""
 
 _DENIED = [(re.compile(pattern, re.IGNORECASE), better) for pattern, better in DENIED.items()]
 
@@ -77,9 +87,21 @@ def names_of(tree: ast.AST) -> Iterator[tuple[int, str]]:
             yield node.lineno, node.name
 
 
+def name_in_project(path: Path) -> str:
+    """Return a path relative to the project, or the path itself outside it."""
+    return path.relative_to(ROOT).as_posix() if path.is_relative_to(ROOT) else str(path)
+
+
+def is_allowed(path: Path, text: str) -> bool:
+    """Return whether a text is one string, and that is a word allowed in the file."""
+    return text.strip("\"'") in ALLOWED.get(name_in_project(path), {})
+
+
 def faults_of(path: Path) -> Iterator[tuple[int, str]]:
     """Return the line and description of each denied word or name in a file."""
     for start, text in texts_of(path):
+        if is_allowed(path, text):
+            continue
         for pattern, better in _DENIED:
             for match in pattern.finditer(text):
                 line = start + text.count("\n", 0, match.start())
@@ -95,8 +117,9 @@ def checked_files(names: list[str]) -> Iterator[Path]:
     for name in names:
         path = (ROOT / name).resolve()
         for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
-            inside = file.relative_to(ROOT).as_posix() if file.is_relative_to(ROOT) else str(file)
-            skipped = inside in ALLOWED or any(part in inside for part in SKIPPED)
+            inside = name_in_project(file)
+            allowed = "*" in ALLOWED.get(inside, {})
+            skipped = allowed or any(part in inside for part in SKIPPED)
             if file.is_file() and file.suffix in SUFFIXES and not skipped:
                 yield file
 

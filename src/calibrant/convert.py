@@ -9,16 +9,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "ensemble_logits",
-    "log_odds_from_logits",
-    "log_odds_of",
-    "log_probs_from_logits",
-    "log_sigmoid",
-    "logits_from_probs",
-    "probs_from_logits",
-]
-
 FloatArray = NDArray[np.float64]
 
 

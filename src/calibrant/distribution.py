@@ -6,8 +6,6 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-__all__ = ["is_installed", "own_requirements", "own_version"]
-
 _NAME = "calibrant"
 _UNKNOWN_VERSION = "0+unknown"
 

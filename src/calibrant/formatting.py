@@ -9,23 +9,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from calibrant.results import Evaluation, Figure, Floor, Interval
 
-__all__ = [
-    "describe_target",
-    "floor_words",
-    "format_count",
-    "format_signed",
-    "headline",
-    "interval_words",
-    "note_of",
-    "number",
-    "percent",
-    "printable",
-    "quote_name",
-    "rate_ends",
-    "rows_and_classes",
-    "sentence",
-    "signed_interval",
-]
 
 MISSING = "–"
 

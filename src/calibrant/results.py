@@ -11,18 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "Bins",
-    "CalibrationTest",
-    "Comparison",
-    "Difference",
-    "Evaluation",
-    "Figure",
-    "Floor",
-    "Interval",
-    "Verdict",
-]
-
 
 @dataclass(frozen=True)
 class Interval:

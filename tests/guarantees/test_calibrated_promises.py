@@ -64,6 +64,7 @@ def promised(method, *, others):
     return untold, told, known
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("method", METHODS)
 def test_no_false_promise_where_the_calibrator_knows_the_rows(method):
     untold, told, known = promised(method, others=False)

@@ -122,6 +122,7 @@ WORSE = {"stopped": (0.6, 0.7), "fitted": (0.4, 0.8)}
 """Errors of the plain candidate and of a follower that is worse in truth."""
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("how", WORSE)
 def test_a_worse_candidate_that_followed_the_rows_wins_on_them_and_not_on_choice_rows(how):
     errors = WORSE[how]

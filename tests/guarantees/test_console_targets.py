@@ -68,6 +68,7 @@ WORLDS = {
 }
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("name", WORLDS)
 def test_whoever_goes_down_a_ladder_of_targets_keeps_what_is_promised(name):
     world, draws = WORLDS[name], 150

@@ -18,6 +18,7 @@ REPETITIONS = 200
 IN_EACH_CELL = 100
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("n", SIZES)
 @pytest.mark.parametrize("gap", GAPS)
 def test_calibration_errors_are_covered_at_every_true_error(gap, n):
@@ -31,6 +32,7 @@ def test_calibration_errors_are_covered_on_skewed_scores(gap, n):
     assert min(found.values()) >= 0.90, found
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("world", ["binary", "multiclass", "tied"])
 def test_smooth_figures_are_covered(world):
     found = smooth_coverage(world, 500, REPETITIONS, seed=0)
@@ -39,6 +41,7 @@ def test_smooth_figures_are_covered(world):
     assert min(found.values()) >= 0.90, found
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("world", ["calibrated_multiclass", "multiclass"])
 def test_class_wise_errors_are_covered(world):
     found = classwise_coverage(world, 500, REPETITIONS, seed=0)
@@ -56,6 +59,7 @@ def test_the_calibration_test_finds_what_is_there():
     assert rejections("binary", 1000, 100, seed=0) > 0.9
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("gap", [0.03, 0.08])
 def test_paired_differences_are_covered(gap):
     found = comparison_coverage(gap, 1000, REPETITIONS, seed=0)

@@ -24,6 +24,7 @@ def sampled(seed: int, rest: float, events: float) -> tuple[np.ndarray, np.ndarr
     return labels[kept], scores[kept], 1 / chance[kept]
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("rest", "events"), [(1.0, 0.1), (0.1, 1.0)])
 def test_false_alarms_are_rare_and_wrong_scores_are_found(rest, events):
     alarms, found = 0, 0

@@ -28,6 +28,7 @@ def called(true, target, *, draws=DRAWS, seed=0):
     return told & (hits > target * n), told & (hits < target * n)
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("target", [0.3, 0.5, 0.85, 0.95])
 def test_a_promise_that_just_holds_is_seldom_called_broken_however_often_one_looks(target):
     kept, broken = called(target, target)

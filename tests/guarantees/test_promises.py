@@ -30,16 +30,19 @@ def check(cell: Cell, found: Count) -> None:
     assert found.keeps(cell.delta), f"{cell.what} in {cell.world.name}: {found}"
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("cell", named([c for n in (300, 1_000) for c in precision_cells(n)]))
 def test_precision_is_kept(cell):
     check(cell, count(cell, REPETITIONS, seed=0))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("cell", named(c for n in (300, 1_000) for c in rate_cells(n)))
 def test_other_rates_are_kept(cell):
     check(cell, count(cell, REPETITIONS, seed=0))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("cell", named(joint_cells(1_000)))
 def test_joint_promises_costs_weights_and_chosen_models_are_kept(cell):
     check(cell, count(cell, REPETITIONS, seed=0))
@@ -52,11 +55,13 @@ def test_precision_is_kept_with_more_rows(name):
     check(cell, count(cell, REPETITIONS, seed=0))
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("cell", named(every_threshold_cells(1_000)))
 def test_no_certified_threshold_at_all_misses_the_target(cell):
     check(cell, count_all(cell, REPETITIONS, seed=0))
 
 
+@pytest.mark.smoke
 def test_points_of_several_classes_are_kept_together():
     found = count_each(300, 3, 0.2, REPETITIONS, seed=0)
     assert found.issued > 0

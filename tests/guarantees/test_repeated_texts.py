@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import pytest
 
 from calibrant.errors import TargetUnreachable
 from calibrant.study import StudyConfig
@@ -47,6 +48,7 @@ def broken(places, labels, scores):
     return true_precision(min(max(point.threshold, 1e-9), 1 - 1e-9)) < 0.75
 
 
+@pytest.mark.smoke
 def test_promises_about_new_texts_are_kept_as_often_as_they_say(tmp_path):
     found = []
     for seed in range(DRAWS):

@@ -9,9 +9,8 @@ from netcal.binning import BBQ, ENIR, NearIsotonicRegression
 from netcal.binning import HistogramBinning as NetcalHistogram
 from tests.parity.peer_rows import drawn
 
-from calibrant.calibrators.fits.near_isotonic import near_isotonic_path
 from calibrant.calibrators.methods.bayesian_binning import BayesianBinning, candidate_bin_counts
-from calibrant.calibrators.methods.enir import NearIsotonicEnsemble
+from calibrant.calibrators.methods.enir import NearIsotonicEnsemble, near_isotonic_path
 from calibrant.calibrators.methods.histogram import HistogramBinning
 
 

@@ -25,7 +25,7 @@ def test_order_by_hand():
     assert pair.outcome == "same order"
     assert after.way == "temperature"
     assert not after.pairs[0].outside  # half a point
-    assert "the paper does not tell FL-3 and CE apart beyond noise" in str(after)
+    assert "the paper's gap between FL-3 and CE is within noise" in str(after)
 
 
 def with_raw(plain, focal):
@@ -41,8 +41,8 @@ def with_raw(plain, focal):
     [
         ((0.08, 0.08, 0.08), (0.04, 0.04, 0.04), "same order"),
         ((0.04, 0.04, 0.04), (0.08, 0.08, 0.08), "opposite order"),
-        ((0.048, 0.048, 0.048), (0.04, 0.04, 0.04), "not told apart"),  # within noise of the rows
-        ((0.02, 0.08, 0.14), (0.04, 0.05, 0.06), "not told apart"),  # seeds too far apart
+        ((0.048, 0.048, 0.048), (0.04, 0.04, 0.04), "within noise"),  # within noise of the rows
+        ((0.02, 0.08, 0.14), (0.04, 0.05, 0.06), "within noise"),  # seeds too far apart
     ],
 )
 def test_outcomes(plain, focal, outcome):
@@ -58,10 +58,10 @@ def test_with_one_seed_intervals_tell_methods_apart():
         return made_summary(runs).orderings[0].pairs[0].outcome
 
     assert outcome(0.080, 0.040) == "same order"  # [0.07, 0.09] and [0.03, 0.05]
-    assert outcome(0.055, 0.040) == "not told apart"  # [0.045, 0.065] and [0.03, 0.05]
+    assert outcome(0.055, 0.040) == "within noise"  # [0.045, 0.065] and [0.03, 0.05]
     runs = [each for each in made_runs() if each["seed"] == 0]
     runs[0]["figures"]["raw"]["ece_em"]["low"] = None
-    assert made_summary(runs).orderings[0].pairs[0].outcome == "not told apart"
+    assert made_summary(runs).orderings[0].pairs[0].outcome == "within noise"
 
 
 def test_without_floors_the_noise_hangs_on_the_rows_alone():
@@ -90,8 +90,8 @@ def test_where_no_order_is_claimed_one_sentence_counts_the_gaps_of_all_figures()
     assert sentence in found.sentences
     assert sentence == (
         "No order of methods is claimed, since ours are not trained as the paper's were. Of the "
-        "gaps that the paper tells apart beyond noise, ours go the same way in 1 and the other way "
-        "in 0 of 1 (ECE_EM before calibrating)."
+        "paper's gaps beyond noise, ours go the same way in 1 and the other way in 0 "
+        "of 1 (ECE_EM before calibrating)."
     )
     assert len(order_sentences(made_summary().orderings)) == 2  # one a figure where it is claimed
     assert order_sentences(()) == []
@@ -121,9 +121,9 @@ def test_of_two_methods_alone_a_sentence_names_both():
 
     assert told(0.09, 0.02).endswith(" rows), and here too.")
     assert told(0.02, 0.09).endswith(" rows), but here CE has less.")
-    assert told(0.02, 0.021).endswith(" rows), but here the two are not told apart.")
+    assert told(0.02, 0.021).endswith(" rows), but here the gap is within noise.")
     assert told(0.09, 0.02, paper=8.99) == (
-        "ECE_EM before calibrating: the paper does not tell FL-3 and CE apart beyond noise."
+        "ECE_EM before calibrating: the paper's gap between FL-3 and CE is within noise."
     )
 
 
@@ -136,6 +136,9 @@ def test_a_sentence_names_a_few_pairs_and_counts_the_rest():
         for seed in range(3)
     ]
     found = made_summary(runs, methods=methods, published=published).orderings[0]
-    assert found.counted() == {"same order": 0, "opposite order": 10, "not told apart": 0}
+    assert found.counted() == {"same order": 0, "opposite order": 10, "within noise": 0}
+    fields = found.to_dict()
+    counts = [fields[name] for name in ("same_order", "opposite_order", "not_told_apart")]
+    assert counts == [0, 10, 0]
     told = "none in the same order, 10 in the opposite order (M0 and M1; M0 and M2; M0 and M3; "
-    assert f"{told}7 more), none not told apart." in str(found)
+    assert f"{told}7 more), none within noise." in str(found)

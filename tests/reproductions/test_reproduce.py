@@ -252,7 +252,7 @@ def test_a_folder_in_the_place_of_a_record_is_named(done, tmp_path):
 
 def test_a_device_that_is_not_here_is_refused_before_anything_is_read(tmp_path):
     asked = RunRequest(size="toy", overrides={"device": "cuda:99"})
-    with pytest.raises(InputError, match="device 'cuda:99' is not here"):
+    with pytest.raises(InputError, match="device 'cuda:99' is not available"):
         reproduce(experiment_named("bigmart"), tmp_path / "out", asked)
     assert not (tmp_path / "out").exists()
 

@@ -146,7 +146,7 @@ def test_a_record_without_its_keys_is_refused():
 
 
 def test_no_records_is_answered_with_the_command():
-    with pytest.raises(InputError, match="python -m run python -m reproductions made"):
+    with pytest.raises(InputError, match="run python -m reproductions made"):
         made_summary([])
 
 

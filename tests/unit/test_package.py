@@ -68,7 +68,7 @@ def test_every_exported_name_exists():
 
 
 def test_every_module_has_a_docstring_and_a_correct_all():
-    assert len(MODULES) > 600
+    assert len(MODULES) > 400
     faults = []
     for name in MODULES:
         module = importlib.import_module(name)
@@ -85,7 +85,7 @@ def test_every_module_has_a_docstring_and_a_correct_all():
 def test_files_and_functions_stay_small():
     for path in SOURCES.rglob("*.py"):
         text = path.read_text(encoding="utf-8")
-        assert text.count("\n") <= 400, f"{path.name} is longer than 400 lines"
+        assert text.count("\n") <= 500, f"{path.name} is longer than 500 lines"
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 body = node.body[1:] if ast.get_docstring(node) and node.body[1:] else node.body

@@ -30,6 +30,7 @@ def box(page, name):
     return page.locator(f"#chart-{name}").bounding_box()
 
 
+@pytest.mark.smoke
 def test_both_diagrams_are_drawn_side_by_side_or_one_below_the_other(visit):
     wide, narrow = visit(), visit(width=375)
     for page in (wide, narrow):

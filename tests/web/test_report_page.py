@@ -32,6 +32,7 @@ def words(page):
     return page.locator("#threshold-words").inner_text()
 
 
+@pytest.mark.smoke
 def test_all_charts_are_drawn(visit):
     page = visit()
     for name in ("reliability", "distribution", "recall", "threshold"):

@@ -39,6 +39,7 @@ def open_all(page):
     page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize("case", CASES)
 def test_every_chart_is_drawn_and_fills_its_place(visit, pages, case):
     page = visit(url=pages[case])

@@ -68,6 +68,7 @@ def percent(value):
     return f"{100 * value:.1f} %"
 
 
+@pytest.mark.smoke
 def test_charts_are_drawn_with_bands_target_and_chosen_point(visit):
     page = visit()
     for name in ("rates-0", "cost-0"):

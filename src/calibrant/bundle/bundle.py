@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
     from calibrant.ood import OodRule
 
-__all__ = ["Bundle"]
-
 
 @dataclass(frozen=True, eq=False)
 class Bundle:

@@ -20,8 +20,6 @@ from calibrant.errors import BundleError, InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits, as_weights
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
-__all__ = ["FILE", "CalibRows"]
-
 FILE = "calib.npz"
 """Name of the file in a bundle folder."""
 

@@ -13,18 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.errors import InputError
-from calibrant.files.umask import umask
-
-__all__ = [
-    "MANIFEST",
-    "bundle_files",
-    "check_folder",
-    "is_plain_name",
-    "manifest_identity",
-    "read_strict_json",
-    "sha256_of",
-    "write_folder_atomically",
-]
+from calibrant.files.atomic_write import umask
 
 MANIFEST = "manifest.json"
 """Name of the manifest file."""

@@ -20,7 +20,6 @@ from calibrant.ood import OodRule
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["assemble_bundle", "load_bundle"]
 
 _TRIES = 5
 """Attempts to load a folder that is replaced while it is read."""

@@ -12,8 +12,6 @@ from typing import Any
 from calibrant.bundle.files import MANIFEST, is_plain_name, read_strict_json, sha256_of
 from calibrant.errors import BundleError, InputError
 
-__all__ = ["FORMAT", "SCORERS", "as_json", "read_manifest", "seal_manifest", "write_manifest"]
-
 FORMAT = 3
 """Format version; older formats load forever, newer ones raise `BundleError`."""
 

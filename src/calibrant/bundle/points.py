@@ -14,8 +14,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 
-__all__ = ["BundlePoint", "DecidesOn", "Rule"]
-
 DecidesOn = Literal["raw", "calibrated"]
 SelectedPoints = OperatingPoint | OperatingPoints | Band
 

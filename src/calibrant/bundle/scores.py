@@ -13,8 +13,6 @@ from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits, as_probs
 
-__all__ = ["ModelScores", "class_positions"]
-
 Kind = Literal["logits", "probs"]
 
 

@@ -14,8 +14,6 @@ from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Chain"]
-
 _MIN_LOG_PROB = float(np.log(1e-300))
 """Replaces the logarithm of a probability of exactly 0 between two steps."""
 

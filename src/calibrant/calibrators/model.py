@@ -32,8 +32,6 @@ from calibrant.inputs import FloatArray, as_weights
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-__all__ = ["CalibratedModel"]
-
 
 class CalibratedModel(ClassifierMixin, MetaEstimatorMixin, BaseEstimator):
     """Classifier that calibrates the probabilities of a fitted model.

@@ -13,14 +13,6 @@ from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits, as_probs
 
-__all__ = [
-    "ResponseMethod",
-    "choose_log_zero",
-    "choose_response_method",
-    "read_logits",
-    "take_rows",
-]
-
 ResponseMethod = Literal[
     "decision_function", "predict_log_proba", "predict_proba", "forward", "call"
 ]

@@ -25,8 +25,6 @@ from calibrant.cli.verbs import (
     train,
 )
 
-__all__ = ["app"]
-
 
 class SectionedCommand(TyperCommand):
     """Command whose plain-text help has one section per `rich_help_panel`.

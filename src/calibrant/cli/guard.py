@@ -19,8 +19,6 @@ from calibrant.cli import interruption
 from calibrant.cli.output import BrokenStdout, discard_output, flush, print_json
 from calibrant.errors import CalibrantError, TargetUnreachable
 
-__all__ = ["GuardedCommand", "GuardedGroup", "run_guarded"]
-
 BAD_INPUT, OUR_FAULT, INTERRUPTED = 2, 70, 130
 
 
@@ -47,7 +45,7 @@ class GuardedCommand(TyperCommand):
 
 
 def run_guarded(run: Callable[[], Any], args: Sequence[str]) -> int:
-    """Call `run` and return the exit as_code; `args` decide how failures are shown."""
+    """Call `run` and return the exit code; `args` decide how failures are shown."""
     try:
         code = run()
         flush()

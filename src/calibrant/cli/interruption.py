@@ -6,8 +6,6 @@ import signal
 import sys
 from typing import Any
 
-__all__ = ["check", "install", "was_interrupted"]
-
 _signals: list[int] = []
 
 

@@ -7,8 +7,6 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["check_outputs"]
-
 
 def check_outputs(
     out: Path | None, html: Path | None, inputs: Iterable[Path], *, what: str

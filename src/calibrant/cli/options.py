@@ -9,20 +9,6 @@ import typer
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "Bins",
-    "Confidence",
-    "Debug",
-    "Json",
-    "Label",
-    "LonePositive",
-    "Positive",
-    "Seed",
-    "TargetName",
-    "TargetOption",
-    "check_confidence",
-]
-
 
 class TargetName(StrEnum):
     """Target of the headline calibration error."""

@@ -11,8 +11,6 @@ from typing import Any
 from calibrant.cli import interruption
 from calibrant.errors import CalibrantError
 
-__all__ = ["BrokenStdout", "OutputError", "color", "discard_output", "echo", "flush", "print_json"]
-
 
 class BrokenStdout(Exception):
     """The reader of stdout is gone, as in `calibrant ... | head`."""

@@ -7,16 +7,16 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
-__all__ = ["progress", "status"]
+from calibrant.cli import interruption
 
 _LOG_INTERVAL = 30.0  # seconds between lines of a log
 
 
 @contextmanager
 def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """Yield a function to call with the number of finished rows."""
+    """Yield a function to call with the number of finished rows; it ends an interrupted command."""
     if not sys.stderr.isatty():
-        yield lambda rows: None
+        yield lambda rows: interruption.check()
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
@@ -25,7 +25,12 @@ def progress(what: str, total: int | None = None) -> Iterator[Callable[[int], No
     columns = (TextColumn("{task.description}"), BarColumn(), *counted, TimeElapsedColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task(what, total=total)
-        yield lambda rows: bar.advance(task, rows)
+
+        def advance(rows: int) -> None:
+            interruption.check()
+            bar.advance(task, rows)
+
+        yield advance
 
 
 @contextmanager

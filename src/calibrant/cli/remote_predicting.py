@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 
+from calibrant.cli.progress import progress
 from calibrant.cli.remote_rows import BATCH, RemoteRequest, RemoteRows, split_by_unit
 from calibrant.client.address import check_url, plaintext_key_warning, resolve_key
 from calibrant.client.answers import PredictionResult as Row
@@ -31,8 +32,6 @@ from calibrant.workflows.write_predictions import (
     refuse_existing_columns,
     write_predictions,
 )
-
-__all__ = ["RemoteService", "predict_remotely"]
 
 _REQUESTS_AHEAD = 3
 """Requests in flight besides the one being awaited."""
@@ -97,7 +96,9 @@ def predict_remotely(
             _refuse_probs(rows, scoped=scoped)
             writer = _writer(service, scoped=scoped)
             refuse_existing_columns(first.table.column_names, writer.names, rows.files[0])
-            summary = write_predictions(_prepend(first, batches), writer, rows, out)
+            summary = write_predictions(
+                _prepend(first, batches), writer, rows, out, progress=progress
+            )
     return replace(summary, notes=(*service.notes, *summary.notes))
 
 

@@ -22,16 +22,6 @@ from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.workflows.image_rows import holds_images
 from calibrant.workflows.scored_rows import describe_empty_texts
 
-__all__ = [
-    "BATCH",
-    "RemoteRequest",
-    "RemoteRows",
-    "ServedRows",
-    "ServedScores",
-    "open_remote_rows",
-    "split_by_unit",
-]
-
 BATCH = 256
 """Rows per request."""
 

@@ -15,7 +15,6 @@ from calibrant.errors import InputError, MissingExtra
 if TYPE_CHECKING:
     from calibrant.store import Store
 
-__all__ = ["DEFAULT_DB", "Db", "open_store", "parse_age", "parse_time", "require_store"]
 
 DEFAULT_DB = "sqlite:///calibrant.db"
 

@@ -15,8 +15,6 @@ from calibrant.cli.output import color, echo, print_json, width
 if TYPE_CHECKING:
     from calibrant.study.result import StudyResult
 
-__all__ = ["show_study", "study_progress"]
-
 
 @contextmanager
 def study_progress(folder: Path) -> Iterator[Callable[[str], None]]:

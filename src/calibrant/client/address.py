@@ -10,8 +10,6 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from calibrant.errors import InputError
 
-__all__ = ["KEY", "check_url", "is_local", "plaintext_key_warning", "resolve_key"]
-
 KEY = "CALIBRANT_KEY"
 """Environment variable with the API key."""
 

@@ -7,19 +7,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Self
 
-__all__ = [
-    "Answer",
-    "BundleRef",
-    "ErasedCounts",
-    "InvalidResponse",
-    "PredictionResult",
-    "RecordedCounts",
-    "ServedBundle",
-    "StoredLabel",
-    "StoredOutcome",
-    "StoredPrediction",
-]
-
 
 class InvalidResponse(ValueError):
     """A response lacks a field, or a field has the wrong type."""

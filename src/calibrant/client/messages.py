@@ -17,22 +17,6 @@ from pydantic import (
 )
 from pydantic.config import JsonDict
 
-__all__ = [
-    "BundleAnswer",
-    "BundleName",
-    "ErasedAnswer",
-    "Input",
-    "LoggedLabel",
-    "LoggedOutcome",
-    "OutcomesAnswer",
-    "OutcomesBody",
-    "PredictAnswer",
-    "PredictBody",
-    "PredictedRow",
-    "PredictionAnswer",
-    "ProblemAnswer",
-]
-
 Name = Annotated[
     str, StringConstraints(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")
 ]

@@ -23,7 +23,6 @@ try:
 except ModuleNotFoundError:
     raise MissingExtra("the client", "serve") from None
 
-__all__ = ["RequestRefused", "Transport"]
 
 _RETRY_STATUSES = (429, 502, 503, 504)
 """Statuses after which a retry may succeed."""

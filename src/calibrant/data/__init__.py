@@ -17,7 +17,6 @@ __all__ = [
     "ImageEncoder",
     "ImageSet",
     "ResampledRows",
-    "Scores",
     "Splits",
     "TableEncoder",
     "TargetCut",

@@ -14,8 +14,6 @@ from calibrant.data.reasons import REASONS
 from calibrant.errors import InputError
 from calibrant.files.atomic_write import write_atomically
 
-__all__ = ["write_example"]
-
 _PRIOR = np.array([0.12, 0.08, 0.15, 0.22, 0.43])
 _CHANNELS = ("chat", "email", "phone")
 _CHANNEL_SHARE = np.array([0.45, 0.35, 0.20])

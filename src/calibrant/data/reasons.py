@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["REASONS"]
-
 REASONS = (
     "item_defective",
     "missing_parts",

@@ -14,8 +14,6 @@ from calibrant.data.encoders.table_columns import is_missing
 from calibrant.errors import InputError, MissingExtra
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["ResampledRows", "Resampling", "resample_rows", "smote"]
-
 Resampling = Literal["over", "under"]
 
 

@@ -13,8 +13,6 @@ from calibrant.data.encoders.table_columns import format_numbers
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation
 
-__all__ = ["as_numbers", "as_words", "infer_type"]
-
 _MISSING = ("", "NA", "N/A", "#N/A", "null", "NULL", "None", "nan", "NaN")
 """Missing-value markers in numeric columns; in text columns only '' is missing."""
 

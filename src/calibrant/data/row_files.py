@@ -22,8 +22,6 @@ from calibrant.files.missing_column import missing_column_error
 from calibrant.files.parquet import ParquetSource
 from calibrant.files.source import BatchLocation, ColumnOptions, Source, reason_of
 
-__all__ = ["estimate_rows", "read_column_names", "read_rows", "row_files", "scan_rows"]
-
 _KIND = FileKind(
     noun="data file",
     suffixes=(".csv", ".csv.gz", ".tsv", ".tsv.gz", ".jsonl", ".jsonl.gz", ".parquet"),

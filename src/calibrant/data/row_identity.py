@@ -17,8 +17,6 @@ from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation
 from calibrant.inputs import IntArray
 
-__all__ = ["content_groups", "same_rows"]
-
 
 def same_rows(one: pa.Table, other: pa.Table, columns: Sequence[str]) -> IntArray:
     """Find the rows of one table that also occur in another, as pairs of positions.

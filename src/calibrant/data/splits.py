@@ -12,8 +12,6 @@ import numpy as np
 from calibrant.errors import InputError, SplitMisuse
 from calibrant.inputs import IntArray
 
-__all__ = ["SplitPart", "Splits"]
-
 FORMAT = 1
 
 RowSource = Literal["logs", "golden"]

@@ -3,15 +3,37 @@
 from __future__ import annotations
 
 import os
+import re
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from calibrant.errors import InputError
-from calibrant.files.umask import umask
 
-__all__ = ["check_writable", "write_atomically"]
+_STATUS = Path("/proc/self/status")
+
+
+def umask() -> int:
+    """Return the umask of this process.
+
+    Python can only read it by setting it, which affects other threads; Linux also reports it in a
+    file.
+
+    Examples
+    --------
+    >>> 0 <= umask() <= 0o777
+    True
+    """
+    try:
+        match = re.search(r"^Umask:\s*([0-7]+)$", _STATUS.read_text(encoding="utf-8"), re.MULTILINE)
+    except OSError:
+        match = None
+    if match is not None:
+        return int(match[1], 8)
+    mask = os.umask(0o077)  # restrictive, for files that other threads create meanwhile
+    os.umask(mask)
+    return mask
 
 
 def check_writable(path: str | os.PathLike[str], *, name: str = "path") -> Path:

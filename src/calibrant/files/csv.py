@@ -15,8 +15,6 @@ import pyarrow.csv as pacsv
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation, ColumnOptions, reason_of
 
-__all__ = ["CsvSource"]
-
 _HEAD = 1 << 20  # enough for a header with ten thousand classes
 _BLOCKS: tuple[int, ...] = (1 << 23,)
 _TEXT_BLOCKS: tuple[int, ...] = (1 << 18, 1 << 22, 1 << 26)

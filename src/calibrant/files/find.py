@@ -11,8 +11,6 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["FileKind", "Paths", "permission_error", "resolve_files", "suffix_of"]
-
 Paths = str | Path | Sequence[str | Path]
 
 

@@ -15,8 +15,6 @@ from calibrant.errors import InputError
 from calibrant.files.csv import estimate_lines
 from calibrant.files.source import BatchLocation, ColumnOptions, is_score, reason_of
 
-__all__ = ["JsonlSource"]
-
 _BLOCK = 1 << 23
 _TYPES = {bool: pa.bool_(), int: pa.int64(), float: pa.float64()}
 _HOLDS = {pa.bool_(): "true or false", pa.string(): "text"}

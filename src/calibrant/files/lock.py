@@ -11,8 +11,6 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["LOCK", "exclusive_folder", "try_lock"]
-
 LOCK = ".lock"
 """Name of the lock file in the locked folder."""
 

@@ -8,8 +8,6 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-__all__ = ["missing_column_error"]
-
 _MOST, _FIRST, _LAST = 8, 6, 2
 """Columns listed at most, and the first and last ones listed if there are more."""
 

@@ -16,8 +16,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.files.source import reason_of
 
-__all__ = ["read_npz"]
-
 
 def read_npz(file: Path) -> Mapping[str, NDArray[Any]]:
     """Return the arrays of an archive by name; each is read on first access.

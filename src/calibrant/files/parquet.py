@@ -11,8 +11,6 @@ import pyarrow.parquet as pq
 from calibrant.errors import InputError
 from calibrant.files.source import ColumnOptions, reason_of
 
-__all__ = ["ParquetSource"]
-
 
 class ParquetSource:
     """A parquet file; only the requested columns are read."""

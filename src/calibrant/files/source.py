@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
-__all__ = ["BatchLocation", "ColumnOptions", "Source", "is_score", "reason_of"]
-
 
 @dataclass(frozen=True)
 class ColumnOptions:

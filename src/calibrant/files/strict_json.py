@@ -9,8 +9,6 @@ from typing import Any
 
 from calibrant.errors import InputError
 
-__all__ = ["read_json", "write_json"]
-
 
 def write_json(content: Mapping[str, Any], path: Path, *, name: str = "-o") -> None:
     """Write one strict JSON object; errors call the path `name`."""

@@ -19,8 +19,6 @@ import pyarrow.parquet as pq
 from calibrant.errors import InputError
 from calibrant.files.atomic_write import check_writable, write_atomically
 
-__all__ = ["check_table_file", "write_tables"]
-
 Write = Callable[[pa.Table], None]
 
 _ROW_GROUP = 1 << 24

@@ -10,18 +10,6 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "as_array",
-    "as_float",
-    "as_objects",
-    "first_position",
-    "format_position",
-    "is_missing",
-    "join_names",
-    "missing_value_error",
-    "to_python",
-]
-
 _NUMBERS = {"bool", "int", "float", "int64", "float64", "bool_", "Decimal"}
 
 

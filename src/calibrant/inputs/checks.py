@@ -25,23 +25,6 @@ from calibrant.inputs.arrays import (
 from calibrant.inputs.class_columns import column_names, order_columns
 from calibrant.inputs.value_names import name_of
 
-__all__ = [
-    "LARGEST_LOGIT",
-    "LARGEST_SEED",
-    "SUM_TOLERANCE",
-    "ScoredRows",
-    "as_groups",
-    "as_labels",
-    "as_logits",
-    "as_probs",
-    "as_scored_rows",
-    "as_seed",
-    "as_weights",
-    "check_two_classes",
-    "resolve_single_target",
-    "resolve_target",
-]
-
 FloatArray = NDArray[np.float64]
 IntArray = NDArray[np.int64]
 Target = Literal["positive", "top-label", "classwise"]

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs.arrays import as_array, join_names, to_python
 
-__all__ = ["Kind", "column_names", "order_columns"]
-
 Kind = Literal["prob", "logit"]
 Floats = NDArray[np.floating[Any]]
 

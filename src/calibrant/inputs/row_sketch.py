@@ -6,29 +6,61 @@ import binascii
 from base64 import b64decode, b64encode
 from collections.abc import Mapping
 from dataclasses import dataclass
+from hashlib import blake2b
 from typing import Any, Protocol, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.inputs.fingerprint import fingerprint
 
-__all__ = ["MAX_HASHES", "LabelledScores", "RowSketch", "ScoresAndLabels", "row_hashes"]
+
+def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
+    """Return a hash of the contents of arrays, which depends on the order of the rows.
+
+    It detects changes, not their author: it is not a signature.
+
+    Examples
+    --------
+    >>> fingerprint(np.array([1.0, 2.0]), named="a")
+    'blake2b:28852ac379ab78e46afe0a6fe0a78876'
+    """
+    digest = blake2b(named.encode(), digest_size=16)
+    for array in arrays:
+        digest.update(np.ascontiguousarray(array).data)
+    return f"blake2b:{digest.hexdigest()}"
+
 
 MAX_HASHES = 1024
+
+
 """Number of distinct hashes in a sketch."""
 
+
 FALSE_ALARM_RATE = 2.0**-20
+
+
 """Bound on the probability that independent rows are taken for the same ones."""
 
+
 _GRID = 2.0**20  # about 1e-6, the resolution of single precision
+
+
 _BLOCK = 1 << 17  # values per block, to stay within the CPU cache
+
+
 _INCREMENT = np.uint64(0x9E3779B97F4A7C15)
+
+
 _MULTIPLIER_1, _MULTIPLIER_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
+
 Hashes = NDArray[np.uint64]
+
+
 Counts = NDArray[np.int64]
+
+
 Scores = NDArray[np.floating[Any]]
 
 

@@ -7,8 +7,6 @@ from typing import Any
 
 from calibrant.inputs.arrays import is_missing, to_python
 
-__all__ = ["MISSING", "is_gap", "name_of", "spellings"]
-
 MISSING = "(missing)"
 """Group of the rows without a group."""
 

@@ -26,11 +26,9 @@ from calibrant.losses.gamma_rules import (
     check_strength,
 )
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, BatchRows, Reduction, as_rows, reduce_values
+from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
 from calibrant.losses.top_class import Scale, as_scores
 from calibrant.losses.true_odds import true_odds
-
-__all__ = ["AdaFocalLoss", "adafocal_loss"]
 
 GAMMA_MIN = {"robust": -1.5, "paper": -2.0}
 
@@ -87,7 +85,7 @@ def adafocal_loss(
     return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
-def _values(rows: BatchRows, gammas: Tensor, edges: Tensor, scale: Scale) -> Tensor:
+def _values(rows: LossRows, gammas: Tensor, edges: Tensor, scale: Scale) -> Tensor:
     odds = true_odds(rows.logits, rows.require_classes("AdaFocal"))
     bins = look_up(as_scores(odds.detach(), scale), edges)
     return focal_of_odds(odds, gammas.to(odds).index_select(0, bins))

@@ -11,8 +11,6 @@ from calibrant.losses.logit_adjustment import LogitAdjustmentLoss, logit_adjustm
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction
 
-__all__ = ["BalancedSoftmaxLoss", "balanced_softmax_loss"]
-
 
 def balanced_softmax_loss(
     logits: Tensor,

@@ -17,8 +17,6 @@ from calibrant.losses.rows import (
 if TYPE_CHECKING:
     from calibrant.losses.sums import LossSum
 
-__all__ = ["Loss", "RowLoss"]
-
 
 class Loss(nn.Module):
     """A loss of `(logits, labels)`, with two hooks for the training loop.

@@ -10,14 +10,12 @@ from calibrant.errors import InputError
 from calibrant.losses.base import Loss
 from calibrant.losses.rows import (
     IGNORE,
-    BatchRows,
+    LossRows,
     Reduction,
     as_rows,
     check_ignore,
     check_reduction,
 )
-
-__all__ = ["BatchLoss", "as_batch", "check_batch_options", "reduce_batch"]
 
 
 class BatchLoss(Loss):
@@ -69,13 +67,13 @@ def check_batch_options(loss: str, weight: Any, reduction: str) -> None:
 
 def as_batch(
     logits: Tensor, labels: Tensor, *, loss: str, weight: Any, ignore_index: int, reduction: str
-) -> BatchRows:
+) -> LossRows:
     """Validate the options and rows of a batch."""
     check_batch_options(loss, weight, reduction)
     return as_rows(logits, labels, ignore_index=ignore_index)
 
 
-def reduce_batch(value: Tensor, rows: BatchRows, reduction: str) -> Tensor:
+def reduce_batch(value: Tensor, rows: LossRows, reduction: str) -> Tensor:
     """Return the value of a batch, times its number of rows if `reduction` is 'sum'."""
     if reduction == "mean":
         return value

@@ -21,8 +21,6 @@ from calibrant.losses.gamma_rules import BinUpdate, check_count
 from calibrant.losses.ranks import broadcast_first, compute_and_gather
 from calibrant.losses.top_class import SCALES, Scale, sort_rows, top_rows
 
-__all__ = ["BinnedLoss"]
-
 
 class BinnedLoss(RowLoss):
     """Base class of losses with one gamma per bin: edges, updates and history.

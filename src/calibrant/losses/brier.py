@@ -12,8 +12,6 @@ from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
-__all__ = ["BrierLoss", "brier_loss"]
-
 
 def brier_loss(
     logits: Tensor,

@@ -24,11 +24,9 @@ from calibrant.losses.gamma_rules import (
     check_strength,
 )
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, BatchRows, Reduction, as_rows, reduce_values
+from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
 from calibrant.losses.top_class import Scale, as_scores
 from calibrant.losses.true_odds import true_odds
-
-__all__ = ["CalFocalLoss", "calfocal_loss"]
 
 _MAX_LOG_GAMMA = math.log(GAMMAS[1])
 
@@ -98,7 +96,7 @@ def calfocal_loss(
 
 
 def _values(
-    rows: BatchRows,
+    rows: LossRows,
     accuracies: Tensor,
     confidences: Tensor | None,
     edges: Tensor,

@@ -11,14 +11,6 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "as_counts",
-    "balanced_weights",
-    "class_balanced_weights",
-    "has_unknown_shift",
-    "log_weight",
-]
-
 
 def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
     r"""Weights that give every class the same total weight in the loss.

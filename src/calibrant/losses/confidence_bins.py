@@ -15,18 +15,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.top_class import SCALES, Scale
 
-__all__ = [
-    "BinFigures",
-    "bin_figures",
-    "check_edges",
-    "even_edges",
-    "interpolated_edges",
-    "look_up",
-    "per_bin",
-    "rank_edges",
-    "released_bins",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class BinFigures:

@@ -13,8 +13,6 @@ from calibrant.losses.base import RowLoss
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
-__all__ = ["CostSensitiveLoss", "cost_sensitive_loss"]
-
 Costs = Sequence[Sequence[float]] | Tensor
 
 

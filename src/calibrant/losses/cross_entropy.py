@@ -13,8 +13,6 @@ from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, is_finite, reduce_values
 
-__all__ = ["CrossEntropyLoss", "cross_entropy_loss"]
-
 
 def cross_entropy_loss(
     logits: Tensor,

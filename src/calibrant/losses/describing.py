@@ -17,8 +17,6 @@ from torch import Tensor, nn
 from calibrant.losses.base import Loss
 from calibrant.losses.own_code import collect_code, is_user_code
 
-__all__ = ["describe", "describe_code"]
-
 # Attributes of every Module, or of every compiled one.
 _MODULE_ATTRIBUTES = frozenset(vars(nn.Module())) | {"_compile_kwargs", "_is_torch_compile"}
 _SHOWN = 16  # longer tensors are described by a checksum

@@ -11,10 +11,8 @@ from torch import Tensor
 from calibrant.losses.base import RowLoss
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, BatchRows, Reduction, as_rows, reduce_values
+from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
-
-__all__ = ["DualFocalLoss", "dual_focal_loss"]
 
 
 def dual_focal_loss(
@@ -70,7 +68,7 @@ def dual_focal_loss(
     return reduce_values(values, rows, weight=weight, reduction=reduction)
 
 
-def _log_below(rows: BatchRows) -> Tensor:
+def _log_below(rows: LossRows) -> Tensor:
     """Logarithm of p_j for each row's class, (n,), or for every class, (n, K); -inf if none."""
     log_p = torch.log_softmax(rows.logits, -1)
     none = -torch.inf

@@ -12,8 +12,6 @@ from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
-__all__ = ["EntropyPenaltyLoss", "entropy_penalty_loss"]
-
 
 def entropy_penalty_loss(
     logits: Tensor,

@@ -7,8 +7,6 @@ from contextlib import contextmanager
 
 from torch import nn
 
-__all__ = ["eval_mode"]
-
 
 @contextmanager
 def eval_mode(model: nn.Module) -> Iterator[nn.Module]:

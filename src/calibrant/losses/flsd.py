@@ -17,8 +17,6 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
-__all__ = ["FLSDLoss", "flsd_loss", "gamma_for"]
-
 _FLAT = 0.4999
 
 

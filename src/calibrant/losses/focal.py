@@ -19,15 +19,6 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
-__all__ = [
-    "GAMMAS",
-    "FocalLoss",
-    "check_gamma",
-    "check_numbers",
-    "focal_loss",
-    "focal_of_odds",
-]
-
 GAMMAS = (-5.0, 100.0)
 
 

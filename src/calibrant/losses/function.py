@@ -12,8 +12,6 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.losses.base import Loss
 
-__all__ = ["FunctionLoss", "check_value"]
-
 
 class FunctionLoss(Loss):
     """Any function of `(logits, labels)` that returns one number, as a loss.

@@ -10,8 +10,6 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["GammaHistory"]
-
 
 @dataclass(frozen=True, eq=False)
 class GammaHistory:

@@ -25,20 +25,6 @@ from calibrant.losses.confidence_bins import (
 from calibrant.losses.focal import check_gamma
 from calibrant.losses.top_class import Scale
 
-__all__ = [
-    "MIN_COUNT",
-    "BinUpdate",
-    "GammaRule",
-    "PaperRule",
-    "RobustRule",
-    "bin_by_rank",
-    "check_count",
-    "check_rule",
-    "check_strength",
-    "shrink_errors",
-    "step_gammas",
-]
-
 MIN_COUNT = 20
 """Rows below which a bin keeps its gamma.
 

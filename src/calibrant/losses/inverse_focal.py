@@ -13,8 +13,6 @@ from calibrant.losses.focal import GAMMAS, check_gamma, focal_loss
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction
 
-__all__ = ["InverseFocalLoss", "inverse_focal_loss"]
-
 MAX_GAMMA = -GAMMAS[0]
 MAX_CALIBRATED_GAMMA = 1.615  # above it the minimiser for a coin flip is not 1/2
 

@@ -14,8 +14,6 @@ from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
-__all__ = ["LabelSmoothingLoss", "label_smoothing_loss"]
-
 
 def label_smoothing_loss(
     logits: Tensor,

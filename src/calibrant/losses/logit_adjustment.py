@@ -15,8 +15,6 @@ from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
-__all__ = ["LogitAdjustmentLoss", "adjusted_loss", "log_prior", "logit_adjustment_loss"]
-
 
 def logit_adjustment_loss(
     logits: Tensor,

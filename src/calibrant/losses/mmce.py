@@ -16,8 +16,6 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows
 from calibrant.losses.true_odds import true_odds
 
-__all__ = ["MMCELoss", "mmce_loss", "mmce_penalty"]
-
 Normalisation = Literal["correct", "released"]
 FLOOR = 1e-12  # squares below it count as 0: the root of 0 has no gradient
 

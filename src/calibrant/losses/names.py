@@ -17,8 +17,6 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["LossLike", "as_loss", "losses", "register"]
-
 LossLike = str | nn.Module | Callable[[Tensor, Tensor], Tensor]
 Class = TypeVar("Class", bound="type[nn.Module]")
 

@@ -7,8 +7,6 @@ from collections.abc import Iterable, Iterator
 from types import CellType, CodeType, FunctionType, MethodType, ModuleType
 from typing import Any
 
-__all__ = ["collect_code", "is_user_code"]
-
 _SHIPPED = frozenset({"calibrant", "torch", "numpy", "transformers"}) | sys.stdlib_module_names
 _BOUND = (MethodType, staticmethod, classmethod)
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset)

@@ -10,8 +10,6 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 
-__all__ = ["broadcast_first", "compute_and_gather", "gather_rows"]
-
 
 def gather_rows(rows: Tensor) -> Tensor:
     """Return the rows of all processes in rank order; their numbers may differ.

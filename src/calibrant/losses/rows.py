@@ -12,26 +12,12 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "IGNORE",
-    "BatchRows",
-    "Reduction",
-    "as_class_weight",
-    "as_rows",
-    "as_weight",
-    "check_finite",
-    "check_ignore",
-    "check_reduction",
-    "is_finite",
-    "reduce_values",
-]
-
 Reduction = Literal["mean", "sum", "none"]
 IGNORE = -100  # torch's own default
 
 
 @dataclass(frozen=True)
-class BatchRows:
+class LossRows:
     """A batch with one row per label.
 
     Parameters
@@ -71,16 +57,16 @@ class BatchRows:
         zeros = torch.zeros_like(self.logits)
         return zeros.scatter_(-1, self.labels.unsqueeze(-1), 1.0)
 
-    def drop_ignored(self) -> BatchRows:
+    def drop_ignored(self) -> LossRows:
         """Drop the ignored rows, for losses of a whole batch."""
         if self.mask is None:
             return self
         labels = None if self.labels is None else self.labels[self.mask]
         shares = None if self.shares is None else self.shares[self.mask]
-        return BatchRows(self.logits[self.mask], labels, shares, None, self.shape)
+        return LossRows(self.logits[self.mask], labels, shares, None, self.shape)
 
 
-def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> BatchRows:
+def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> LossRows:
     """Validate and flatten a batch: (n, K, ...) logits, (n, ...) classes or (n, K, ...) shares.
 
     Values (labels out of range) are checked on the CPU only: on a GPU each check would synchronise,
@@ -97,14 +83,14 @@ def as_rows(logits: Tensor, labels: Tensor, *, ignore_index: int = IGNORE) -> Ba
     if soft:
         shares = _flat(labels).to(flat.dtype)
         _check_shares(shares, torch.finfo(labels.dtype).eps)
-        return BatchRows(flat, None, shares, None, labels.shape[:1] + labels.shape[2:])
+        return LossRows(flat, None, shares, None, labels.shape[:1] + labels.shape[2:])
     classes = labels.reshape(-1).long()
     if _can_inspect(classes) and _all_count(classes, ignore_index, k):
-        return BatchRows(flat, classes, None, None, labels.shape)
+        return LossRows(flat, classes, None, None, labels.shape)
     mask = classes != ignore_index
     # Infinity or NaN in an ignored row must reach neither sums nor gradients.
     flat = flat.masked_fill(~mask.unsqueeze(-1), 0.0)
-    return BatchRows(flat, classes.where(mask, 0), None, mask, labels.shape)
+    return LossRows(flat, classes.where(mask, 0), None, mask, labels.shape)
 
 
 def as_class_weight(weight: Any, *, like: Tensor | None = None) -> Tensor:
@@ -128,7 +114,7 @@ def _weight_error(weight: Any) -> InputError:
     )
 
 
-def as_weight(weight: Any, rows: BatchRows) -> Tensor | None:
+def as_weight(weight: Any, rows: LossRows) -> Tensor | None:
     """Return the weight of each row, 0 if ignored; None if all are 1."""
     if weight is None:
         return None if rows.mask is None else rows.mask.to(rows.logits.dtype)
@@ -140,7 +126,7 @@ def as_weight(weight: Any, rows: BatchRows) -> Tensor | None:
     return per_row if rows.mask is None else per_row.where(rows.mask, 0.0)
 
 
-def _class_weight(weight: Any, rows: BatchRows) -> Tensor:
+def _class_weight(weight: Any, rows: LossRows) -> Tensor:
     values = as_class_weight(weight, like=rows.logits)
     k = rows.logits.shape[1]
     if values.shape != (k,):
@@ -163,7 +149,7 @@ def check_ignore(ignore_index: int) -> None:
         raise InputError(f"ignore_index must be a whole number, got {ignore_index!r}.")
 
 
-def reduce_values(values: Tensor, rows: BatchRows, *, weight: Any, reduction: str) -> Tensor:
+def reduce_values(values: Tensor, rows: LossRows, *, weight: Any, reduction: str) -> Tensor:
     """Weight the losses of the rows, drop ignored rows, and reduce.
 
     `values` is (n,), or (n, K) for soft labels: then row i is the sum of
@@ -197,7 +183,7 @@ def is_finite(total: Tensor) -> bool:
     return not _can_inspect(total) or math.isfinite(total.detach())
 
 
-def check_finite(values: Tensor, rows: BatchRows) -> None:
+def check_finite(values: Tensor, rows: LossRows) -> None:
     """Raise an error for the first row with a non-finite value; on the CPU only."""
     if not _can_inspect(values):
         return

@@ -18,8 +18,6 @@ from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
 
-__all__ = ["ScheduledFocalLoss", "scheduled_focal_loss"]
-
 
 def scheduled_focal_loss(
     logits: Tensor,

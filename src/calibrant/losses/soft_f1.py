@@ -10,10 +10,8 @@ from torch import Tensor
 from calibrant.errors import InputError
 from calibrant.losses.batch_loss import BatchLoss, as_batch, reduce_batch
 from calibrant.losses.names import register
-from calibrant.losses.rows import IGNORE, BatchRows, Reduction, check_finite
+from calibrant.losses.rows import IGNORE, LossRows, Reduction, check_finite
 from calibrant.losses.true_odds import class_odds
-
-__all__ = ["SoftF1Loss", "soft_f1_loss"]
 
 Average = Literal["auto", "binary", "macro"]
 
@@ -80,7 +78,7 @@ def soft_f1_loss(
     return reduce_batch(value, rows, reduction)
 
 
-def _counts(rows: BatchRows) -> tuple[Tensor, Tensor, Tensor]:
+def _counts(rows: LossRows) -> tuple[Tensor, Tensor, Tensor]:
     """Soft counts of each class: true positives, false positives, false negatives."""
     odds = class_odds(rows.logits)
     check_finite(odds.sum(-1), rows)

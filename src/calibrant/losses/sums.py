@@ -14,8 +14,6 @@ from calibrant.errors import InputError
 from calibrant.losses.base import Loss
 from calibrant.losses.function import check_value
 
-__all__ = ["LossSum"]
-
 
 class LossSum(Loss):
     r"""A weighted sum of losses.

@@ -11,9 +11,7 @@ from torch import Tensor
 
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.losses.rows import BatchRows, as_rows
-
-__all__ = ["SCALES", "Scale", "as_scores", "sort_rows", "top_rows"]
+from calibrant.losses.rows import LossRows, as_rows
 
 Scale = Literal["log-odds", "probability"]
 SCALES = ("log-odds", "probability")
@@ -56,7 +54,7 @@ def sort_rows(rows: Tensor) -> tuple[FloatArray, NDArray[np.bool_]]:
     return scores[order], right[order] == 1.0
 
 
-def _block(rows: BatchRows, part: slice, scale: Scale) -> Tensor:
+def _block(rows: LossRows, part: slice, scale: Scale) -> Tensor:
     assert rows.labels is not None
     logits = rows.logits[part]
     logits = logits.cpu() if logits.device.type == "mps" else logits  # it has no float64

@@ -8,9 +8,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from calibrant.losses.rows import BatchRows
-
-__all__ = ["class_odds", "odds_of", "true_odds"]
+from calibrant.losses.rows import LossRows
 
 
 def true_odds(logits: Tensor, labels: Tensor) -> Tensor:
@@ -48,7 +46,7 @@ def class_odds(logits: Tensor) -> Tensor:
     return odds.scatter(-1, top, exact)
 
 
-def odds_of(rows: BatchRows) -> Tensor:
+def odds_of(rows: LossRows) -> Tensor:
     """Log-odds of each row's class, (n,), or of every class, (n, K), where labels are shares."""
     if rows.labels is None:
         return class_odds(rows.logits)

@@ -14,17 +14,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = [
-    "MASS_TOLERANCE",
-    "MAX_N_BINS",
-    "Scheme",
-    "bin_index",
-    "check_bins",
-    "mass_bins",
-    "mass_edges",
-    "width_edges",
-]
-
 Scheme = Literal["width", "mass"]
 MAX_N_BINS = 10_000
 """Largest number of bins: each is resampled two thousand times, which takes memory."""

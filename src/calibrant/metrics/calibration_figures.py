@@ -25,17 +25,6 @@ from calibrant.metrics.sweep import all_sweep_edges, sweep_edges
 from calibrant.metrics.tally import Tally
 from calibrant.results import Floor, Interval
 
-__all__ = [
-    "BootstrapTally",
-    "Estimate",
-    "MeanError",
-    "binned_estimates",
-    "check_options",
-    "ks_estimate",
-    "smooth_estimate",
-    "sweep_estimates",
-]
-
 _MOST_EDGES = 1025  # a sweep with one bin per score is resampled on coarser bins
 _REDRAWS = 200  # errors with data-dependent bins are recomputed for every redraw
 

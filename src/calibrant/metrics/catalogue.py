@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["CATALOGUE", "NAMES", "Entry", "better_of", "title_of"]
-
 
 @dataclass(frozen=True)
 class Entry:

@@ -18,8 +18,6 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.binning import bin_index, width_edges
 from calibrant.metrics.tally import Tally
 
-__all__ = ["CELLS", "CELL_LOG_ODDS", "ExactSums", "ScoreCells", "log_odds"]
-
 _REACH = 18.0  # log-odds covered by cells; one last cell beyond, 1.5e-8 from 0 or 1
 CELLS = 8192
 """Number of cells over the log-odds, for the top label and for two classes."""

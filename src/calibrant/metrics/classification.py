@@ -11,18 +11,6 @@ from numpy.typing import NDArray
 from calibrant.inputs import FloatArray, IntArray, ScoredRows, as_scored_rows
 from calibrant.metrics.problem import predictions
 
-__all__ = [
-    "accuracy",
-    "confusion_matrix",
-    "f1",
-    "f1_macro",
-    "matthews",
-    "precision",
-    "precision_macro",
-    "recall",
-    "recall_macro",
-]
-
 
 def confusion_matrix(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None

@@ -18,7 +18,7 @@ from calibrant.inputs import (
     resolve_single_target,
 )
 from calibrant.metrics.binning import bin_index, mass_edges
-from calibrant.metrics.catalogue import CATALOGUE
+from calibrant.metrics.catalogue import CATALOGUE, NAMES
 from calibrant.metrics.debiased import rate_noise
 from calibrant.metrics.influence_figures import ClassRanks, add_pseudocounts, macro_influences
 from calibrant.metrics.problem import predictions, target_problem
@@ -29,13 +29,9 @@ from calibrant.metrics.tally import tally_with_index
 from calibrant.results import Comparison, Difference, Interval
 from calibrant.stats import mcnemar, wald_interval
 
-__all__ = ["compare"]
-
 _REPLICATES = 2000
-_ORDER = (
-    "nll", "brier", "ece_debiased", "accuracy", "precision_macro", "recall_macro", "f1_macro",
-    "matthews", "auroc", "auprc", "aurc",
-)  # fmt: skip
+_ORDER = ("nll", "brier", "ece_debiased", *NAMES)
+"""Metrics to compare first, then all others in the order of the catalogue."""
 
 
 def compare(

@@ -13,15 +13,6 @@ from calibrant.metrics.summary import SufficientStatistics
 from calibrant.metrics.tally import Tally, sum_between
 from calibrant.results import Bins
 
-__all__ = [
-    "ThresholdCurve",
-    "class_curve",
-    "plotted_classes",
-    "reliability_bins",
-    "smooth_curve",
-    "threshold_curve",
-]
-
 _MAX_POINTS = 10_000  # over all plotted curves, to limit the size of the page
 _HISTOGRAM_BINS = 40
 _MAX_PLOTTED_CLASSES = 50

@@ -12,8 +12,6 @@ from calibrant.metrics.binning import Scheme, check_bins, mass_edges, width_edge
 from calibrant.metrics.problem import tally_target
 from calibrant.metrics.tally import Tally
 
-__all__ = ["ece_debiased"]
-
 
 def ece_debiased(
     labels: Any,

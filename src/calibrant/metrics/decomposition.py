@@ -13,8 +13,6 @@ from calibrant.inputs import FloatArray, Target, as_scored_rows
 from calibrant.metrics.problem import tally_target
 from calibrant.metrics.tally import Tally
 
-__all__ = ["Decomposition", "decompose", "tally_decomposition"]
-
 Score = Literal["brier", "nll"]
 
 

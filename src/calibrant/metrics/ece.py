@@ -13,8 +13,6 @@ from calibrant.inputs import FloatArray, ScoredRows, Target, as_scored_rows, res
 from calibrant.metrics.binning import Scheme, bin_index, check_bins, mass_edges, width_edges
 from calibrant.metrics.problem import class_problem, map_blocks, target_problem
 
-__all__ = ["ace", "ece", "ece_classwise", "mce", "sce"]
-
 
 def ece(
     labels: Any,

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from calibrant.inputs import (
+    FloatArray,
     ScoredRows,
     Target,
     as_groups,
@@ -28,8 +29,7 @@ from calibrant.metrics.calibration_figures import (
     sweep_estimates,
 )
 from calibrant.metrics.catalogue import CATALOGUE, NAMES
-from calibrant.metrics.class_walk import evaluate_classes
-from calibrant.metrics.curves import reliability_bins, smooth_curve
+from calibrant.metrics.curves import class_curve, plotted_classes, reliability_bins, smooth_curve
 from calibrant.metrics.decomposition import tally_decomposition
 from calibrant.metrics.influence_figures import (
     ClassRanks,
@@ -40,13 +40,198 @@ from calibrant.metrics.influence_figures import (
 from calibrant.metrics.ks import tally_test
 from calibrant.metrics.problem import target_problem
 from calibrant.metrics.spiegelhalter import spiegelhalter, unavailable_spiegelhalter
-from calibrant.metrics.summary import SufficientStatistics, compute_statistics
-from calibrant.metrics.tally import tally_rows
-from calibrant.metrics.verdict import make_verdict
-from calibrant.results import CalibrationTest, Evaluation, Figure
-from calibrant.stats import holm
+from calibrant.metrics.summary import Confusion, SufficientStatistics, compute_statistics
+from calibrant.metrics.tally import Tally, tally_rows
+from calibrant.results import CalibrationTest, Evaluation, Figure, Verdict
+from calibrant.stats import clopper_pearson, holm, wilson
 
-__all__ = ["evaluate"]
+LEVEL = 0.05
+
+
+_FEW_ROWS, _FEW_EVENTS = 30, 5
+
+
+_LEAST_VARIANCE = 1e-12
+
+
+"""Variance assumed for scores of exactly 0 or 1: small, but positive."""
+
+
+def make_verdict(
+    tally: Tally, test: CalibrationTest, target: str, *, p_value: float | None = None
+) -> Verdict:
+    """Put the result of a calibration test into words; `p_value` overrides that of the test."""
+    p = test.p_value if p_value is None else p_value
+    assert p is not None  # the Monte Carlo test always has one
+    scores, rate = tally.mean_score, tally.event_rate
+    if p >= LEVEL and _too_few(tally):
+        text = f"too little data to judge calibration: {_describe_data(tally, target)}"
+        return Verdict(text, None, p, scores, rate)
+    if p >= LEVEL:
+        text = (
+            f"no miscalibration detectable at n={tally.n:,} (p = {p:.2f}); a constant error of "
+            f"about {_format_points(_detectable_error(tally))} would probably have been found"
+        )
+        return Verdict(text, False, p, scores, rate)
+    bound = f"p < {0.001:g}" if p < 0.001 else f"p = {p:.3f}"
+    return Verdict(f"{_describe(tally, target)} ({bound}, n={tally.n:,})", True, p, scores, rate)
+
+
+def _describe(tally: Tally, target: str) -> str:
+    """Describe the kind of error: a shift on average, over- or under-confidence, or local."""
+    gap = tally.mean_score - tally.event_rate
+    average = gap / _standard_error(tally)
+    slope = _slope_z(tally)
+    typical = _format_points(float(np.abs(_residual_halves(tally)).sum()))
+    if target == "top-label" and abs(average) > 1.96:
+        word = "over-confident" if gap > 0 else "under-confident"
+        return (
+            f"{word} by about {_format_points(abs(gap))}: mean confidence {tally.mean_score:.1%}, "
+            f"accuracy {tally.event_rate:.1%}"
+        )
+    if abs(average) > 1.96 and abs(average) >= abs(slope):
+        word = "too high" if gap > 0 else "too low"
+        return (
+            f"probabilities {word} by about {_format_points(abs(gap))} on average: mean "
+            f"{tally.mean_score:.1%}, event rate {tally.event_rate:.1%}"
+        )
+    if slope < -1.96:
+        return f"over-confident by about {typical}: high probabilities too high, low ones too low"
+    if slope > 1.96:
+        return f"under-confident by about {typical}: high probabilities too low, low ones too high"
+    return "miscalibrated in places, though about right on average: see the reliability diagram"
+
+
+def _slope_z(tally: Tally) -> float:
+    """Return the slope of events against scores in standard errors: + too steep, - too flat."""
+    centred = tally.score - tally.mean_score
+    spread = np.sqrt((tally.spread * _variance(tally) * centred**2).sum())
+    if len(tally.score) == 1 or spread == 0:
+        return 0.0  # ignore rounding errors of (score - mean score)
+    return float((tally.residual * tally.total) @ centred / spread)
+
+
+def _too_few(tally: Tally) -> bool:
+    """Return whether there are too few rows, events or non-events to detect an error.
+
+    Scores of exactly 0 and 1 need no minimum, because a single wrong row refutes them.
+    """
+    certain = bool(((tally.score == 0) | (tally.score == 1)).all())
+    rare = not certain and tally.count.sum(axis=0).min() < _FEW_EVENTS
+    return tally.n < _FEW_ROWS or rare
+
+
+def _detectable_error(tally: Tally) -> float:
+    """Return the constant error that the test detects with about 90 % power.
+
+    It is at least 3 / n, an error rate that n rows show with 95 % probability.
+    """
+    rows = tally.total**2 / float(tally.spread.sum())
+    return max(3.1 * _standard_error(tally), 3.0 / rows)
+
+
+def _residual_halves(tally: Tally) -> FloatArray:
+    """Return the residuals below and above the mean score."""
+    below = tally.score < tally.mean_score
+    return np.array([tally.residual[below].sum(), tally.residual[~below].sum()])
+
+
+def _variance(tally: Tally) -> FloatArray:
+    return np.maximum(tally.score * (1.0 - tally.score), _LEAST_VARIANCE)
+
+
+def _standard_error(tally: Tally) -> float:
+    """Return the standard error of (mean score - event rate) under calibration."""
+    spread = float((tally.spread * _variance(tally)).sum())
+    return float(np.sqrt(spread)) / tally.total
+
+
+def _format_points(value: float) -> str:
+    shown = 100 * value
+    digits = 1 if shown >= 0.95 else 2
+    return f"{shown:.{digits}f} percentage points"
+
+
+def _describe_data(tally: Tally, target: str) -> str:
+    event = "positive" if target == "positive" else "correct"
+    rows = "1 row" if tally.n == 1 else f"{tally.n:,} rows"
+    return f"{rows}, {round(tally.count[:, 1].sum()):,} of them {event}"
+
+
+def class_row(
+    summary: SufficientStatistics, k: int, tally: Tally, confidence: float
+) -> dict[str, Any]:
+    """Return the table row of class k: counts, precision and recall with intervals, F1, score."""
+    weight = summary.confusion.weight
+    either = float(weight[:, k].sum() + weight[k].sum())  # cheaper than F1 of the whole matrix
+    return {
+        "class": summary.classes[k],
+        "rows": round(float(tally.count[:, 1].sum())),
+        "predicted": round(float(summary.confusion.count[:, k].sum())),
+        "precision": _rate(summary.confusion, k, 0, confidence),
+        "recall": _rate(summary.confusion, k, 1, confidence),
+        "f1": float(2 * weight[k, k]) / either if either else None,
+        "mean_score": tally.mean_score,
+        "event_rate": tally.event_rate,
+    }
+
+
+def _rate(confusion: Confusion, k: int, axis: int, confidence: float) -> dict[str, Any]:
+    """Return the precision (axis 0) or recall (axis 1) of class k with its interval."""
+    rows, weight, square = (
+        part[:, k] if axis == 0 else part[k]
+        for part in (confusion.count, confusion.weight, confusion.square)
+    )
+    n = float(rows.sum())
+    if weight.sum() == 0:
+        return {"value": None, "low": None, "high": None, "n": 0}
+    value = float(weight[k] / weight.sum())
+    if np.array_equal(rows, weight):
+        interval = clopper_pearson(rows[k], n, confidence=confidence)
+    else:  # Kish's effective number of rows
+        effective = float(weight.sum() ** 2 / square.sum())
+        interval = wilson(value * effective, effective, confidence=confidence)
+    return {"value": value, "low": interval.low, "high": interval.high, "n": round(n)}
+
+
+@dataclass(frozen=True)
+class ClassResults:
+    """Results over all classes; `last` is the tally of the last one, the positive class of two."""
+
+    errors: dict[str, Estimate]
+    ranks: ClassRanks
+    table: tuple[dict[str, Any], ...]
+    curves: list[dict[str, Any]]
+    last: Tally
+
+
+def evaluate_classes(
+    summary: SufficientStatistics, options: Options, rng: np.random.Generator
+) -> ClassResults:
+    """Evaluate each class once, since its tally is costly and is needed by five metrics."""
+    errors = {
+        "ece_classwise": MeanError("width", options, rng),
+        "ace": MeanError("mass", options, rng),
+    }
+    ranks = ClassRanks(len(summary.classes), summary.row_weights)
+    plotted = plotted_classes(summary)
+    table, curves = [], []
+    for k, view in enumerate(summary.by_class()):
+        for error in errors.values():
+            error.add(view.tally)
+        auroc, auprc = ranks.add(view)
+        row = class_row(summary, k, view.tally, options.confidence)
+        ece = errors["ece_classwise"].values[-1]
+        table.append({**row, "auroc": auroc, "auprc": auprc, "ece_ew": ece})
+        if k in plotted:
+            curves.append(class_curve(summary.classes[k], view.tally, len(plotted)))
+    return ClassResults(
+        {name: error.estimate() for name, error in errors.items()},
+        ranks,
+        tuple(table),
+        curves,
+        view.tally,
+    )
 
 
 def evaluate(

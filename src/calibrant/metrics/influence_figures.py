@@ -23,16 +23,6 @@ from calibrant.metrics.tally import Tally
 from calibrant.results import Interval
 from calibrant.stats import clopper_pearson, wald_interval
 
-__all__ = [
-    "ClassMean",
-    "ClassRanks",
-    "add_pseudocounts",
-    "aurc_estimate",
-    "confusion_estimates",
-    "loss_interval",
-    "macro_influences",
-]
-
 NamedEstimate = tuple[str, float, Interval]
 
 _ADDED = 3.0

@@ -14,8 +14,6 @@ from calibrant.metrics.seminorms import running_size
 from calibrant.metrics.tally import Tally
 from calibrant.results import CalibrationTest
 
-__all__ = ["calibration_test", "ks"]
-
 _DEFINITION = (
     "largest absolute running sum of (event - score)/n in the order of the scores; p-value: share "
     "of {draws} redraws of the events from the scores with a statistic at least as large"

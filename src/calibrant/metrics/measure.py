@@ -43,8 +43,6 @@ from calibrant.metrics.smooth import tally_smooth
 from calibrant.metrics.sweep import sweep_edges
 from calibrant.metrics.tally import Tally, tally_rows
 
-__all__ = ["QUICK", "measure"]
-
 QUICK = (
     "ece_ew", "ece_em", "mce", "ece_debiased", "ece_classwise", "ece_smooth", "ks", "nll", "brier",
     "accuracy", "precision_macro", "recall_macro", "f1_macro",

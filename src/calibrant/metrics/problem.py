@@ -13,17 +13,6 @@ from calibrant.cores import usable_cores
 from calibrant.inputs import IntArray, ScoredRows, Target, resolve_single_target
 from calibrant.metrics.tally import Tally, tally_rows
 
-__all__ = [
-    "BLOCK",
-    "blocks",
-    "class_problem",
-    "map_blocks",
-    "predictions",
-    "tally_target",
-    "target_problem",
-    "top_label",
-]
-
 BLOCK = 1 << 16
 """Number of rows per block; a block of a few classes fits into the CPU cache."""
 

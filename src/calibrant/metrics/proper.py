@@ -10,8 +10,6 @@ import numpy as np
 from calibrant.inputs import FloatArray, ScoredRows, as_scored_rows
 from calibrant.metrics.problem import map_blocks
 
-__all__ = ["brier", "nll"]
-
 
 def nll(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None

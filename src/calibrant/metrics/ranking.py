@@ -12,8 +12,6 @@ from calibrant.inputs import FloatArray, ScoredRows, as_scored_rows
 from calibrant.metrics.problem import class_problem, target_problem
 from calibrant.metrics.tally import Tally, tally_rows
 
-__all__ = ["auprc", "aurc", "auroc", "mean_over_classes"]
-
 
 def auroc(
     labels: Any, probs: Any, *, weights: Any = None, classes: Sequence[Any] | None = None

@@ -10,15 +10,6 @@ from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import Tally
 from calibrant.results import Floor, Interval
 
-__all__ = [
-    "bootstrap_noise",
-    "floor_by_redrawing",
-    "floor_of_sizes",
-    "interval_from_sizes",
-    "null_residuals",
-    "null_tallies",
-]
-
 # A multinomial draw costs per kind; drawing row by row costs about 30 times less per row.
 _ROW_BY_ROW = 30
 

@@ -14,8 +14,6 @@ import numpy as np
 from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import Tally, sum_between
 
-__all__ = ["Seminorm", "binned_size", "running_size", "smoothed_size"]
-
 Seminorm = Callable[[FloatArray], FloatArray]
 """Maps residuals (..., C) to their sizes (...)."""
 

@@ -11,8 +11,6 @@ from calibrant.inputs import FloatArray, Target, as_scored_rows, resolve_single_
 from calibrant.metrics.problem import target_problem
 from calibrant.metrics.tally import Tally
 
-__all__ = ["ece_smooth"]
-
 _GRID = 8192  # cells of the residual histogram, much narrower than any bandwidth in use
 _GRIDS_PER_BATCH = 16  # grids processed together; their transforms fit into the cache
 

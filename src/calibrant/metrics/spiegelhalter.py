@@ -12,8 +12,6 @@ from calibrant.inputs import ScoredRows, as_scored_rows, resolve_single_target
 from calibrant.metrics.problem import target_problem
 from calibrant.results import CalibrationTest
 
-__all__ = ["spiegelhalter", "unavailable_spiegelhalter"]
-
 _DEFINITION = (
     "Brier score minus its expectation under calibration, in standard errors ({form}); normal "
     "p-value; blind to errors that cancel, so never the verdict"

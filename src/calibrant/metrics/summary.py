@@ -14,15 +14,6 @@ from calibrant.metrics.problem import class_problem, target_problem
 from calibrant.metrics.proper import row_brier, row_nll
 from calibrant.metrics.tally import Tally, tally_rows, tally_with_index
 
-__all__ = [
-    "ClassView",
-    "Confusion",
-    "Moments",
-    "SufficientStatistics",
-    "compute_statistics",
-    "moments",
-]
-
 
 @dataclass(frozen=True)
 class Moments:

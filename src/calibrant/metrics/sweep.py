@@ -13,8 +13,6 @@ from calibrant.metrics.problem import tally_target
 from calibrant.metrics.seminorms import binned_size
 from calibrant.metrics.tally import Tally
 
-__all__ = ["MAX_BINS", "all_sweep_edges", "ece_sweep", "sweep_edges"]
-
 MAX_BINS = 4096
 """Limit of the sweep; on real data noise breaks monotonicity long before."""
 

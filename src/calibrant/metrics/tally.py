@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Tally", "sum_between", "tally_rows", "tally_with_index"]
-
 
 @dataclass(frozen=True)
 class Tally:

@@ -11,8 +11,6 @@ from calibrant.inputs import FloatArray, as_probs
 from calibrant.inputs.class_columns import column_names, order_columns
 from calibrant.metrics.binning import bin_index, check_bins, mass_edges
 
-__all__ = ["true_ce"]
-
 
 def true_ce(posterior: Any, probs: Any, *, n_bins: int = 100) -> float:
     r"""Calibration error of the predicted class against the true posterior instead of labels.

@@ -14,21 +14,6 @@ from torch import nn
 
 from calibrant.errors import InputError, MissingExtra
 
-__all__ = [
-    "backbone_options",
-    "check_readable",
-    "config_from",
-    "described",
-    "library",
-    "network_from",
-    "padding_of",
-    "positions_of",
-    "quiet",
-    "reason_of",
-    "rows_of",
-    "skeleton",
-]
-
 # What says nothing about the network: where it came from, what its old classes were called, who
 # wrote it down, and the kind of numbers that its file has.
 _DROPPED = (

@@ -12,8 +12,6 @@ from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 from calibrant.models.text_batch import clean_tokens, embedded
 
-__all__ = ["BiLSTM"]
-
 
 @register("bilstm")
 class BiLSTM(nn.Module):

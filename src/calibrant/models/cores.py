@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import torch
 
-__all__ = ["gpu_is_here", "use_threads"]
-
 
 def gpu_is_here() -> bool:
     """Say whether torch finds a GPU."""

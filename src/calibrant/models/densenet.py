@@ -11,8 +11,6 @@ from calibrant.models.image_network import check_images, check_stem, convolution
 from calibrant.models.options import check_counts
 from calibrant.models.registry import register
 
-__all__ = ["DenseNet121"]
-
 _BLOCKS = (6, 12, 24, 16)
 _SIDES = {"cifar": (8, 15), "imagenet": (32, 60)}
 """Pixels that a side must have with each stem, and up to which one value is left of a side."""

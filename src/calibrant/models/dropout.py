@@ -5,8 +5,6 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-__all__ = ["Dropout", "keep_mask"]
-
 
 class Dropout(nn.Dropout):
     """Drop each value with probability `p` in training, and scale up what is kept.

@@ -15,15 +15,6 @@ from calibrant.inputs import FloatArray
 from calibrant.models.options import plain
 from calibrant.models.registry import build, register
 
-__all__ = [
-    "Ensemble",
-    "as_network",
-    "as_shifts",
-    "average_logits",
-    "mean_logits",
-    "subtract_shift",
-]
-
 
 @register("ensemble")
 class Ensemble(nn.Module):

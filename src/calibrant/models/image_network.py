@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["check_images", "check_stem", "convolution", "prepare"]
-
 
 def convolution(before: int, after: int, size: int, stride: int = 1) -> nn.Conv2d:
     """Make a convolution without offsets, padded so that only its stride shrinks an image.

@@ -20,8 +20,6 @@ from calibrant.models.ensemble import as_network, as_shifts, mean_logits, subtra
 from calibrant.models.options import check_counts
 from calibrant.models.registry import register
 
-__all__ = ["MCDropout"]
-
 # Which pass is under way: (seed, number). It belongs to the caller's thread, not to the network,
 # so that threads may share a network.
 _PASS: ContextVar[tuple[int, int] | None] = ContextVar("_PASS", default=None)

@@ -12,8 +12,6 @@ from calibrant.models.dropout import Dropout
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 
-__all__ = ["MLP"]
-
 
 @register("mlp")
 class MLP(nn.Module):

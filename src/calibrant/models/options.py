@@ -10,8 +10,6 @@ import numpy as np
 
 from calibrant.errors import InputError
 
-__all__ = ["check_counts", "check_dropout", "plain"]
-
 
 def check_counts(*, least: int = 1, **counts: int) -> None:
     """Refuse sizes that are not whole numbers of at least `least`."""

@@ -27,8 +27,6 @@ from calibrant.models.architectures import (
 )
 from calibrant.models.pretrained_folder import CONFIG, POOLING, folder_of, read_json, weight_files
 
-__all__ = ["Pretrained", "fingerprint", "load_network", "read_pretrained"]
-
 _TOKENIZERS = (
     "tokenizer.json", "vocab.txt", "vocab.json", "spiece.model", "sentencepiece.bpe.model",
     "tokenizer.model", "spm.model", "bpe.codes",

@@ -12,8 +12,6 @@ from calibrant.errors import InputError
 from calibrant.models.architectures import library, quiet, reason_of
 from calibrant.models.registry import models
 
-__all__ = ["CONFIG", "POOLING", "folder_of", "is_source", "read_json", "weight_files"]
-
 CONFIG = "config.json"
 POOLING = "1_Pooling/config.json"
 _WEIGHTS = "model.safetensors"

@@ -13,8 +13,6 @@ from torch import nn
 from calibrant.errors import InputError
 from calibrant.models.options import plain
 
-__all__ = ["build", "models", "register"]
-
 Class = TypeVar("Class", bound="type[nn.Module]")
 
 _MODELS: dict[str, type[nn.Module]] = {}

@@ -10,8 +10,6 @@ from calibrant.models.image_network import check_images, check_stem, convolution
 from calibrant.models.options import check_counts
 from calibrant.models.registry import register
 
-__all__ = ["ResNet50", "ResNet110"]
-
 _EXPANSION = 4
 _SIDES = {"cifar": (8, 8), "tiny_imagenet": (16, 8), "imagenet": (32, 32)}
 """Pixels that a side must have with each stem, and up to which one value is left of a side."""

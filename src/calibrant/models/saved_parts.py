@@ -20,19 +20,6 @@ from calibrant.models.options import plain
 from calibrant.models.registry import build, models
 from calibrant.models.scorer_inputs import Encoder
 
-__all__ = [
-    "TOKENIZER",
-    "WEIGHTS",
-    "config_of",
-    "device_named",
-    "module_of",
-    "networks_of",
-    "read_encoder",
-    "read_network",
-    "write_encoder",
-    "write_network",
-]
-
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
 

@@ -15,8 +15,6 @@ from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.encoders.text_encoder import TextEncoder, as_text_column
 from calibrant.errors import InputError
 
-__all__ = ["Encoder", "as_inputs", "columns_of", "kind_of"]
-
 Encoder = TextEncoder | SubwordEncoder | TableEncoder | ImageEncoder
 
 

@@ -11,16 +11,6 @@ from calibrant.data.encoders.image_encoder import scale_and_offset
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.models.text_batch import padded
 
-__all__ = [
-    "AT_A_TIME",
-    "array_logits",
-    "device_of",
-    "image_logits",
-    "images_at_a_time",
-    "lay_out",
-    "text_logits",
-]
-
 AT_A_TIME = 256
 """Rows in a batch on a CPU. More do not go faster there, for the states leave the caches.
 

@@ -7,8 +7,6 @@ from torch import Tensor, nn
 
 from calibrant.errors import InputError
 
-__all__ = ["beyond", "clean_tokens", "embedded", "padded"]
-
 
 def padded(tokens: Tensor, starts: Tensor, lengths: Tensor, width: int) -> Tensor:
     """Return texts that stand one after the other as (b, width), 0 beyond the end of each.

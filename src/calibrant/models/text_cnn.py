@@ -14,8 +14,6 @@ from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 from calibrant.models.text_batch import beyond, clean_tokens, embedded
 
-__all__ = ["TextCNN"]
-
 
 @register("text_cnn")
 class TextCNN(nn.Module):

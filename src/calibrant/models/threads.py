@@ -9,8 +9,6 @@ import torch
 
 from calibrant.cores import usable_cores
 
-__all__ = ["leave_a_core", "one_core_each"]
-
 
 @contextmanager
 def one_core_each() -> Iterator[int]:

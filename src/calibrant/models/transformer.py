@@ -25,8 +25,6 @@ from calibrant.models.options import check_counts, check_dropout, plain
 from calibrant.models.registry import register
 from calibrant.models.text_batch import beyond, clean_tokens
 
-__all__ = ["Transformer", "options_of"]
-
 _AUTO = "auto"
 _POOLINGS = ("own", "mean")
 _OPTIONS = ("pooling", "dropout")

@@ -12,8 +12,6 @@ from calibrant.models.image_network import check_images, convolution, prepare
 from calibrant.models.options import check_counts, check_dropout
 from calibrant.models.registry import register
 
-__all__ = ["WideResNet"]
-
 _SIDE = 4
 """Pixels that a side must have: two strides of 2."""
 

@@ -15,8 +15,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits
 from calibrant.ood.scores import SCORES
 
-__all__ = ["FORMAT", "OodRule", "upper_quantile"]
-
 FORMAT = 1
 """Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
 

@@ -12,8 +12,6 @@ from calibrant.convert import log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits
 
-__all__ = ["SCORES", "energy", "entropy", "max_logit"]
-
 
 def entropy(logits: Any) -> FloatArray:
     r"""Entropy of the softmax of each row.

@@ -12,8 +12,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits
 from calibrant.ood.rule import upper_quantile
 
-__all__ = ["Separation", "separation"]
-
 _PASS_RATE = 0.95
 """Share of rows in scope that pass at FPR95."""
 

@@ -12,7 +12,6 @@ if TYPE_CHECKING:
     from rich.measure import Measurement
     from rich.text import Text
 
-__all__ = ["Words", "break_text", "shorten"]
 
 # A part ends after a space or a mark, but not inside a number such as 7.2, -0.5 or 1e-05.
 _DOT = r"\.(?!\d)|(?<=[^\W\d_])\."

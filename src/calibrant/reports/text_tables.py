@@ -13,8 +13,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["add_row", "table_of", "to_text"]
-
 
 def to_text(parts: Iterable[RenderableType], width: int, color: bool) -> str:
     """Lay out texts and tables in `width` columns, with an empty line above each table."""

@@ -15,17 +15,6 @@ from calibrant.files.source import BatchLocation
 from calibrant.inputs import LARGEST_LOGIT, SUM_TOLERANCE, FloatArray, as_logits, as_probs
 from calibrant.scores.columns import Layout
 
-__all__ = [
-    "FLOOR",
-    "check_scores",
-    "check_weights",
-    "clip_logits",
-    "floor_note",
-    "scores_to_logits",
-    "scores_to_probs",
-    "zero_replacement",
-]
-
 FLOOR = 1e-12
 """Smallest probability for the conversion to logits: 0 has no logit."""
 

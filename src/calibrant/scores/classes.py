@@ -11,8 +11,6 @@ from calibrant.errors import InputError
 from calibrant.scores.labels import BOOLEAN_CODES
 from calibrant.scores.read import Scores
 
-__all__ = ["are_boolean", "class_order", "reorder_classes"]
-
 
 def class_order(
     available: Sequence[str], wanted: Sequence[str], *, files: tuple[str, str]

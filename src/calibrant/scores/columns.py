@@ -12,12 +12,6 @@ from typing import Any, Literal
 from calibrant.errors import InputError
 from calibrant.files.source import ColumnOptions, Source, is_score
 
-__all__ = [
-    "Layout",
-    "check_same_layout",
-    "layout_of",
-]
-
 
 @dataclass(frozen=True)
 class Layout:

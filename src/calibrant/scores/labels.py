@@ -17,8 +17,6 @@ from calibrant.inputs import IntArray
 from calibrant.inputs.value_names import MISSING, is_gap, name_of, spellings
 from calibrant.scores.columns import Layout
 
-__all__ = ["BOOLEAN_CODES", "as_names", "class_codes", "resolve_classes"]
-
 BOOLEAN_CODES = {"false": 0, "true": 1, "0": 0, "1": 1}
 _GAPS = ("na", "n/a", "#n/a", "null", "none")  # missing, unless a class has this name
 

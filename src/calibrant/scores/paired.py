@@ -12,8 +12,6 @@ from calibrant.scores.classes import are_boolean
 from calibrant.scores.labels import BOOLEAN_CODES
 from calibrant.scores.read import Scores
 
-__all__ = ["pair_scores"]
-
 Ids = NDArray[np.str_]
 
 

@@ -28,8 +28,6 @@ from calibrant.scores.columns import Layout, check_same_layout, layout_of
 from calibrant.scores.files import Paths, open_source, score_files
 from calibrant.scores.labels import as_names, class_codes, resolve_classes
 
-__all__ = ["Scores", "read_scores", "scan_scores"]
-
 _MOST_GROUPS = 200
 
 

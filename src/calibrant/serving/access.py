@@ -2,26 +2,147 @@
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
 import math
 import time
+from collections import OrderedDict
+from concurrent.futures import Executor, ThreadPoolExecutor
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from http import HTTPStatus
 
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.known_keys import KeyCache
-from calibrant.serving.store_calls import within
+from calibrant.serving.store_calls import retrieve_exception, wait_shared, within
 from calibrant.store import Key
-from calibrant.store.keys import KeyRing
+from calibrant.store.keys import TOKEN, KeyRing
 
-__all__ = ["Access", "TokenBucket"]
+_VALID_FOR = 1.0
+
+
+"""Seconds that a look-up is valid; a revoked key may be accepted that long."""
+
+
+_REFRESH_AFTER = 0.5
+
+
+"""Seconds after which a key in use is looked up again in the background."""
+
+
+_TIMEOUT = 10.0
+
+
+"""Timeout of a look-up in seconds."""
+
+
+_MAX_CACHED = 1_024
+
+
+"""Maximum number of cached keys, and of cached invalid tokens."""
+
+
+_MAX_UNKNOWN = 256
+
+
+"""Maximum number of unknown tokens waiting for a look-up; further requests get 503."""
+
+
+@dataclass(frozen=True, slots=True)
+class _LookUp:
+    """Result of a look-up, and when it started."""
+
+    key: Key | None
+    at: float
+
+
+class KeyCache:
+    """Cached look-up of API keys, for use by one event loop at a time.
+
+    Requests with the same token share one look-up. A key in use is refreshed before it expires, so
+    that no request waits for it. Unknown tokens have a thread pool of their own, so that any number
+    of invalid ones does not delay valid keys.
+    """
+
+    def __init__(self, keys: KeyRing) -> None:
+        self._keys = keys
+        self._good: OrderedDict[bytes, _LookUp] = OrderedDict()
+        self._wrong: OrderedDict[bytes, _LookUp] = OrderedDict()
+        self._pending: dict[bytes, asyncio.Task[Key | None]] = {}
+        self._unknown_count = 0
+        self._known_pool = ThreadPoolExecutor(2, "calibrant-keys")
+        self._unknown_pool = ThreadPoolExecutor(2, "calibrant-unknown-keys")
+
+    async def find(self, token: str) -> Key | None:
+        """Return the key of a token, or None if it is unknown, wrong or revoked."""
+        # The format is public: other tokens cannot be keys and need no look-up.
+        if not TOKEN.fullmatch(token):
+            return None
+        digest = hashlib.sha256(token.encode()).digest()
+        look_up = self._good.get(digest) or self._wrong.get(digest)
+        age = float("inf") if look_up is None else time.monotonic() - look_up.at
+        if look_up is not None and age < _VALID_FOR:
+            if look_up.key is not None and age >= _REFRESH_AFTER:
+                self._start_look_up(digest, token)
+            return look_up.key
+        return await wait_shared(self._start_look_up(digest, token), _TIMEOUT)
+
+    def close(self) -> None:
+        """Stop looking up keys."""
+        for pool in (self._known_pool, self._unknown_pool):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    def _start_look_up(self, digest: bytes, token: str) -> asyncio.Task[Key | None]:
+        """Return the pending look-up of a token, or start one."""
+        task = self._pending.get(digest)
+        if task is not None:
+            return task
+        known = digest in self._good
+        if not known and self._unknown_count >= _MAX_UNKNOWN:
+            raise Problem.busy("too many unknown keys are waiting for a look-up: try again.")
+        task = asyncio.create_task(
+            self._look_up(digest, token, self._known_pool if known else self._unknown_pool)
+        )
+        self._pending[digest] = task
+        self._unknown_count += not known
+
+        def finish(task: asyncio.Task[Key | None]) -> None:
+            del self._pending[digest]
+            self._unknown_count -= not known
+            retrieve_exception(task)
+
+        task.add_done_callback(finish)
+        return task
+
+    async def _look_up(self, digest: bytes, token: str, pool: Executor) -> Key | None:
+        look_up = await asyncio.get_running_loop().run_in_executor(pool, self._check_token, token)
+        self._good.pop(digest, None)
+        self._wrong.pop(digest, None)
+        cache = self._wrong if look_up.key is None else self._good
+        cache[digest] = look_up
+        while len(cache) > _MAX_CACHED:
+            cache.popitem(last=False)
+        return look_up.key
+
+    def _check_token(self, token: str) -> _LookUp:
+        begin = time.monotonic()  # a later revocation may be missed
+        return _LookUp(self._keys.check(token), begin)
+
 
 _FLUSH_TIMEOUT = 3.0
+
+
 """Timeout in seconds for writing when keys were last used; a stopping service waits for it."""
 
+
 _BURST_SHARE = 6.0
+
+
 """Burst size is the rate per minute divided by this: ten seconds of requests."""
 
+
 _LONGEST_WAIT = 86_400.0
+
+
 """Upper bound of `Retry-After`, in seconds."""
 
 

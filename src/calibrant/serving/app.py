@@ -27,8 +27,6 @@ from calibrant.serving.routes.units import EraseBody
 from calibrant.serving.service import Service
 from calibrant.serving.settings import Settings
 
-__all__ = ["SETTINGS", "app_from_environment", "make_app"]
-
 SETTINGS = "CALIBRANT_SERVE_SETTINGS"
 """Environment variable that passes the settings to worker processes."""
 

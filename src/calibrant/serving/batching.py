@@ -26,8 +26,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-__all__ = ["Batcher", "Expired", "QueueFull", "Waiting"]
-
 Request = TypeVar("Request")
 
 _Outcome = BaseException | Any

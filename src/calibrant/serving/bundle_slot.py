@@ -18,8 +18,6 @@ from calibrant.bundle.files import manifest_identity
 from calibrant.errors import BundleError, CalibrantError
 from calibrant.store.schema import LONGEST_NAME
 
-__all__ = ["BundleSlot", "Served"]
-
 _log = logging.getLogger("calibrant.serving")
 
 _RETRY_AFTER = 5.0

@@ -22,8 +22,6 @@ from calibrant.serving.settings import InputPolicy
 from calibrant.store import Logged, LoggedRequest, Prediction, Store
 from calibrant.store.records import new_id
 
-__all__ = ["OTHER_BODY", "Recorder", "prediction_to_row"]
-
 _log = logging.getLogger("calibrant.serving")
 
 _NOT_READ_BACK = "the request could not be read back from the database: send it again."

@@ -14,8 +14,6 @@ from calibrant.data.redaction.redactor import redact
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.settings import InputPolicy
 
-__all__ = ["InvalidInput", "apply_input_policy", "check_inputs", "collate"]
-
 _MAX_NUMBER = 1e30
 """Larger numbers and logits would overflow in a model."""
 

@@ -17,8 +17,6 @@ from calibrant.inputs import FloatArray
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.request_inputs import collate
 
-__all__ = ["ScoreRequest", "ScoredRow", "score"]
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreRequest:

@@ -25,8 +25,6 @@ from calibrant.serving.store_calls import Readiness, within
 from calibrant.store import Key, Store
 from calibrant.store.records import new_id
 
-__all__ = ["Service"]
-
 _CHECK_EVERY = 1.0
 _FLUSH_EVERY = 30
 """Bundle checks between two writes of when keys were last used."""

@@ -10,8 +10,6 @@ from typing import Any, Literal, Self, get_args
 from calibrant.client.address import is_loopback
 from calibrant.errors import InputError
 
-__all__ = ["InputPolicy", "Settings"]
-
 InputPolicy = Literal["keep", "redacted", "hash"]
 """Stored form of an input: in full, with e-mail addresses and numbers redacted, or as a hash."""
 

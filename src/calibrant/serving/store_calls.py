@@ -10,8 +10,6 @@ from typing import Any, TypeVar
 from calibrant.errors import StoreError, StoreUnavailable
 from calibrant.store import Store
 
-__all__ = ["Readiness", "retrieve_exception", "wait_shared", "within"]
-
 Result = TypeVar("Result")
 
 _log = logging.getLogger("calibrant.serving")

@@ -9,15 +9,6 @@ import numpy as np
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = [
-    "bets_against",
-    "log_evidence",
-    "mean_of_bets",
-    "mean_upper_bound",
-    "running_log_evidence",
-    "switched_log_evidence",
-]
-
 BETS = 0.9 * 0.5 ** np.arange(12)
 """Bets as fractions of the largest that cannot lose everything; evidence is their mean."""
 

@@ -7,8 +7,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["holm"]
-
 
 def holm(p_values: Sequence[float]) -> NDArray[np.float64]:
     """Adjust p-values to control the family-wise error rate (Holm's step-down method).

@@ -7,8 +7,6 @@ import numpy as np
 from calibrant.inputs import FloatArray
 from calibrant.results import Interval
 
-__all__ = ["clopper_pearson", "exact_bounds", "mcnemar", "wilson", "wilson_bounds"]
-
 
 def clopper_pearson(hits: float, n: float, *, confidence: float = 0.95) -> Interval:
     r"""Exact confidence interval for a proportion, with at least the nominal coverage at any n.

@@ -9,8 +9,6 @@ import numpy as np
 from calibrant.inputs import FloatArray
 from calibrant.results import Interval
 
-__all__ = ["PRIOR", "robbins", "share_log_evidence"]
-
 PRIOR = 2.0, 0.5
 """Parameters a and b of the beta mixture.
 

@@ -7,8 +7,6 @@ from typing import Literal
 
 from calibrant.results import Interval
 
-__all__ = ["wald_interval"]
-
 
 def wald_interval(
     value: float,

@@ -12,8 +12,6 @@ from sqlalchemy.exc import ArgumentError
 
 from calibrant.errors import StoreError
 
-__all__ = ["Address", "read_address"]
-
 _SCHEME = re.compile(r"(?i)([a-z][a-z0-9+.-]*):(?://|$)")
 _LIKE_A_URL = re.compile(r"(?is)^\s*[a-z][a-z0-9+.-]+:/|^\s*(?:postgres|sqlite)[a-z0-9+]*:|:.*@")
 """Malformed URLs: a missing slash, an extra space or no scheme."""

@@ -13,8 +13,6 @@ from sqlalchemy import Connection, Text, cast, func, select
 from calibrant.store.database import Database
 from calibrant.store.schema import erasures, labels, predictions
 
-__all__ = ["AuditLog", "AuditState", "LabelledRow"]
-
 _PIECE = 1_000
 """Rows per query."""
 

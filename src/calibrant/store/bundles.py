@@ -13,8 +13,6 @@ from calibrant.store.database import Database
 from calibrant.store.records import BundleRecord
 from calibrant.store.schema import bundles
 
-__all__ = ["BundleLog"]
-
 _FIELDS = (bundles.c.hash, bundles.c.name, bundles.c.classes, bundles.c.manifest, bundles.c.at)
 
 

@@ -9,8 +9,6 @@ from sqlalchemy import func, select
 from calibrant.store.database import Database
 from calibrant.store.schema import bundles, keys, labels, outcomes, predictions
 
-__all__ = ["StoreCounts", "count"]
-
 
 @dataclass(frozen=True, slots=True)
 class StoreCounts:

@@ -8,11 +8,13 @@ import os
 import re
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Generator, Iterator, MutableMapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import psycopg
 from pydantic_core import to_json
 from sqlalchemy import Connection, Engine, create_engine, delete, event, insert, select
 from sqlalchemy.engine import ExceptionContext
@@ -21,24 +23,106 @@ from sqlalchemy.pool import QueuePool
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit
 from calibrant.store.address import Address, read_address
 from calibrant.store.database_errors import translate_errors
-from calibrant.store.open_file import is_current_file, remember_file
 from calibrant.store.schema import settings
 
-__all__ = ["SECRET", "Database", "as_json"]
+_LIMIT = 12.0
+
+
+"""Response timeout in seconds, slightly above the statement timeout of the server."""
+
+
+class TimeoutConnection(psycopg.Connection[Any]):
+    """Connection that is closed with an error after `limit` seconds without a response."""
+
+    limit: float | None = _LIMIT
+
+    def wait(self, gen: Any, *args: Any, **options: Any) -> Any:
+        """Wait for an exchange with the server, up to the limit."""
+        if self.limit is not None:
+            gen = self._with_timeout(gen, self.limit)
+        return super().wait(gen, *args, **options)
+
+    def _with_timeout(self, gen: Any, limit: float) -> Generator[Any, Any, Any]:
+        """Run an exchange with a deadline."""
+        until, ready = time.monotonic() + limit, None
+        while True:
+            try:
+                waits_for = gen.send(ready)
+            except StopIteration as end:
+                return end.value
+            ready = yield waits_for
+            if not ready and time.monotonic() > until:
+                self.pgconn.finish()
+                raise psycopg.OperationalError(f"the server did not respond within {limit:g} s")
+
+
+_FILE, _LOG = "calibrant_file", "calibrant_log"
+
+
+def remember_file(
+    info: MutableMapping[Any, Any], connection: sqlite3.Connection, path: Path
+) -> None:
+    """Remember the file and log that a new connection has open."""
+    connection.execute("PRAGMA schema_version").fetchone()  # opens the log too
+    info[_FILE] = _identity(path)
+    info[_LOG] = _identity(_log_path(path))
+
+
+def is_current_file(info: MutableMapping[Any, Any], path: Path) -> bool:
+    """Whether the open file and log are still those at the path."""
+    if info[_FILE] is None or _identity(path) != info[_FILE]:
+        return False
+    if info[_LOG] is None:  # opened before the log existed
+        info[_LOG] = _identity(_log_path(path))
+        return True
+    return bool(_identity(_log_path(path)) == info[_LOG])
+
+
+def _log_path(path: Path) -> str:
+    return f"{path}-wal"
+
+
+def _identity(path: Path | str) -> tuple[int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
 
 SECRET = "secret"
+
+
 """Name of the setting with the secret of keyed hashes."""
 
+
 _PROBE = "probe-"  # settings written to test whether writing works
+
+
 _PROBE_SIZE = 500_000
 
+
 _LOCK_WAIT = 5.0  # seconds to wait for a SQLite lock
+
+
 _CONNECT_WAIT = 3  # connection timeout of PostgreSQL, in seconds
+
+
 _STATEMENT_WAIT = 10  # statement timeout of PostgreSQL, in seconds
+
+
 _RECYCLE = 300  # lifetime of a PostgreSQL connection, in seconds
+
+
 _READ_ONLY = "25006"  # SQLSTATE of a write to a read-only server
+
+
 _POOL = {"pool_size": 5, "max_overflow": 10, "pool_timeout": 5, "hide_parameters": True}
+
+
 _WRITES, _SECRET = "calibrant_writes", "calibrant_secret"
+
+
 _NUL = "text contains a NUL character and cannot be stored: remove it."
 
 
@@ -242,6 +326,8 @@ def as_json(value: Any) -> str:
 
 
 _ESCAPED_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # not an escaped backslash
+
+
 _encode_strict: Callable[[Any], str] = json.JSONEncoder(
     ensure_ascii=False, allow_nan=False, separators=(",", ":")
 ).encode
@@ -308,8 +394,6 @@ def _waits(address: Address) -> dict[str, Any]:
 
 
 def _connect(_dialect: Any, _record: Any, arguments: Any, options: Any) -> Any:
-    from calibrant.store.timeouts import TimeoutConnection
-
     return TimeoutConnection.connect(*arguments, **options)
 
 

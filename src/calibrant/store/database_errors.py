@@ -12,8 +12,6 @@ from sqlalchemy.exc import TimeoutError as NoConnection
 
 from calibrant.errors import StoreError, StoreUnavailable, StoreUnfit
 
-__all__ = ["is_foreign_key_error", "translate_errors"]
-
 _TRANSIENT_SQLITE = {
     sqlite3.SQLITE_BUSY: "is locked by another process: try again, or stop that process",
     sqlite3.SQLITE_LOCKED: "is locked by another connection: try again",

@@ -20,8 +20,6 @@ from calibrant.store.records import Erased, new_id
 from calibrant.store.schema import erasures, labels, outcomes, predictions
 from calibrant.store.tally_updates import COUNTED, take_from_tallies
 
-__all__ = ["forget", "prune"]
-
 _CHUNK = 2_000
 """Predictions pruned per transaction, so that other writers wait briefly."""
 

@@ -14,8 +14,6 @@ from calibrant.store.database import Database
 from calibrant.store.records import Event, new_id
 from calibrant.store.schema import events
 
-__all__ = ["EventLog"]
-
 _FIELDS = [events.c[field.name] for field in fields(Event)]
 
 

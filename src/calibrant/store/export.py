@@ -25,8 +25,6 @@ from calibrant.files.write_table import write_tables
 from calibrant.store.database import Database
 from calibrant.store.schema import bundles, labels, outcomes, predictions
 
-__all__ = ["METADATA", "check_export", "export"]
-
 METADATA = b"calibrant.bundles"
 """Metadata key for the classes of each bundle, in the order of `logits`."""
 

@@ -14,8 +14,6 @@ from calibrant.store.database import as_json
 from calibrant.store.records import Prediction
 from calibrant.store.schema import predictions, utc
 
-__all__ = ["Row", "insert_first", "insert_rest"]
-
 Row = tuple[Prediction, str]
 """A prediction and the keyed hash of its request."""
 

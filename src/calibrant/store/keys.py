@@ -24,8 +24,6 @@ from calibrant.store.database import Database
 from calibrant.store.records import ROLES, Key
 from calibrant.store.schema import keys
 
-__all__ = ["TOKEN", "KeyRing", "check_key"]
-
 TOKEN = re.compile(r"cal_([a-z0-9]{12})_([0-9a-f]{64})")
 """Form of a token: the id of its key, and the secret."""
 

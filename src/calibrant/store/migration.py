@@ -20,8 +20,6 @@ from calibrant.store.database import SECRET, Database
 from calibrant.store.database_errors import translate_errors
 from calibrant.store.schema import metadata, settings
 
-__all__ = ["VERSION_TABLE", "check_version", "migrate"]
-
 VERSION_TABLE = "schema_version"
 """Table with the schema version."""
 

@@ -14,8 +14,6 @@ from sqlalchemy.dialects import postgresql, sqlite
 from calibrant.errors import StoreUnavailable
 from calibrant.store.schema import outcome_requests
 
-__all__ = ["claim_request", "find_request_hash", "prune_requests"]
-
 
 def find_request_hash(connection: Connection, request: str) -> str | None:
     """Return the content hash of a recorded request, or None."""

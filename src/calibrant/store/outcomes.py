@@ -7,27 +7,92 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict
 from datetime import datetime, timedelta
+from difflib import get_close_matches
 from typing import Any
 
 from sqlalchemy import Connection, Table, func, select
 from sqlalchemy.dialects import postgresql, sqlite
 
-from calibrant.errors import InputError, StoreError
+from calibrant.errors import InputError, StoreError, UnknownClass
 from calibrant.store.database import Database
-from calibrant.store.label_classes import check_classes
 from calibrant.store.outcome_requests import claim_request, find_request_hash
 from calibrant.store.records import AuditedCount, Label, Outcome, Recorded
-from calibrant.store.schema import labels, outcomes, predictions, utc
+from calibrant.store.schema import bundles, labels, outcomes, predictions, utc
 
-__all__ = ["OutcomeLog"]
+_LABEL_CLASSES_PIECE = 1_000  # ids per query
+
+
+_SHOWN = 8
+
+
+"""Classes listed in an error."""
+
+
+def check_classes(
+    connection: Connection, labels: Sequence[Label], other: Collection[str] = ()
+) -> None:
+    """Raise `UnknownClass` for the first label that is not a class of its bundle."""
+    checked = [label for label in labels if label.id not in other]
+    bundle_of = _bundles_of(connection, list(dict.fromkeys(label.prediction for label in checked)))
+    known = {
+        hash: dict.fromkeys(str(name) for name in classes)
+        for hash, classes in connection.execute(
+            select(bundles.c.hash, bundles.c.classes).where(
+                bundles.c.hash.in_(set(bundle_of.values()))
+            )
+        )
+    }
+    for label in checked:
+        classes = known[bundle_of[label.prediction]]
+        if label.label not in classes:
+            raise UnknownClass(describe_unknown_class(label.label, list(classes)), label.id)
+
+
+def describe_unknown_class(label: str, classes: Sequence[str]) -> str:
+    """Describe an unknown label, with the closest class and the list of classes.
+
+    Examples
+    --------
+    >>> print(describe_unknown_class("Defect ", ["defect", "size"]))
+    'Defect ' is not a class of the bundle that made the prediction (closest: 'defect'; its
+    classes are 'defect', 'size')
+    """
+    normalised = {name.strip().casefold(): name for name in reversed(classes)}
+    near = get_close_matches(label.strip().casefold(), normalised, n=1)
+    nearest = f"closest: {normalised[near[0]]!r}; " if near else ""
+    listed = ", ".join(repr(name) for name in classes[:_SHOWN])
+    more = f" and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else ""
+    return (
+        f"{label!r} is not a class of the bundle that made the prediction "
+        f"({nearest}its classes are {listed}{more})"
+    )
+
+
+def _bundles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
+    """Return the hash of the bundle that made each prediction."""
+    bundle_of: dict[str, str] = {}
+    for start in range(0, len(ids), _LABEL_CLASSES_PIECE):
+        query = select(predictions.c.id, predictions.c.bundle).where(
+            predictions.c.id.in_(ids[start : start + _LABEL_CLASSES_PIECE])
+        )
+        bundle_of |= dict(connection.execute(query).all())
+    return bundle_of
+
 
 Feedback = tuple[tuple[Label, ...], tuple[Outcome, ...]]
+
+
 """Labels and outcomes of a prediction."""
 
+
 _PIECE = 1_000  # ids per query
+
+
 _LABEL = (
     labels.c.id, labels.c.at, labels.c.prediction, labels.c.label, labels.c.source, labels.c.key
 )  # fmt: skip
+
+
 _OUTCOME = (
     outcomes.c.id, outcomes.c.at, outcomes.c.prediction, outcomes.c.name, outcomes.c.value,
     outcomes.c.text, outcomes.c.key,

@@ -5,26 +5,129 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import fields
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 
-from sqlalchemy import ColumnElement, Connection, and_, func, or_, select
+from sqlalchemy import ColumnElement, Connection, and_, func, literal, or_, select
 from sqlalchemy.exc import IntegrityError
+from sqlalchemy.sql.expression import UnaryExpression
+from sqlalchemy.sql.operators import custom_op
 
 from calibrant.errors import InputError, StoreError, UnknownBundle
 from calibrant.store.database import Database
 from calibrant.store.database_errors import is_foreign_key_error
-from calibrant.store.index_choice import choose_index, unindexed
 from calibrant.store.insertion import insert_first, insert_rest
 from calibrant.store.records import Logged, LoggedRequest, Prediction
-from calibrant.store.schema import predictions
-from calibrant.store.tally_updates import ClassPlaces, add_to_tallies
-from calibrant.store.time_spans import find_hours
+from calibrant.store.schema import predictions, tallies
+from calibrant.store.tally_updates import (
+    DECISION,
+    LABEL,
+    SCORE,
+    ClassPlaces,
+    add_to_tallies,
+    score_bin,
+)
 
-__all__ = ["PredictionLog"]
+
+def find_hours(
+    connection: Connection,
+    *,
+    bundle: str | None,
+    label: str | None,
+    decision: str | None,
+    scores: tuple[float | None, float | None],
+) -> tuple[datetime, datetime] | None:
+    """Return a time range that contains all matches; None if there are none.
+
+    Each condition alone has tallies, whose first and last hours bound the matches.
+    """
+    groups: list[tuple[str, Sequence[str] | None]] = [(DECISION, None)]  # any prediction
+    if label is not None:
+        groups.append((LABEL, [label]))
+    if decision is not None:
+        groups.append((DECISION, [decision]))
+    if scores != (None, None):
+        groups.append((SCORE, _bins(*scores)))
+    ranges = [_hours(connection, kind, names, bundle) for kind, names in groups]
+    hours = [hours_of for hours_of in ranges if hours_of is not None]
+    if len(hours) < len(groups):
+        return None
+    first, last = max(hours_of[0] for hours_of in hours), min(hours_of[1] for hours_of in hours)
+    return None if first > last else (first, last + timedelta(hours=1))
+
+
+def _bins(low: float | None, high: float | None) -> list[str]:
+    """Return the names of the bins of scores between two bounds."""
+    low, high = 0.0 if low is None else low, 1.0 if high is None else high
+    if math.isnan(low) or math.isnan(high):
+        return []
+    first, last = (score_bin(min(max(bound, 0.0), 1.0)) for bound in (low, high))
+    return [str(bin) for bin in range(first, last + 1)]
+
+
+def _hours(
+    connection: Connection, kind: str, names: Sequence[str] | None, bundle: str | None
+) -> tuple[datetime, datetime] | None:
+    """Return the first and last hour of some tallies, or None."""
+    hour = tallies.c.hour
+    query = select(hour).where(tallies.c.kind == kind).limit(1)
+    if names is not None:
+        query = query.where(tallies.c.name.in_(names))
+    if bundle is not None:
+        query = query.where(tallies.c.bundle == bundle)
+    first = connection.scalar(query.order_by(hour))
+    last = connection.scalar(query.order_by(hour.desc()))
+    return None if first is None or last is None else (first, last)
+
+
+_LIMIT = 2_000
+
+
+"""Rows that can be scanned in a few milliseconds."""
+
+
+def choose_index(
+    connection: Connection, conditions: Mapping[str, str], scores: Sequence[ColumnElement[bool]]
+) -> str | None:
+    """Choose the condition whose index is used; None for the index by time.
+
+    The rarest condition is chosen. If all are common, any index finds a page of the newest rows
+    quickly, because each covers the other columns.
+    """
+    if "unit" in conditions:
+        return "unit"
+    names = [name for name in ("label", "decision", "use_case") if name in conditions]
+    if len(names) < 2 and not scores:
+        return names[0] if names else None
+    groups = {name: [predictions.c[name] == conditions[name]] for name in names}
+    if scores:
+        groups["score"] = list(scores)
+    counts = {name: _count_some(connection, conditions) for name, conditions in groups.items()}
+    rarest = min(counts, key=lambda name: counts[name])
+    if counts[rarest] < _LIMIT:
+        return rarest
+    return names[0] if names else None
+
+
+def unindexed(column: ColumnElement[Any]) -> ColumnElement[Any]:
+    """Prevent SQLite from using the index of a column."""
+    return UnaryExpression(column, operator=custom_op("+"), type_=column.type)
+
+
+def _count_some(connection: Connection, conditions: Sequence[ColumnElement[bool]]) -> int:
+    """Count rows, up to the limit."""
+    some_rows = (
+        select(literal(1)).select_from(predictions).where(*conditions).limit(_LIMIT).subquery()
+    )
+    return connection.execute(select(func.count()).select_from(some_rows)).scalar_one()
+
 
 _FIELDS = [predictions.c[field.name] for field in fields(Prediction)]
+
+
 _PIECE = 1_000  # ids per query
+
+
 _MOST = 10_000  # predictions per page
 
 

@@ -8,25 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-__all__ = [
-    "DECISIONS",
-    "ROLES",
-    "ActedCount",
-    "AuditedCount",
-    "BundleRecord",
-    "Erased",
-    "Event",
-    "HourCount",
-    "Key",
-    "Label",
-    "Logged",
-    "LoggedRequest",
-    "Outcome",
-    "Prediction",
-    "Recorded",
-    "new_id",
-]
-
 DECISIONS = ("act", "clear", "abstain", "out_of_scope")
 """Possible decisions."""
 

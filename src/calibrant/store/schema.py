@@ -28,25 +28,6 @@ from sqlalchemy.types import TypeDecorator, TypeEngine
 from calibrant.errors import StoreError
 from calibrant.store.records import DECISIONS, ROLES
 
-__all__ = [
-    "LONGEST_NAME",
-    "Numbers",
-    "UtcDateTime",
-    "bundles",
-    "ended_visits",
-    "erasures",
-    "events",
-    "keys",
-    "labels",
-    "metadata",
-    "outcome_requests",
-    "outcomes",
-    "predictions",
-    "settings",
-    "tallies",
-    "utc",
-]
-
 LONGEST_NAME = 200
 """Maximum characters of an indexed text: a PostgreSQL index entry has 2,704 bytes, a character up
 to four, and an entry may have two such texts."""

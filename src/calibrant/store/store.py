@@ -7,21 +7,59 @@ from collections import Counter
 from datetime import UTC, datetime
 from types import TracebackType
 
+from sqlalchemy import delete, select
+from sqlalchemy.dialects import postgresql, sqlite
+
 from calibrant.store import erasure, export
 from calibrant.store.audit_rows import AuditLog
 from calibrant.store.bundles import BundleLog
 from calibrant.store.counts import StoreCounts, count
 from calibrant.store.database import Database
-from calibrant.store.ended_sessions import VisitLog
 from calibrant.store.events import EventLog
 from calibrant.store.keys import KeyRing
 from calibrant.store.migration import check_version, migrate
 from calibrant.store.outcomes import OutcomeLog
 from calibrant.store.predictions import PredictionLog
 from calibrant.store.records import Erased
+from calibrant.store.schema import ended_visits
 from calibrant.store.tallies import TallyLog
 
-__all__ = ["Store"]
+
+class VisitLog:
+    """Sessions ended by logout; expired ones need no record.
+
+    Parameters
+    ----------
+    database : database with the tables of the store
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from datetime import timedelta
+    >>> from calibrant.store import Store
+    >>> with Store.open(tempfile.mkdtemp() + "/calibrant.db") as store:
+    ...     store.visits.end("5d41", expires=datetime.now(UTC) + timedelta(hours=8))
+    ...     store.visits.ended("5d41"), store.visits.ended("77b2")
+    (True, False)
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def end(self, id: str, *, expires: datetime) -> None:
+        """Record the end of a session, and delete expired records."""
+        insert = postgresql.insert if self._database.dialect == "postgresql" else sqlite.insert
+        expired = delete(ended_visits).where(ended_visits.c.expires < datetime.now(UTC))
+        row = insert(ended_visits).values(id=id, expires=expires).on_conflict_do_nothing()
+        with self._database.write() as connection:
+            connection.execute(expired)
+            connection.execute(row)
+
+    def ended(self, id: str) -> bool:
+        """Whether a session was ended."""
+        with self._database.read() as connection:
+            query = select(ended_visits.c.id).where(ended_visits.c.id == id)
+            return connection.execute(query).first() is not None
 
 
 class Store:

@@ -20,8 +20,6 @@ from calibrant.store.tally_updates import (
     floor_to_hour,
 )
 
-__all__ = ["TallyLog"]
-
 
 class TallyLog:
     """Counts of predictions by hour, updated in the transaction that writes them.

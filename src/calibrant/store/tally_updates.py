@@ -20,11 +20,6 @@ from calibrant.store.database import as_json
 from calibrant.store.records import Prediction
 from calibrant.store.schema import bundles, predictions, tallies, utc
 
-__all__ = [
-    "ACTED", "BILLION", "COUNTED", "DECISION", "LABEL", "SCORE", "SCORE_BINS", "ClassPlaces",
-    "add_to_tallies", "floor_to_hour", "score_bin", "take_from_tallies",
-]  # fmt: skip
-
 DECISION, ACTED, LABEL, SCORE = "decision", "acted", "label", "score"
 """Kinds of tallies, named by decision ('' for none), class, class and number of the bin."""
 

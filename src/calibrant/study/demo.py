@@ -17,8 +17,6 @@ from calibrant.study.settings.config import CANDIDATES, StudyConfig
 from calibrant.study.study import run_study_in
 from calibrant.study.study_folder import check_output_folder, output_folder
 
-__all__ = ["DEMO", "DemoSize", "run_demo"]
-
 HOLD = ("item_defective: precision>=0.85", "item_defective: recall>=0.9")
 """The two promises of the return-reason paper: 85 % precision, or 90 % recall."""
 

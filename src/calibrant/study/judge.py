@@ -17,14 +17,6 @@ from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.result import CandidateResult
 from calibrant.study.rows.rows import StudyRows
 
-__all__ = [
-    "choose_candidate",
-    "evaluate_candidates",
-    "evaluate_log_test",
-    "evaluate_logits",
-    "fit_temperature",
-]
-
 
 def evaluate_candidates(
     rows: StudyRows, candidates: Sequence[Candidate], outcomes: Sequence[Outcome]

@@ -10,7 +10,6 @@ if TYPE_CHECKING:
     from calibrant.results import Evaluation
     from calibrant.study.result import CandidateResult, PointResult, StudyResult
 
-__all__ = ["packed_figures"]
 
 _STORED_METRICS = ("accuracy", "nll", "ece_em")
 """Metrics stored for each candidate; the report has all of them."""

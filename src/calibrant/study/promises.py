@@ -19,15 +19,6 @@ from calibrant.thresholds.labelled_rows import LabelledRows, fill_missing_codes
 from calibrant.thresholds.proof.largest_weight import name_weight_setting
 from calibrant.thresholds.rates import Rate, Target
 
-__all__ = [
-    "PromiseRequest",
-    "bundle_points",
-    "certify",
-    "check_point",
-    "note_fallback_points",
-    "parse_promises",
-]
-
 
 @dataclass(frozen=True)
 class PromiseRequest:

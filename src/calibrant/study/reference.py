@@ -16,8 +16,6 @@ from calibrant.study.result import CandidateResult
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["train_gradient_boosting"]
-
 
 def train_gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateResult:
     """Train scikit-learn's gradient boosting on the same rows, as a reference.

@@ -13,14 +13,6 @@ from calibrant.results import Evaluation
 from calibrant.study.scoring_ways import name_candidate
 from calibrant.thresholds import OperatingPoint, Transfer
 
-__all__ = [
-    "CandidateResult",
-    "KnownTruth",
-    "OutOfScope",
-    "PointResult",
-    "StudyResult",
-]
-
 
 @dataclass(frozen=True)
 class CandidateResult:

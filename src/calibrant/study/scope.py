@@ -11,8 +11,6 @@ from calibrant.ood import SCORES, OodRule, separation
 from calibrant.study.result import OutOfScope
 from calibrant.study.rows.rows import StudyRows
 
-__all__ = ["describe_rule", "fit_rule"]
-
 
 def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
     """Fit the rule on the steer and choice rows, without trusted rows.

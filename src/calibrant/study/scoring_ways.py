@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["WAYS", "name_candidate", "way_sentence"]
-
 WAYS = ("one", "ensemble", "mc_dropout")
 """One trained network; the networks of all seeds averaged; thinned copies of a network averaged."""
 

@@ -51,7 +51,6 @@ from calibrant.thresholds import OperatingPoint
 if TYPE_CHECKING:
     from calibrant.study.truth import FreshRows
 
-__all__ = ["run_study", "run_study_in"]
 
 _REPORT_PACKAGES = ("plotly", "jinja2")
 """Packages that only the report needs."""

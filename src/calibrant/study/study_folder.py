@@ -15,17 +15,6 @@ from calibrant.errors import InputError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.study.settings.config_file import read_config
 
-__all__ = [
-    "BUNDLE",
-    "CANDIDATE_FOLDERS",
-    "check_output_folder",
-    "draft_folder",
-    "make_candidates_folder",
-    "output_folder",
-    "publish_outputs",
-    "write_json",
-]
-
 BUNDLE, CANDIDATE_FOLDERS = "bundle", "candidates"
 _HEAD_BYTES = 4096
 _REPORT_MARK = b"default-src 'none'; script-src 'unsafe-inline'"

@@ -21,7 +21,6 @@ from calibrant.thresholds import OperatingPoint
 if TYPE_CHECKING:
     from calibrant.bundle import Bundle
 
-__all__ = ["FreshRows", "judge_by_truth"]
 
 MAX_ROWS = 40_000
 """Maximum number of rows for true calibration errors; promises are checked on all rows."""

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from calibrant.convert import logits_from_probs
 from calibrant.testing.worlds import WORLDS
 
-__all__ = ["CalibratorCase", "degenerate_cases", "draw_case", "with_bad_labels"]
-
 FloatArray = NDArray[np.float64]
 
 _GRAIN = 2.0**24

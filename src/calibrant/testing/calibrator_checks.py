@@ -8,8 +8,6 @@ from calibrant.calibrators import Calibrator
 from calibrant.testing.calibrator_cases import CalibratorCase, draw_case
 from calibrant.testing.calibrator_rules import REPETITION, RULES, Rule, accepts_weights, no_harm
 
-__all__ = ["check_calibrator"]
-
 _ROWS = 300
 
 

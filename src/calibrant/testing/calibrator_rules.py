@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -12,8 +12,12 @@ from sklearn.base import clone
 
 from calibrant.calibrators import Calibrator, Identity
 from calibrant.errors import InputError, NotFitted
-from calibrant.testing.calibrator_cases import CalibratorCase, degenerate_cases, draw_case
-from calibrant.testing.calibrator_facts import absent_class, argmax, ranking, weights
+from calibrant.testing.calibrator_cases import (
+    CalibratorCase,
+    degenerate_cases,
+    draw_case,
+    with_bad_labels,
+)
 from calibrant.testing.expectations import (
     as_two_columns,
     expect,
@@ -24,13 +28,107 @@ from calibrant.testing.expectations import (
     fit_copy,
 )
 
-__all__ = ["REPETITION", "RULES", "Rule", "accepts_weights", "no_harm"]
+_NEAR_TIE = 1e-3
+
+
+_GRID_LOG_ODDS = np.linspace(-12.0, 12.0, 97)
+
+
+"""Log-odds in steps of 1/4, over a wider range than those of the rows."""
+
+
+def argmax(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `keeps_argmax`, also with labels that contradict the scores."""
+    if not calibrator.keeps_argmax:
+        return
+    fresh = as_two_columns(case.fresh)
+    low, high = np.sort(fresh, axis=1)[:, -2:].T
+    clear = fresh[high - low > _NEAR_TIE]
+    for learned, name in _fit_variants(calibrator, case, seed):
+        out = learned.predict_log_proba(clear)
+        rows, top = np.arange(len(clear)), clear.argmax(axis=1)
+        rest = out.copy()
+        rest[rows, top] = -np.inf
+        lost = out[rows, top] <= rest.max(axis=1)
+        expect(
+            not lost.any(),
+            f"{name}: logits {clear[lost][:1]} became log-probabilities {out[lost][:1]}",
+        )
+
+
+def ranking(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `keeps_ranking`, also with labels that contradict the scores."""
+    if not calibrator.keeps_ranking or case.k > 2:
+        return
+    for learned, name in _fit_variants(calibrator, case, seed):
+        both = learned.predict_log_proba(as_two_columns(_GRID_LOG_ODDS))
+        step = np.diff(both[:, 1] - both[:, 0])
+        at = int(step.argmin())
+        expect(
+            bool(step[at] > 0),
+            f"{name}: log-odds {_GRID_LOG_ODDS[at : at + 2]} became "
+            f"P(positive) {np.exp(both[at : at + 2, 1])}",
+        )
+
+
+def weights(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `takes_weights`: a weight equals a repetition, or is refused."""
+    if not calibrator.takes_weights:
+        expect_refusal("weights", lambda: fit_copy(calibrator, case, weights=np.ones(case.n)))
+        return
+    times = np.random.default_rng(seed).integers(0, 4, case.n)
+    repeated = fit_copy(
+        calibrator, case, np.repeat(case.logits, times, axis=0), np.repeat(case.labels, times)
+    )
+    expect_close(
+        repeated.predict_proba(case.fresh),
+        fit_copy(calibrator, case, weights=times).predict_proba(case.fresh),
+    )
+
+
+def absent_class(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
+    """Check `needs_every_class`: rows without the last class are accepted or refused.
+
+    With two classes a single one remains, which any method may refuse.
+    """
+    present = case.labels < case.k - 1
+    logits, labels = case.logits[present], case.labels[present]
+    if calibrator.needs_every_class:
+        expect_refusal("an absent class", lambda: fit_copy(calibrator, case, logits, labels))
+        return
+    try:
+        learned = fit_copy(calibrator, case, logits, labels)
+    except InputError:
+        if case.k == 2:
+            return
+        raise
+    expect_valid(learned, case.fresh)
+
+
+def _fit_variants(
+    calibrator: Calibrator, case: CalibratorCase, seed: int
+) -> Iterator[tuple[Calibrator, str]]:
+    """Yield fits on good, random and contradicting labels; refused ones are skipped."""
+    yield fit_copy(calibrator, case), case.name
+    for bad in with_bad_labels(case, seed):
+        try:
+            yield fit_copy(calibrator, bad), bad.name
+        except InputError:
+            continue
+
 
 Rule = Callable[[Calibrator, CalibratorCase, int], None]
 
+
 _NAMES = ("north", "east", "south", "west", "middle", "above", "below")
+
+
 _HUGE = 1e4
+
+
 _LARGE_SAMPLE = 4000
+
+
 _HARM = 0.02
 
 
@@ -45,7 +143,7 @@ def parameters(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
         copy.predict_proba(case.fresh)
     except NotFitted:
         return
-    raise AssertionError("the clone of a fit_copy calibrator is fit_copy")
+    raise AssertionError("the clone of a fitted calibrator is fitted")
 
 
 def returns_itself(calibrator: Calibrator, case: CalibratorCase, seed: int) -> None:
@@ -327,6 +425,7 @@ def _log_loss(learned: Calibrator, case: CalibratorCase) -> float:
 
 REPETITION = "a weight must equal a repetition, or be refused"
 
+
 RULES: dict[str, Rule] = {
     "clone, get_params and set_params must work": parameters,
     "arguments must not be modified": arguments,
@@ -354,4 +453,6 @@ RULES: dict[str, Rule] = {
     "a saved calibrator must load": saving,
     "a damaged file must be refused": damage,
 }
+
+
 """All rules by the text in their error messages, in the order of checking."""

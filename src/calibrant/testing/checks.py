@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.testing.worlds import WORLDS, Draw
 
-__all__ = ["check_metric"]
-
 Metric = Callable[..., Any]
 _ROWS = 300
 

@@ -12,17 +12,6 @@ from calibrant.calibrators import Calibrator
 from calibrant.errors import InputError
 from calibrant.testing.calibrator_cases import CalibratorCase, FloatArray
 
-__all__ = [
-    "CLOSE",
-    "as_two_columns",
-    "expect",
-    "expect_close",
-    "expect_equal",
-    "expect_refusal",
-    "expect_valid",
-    "fit_copy",
-]
-
 CLOSE = 1e-6
 """Tolerance for probabilities from two runs of an optimiser."""
 

@@ -15,23 +15,6 @@ from calibrant.testing.expectations import expect
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-__all__ = [
-    "HUGE",
-    "LossCase",
-    "autocast",
-    "copy_loss",
-    "drawn",
-    "expect_alike",
-    "expect_finite",
-    "expect_near",
-    "extremes",
-    "gradient",
-    "has_option",
-    "numeric_gradient",
-    "one_hot",
-    "save_and_load",
-    "with_options",
-]
 
 ROWS = 24
 HUGE = 1e4

@@ -14,8 +14,6 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Atoms", "Clouds", "Law", "Steps", "Strata", "ThresholdDraw", "stepped_atoms"]
-
 Floats = NDArray[np.float64]
 Scores = NDArray[np.floating[Any]]
 Labels = NDArray[np.int64]

@@ -29,17 +29,6 @@ from calibrant.testing.threshold_laws import (
 )
 from calibrant.thresholds.rates import Cost, Rate, rate_named
 
-__all__ = [
-    "THRESHOLD_WORLDS",
-    "ThresholdWorld",
-    "constant_rate",
-    "crossing",
-    "hugging",
-    "sawtooth",
-    "straddling",
-    "torn",
-]
-
 Kind = Literal["ordinary", "weighted", "least favourable"]
 
 TARGET = 0.85

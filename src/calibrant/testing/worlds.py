@@ -17,8 +17,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import resolve_target
 
-__all__ = ["WORLDS", "Draw", "World", "posterior_error", "shifted_world", "true_ce"]
-
 FloatArray = NDArray[np.float64]
 Probs = NDArray[np.floating[Any]]
 Rng = np.random.Generator

@@ -25,8 +25,6 @@ from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
 from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT
 
-__all__ = ["Band", "select_band"]
-
 
 @dataclass(frozen=True)
 class Band:

@@ -7,9 +7,6 @@ from typing import Any
 
 from calibrant.errors import InputError
 
-__all__ = ["EMPIRICAL", "check_between_0_and_1", "check_confidence"]
-
-
 EMPIRICAL = "0.95 is usual, and None gives the plain empirical choice"
 """Hint for functions that also accept `confidence=None`."""
 

@@ -17,8 +17,6 @@ from calibrant.thresholds.proof.seen_labels import LabelUse
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Target
 
-__all__ = ["DEFAULT_CONFIDENCE", "ChosenCandidate", "measure_rates"]
-
 DEFAULT_CONFIDENCE = 0.95
 """Confidence of intervals when no promise is made."""
 

@@ -21,8 +21,6 @@ from calibrant.thresholds.saved_point import FORMAT
 from calibrant.thresholds.scores import labelled_scores
 from calibrant.thresholds.selection import solve_problem
 
-__all__ = ["OperatingPoints", "select_each"]
-
 
 @dataclass(frozen=True)
 class OperatingPoints:

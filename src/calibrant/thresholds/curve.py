@@ -20,8 +20,6 @@ from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Rate, coverage, precision
 from calibrant.thresholds.scores import On
 
-__all__ = ["POINTS", "OperatingCurve", "RateCurve", "compute_curve", "operating_curve"]
-
 POINTS = 2000
 """Default number of thresholds in a curve: enough for a report page."""
 

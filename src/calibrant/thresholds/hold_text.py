@@ -7,8 +7,6 @@ import re
 from calibrant.errors import InputError
 from calibrant.thresholds.rates import Target, parse_target
 
-__all__ = ["parse_hold"]
-
 
 def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple[Target, ...]]:
     """Parse `class: rate>=value and rate>=value`; the class is None if it is not named.

@@ -20,8 +20,6 @@ from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target
 from calibrant.thresholds.selection import solve_problem
 
-__all__ = ["LabelledRows", "fill_missing_codes"]
-
 BY_HAND = "it was set by hand"
 
 

@@ -15,8 +15,6 @@ from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Rate
 
-__all__ = ["Measures"]
-
 
 @dataclass(frozen=True)
 class Measures:

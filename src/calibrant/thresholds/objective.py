@@ -9,8 +9,6 @@ from calibrant.errors import InputError
 from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target, parse_target
 
-__all__ = ["as_targets", "resolve_objective"]
-
 
 def as_targets(hold: Target | str | Iterable[Target | str]) -> tuple[Target, ...]:
     """Convert `hold` to targets that do not contradict each other, or raise `InputError`."""

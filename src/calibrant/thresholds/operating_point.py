@@ -18,8 +18,6 @@ from calibrant.thresholds.rates import Cost, Target
 from calibrant.thresholds.saved_point import FORMAT, parse_saved_point
 from calibrant.thresholds.scores import On, as_scores, row_scores
 
-__all__ = ["OperatingPoint"]
-
 _TRIVIAL_RATES = ("recall", "fpr", "specificity", "coverage", "abstention")
 """Rates that are 0 or 1 whenever every row is acted on."""
 

@@ -8,8 +8,6 @@ from typing import Any
 
 from calibrant.results import Interval
 
-__all__ = ["RateValue"]
-
 
 @dataclass(frozen=True)
 class RateValue:

@@ -11,25 +11,6 @@ from typing import ClassVar, Literal
 
 from calibrant.errors import InputError
 
-__all__ = [
-    "RATES",
-    "Cost",
-    "Rate",
-    "Sense",
-    "Target",
-    "abstention",
-    "accuracy",
-    "coverage",
-    "false_discovery",
-    "fpr",
-    "npv",
-    "parse_target",
-    "precision",
-    "rate_named",
-    "recall",
-    "specificity",
-]
-
 Event = Literal["positive", "negative", "act", "pass"]
 Condition = Literal["positive", "negative", "act", "pass", "all"]
 Sense = Literal[">=", "<="]

@@ -15,8 +15,6 @@ from calibrant.thresholds.curve import POINTS, compute_curve
 from calibrant.thresholds.proof.question import build_problem
 from calibrant.thresholds.rates import accuracy
 
-__all__ = ["RiskCoverage", "risk_coverage"]
-
 
 @dataclass(frozen=True)
 class RiskCoverage:

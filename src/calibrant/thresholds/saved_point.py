@@ -10,8 +10,6 @@ from calibrant.errors import InputError
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Target, parse_target
 
-__all__ = ["FORMAT", "parse_saved_point"]
-
 FORMAT = 1
 """Version of the JSON that `to_dict` writes; newer ones are rejected, older ones always load."""
 

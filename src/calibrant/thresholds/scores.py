@@ -13,8 +13,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import IntArray, as_labels, as_logits, as_probs
 from calibrant.inputs.class_columns import Kind, order_columns
 
-__all__ = ["On", "as_scores", "labelled_scores", "predict_classes", "row_scores"]
-
 On = Literal["probs", "logits"]
 Scores = NDArray[np.floating[Any]]
 

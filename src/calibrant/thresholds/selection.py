@@ -20,8 +20,6 @@ from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
 from calibrant.thresholds.proof.seen_labels import NO_LABEL_USE, LabelUse
 from calibrant.thresholds.rates import Cost, Rate, Target
 
-__all__ = ["select", "solve_problem"]
-
 
 def select(
     labels: Any,

@@ -13,8 +13,6 @@ from calibrant.errors import InputError
 from calibrant.training.batches import Batch
 from calibrant.training.sharding import as_row_labels, blocks, plan_batches, views
 
-__all__ = ["ArrayRows"]
-
 _BLOCK = 64 * 2**20  # bytes gathered at a time: bounds the memory of an epoch
 
 

@@ -8,8 +8,6 @@ from typing import NamedTuple, Protocol, Self
 import torch
 from torch import Generator, Tensor
 
-__all__ = ["Batch", "BatchRows"]
-
 
 class Batch(NamedTuple):
     """A batch of rows of a split.

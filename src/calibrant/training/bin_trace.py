@@ -15,8 +15,6 @@ from calibrant.reports.displays.bin_history import BinHistory
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.records import EpochRecord
 
-__all__ = ["BinTrace"]
-
 
 class BinTrace(Hook):
     r"""Record confidence and accuracy in equal-mass bins after each epoch, for any loss.

@@ -12,8 +12,6 @@ from calibrant.data.encoders.table_columns import is_missing
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["encode_labels", "read_classes"]
-
 _LARGEST = 2.0**53
 """Above it, different integers may be the same float."""
 

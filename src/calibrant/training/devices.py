@@ -14,8 +14,6 @@ import torch
 from calibrant.errors import InputError
 from calibrant.training.options import TrainingOptions
 
-__all__ = ["check_device", "make_fabric", "planned_world"]
-
 
 def planned_world(options: TrainingOptions) -> int:
     """Return the number of processes that a run will have."""

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from calibrant.training.records import EpochRecord
 
-__all__ = ["Hook", "Run"]
-
 
 @dataclass
 class Run:

@@ -25,7 +25,6 @@ from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-__all__ = ["ImageClassifier"]
 
 Network = str | Callable[..., nn.Module]
 

@@ -11,12 +11,11 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.losses.rows import IGNORE
 from calibrant.training.batches import BatchRows
 from calibrant.training.checkpoints import Checkpoints
 from calibrant.training.devices import make_fabric, planned_world
-from calibrant.training.early_stopping import Stopping
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.loss_weighting import Weighing, read_weighing
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
@@ -26,7 +25,184 @@ from calibrant.training.sharding import batch_sizes
 from calibrant.training.speed import compile_model, match_weight_layout, use_channels_last
 from calibrant.training.split_checks import check_batches, learns_from_batches
 
-__all__ = ["Job", "build_result", "record_epoch", "resume_job", "save_checkpoint", "set_up_job"]
+
+@dataclass(frozen=True)
+class Weighing:
+    r"""The normalisation of a loss: a weighted mean over rows, or a sum.
+
+    A mean over the rows of a batch is
+
+    $$ L = \frac{\sum_i w_i l_i}{\sum_i w_i} = \sum_p \frac{m_p}{m} L_p, \quad m_p = \sum_{i \in p}
+    w_i $$
+
+    with $l_i$ the loss of row $i$, $w_i$ the weight of its class (0 where it is ignored), $L_p$ the
+    mean of a part of the batch, $m_p$ its mass and $m$ that of the batch. A sum needs no factor.
+
+    A loss of a whole batch (MMCE, soft F1) does not decompose like this: its parts are weighted by
+    their number of rows, and it is computed on the parts.
+
+    Parameters
+    ----------
+    summed : whether the loss is a sum
+    weight : (K,) class weights, or None
+    ignore_index : label of ignored rows
+    """
+
+    summed: bool = False
+    weight: Tensor | None = None
+    ignore_index: int = IGNORE
+
+    def mass(self, labels: Tensor) -> Tensor | float:
+        """Return m_p of the rows with these labels, without synchronising with a GPU.
+
+        Examples
+        --------
+        >>> Weighing(weight=torch.tensor([1.0, 3.0])).mass(torch.tensor([0, 1, 1]))
+        tensor(7., dtype=torch.float64)
+        """
+        hard = not labels.is_floating_point()
+        if self.weight is None and (not hard or self.ignore_index < 0):
+            return float(len(labels) if not hard else labels.numel())  # labels are all classes
+        if not hard:
+            assert self.weight is not None
+            return (labels.movedim(1, -1) * self.weight.to(labels.device)).sum().double()
+        counted = labels != self.ignore_index
+        if self.weight is None:
+            return counted.sum().double()
+        weights = self.weight.to(labels.device)[labels.where(counted, 0)]
+        return weights.where(counted, 0.0).double().sum()
+
+    def whole(self, labels: Tensor, world: int) -> Tensor | float:
+        """Return the mass of a batch over all processes, divided by their number.
+
+        Gradients are averaged over processes, so the factor of a part is m_p over this.
+        """
+        local = self.mass(labels)
+        if world == 1:
+            return local
+        total = torch.as_tensor(local, dtype=torch.float64, device=labels.device).clone()
+        torch.distributed.all_reduce(total)
+        return total / world
+
+    def factor(self, labels: Tensor, whole: Tensor | float, world: int) -> Tensor | float:
+        """Return the factor of a part's loss: m_p over the mass of the batch.
+
+        For a sum it is the number of processes, since they average their gradients.
+        """
+        if self.summed:
+            return float(world)
+        if isinstance(whole, Tensor):
+            return self.mass(labels) / whole.where(whole > 0, 1.0)
+        return self.mass(labels) / whole
+
+
+def read_weighing(loss: nn.Module, parts: int) -> Weighing:
+    """Return the normalisation of a loss; with several parts its terms must agree.
+
+    Examples
+    --------
+    >>> from calibrant.losses import FocalLoss
+    >>> read_weighing(FocalLoss(reduction="sum"), 2).summed
+    True
+    """
+    terms = [term for part in loss.modules() if (term := _read_term(part)) is not None]
+    if not terms or parts == 1:
+        return terms[0] if terms else Weighing()
+    first = terms[0]
+    if any(term.summed != first.summed for term in terms):
+        raise InputError(
+            "the terms of a loss must be all means or all sums if a batch is split into parts: "
+            "give all of them the same reduction, or train with accumulate=1 and devices=1."
+        )
+    if not first.summed and any(not _alike(term, first) for term in terms):
+        raise InputError(
+            "the terms of a loss must weight classes and ignore rows alike if a batch is split "
+            "into parts: give all of them the same weight, or train with accumulate=1 and "
+            "devices=1."
+        )
+    return first
+
+
+def _read_term(part: nn.Module) -> Weighing | None:
+    """Return the normalisation of one term, from the options of a function or from attributes."""
+    options: Any = getattr(part, "options", None)
+    settings = {"reduction": "mean", **options} if isinstance(options, dict) else vars(part)
+    reduction = settings.get("reduction")
+    if reduction not in ("mean", "sum"):
+        return None
+    weight = settings.get("weight", getattr(part, "weight", None))
+    if _averages_over_rows(part):
+        weight = None
+    weight = None if weight is None else torch.as_tensor(weight, dtype=torch.float32)
+    ignored = settings.get("ignore_index", IGNORE)
+    return Weighing(reduction == "sum", weight, ignored if isinstance(ignored, int) else IGNORE)
+
+
+def _averages_over_rows(part: nn.Module) -> bool:
+    """Whether torch averages this loss over rows, regardless of class weights."""
+    by_weights = isinstance(part, nn.CrossEntropyLoss | nn.NLLLoss)
+    return type(part).__module__ == nn.CrossEntropyLoss.__module__ and not by_weights
+
+
+def _alike(one: Weighing, other: Weighing) -> bool:
+    if one.ignore_index != other.ignore_index or (one.weight is None) != (other.weight is None):
+        return False
+    return one.weight is None or other.weight is None or torch.equal(one.weight, other.weight)
+
+
+class Stopping:
+    """Early stopping with patience, and the weights of the best epoch.
+
+    An epoch is better if it improves the chosen metric of the steer split by more than
+    `min_delta`: refinement and log loss must fall, F1 must rise. With "last" every epoch is better
+    than the one before.
+
+    Parameters
+    ----------
+    options : options with `choose_by`, `patience` and `min_delta`
+
+    Examples
+    --------
+    >>> from calibrant.training import TrainingOptions
+    >>> Stopping(TrainingOptions(patience=2)).enough
+    False
+    """
+
+    def __init__(self, options: TrainingOptions) -> None:
+        self.options = options
+        self.best_epoch: int | None = None
+        self.best_value = float("inf")
+        self.best_weights: dict[str, Tensor] = {}
+        self.waited = 0
+
+    @property
+    def enough(self) -> bool:
+        """Whether patience is used up."""
+        return self.options.patience is not None and self.waited >= self.options.patience
+
+    def note(self, record: EpochRecord) -> bool:
+        """Record an epoch, and return whether it is the best so far."""
+        by = self.options.choose_by
+        value = record.epoch if by == "last" else getattr(record, by)
+        cost = -value if by in ("f1", "last") else value
+        # The first epoch always counts, so that there is one to restore.
+        first = self.best_epoch is None or by == "last"
+        better = first or cost < self.best_value - self.options.min_delta
+        if better:
+            self.best_epoch, self.best_value, self.waited = record.epoch, cost, 0
+        else:
+            self.waited += 1
+        return better
+
+    def state(self) -> dict[str, Any]:
+        """Return the state for a resumed run; the weights are saved separately."""
+        best = self.best_value
+        return {"best_epoch": self.best_epoch, "best_value": best, "waited": self.waited}
+
+    def load(self, state: dict[str, Any]) -> None:
+        """Restore `state`."""
+        self.best_epoch, self.best_value = state["best_epoch"], state["best_value"]
+        self.waited = state["waited"]
 
 
 @dataclass

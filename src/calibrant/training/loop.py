@@ -42,8 +42,6 @@ from calibrant.training.speed import explain_failed_compilation, tuned_convoluti
 from calibrant.training.split_checks import check_shift, check_splits, class_counts
 from calibrant.training.steer_figures import steer_figures
 
-__all__ = ["train"]
-
 _MAX_SCORED = 1024  # rows scored at a time, at most
 _SCORED_FACTOR = 4  # scored rows per trained row: scoring needs no gradients
 

@@ -9,8 +9,6 @@ import torch
 
 from calibrant.errors import TrainingError
 
-__all__ = ["explain_out_of_memory", "fits"]
-
 _SHARE = 0.4  # of the free memory, for the splits; the rest is for the model
 
 

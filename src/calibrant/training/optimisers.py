@@ -12,8 +12,6 @@ from torch.optim import SGD, Adam, AdamW
 
 from calibrant.training.options import TrainingOptions
 
-__all__ = ["learning_rate_at", "make_optimizer", "set_learning_rate"]
-
 
 def make_optimizer(
     parameters: Iterable[nn.Parameter], options: TrainingOptions

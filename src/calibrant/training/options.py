@@ -12,8 +12,6 @@ import numpy as np
 from calibrant.errors import InputError
 from calibrant.inputs import as_seed
 
-__all__ = ["ChooseBy", "Optimizer", "Precision", "Schedule", "TrainingOptions"]
-
 Optimizer = Literal["adam", "adamw", "sgd"]
 Schedule = Literal["constant", "cosine", "linear", "steps"]
 ChooseBy = Literal["refinement", "nll", "f1", "last"]

@@ -10,8 +10,6 @@ from torch import Tensor
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.records import EpochRecord
 
-__all__ = ["ProgressBar"]
-
 _EVERY = 20  # batches between two updates
 
 

@@ -16,8 +16,6 @@ import torch
 
 from calibrant.errors import CalibrantError, TrainingError
 
-__all__ = ["exit_with_parent", "explain_lost_ranks", "run_on_ranks"]
-
 _LOST_MESSAGES = (
     "Connection closed by peer", "Connection reset by peer", "Broken pipe", "Socket Timeout",
     "remote process exited", "NCCL communicator was aborted", "Connection refused",

@@ -7,8 +7,6 @@ from typing import Any, Literal
 
 from torch import nn
 
-__all__ = ["EpochRecord", "TrainingResult"]
-
 
 @dataclass(frozen=True)
 class EpochRecord:

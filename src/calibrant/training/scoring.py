@@ -15,8 +15,6 @@ from calibrant.losses.evaluating import eval_mode
 from calibrant.losses.ranks import gather_rows
 from calibrant.training.batches import BatchRows
 
-__all__ = ["gather_arrays", "move_input", "predict_logits", "score", "share_buffers", "weight_type"]
-
 
 def predict_logits(
     model: nn.Module, rows: BatchRows, *, batch_size: int = 1024

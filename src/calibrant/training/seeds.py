@@ -8,8 +8,6 @@ from contextlib import contextmanager
 import torch
 from torch import Generator
 
-__all__ = ["isolated_randomness", "row_order", "seed_epoch"]
-
 _ORDER, _NOISE = 0, 1
 
 

@@ -12,17 +12,6 @@ from torch import Generator, Tensor
 from calibrant.errors import InputError
 from calibrant.training.batches import Batch
 
-__all__ = [
-    "as_row_labels",
-    "batch_sizes",
-    "blocks",
-    "check_batch_size",
-    "plan_batches",
-    "row_positions",
-    "shard_batches",
-    "views",
-]
-
 _BATCHES = 256  # batches per block at most, so that the first batch comes early
 
 

@@ -12,14 +12,6 @@ from torch import Tensor, nn
 from calibrant.errors import TrainingError
 from calibrant.training.options import TrainingOptions
 
-__all__ = [
-    "compile_model",
-    "explain_failed_compilation",
-    "match_weight_layout",
-    "tuned_convolutions",
-    "use_channels_last",
-]
-
 
 def use_channels_last(model: nn.Module) -> nn.Module:
     """Convert the weights of an image network to the channels-last memory layout.

@@ -14,8 +14,6 @@ from calibrant.training.batches import BatchRows
 from calibrant.training.options import TrainingOptions
 from calibrant.training.scoring import move_input, weight_type
 
-__all__ = ["check_batches", "check_shift", "check_splits", "class_counts", "learns_from_batches"]
-
 _MIN_STEER_ROWS = 2  # rows that a temperature can be fitted to
 
 

@@ -11,8 +11,6 @@ from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.metrics import measure
 
-__all__ = ["SteerFigures", "steer_figures"]
-
 
 @dataclass(frozen=True)
 class SteerFigures:

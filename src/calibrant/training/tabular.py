@@ -29,7 +29,6 @@ from calibrant.training.target_leakage import LEAKAGE, find_leaking_columns
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-__all__ = ["TabularClassifier"]
 
 _BLOCK = 256
 """Batch size of scoring; the last batch is padded to it.

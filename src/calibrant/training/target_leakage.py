@@ -9,8 +9,6 @@ import numpy as np
 from calibrant.data.encoders.table_columns import Column, Table, is_number
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["LEAKAGE", "find_leaking_columns"]
-
 LEAKAGE = "possible target leakage"
 """First words of the warning about such a column."""
 

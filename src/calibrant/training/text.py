@@ -27,7 +27,6 @@ from calibrant.training.text_rows import TextRows
 if TYPE_CHECKING:
     from sklearn.utils import Tags
 
-__all__ = ["TextClassifier"]
 
 Network = str | Path | Callable[[int, int], nn.Module]
 Encoder = TextEncoder | SubwordEncoder

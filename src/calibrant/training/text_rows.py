@@ -20,8 +20,6 @@ from calibrant.training.sharding import (
     shard_batches,
 )
 
-__all__ = ["TextRows"]
-
 # Larger pools and less jitter reduce padding; the opposite mixes rows better. With these values,
 # log-normal lengths (sigma 0.8) are padded by about 30 %.
 _POOL = 50

@@ -1,34 +1,46 @@
-"""`calibrant calibrate --apply`: calibrate a file batch by batch."""
+"""Apply a saved calibrator to score files, batch by batch."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from calibrant.cli import interruption
-from calibrant.cli.output import echo, print_json
-from calibrant.cli.progress import progress
 from calibrant.errors import InputError
 from calibrant.files.write_table import check_table_file, write_tables
 from calibrant.scores.checks import floor_note
 from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable
 from calibrant.workflows.calibrator_file import read_calibrator
+from calibrant.workflows.progress import Progress, no_progress
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from calibrant.calibrators import Calibrator
 
-__all__ = ["apply_file"]
+
+@dataclass(frozen=True)
+class AppliedCalibrator:
+    """Number of calibrated rows, the method, its classes, and notes for the user."""
+
+    rows: int
+    method: str
+    classes: tuple[str, ...]
+    notes: tuple[str, ...] = ()
 
 
 def apply_file(
-    path: Path, scores: list[str], out: Path | None, columns: dict[str, Any], *, json: bool
-) -> None:
+    path: Path,
+    scores: list[str],
+    out: Path | None,
+    columns: dict[str, Any],
+    *,
+    progress: Progress = no_progress,
+) -> AppliedCalibrator:
     """Calibrate the scores of files with the calibrator in `path`, in constant memory."""
     if out is None:
         raise InputError("-o is missing: name the file for the new scores, like -o out.parquet.")
@@ -47,11 +59,10 @@ def apply_file(
                 yield new
                 floored.append(n)
                 advance(new.num_rows)
-                interruption.check()
 
         rows = write_tables(out, new_tables(), name="-o")
     notes = (*table.notes, *([floor_note(sum(floored), floor)] if sum(floored) else []))
-    _print_result(calibrator, classes, rows, path, out, notes, json=json)
+    return AppliedCalibrator(rows, calibrator.method, tuple(classes), notes)
 
 
 def _calibrate_batches(
@@ -74,31 +85,3 @@ def _calibrate_batches(
             )
         seen += len(probs)
         yield table.with_probs(batch, probs), batch.floored
-
-
-def _print_result(
-    calibrator: Calibrator,
-    classes: list[str],
-    rows: int,
-    path: Path,
-    out: Path,
-    notes: tuple[str, ...],
-    *,
-    json: bool,
-) -> None:
-    if json:
-        content: dict[str, Any] = {
-            "schema": 1,
-            "n": rows,
-            "method": calibrator.method,
-            "calibrator": str(path),
-            "classes": classes,
-            "out": str(out),
-        }
-        print_json({**content, "notes": list(notes)} if notes else content)
-        return
-    count = "1 row" if rows == 1 else f"{rows:,} rows"
-    echo(f"{count} calibrated with {calibrator.method}.")
-    for note in notes:
-        echo(f"Note: {note}")
-    echo(f"\nThe new scores are in {out}")

@@ -20,7 +20,7 @@ from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable
 from calibrant.workflows.image_rows import ImageFileRows, holds_images
 from calibrant.workflows.scored_rows import (
-    ScoredRows,
+    ScoredBatch,
     describe_empty_texts,
     is_deep,
     score_in_order,
@@ -29,7 +29,6 @@ from calibrant.workflows.scored_rows import (
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["BundleRows", "ModelRows", "ScoreRows", "open_rows"]
 
 _BATCH = 16_384
 """Rows scored at a time: enough to group texts of similar length."""
@@ -64,7 +63,7 @@ class ScoreRows:
         """Estimate the number of rows."""
         return count_rows(self._table.files)
 
-    def batches(self) -> Generator[ScoredRows, None, None]:
+    def batches(self) -> Generator[ScoredBatch, None, None]:
         """Yield the rows in order, in constant memory."""
         for batch in self._table.batches():
             kind, array = (
@@ -73,7 +72,7 @@ class ScoreRows:
             keep = [name for name in batch.table.column_names if not is_score(name, "prob")]
             # Contiguous, so that sums over classes round as when the point was chosen.
             scores = np.ascontiguousarray(array[:, self._order], dtype=np.float64)
-            yield ScoredRows(batch.table.select(keep), {kind: scores})
+            yield ScoredBatch(batch.table.select(keep), {kind: scores})
 
 
 class ModelRows:
@@ -102,14 +101,14 @@ class ModelRows:
         """Estimate the number of rows."""
         return estimate_rows(self.files)
 
-    def batches(self) -> Generator[ScoredRows, None, None]:
+    def batches(self) -> Generator[ScoredBatch, None, None]:
         """Yield the rows in order, in constant memory."""
         deep = is_deep(self._scorer)
         with closing(score_in_order(self._tables_with_offset(), self._logits, deep=deep)) as scored:
             for (table, _), logits in scored:
                 if self._text is not None:
                     self._n_empty += table[self._text].null_count
-                yield ScoredRows(table, {"logits": logits})
+                yield ScoredBatch(table, {"logits": logits})
 
     def _tables_with_offset(self) -> Iterator[tuple[pa.Table, int]]:
         """Yield batches with the number of rows before each."""

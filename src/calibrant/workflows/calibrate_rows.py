@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from calibrant.bundle import CalibRows
     from calibrant.bundle.calibration import BundleCalibration
 
-__all__ = ["find_calib_files", "read_calib_rows"]
-
 
 def find_calib_files(path: str) -> list[Path]:
     """Return the score files of a path, which must exist."""

@@ -12,8 +12,6 @@ from calibrant.files.strict_json import read_json, write_json
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["build_calibrator", "read_calibrator", "write_calibrator"]
-
 
 def write_calibrator(saved: Mapping[str, Any], path: Path, *, name: str = "-o") -> None:
     """Write the dict that `Calibrator.to_dict` returned."""

@@ -9,9 +9,6 @@ from pathlib import Path
 from shlex import quote
 from typing import Any
 
-from calibrant.cli import interruption
-from calibrant.cli.progress import progress
-from calibrant.cli.targets import TargetRequest
 from calibrant.errors import InputError, TargetUnreachable
 from calibrant.files.strict_json import read_json
 from calibrant.scores.columns import Layout
@@ -28,8 +25,8 @@ from calibrant.thresholds.proof.largest_weight import check_largest_weight, name
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.workflows.calibrator_file import build_calibrator
 from calibrant.workflows.point_rows import FileCalibration, PointRows, read_layout, read_point_rows
-
-__all__ = ["LARGEST", "ThresholdChoice", "ThresholdResult", "choose"]
+from calibrant.workflows.progress import Progress, no_progress
+from calibrant.workflows.target_request import TargetRequest
 
 LARGEST = "--largest-weight"
 """Flag for `largest_weight`."""
@@ -38,7 +35,7 @@ Result = OperatingPoint | OperatingPoints | Band
 
 
 @dataclass(frozen=True)
-class ThresholdChoice:
+class ThresholdOptions:
     """Options of `calibrant threshold`, checked before any row is read.
 
     Parameters
@@ -103,10 +100,10 @@ class ThresholdResult:
         return any(isinstance(part, OperatingPoint) for part in self.parts)
 
 
-def choose(choice: ThresholdChoice) -> ThresholdResult:
+def choose(choice: ThresholdOptions, *, progress: Progress = no_progress) -> ThresholdResult:
     """Read the rows and select thresholds; an unreachable target is a result too."""
     calibration, saved = _read_calibration(choice.calibrator)
-    with progress("selecting a threshold"):
+    with progress("selecting a threshold", None) as advance:
         layout = read_layout(choice.files, label=choice.label)
         class_name, positive = _resolve_classes(choice, layout)
         columns = {"positive": positive, "label": choice.label}
@@ -115,7 +112,7 @@ def choose(choice: ThresholdChoice) -> ThresholdResult:
             _check_class(name, rows.classes, choice.files[0], flag=f"--hold '{name}: ...'")
         check_largest_weight(choice.largest_weight, rows.weights, name=LARGEST)
         rows = _note_seen_rows(rows, choice)
-        interruption.check()
+        advance(0)
         result: Result | TargetUnreachable
         try:
             result = _name_flags(_select(choice, rows, class_name, calibration))
@@ -125,7 +122,7 @@ def choose(choice: ThresholdChoice) -> ThresholdResult:
     return ThresholdResult(result, rows, choice.request, saved, lone)
 
 
-def _note_seen_rows(rows: PointRows, choice: ThresholdChoice) -> PointRows:
+def _note_seen_rows(rows: PointRows, choice: ThresholdOptions) -> PointRows:
     """Add a note if the calibrator was fitted on these rows without --fitted-here."""
     if not rows.seen or choice.fitted_here:
         return rows
@@ -137,7 +134,7 @@ def _note_seen_rows(rows: PointRows, choice: ThresholdChoice) -> PointRows:
 
 
 def _select(
-    choice: ThresholdChoice,
+    choice: ThresholdOptions,
     rows: PointRows,
     class_name: str | None,
     calibration: FileCalibration | None,
@@ -180,7 +177,7 @@ def _name_flags(result: Result) -> Result:
     return name_weight_setting(result, LARGEST)
 
 
-def _resolve_classes(choice: ThresholdChoice, layout: Layout) -> tuple[str | None, str | None]:
+def _resolve_classes(choice: ThresholdOptions, layout: Layout) -> tuple[str | None, str | None]:
     """Return the class to act on (None: the library's default), and `positive` for the reader."""
     classes, positive = choice.request.classes, choice.positive
     _check_any_class(choice.request)
@@ -199,7 +196,7 @@ def _resolve_classes(choice: ThresholdChoice, layout: Layout) -> tuple[str | Non
     return class_name, None
 
 
-def _check_classes(choice: ThresholdChoice, classes: Sequence[str]) -> None:
+def _check_classes(choice: ThresholdOptions, classes: Sequence[str]) -> None:
     """Refuse unknown or contradictory class names."""
     targeted, positive, file = choice.request.classes, choice.positive, choice.files[0]
     if positive is not None:
@@ -241,7 +238,7 @@ def _rates(request: TargetRequest) -> list[Rate | Cost]:
     ]
 
 
-def _missing_class_error(choice: ThresholdChoice, layout: Layout) -> InputError:
+def _missing_class_error(choice: ThresholdOptions, layout: Layout) -> InputError:
     request, file, first = choice.request, choice.files[0], layout.classes[0]
     flag = "--act" if request.band else "--hold"
     like = (

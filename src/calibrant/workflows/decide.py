@@ -12,8 +12,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.cli import interruption
-from calibrant.cli.progress import progress
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 from calibrant.scores.checks import FLOOR, floor_note
@@ -21,8 +19,7 @@ from calibrant.scores.files import count_rows
 from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 from calibrant.workflows.point_file import PointFile
-
-__all__ = ["ABSTAIN", "ACT", "DecisionCounts", "decide_batch", "decide_file", "zero_replacement"]
+from calibrant.workflows.progress import Progress, no_progress
 
 ACT, ABSTAIN = "act", "abstain"
 
@@ -40,7 +37,12 @@ class DecisionCounts:
 
 
 def decide_file(
-    point_file: PointFile, table: ScoreTable, out: Path | None, *, name: str = "-o"
+    point_file: PointFile,
+    table: ScoreTable,
+    out: Path | None,
+    *,
+    name: str = "-o",
+    progress: Progress = no_progress,
 ) -> DecisionCounts:
     """Write the rows with their decisions to `out`, or only count them."""
     counts: Counter[str] = Counter()
@@ -57,7 +59,6 @@ def decide_file(
                 floored += batch.floored
                 yield _with_columns(batch.table, new, table.files[0])
                 advance(batch.table.num_rows)
-                interruption.check()
 
         if out is not None:
             write_tables(out, decided_tables(), name=name)

@@ -15,12 +15,11 @@ from calibrant.data.images.decoding import SUFFIXES
 from calibrant.data.images.files import ImageSet, scan_images
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
-from calibrant.workflows.scored_rows import ScoredRows, score_in_order
+from calibrant.workflows.scored_rows import ScoredBatch, score_in_order
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["ImageFileRows", "holds_images"]
 
 _ARCHIVE = ".npz"
 _MIXED_SIZES = "images must all have one size"
@@ -48,7 +47,7 @@ class ImageFileRows:
             return None
         return sum(1 for file in folder.glob("**/*") if file.suffix.lower() in SUFFIXES)
 
-    def batches(self) -> Generator[ScoredRows, None, None]:
+    def batches(self) -> Generator[ScoredBatch, None, None]:
         """Yield the rows in order; an npz file is read into memory."""
         with closing(score_in_order(self._parts(), self._logits, deep=True)) as scored:
             for part, logits in scored:
@@ -57,7 +56,7 @@ class ImageFileRows:
                     columns["label"] = part.labels
                 if part.weights is not None:
                     columns["weight"] = part.weights
-                yield ScoredRows(pa.table(columns), {"logits": logits})
+                yield ScoredBatch(pa.table(columns), {"logits": logits})
 
     def _parts(self) -> Iterator[ImageSet]:
         from calibrant.models.scoring import images_at_a_time

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -11,7 +12,6 @@ from numpy.typing import NDArray
 from calibrant.calibrators import Calibrator
 from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.choice.folds import random_folds
-from calibrant.cli import interruption
 from calibrant.errors import InputError
 from calibrant.metrics import compare, evaluate
 from calibrant.reports.calibration.result import Judgement
@@ -19,7 +19,6 @@ from calibrant.reports.calibration.result import Judgement
 if TYPE_CHECKING:
     from calibrant.scores import Scores
 
-__all__ = ["drop_zero_weights", "judge_by_crossfit", "judge_on", "to_rows"]
 
 FOLDS = 5
 MOST_JUDGED = 2_000_000
@@ -51,7 +50,13 @@ def judge_on(scores: Scores, calibrator: Calibrator, *, source: str, seed: int) 
     return _judge(scores, after, how=how, seed=seed)
 
 
-def judge_by_crossfit(scores: Scores, calibrator: Calibrator, *, seed: int) -> Judgement:
+def judge_by_crossfit(
+    scores: Scores,
+    calibrator: Calibrator,
+    *,
+    seed: int,
+    advance: Callable[[int], None] = lambda rows: None,
+) -> Judgement:
     """Evaluate each row with a copy of the calibrator fitted without it.
 
     Beyond `MOST_JUDGED` rows, one copy is fitted without a random sample.
@@ -68,7 +73,7 @@ def judge_by_crossfit(scores: Scores, calibrator: Calibrator, *, seed: int) -> J
         held_out = fold == f
         fitted = clone(calibrator).fit_rows(rows.take(~held_out))
         probs[held_out] = fitted.predict_proba(rows.logits[held_out])
-        interruption.check()
+        advance(int(held_out.sum()))
     folds = int(fold.max()) + 1
     seen = fold >= 0
     verb = "chosen and fitted" if calibrator.method == "auto" else "fitted"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
     from calibrant.workflows.point_rows import FileCalibration
 
-__all__ = ["PointFile", "read_point", "write_point"]
 
 MAKER = "threshold -o"
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.errors import InputError
 from calibrant.files.source import ColumnOptions
-from calibrant.inputs.fingerprint import fingerprint
-from calibrant.inputs.row_sketch import ScoresAndLabels
+from calibrant.inputs.row_sketch import ScoresAndLabels, fingerprint
 from calibrant.scores import Scores, read_scores
 from calibrant.scores.checks import clip_logits, floor_note
 from calibrant.scores.classes import class_order
@@ -23,7 +22,6 @@ from calibrant.scores.files import open_source
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["FileCalibration", "PointRows", "read_layout", "read_point_rows", "reorder_classes"]
 
 Floats = NDArray[np.floating[Any]]
 

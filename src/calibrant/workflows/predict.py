@@ -10,7 +10,8 @@ from calibrant.bundle import Bundle
 from calibrant.bundle.scope import flag_rows
 from calibrant.bundle.scores import ModelScores
 from calibrant.workflows.bundle_rows import BundleRows
-from calibrant.workflows.scored_rows import ScoredRows
+from calibrant.workflows.progress import Progress, no_progress
+from calibrant.workflows.scored_rows import ScoredBatch
 from calibrant.workflows.write_predictions import (
     PredictedRows,
     PredictionSummary,
@@ -19,11 +20,14 @@ from calibrant.workflows.write_predictions import (
     write_predictions,
 )
 
-__all__ = ["predict_file"]
-
 
 def predict_file(
-    bundle: Bundle, rows: BundleRows, out: Path | None, *, point: int | None = None
+    bundle: Bundle,
+    rows: BundleRows,
+    out: Path | None,
+    *,
+    point: int | None = None,
+    progress: Progress = no_progress,
 ) -> PredictionSummary:
     """Write the rows with their predictions to `out`, or only count them."""
     scoped = bundle.ood is not None
@@ -35,10 +39,10 @@ def predict_file(
                 refuse_existing_columns(batch.table.column_names, writer.names, rows.files[0])
                 yield _predict_batch(bundle, batch, point)
 
-    return write_predictions(predicted_batches(), writer, rows, out)
+    return write_predictions(predicted_batches(), writer, rows, out, progress=progress)
 
 
-def _predict_batch(bundle: Bundle, batch: ScoredRows, point: int | None) -> PredictedRows:
+def _predict_batch(bundle: Bundle, batch: ScoredBatch, point: int | None) -> PredictedRows:
     """Predict one batch."""
     if bundle.points:
         decisions = bundle.decide(**batch.scores, point=point)

@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["ScoredRows", "describe_empty_texts", "is_deep", "run_in_order", "score_in_order"]
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
 
 
 @dataclass(frozen=True)
-class ScoredRows:
+class ScoredBatch:
     """A batch: columns to write, and `logits` or `probs` (n, K) in the bundle's class order."""
 
     table: pa.Table

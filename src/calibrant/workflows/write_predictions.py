@@ -13,22 +13,11 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from calibrant.bundle.decisions import WORDS
-from calibrant.bundle.predict_columns import predict_columns
-from calibrant.cli import interruption
-from calibrant.cli.progress import progress
+from calibrant.bundle.decisions import WORDS, predict_columns
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 from calibrant.inputs import FloatArray
-
-__all__ = [
-    "FileRows",
-    "PredictedRows",
-    "PredictionSummary",
-    "PredictionWriter",
-    "refuse_existing_columns",
-    "write_predictions",
-]
+from calibrant.workflows.progress import Progress, no_progress
 
 
 @dataclass(frozen=True)
@@ -163,6 +152,8 @@ def write_predictions(
     writer: PredictionWriter,
     rows: FileRows,
     out: Path | None,
+    *,
+    progress: Progress = no_progress,
 ) -> PredictionSummary:
     """Write rows with their predictions to `out`, or only count them."""
     with progress("predicting", rows.estimate()) as advance:
@@ -170,7 +161,7 @@ def write_predictions(
         def tables() -> Iterator[pa.Table]:
             with closing(batches):  # ends its threads
                 for batch in batches:
-                    interruption.check()
+                    advance(0)  # ends here if the user interrupted
                     yield writer.add_columns(batch)
                     advance(batch.table.num_rows)
 

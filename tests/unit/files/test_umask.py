@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from calibrant.files import umask as module
-from calibrant.files.umask import umask
+from calibrant.files import atomic_write as module
+from calibrant.files.atomic_write import umask
 
 
 @pytest.mark.parametrize("mask", [0o022, 0o077, 0o002])

@@ -23,7 +23,7 @@ def clock(monkeypatch):
     made = SimpleNamespace(now=1000.0)
     made.monotonic = lambda: made.now
     monkeypatch.setattr("calibrant.serving.access.time", made)
-    monkeypatch.setattr("calibrant.serving.known_keys.time", made)
+    monkeypatch.setattr("calibrant.serving.access.time", made)
     return made
 
 

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 import pytest
 
 from calibrant.errors import StoreUnavailable
-from calibrant.serving import known_keys
+from calibrant.serving import access as known_keys
+from calibrant.serving.access import KeyCache
 from calibrant.serving.http.problems import Problem
-from calibrant.serving.known_keys import KeyCache
 from calibrant.store import Store
 
 

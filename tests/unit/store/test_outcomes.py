@@ -11,7 +11,7 @@ from tests.sentences import assert_mentions
 from tests.unit.store.rows import START, hours, label, outcome, put, row
 
 from calibrant.errors import InputError, StoreError, UnknownClass
-from calibrant.store import Label, Outcome, Recorded, label_classes, outcomes
+from calibrant.store import Label, Outcome, Recorded, outcomes
 from calibrant.store import outcome_requests as tellings
 from calibrant.store import schema as tables
 
@@ -91,7 +91,7 @@ def test_a_label_is_held_against_the_bundle_that_made_its_prediction(store):
 
 
 def test_many_classes_are_shortened():
-    said = label_classes.describe_unknown_class("zzz", [f"c{i}" for i in range(2_000)])
+    said = outcomes.describe_unknown_class("zzz", [f"c{i}" for i in range(2_000)])
     assert said.endswith("(its classes are 'c0', 'c1', 'c2', 'c3', 'c4', 'c5', 'c6', 'c7' and "
                          "1,992 more)")  # fmt: skip
 

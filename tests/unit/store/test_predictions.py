@@ -501,7 +501,7 @@ def test_sqlite_walks_the_index_that_answers_soonest(tmp_path, asked, index):
 def test_where_many_rows_meet_all_conditions_the_newest_come_first(
     tmp_path, monkeypatch, asked, index
 ):
-    monkeypatch.setattr("calibrant.store.index_choice._LIMIT", 1)
+    monkeypatch.setattr("calibrant.store.predictions._LIMIT", 1)
     check_index(tmp_path, asked, index)
 
 

@@ -5,8 +5,7 @@ from sqlalchemy import text
 from tests.databases import new_store
 
 from calibrant.errors import StoreUnavailable
-from calibrant.store.database import Database
-from calibrant.store.timeouts import TimeoutConnection
+from calibrant.store.database import Database, TimeoutConnection
 
 
 @pytest.fixture

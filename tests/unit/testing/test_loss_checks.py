@@ -35,8 +35,7 @@ from calibrant.testing.loss_cases import (
     one_hot,
     with_options,
 )
-from calibrant.testing.loss_checks import _RULES_OF_OPTION
-from calibrant.testing.loss_rules import RULES
+from calibrant.testing.loss_checks import _RULES_OF_OPTION, RULES
 
 
 def one_vs_rest(logits, labels):

@@ -7,7 +7,7 @@ import torch
 from scipy.stats import chisquare
 from torch.nn import functional
 
-from calibrant.training.augmentation import crop_and_flip, cut_out
+from calibrant.training.image_rows import crop_and_flip, cut_out
 
 
 def numbered(n=1, height=3, width=4, channels=1):

@@ -16,7 +16,7 @@ from tests.unit.training.runs import blobs, net, options, same_weights
 from calibrant.errors import InputError, TrainingError
 from calibrant.files.lock import LOCK
 from calibrant.training import Hook, train
-from calibrant.training.tensor_file import read_state, write_state
+from calibrant.training.checkpoints import read_state, write_state
 
 KILLED_AT = random.Random(5).sample(range(1, resumed_run.EPOCHS * resumed_run.STEPS), 5)
 
@@ -238,7 +238,7 @@ def test_a_full_disk_is_one_sentence_and_earlier_checkpoints_stay(tmp_path, monk
     class Fill(Hook):
         def on_epoch_start(self, run):
             if run.epoch == 2:
-                monkeypatch.setattr("calibrant.training.tensor_file.save_file", _no_space)
+                monkeypatch.setattr("calibrant.training.checkpoints.save_file", _no_space)
 
     with pytest.raises(InputError, match=r"checkpoint .* cannot be written: No space left"):
         train(

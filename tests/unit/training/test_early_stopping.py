@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from calibrant.training import EpochRecord, TrainingOptions
-from calibrant.training.early_stopping import Stopping
+from calibrant.training.job import Stopping
 
 RECORD = EpochRecord(0, 1.0, 1.0, 1.0, 1.0, 0.1, 0.5, 0.5, 1e-3, 0.1)
 

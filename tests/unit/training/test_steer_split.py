@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.errors import InputError
-from calibrant.training.steer_split import steer_mask
+from calibrant.training.estimator import steer_mask
 
 
 def test_every_class_gives_its_share():

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from calibrant.errors import TrainingError
-from calibrant.training.tensor_file import read_state, write_state
+from calibrant.training.checkpoints import read_state, write_state
 
 STATE = {
     "weights": {"a": torch.arange(6.0).reshape(2, 3), "b": torch.tensor(2, dtype=torch.int64)},

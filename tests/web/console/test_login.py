@@ -35,6 +35,7 @@ def has_login(page):
     return page.get_by_role("heading", level=1).inner_text() == "Log in"
 
 
+@pytest.mark.smoke
 def test_login_leads_to_the_requested_page(abroad, guarded):
     page = abroad(LIST)
     assert page.url.startswith(guarded.url + LOGIN)

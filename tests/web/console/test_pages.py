@@ -35,6 +35,7 @@ def try_it(page, text=TRIED):
         page.get_by_role("button", name="Score it").click()
 
 
+@pytest.mark.smoke
 @pytest.mark.parametrize(("width", "scheme"), LOOKS)
 def test_pages_are_accessible_at_every_width_and_colour_scheme(at_home, local, width, scheme):
     page = at_home("/console/try", width=width, color_scheme=scheme)
@@ -64,6 +65,7 @@ def test_the_audited_precision_of_every_class_is_in_sight(at_home, width):
     assert rows.count() == 1 + len(ACTED)  # it is read as a table at any width
 
 
+@pytest.mark.smoke
 def test_the_navigation_leads_to_every_page_and_marks_the_current_one(at_home, local):
     page = at_home("/console/try")
     for title, path in PAGES.items():

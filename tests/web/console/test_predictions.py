@@ -69,6 +69,7 @@ def test_an_invalid_filter_is_kept_with_its_error(at_home):
     assert faults(page) == []
 
 
+@pytest.mark.smoke
 def test_one_prediction_is_shown_in_full(at_home, local):
     page = at_home(LIST)
     for decision, words in DETAILED.items():

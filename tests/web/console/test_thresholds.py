@@ -47,6 +47,7 @@ def kinds(service):
     return [event.kind for event in service.store.events.latest()]
 
 
+@pytest.mark.smoke
 def test_arrow_keys_move_the_threshold_and_update_the_reading(at_home):
     page = at_home(PAGE)
     slider = page.get_by_role("slider")

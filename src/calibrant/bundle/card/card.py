@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from calibrant.bundle.card.changes import changes
 from calibrant.bundle.card.model import (
     data_handling,
     failure_modes,
@@ -14,15 +13,166 @@ from calibrant.bundle.card.model import (
     intended_use,
     origin,
 )
-from calibrant.bundle.card.points import decision_rules, non_promises, promises
 from calibrant.bundle.card.wording import escape_html
 from calibrant.errors import InputError
-from calibrant.formatting import format_count, printable, quote_name
+from calibrant.formatting import format_count, printable, quote_name, sentence
+from calibrant.reports.threshold.text import acting_rule
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle
+    from calibrant.bundle.points import BundlePoint, Rule
+    from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["SECTIONS", "card_of"]
+
+_SHOWN = ("precision", "accuracy", "recall", "npv", "coverage", "cost")
+
+
+"""Rates of a point on the card, if measured."""
+
+
+def decision_rules(bundle: Bundle) -> Iterator[str]:
+    """Describe when each point acts, and on which scores."""
+    if bundle.calibration is None:
+        yield "Probabilities are those of the classifier: there is no calibrator."
+    elif bundle.calibration.method == "identity":
+        yield "Probabilities are those of the classifier, without further calibration."
+    else:
+        yield f"Probabilities are calibrated with `{bundle.calibration.method}`."
+    if not bundle.points:
+        yield "There is no operating point: it gives probabilities and makes no decisions."
+        return
+    for i, each in enumerate(bundle.points):
+        scores = _scores_text(each, bundle)
+        yield from (
+            f"Point {i}: {escape_html(sentence(printable(_rule_text(rule))))} {scores}"
+            for rule in each.rules
+        )
+        if bundle.is_alternative(i):
+            yield f"Point {i} is an alternative: it decides only on request."
+    if _has_several_rules(bundle):
+        yield "If several of them act on a row, the one of the most probable class decides."
+    scope = "" if bundle.ood is None else ", as are all rows out of scope"
+    yield f"All other rows are left to a person{scope}: the bundle abstains."
+    for of, action in bundle.actions.items():
+        yield f"Acting on {escape_html(quote_name(of))} means: {escape_html(printable(action))}."
+
+
+def _has_several_rules(bundle: Bundle) -> bool:
+    """Return whether more than one active rule acts on rows."""
+    active = [each for i, each in enumerate(bundle.points) if not bundle.is_alternative(i)]
+    return sum(not rule.clears for each in active for rule in each.rules) > 1
+
+
+def _rule_text(rule: Rule) -> str:
+    if not rule.clears:
+        return acting_rule(rule.point)
+    point, name = rule.point, printable(rule.point.of)
+    if point.works_on_probs:
+        return f"clear a row when P({name}) is below {point.threshold:.6g}"
+    return f"clear a row when P({name}) has log-odds below {point.logit:.6g}"
+
+
+def _scores_text(each: BundlePoint, bundle: Bundle) -> str:
+    if each.decides_on == "calibrated":
+        return "It uses the calibrated probabilities."
+    if bundle.calibration is None:
+        return "It uses the classifier's own scores."
+    return (
+        "It uses the classifier's own scores, on which it was chosen, not the "
+        "calibrated probabilities."
+    )
+
+
+def promises(bundle: Bundle) -> Iterator[str]:
+    """List every promise with the labels behind it, or the reason there is none."""
+    if not bundle.points:
+        yield "Nothing, because it has no operating point."
+    for i, each in enumerate(bundle.points):
+        for promise in each.promises:
+            yield f"Point {i}: {escape_html(sentence(printable(promise)))}"
+        if len(each.promises) > 1 and each.confidence is not None:
+            yield f"These promises hold together, with {each.confidence * 100:.4g} % confidence."
+        for rule in each.rules:
+            measured = ", ".join(_rate_texts(rule.point))
+            where = f"At {rule.point.threshold:.4g}, on {_labels_text(rule.point)}"
+            yield f"{where}, measured: {measured}." if measured else f"{where}."
+    together = bundle.provenance.get("confidence_together")
+    if len(bundle.points) > 1 and isinstance(together, int | float):
+        yield f"All promises of all points hold together, with {together * 100:.4g} % confidence."
+
+
+def _labels_text(point: OperatingPoint) -> str:
+    what = "predicted correctly" if point.of is None else f"of {escape_html(quote_name(point.of))}"
+    rows = f"{format_count(point.n, 'labelled row')}, {point.positives:,} of them {what}"
+    return f"{rows}, weighted" if point.weighted else rows
+
+
+def _rate_texts(point: OperatingPoint) -> Iterator[str]:
+    for name in _SHOWN:
+        rate = point.rates.get(name)
+        if rate is None or rate.value is None:
+            continue
+        span = rate.interval
+        ends = "" if span is None else f" ({span.low:.3f} to {span.high:.3f})"
+        if span is not None and point.settles(name):
+            ends = " by definition"
+        yield f"{name} {rate.value:.3f}{ends}"
+
+
+def non_promises(bundle: Bundle) -> Iterator[str]:
+    """List common misreadings of the promises."""
+    yield "Nothing about any single row: a promise is about the share among many rows."
+    yield (
+        "Nothing about rows unlike those it was chosen on: after a change of customers, "
+        "products, seasons or the classifier, check it on new labels."
+    )
+    if bundle.scorer is None:
+        yield "Nothing about the scores of another classifier, or of this one after retraining."
+    risks = [1.0 - each.confidence for each in bundle.points if each.confidence is not None]
+    together = bundle.provenance.get("confidence_together")
+    if len(risks) > 1 and not isinstance(together, int | float):
+        together = max(0.0, 1.0 - sum(risks))
+        yield (
+            "The points were chosen one by one: all promises hold together with a confidence of "
+            f"only at least {together * 100:.4g} %."
+        )
+    if _has_several_rules(bundle):
+        yield (
+            "Nothing about the rows that a point decides alone: its promise is about all rows that "
+            "it acts on, including those decided by another point."
+        )
+    acted = {of for each in bundle.points for of in each.acts_on}
+    others = [escape_html(quote_name(name)) for name in bundle.classes if str(name) not in acted]
+    if acted and None not in acted and others and len(bundle.classes) > 2:
+        yield f"Nothing about {', '.join(others)}, on which no point acts."
+
+
+def changes(bundle: Bundle) -> Iterator[str]:
+    """List the changes, newest first."""
+    saved = bundle.provenance.get("changes")
+    entries = (
+        [each for each in saved if isinstance(each, Mapping)] if isinstance(saved, list) else []
+    )
+    for each in reversed(entries):
+        yield " ".join(_change_sentences(each))
+
+
+def _change_sentences(each: Mapping[str, Any]) -> Iterator[str]:
+    by = f", by {_words(each['by'])}" if each.get("by") else ""
+    yield f"{_words(each.get('at') or 'At an unknown time')}{by}:"
+    yield _sentence(each.get("what") or "the operating points were changed")
+    yield f"Reason: {_sentence(each['reason'])}" if each.get("reason") else "No reason was given."
+    if each.get("base"):
+        yield f"Before that it was version {_words(str(each['base'])[:12])}."
+
+
+def _words(value: Any) -> str:
+    return escape_html(printable(" ".join(str(value).split())))
+
+
+def _sentence(value: Any) -> str:
+    return escape_html(sentence(printable(" ".join(str(value).split()))))
+
 
 SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
     "Intended use": intended_use,
@@ -36,7 +186,10 @@ SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
     "Where it comes from": origin,
     "Changes": changes,
 }
+
+
 """Sections of a card in order, with their writers; empty sections are omitted."""
+
 
 _INPUT_NOUN = {"text": "texts", "table": "rows of a table", "image": "images"}
 

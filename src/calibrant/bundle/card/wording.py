@@ -8,8 +8,6 @@ from typing import Any
 
 from calibrant.formatting import printable
 
-__all__ = ["as_code", "escape_html", "list_names"]
-
 _MANY = 12
 
 

@@ -8,8 +8,6 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-__all__ = ["ASIDE", "exchange_folders", "replace_folder", "sync_to_disk"]
-
 ASIDE = ".aside"
 """Suffix of a folder that was moved aside between two renames."""
 

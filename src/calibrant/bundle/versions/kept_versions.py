@@ -18,18 +18,6 @@ from calibrant.bundle.manifest import read_manifest, seal_manifest
 from calibrant.bundle.versions.exchange import sync_to_disk
 from calibrant.errors import BundleError
 
-__all__ = [
-    "SHORT",
-    "Version",
-    "copy_files",
-    "copy_permissions",
-    "find_identical_files",
-    "find_version",
-    "is_copy",
-    "iter_versions",
-    "seal_of",
-]
-
 SHORT = 12
 """Number of hash characters in a version id."""
 

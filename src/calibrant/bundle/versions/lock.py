@@ -11,8 +11,6 @@ from pathlib import Path
 from calibrant.errors import BundleError, VersionConflict
 from calibrant.files.lock import LOCK, try_lock
 
-__all__ = ["lock_versions"]
-
 _PAUSE = 0.05
 
 

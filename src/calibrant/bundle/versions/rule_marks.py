@@ -10,8 +10,6 @@ from typing import Any
 from calibrant.bundle.points import BundlePoint, Rule
 from calibrant.errors import CalibrantError
 
-__all__ = ["rule_marks"]
-
 _PARTS = ("classes", "scorer", "calibrator", "ood")
 _WEIGHTS = ("model.safetensors", "tokenizer.json")
 

@@ -14,8 +14,6 @@ from calibrant.calibrators.fits.affine import Affine, Penalty, fit_affine
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["AffineCalibrator", "centre_rows", "check_strength"]
-
 
 class AffineCalibrator(SoftmaxCalibrator):
     """Base class of methods whose map is softmax(W x + b), fitted by penalised NLL.

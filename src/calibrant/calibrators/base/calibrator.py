@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from functools import cache
+from threading import Lock
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +15,6 @@ from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import NotFittedError
 
-from calibrant.calibrators.base.blas import single_blas_thread
 from calibrant.calibrators.base.registry import find_method
 from calibrant.calibrators.base.rows import Array, CalibrationRows, as_calibration_rows
 from calibrant.errors import InputError, NotFitted
@@ -23,17 +25,61 @@ from calibrant.inputs.row_sketch import RowSketch
 if TYPE_CHECKING:
     from calibrant.calibrators.chain import Chain
 
-__all__ = ["FORMAT", "Calibrator", "Unfitted", "load_numbers", "to_json_values"]
+
+_lock = Lock()
+
+
+_limits: list[Any] = []
+
+
+"""One entry per running fit; the first holds the limiter, which the last fit restores."""
+
+
+@contextmanager
+def single_blas_thread() -> Iterator[None]:
+    """Limit BLAS to one thread within a `with` block.
+
+    Fits multiply matrices with a few columns thousands of times. BLAS uses all cores for each
+    product, and on a busy machine they wait for one another: a five-second fit took fifty.
+    """
+    with _lock:
+        _limits.append(_controller().limit(limits=1, user_api="blas") if not _limits else None)
+    try:
+        yield
+    finally:
+        with _lock:
+            # Fits end in any order: pass the limiter to one that is still running.
+            limiter = _limits.pop(0)
+            if _limits and limiter is not None:
+                _limits[0] = limiter
+            elif limiter is not None:
+                limiter.restore_original_limits()
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
 
 FORMAT = 1
+
+
 """Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
 
+
 _BLOCK_ENTRIES = 1 << 22
+
+
 """Array entries per block when predicting, which bounds temporary memory."""
+
 
 _DAMAGED_FILE_ERRORS = (
     ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
+
+
 """Errors that loading a damaged file may raise."""
 
 

@@ -13,8 +13,6 @@ from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
-__all__ = ["OneVsRestCalibrator", "ScoreMap"]
-
 ScoreMap = dict[str, Any]
 """Parameters of one map: floats and arrays by name."""
 

@@ -13,7 +13,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.calibrators.base.calibrator import Calibrator
 
-__all__ = ["find_method", "list_methods", "register"]
 
 Class = TypeVar("Class", bound="type[Calibrator]")
 

@@ -15,8 +15,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_labels, as_logits, as_weights
 from calibrant.inputs.class_columns import order_columns
 
-__all__ = ["Array", "CalibrationRows", "as_calibration_rows", "class_names", "two_columns"]
-
 Array = NDArray[np.floating[Any]]
 
 _MIN_SUSPECT_ROWS = 20  # fewer rows may be a handmade example

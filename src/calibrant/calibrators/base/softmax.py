@@ -9,8 +9,6 @@ from calibrant.calibrators.base.rows import two_columns
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
 
-__all__ = ["SoftmaxCalibrator"]
-
 
 class SoftmaxCalibrator(Calibrator):
     """Base class of methods that map log-probabilities (n, K) to new logits (n, K)."""

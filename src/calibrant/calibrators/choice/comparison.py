@@ -6,8 +6,6 @@ from dataclasses import asdict, dataclass
 from html import escape
 from typing import Any
 
-__all__ = ["Candidate", "Choice"]
-
 
 @dataclass(frozen=True)
 class Candidate:

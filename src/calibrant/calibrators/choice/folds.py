@@ -6,8 +6,6 @@ import numpy as np
 
 from calibrant.inputs import IntArray
 
-__all__ = ["random_folds"]
-
 
 def random_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntArray:
     """Assign each row a fold from 0 to `folds` - 1; fold sizes differ by at most one row.

@@ -18,8 +18,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics import ece
 
-__all__ = ["Score", "Trial", "name_candidates", "paired_difference", "run_trial", "summarise_trial"]
-
 Score = Literal["nll", "brier"]
 
 

@@ -11,8 +11,6 @@ from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["Affine", "Penalty", "fit_affine"]
-
 _MAX_STEPS = 2_000
 
 

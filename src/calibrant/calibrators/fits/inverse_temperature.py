@@ -12,8 +12,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import map_blocks
 
-__all__ = ["best_inverse_temperature", "check_bounds"]
-
 _MIN_GAIN = 1e-13
 """Stop when the predicted decrease of the NLL is below this."""
 

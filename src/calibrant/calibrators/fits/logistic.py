@@ -11,8 +11,6 @@ from scipy.special import expit
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Shrink", "fit_logistic", "penalty_strength", "platt_targets", "regression_targets"]
-
 Shrink = Literal["identity", "platt"] | None
 """Regularisation of the fit: see `PlattScaling`."""
 

@@ -8,8 +8,6 @@ import numpy as np
 
 from calibrant.inputs import FloatArray
 
-__all__ = ["Mixture", "least_squares_shares", "max_likelihood_shares"]
-
 _GAP = 1e-12
 _CONVERGED_GAP = 1e-9
 _MAX_STEPS = 200

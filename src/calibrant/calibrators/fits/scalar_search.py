@@ -8,8 +8,6 @@ import numpy as np
 
 from calibrant.calibrators.base.rows import CalibrationRows
 
-__all__ = ["find_minimum", "subsample_rows"]
-
 _PER_DECADE = 3
 _MAX_MINIMA = 3
 _SAMPLE = 1 << 16

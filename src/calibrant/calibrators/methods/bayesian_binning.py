@@ -15,8 +15,6 @@ from calibrant.calibrators.methods.histogram import StepCalibrator, equal_mass_s
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.tally import Tally, tally_with_index
 
-__all__ = ["BayesianBinning", "candidate_bin_counts"]
-
 PRIOR_ROWS = 2.0
 """N': equivalent sample size of a model's prior, over all its bins."""
 

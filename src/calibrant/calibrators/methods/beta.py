@@ -20,8 +20,6 @@ from calibrant.convert import log_sigmoid
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["BetaCalibration"]
-
 Parameters = Literal["abm", "am", "ab"]
 
 

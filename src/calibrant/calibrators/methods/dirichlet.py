@@ -9,8 +9,6 @@ from calibrant.calibrators.fits.affine import Penalty
 from calibrant.calibrators.methods.matrix import odir
 from calibrant.inputs import FloatArray
 
-__all__ = ["DirichletCalibration"]
-
 
 @register
 class DirichletCalibration(AffineCalibrator):

@@ -18,8 +18,6 @@ from calibrant.convert import log_probs_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["EnsembleTemperatureScaling"]
-
 Objective = Literal["nll", "mse"]
 
 MIN_LOGIT_SHARE = 1e-3

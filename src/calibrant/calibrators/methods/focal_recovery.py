@@ -11,8 +11,6 @@ from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["FocalRecovery", "check_gamma", "recover_logits"]
-
 _FAR = 30.0
 """Beyond these log-odds -log q equals exp(-log-odds) in double precision."""
 

@@ -14,8 +14,6 @@ from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import map_blocks
 
-__all__ = ["GAMMAS", "FocalTemperatureScaling"]
-
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0, 2.0, 3.0, 5.0)
 """Default grid of gamma; 0 is temperature scaling."""
 

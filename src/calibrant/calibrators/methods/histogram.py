@@ -14,14 +14,6 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.binning import MASS_TOLERANCE, Scheme, check_bins, mass_bins
 from calibrant.metrics.tally import Tally, sum_between, tally_with_index
 
-__all__ = [
-    "HistogramBinning",
-    "StepCalibrator",
-    "check_pseudo_count",
-    "equal_mass_starts",
-    "step_map",
-]
-
 
 class StepCalibrator(OneVsRestCalibrator):
     """Base class of methods whose probability is constant within a bin of scores.

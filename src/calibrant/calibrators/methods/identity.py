@@ -7,8 +7,6 @@ from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.inputs import FloatArray
 
-__all__ = ["Identity"]
-
 
 @register
 class Identity(SoftmaxCalibrator):

@@ -12,8 +12,6 @@ from calibrant.convert import log_odds_of
 from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import tally_with_index
 
-__all__ = ["IsotonicCalibration", "Steps", "check_points", "fit_isotonic_steps", "step_ends"]
-
 Steps = tuple[FloatArray, FloatArray, FloatArray]
 """Distinct scores, their weights, and the isotonic value of each."""
 

@@ -11,8 +11,6 @@ from calibrant.calibrators.methods.isotonic import IsotonicCalibration
 from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.inputs import FloatArray
 
-__all__ = ["IsotonicTemperature"]
-
 
 @register
 class IsotonicTemperature(IsotonicCalibration):

@@ -15,8 +15,6 @@ from calibrant.calibrators.fits.logistic import (
 )
 from calibrant.inputs import FloatArray
 
-__all__ = ["MIN_SLOPE", "PlattScaling"]
-
 MIN_SLOPE = 1e-6
 """Lower bound of slopes, so that the ranking is kept even if the labels contradict it."""
 

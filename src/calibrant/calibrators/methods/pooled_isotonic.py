@@ -11,8 +11,6 @@ from calibrant.calibrators.methods.isotonic import check_points, fit_isotonic_st
 from calibrant.convert import log_odds_from_logits, log_odds_of, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
-__all__ = ["PooledIsotonic"]
-
 SLOPE = 1e-6
 """Slope added to the calibrated log-odds, so that distinct scores stay distinct."""
 

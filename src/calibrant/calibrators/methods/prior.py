@@ -12,8 +12,6 @@ from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["PriorCorrection", "as_prior"]
-
 SMALLEST_PRIOR = 1e-12
 """Lower bound of a class prior, which keeps its logit finite."""
 

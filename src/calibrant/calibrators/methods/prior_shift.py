@@ -18,8 +18,6 @@ from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits, as_probs, as_weights
 
-__all__ = ["PriorEstimate", "PriorShift", "confusion_matrix", "estimate_prior"]
-
 Estimator = Literal["em", "bbse"]
 
 _SINGULAR = 1e-6

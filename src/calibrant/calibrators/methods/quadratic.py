@@ -15,8 +15,6 @@ from calibrant.calibrators.fits.logistic import (
 )
 from calibrant.inputs import FloatArray
 
-__all__ = ["QuadraticScaling"]
-
 
 @register
 class QuadraticScaling(OneVsRestCalibrator):

@@ -19,8 +19,6 @@ from calibrant.inputs import FloatArray
 from calibrant.metrics.binning import check_bins
 from calibrant.metrics.tally import sum_between, tally_with_index
 
-__all__ = ["ScalingBinning"]
-
 
 @register
 class ScalingBinning(StepCalibrator):

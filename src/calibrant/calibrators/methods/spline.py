@@ -21,8 +21,6 @@ from calibrant.convert import (
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["SplineCalibration"]
-
 _MAX_POINTS = 1 << 14
 """Maximum number of points of the map."""
 

@@ -12,8 +12,6 @@ from calibrant.convert import log_odds_of
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["StrictIsotonic"]
-
 END_SLOPE = 1e-3
 """Slope of the log-odds beyond the centre of the first and the last step."""
 

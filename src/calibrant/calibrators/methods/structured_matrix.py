@@ -8,8 +8,6 @@ from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.fits.affine import Penalty
 from calibrant.calibrators.methods.structured_vector import StructuredVectorScaling
 
-__all__ = ["StructuredMatrixScaling"]
-
 
 @register
 class StructuredMatrixScaling(StructuredVectorScaling):

@@ -16,8 +16,6 @@ from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.convert import log_probs_from_logits
 from calibrant.inputs import FloatArray
 
-__all__ = ["StructuredVectorScaling"]
-
 
 @register
 class StructuredVectorScaling(AffineCalibrator):

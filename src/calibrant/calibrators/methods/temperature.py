@@ -15,8 +15,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics import ece
 
-__all__ = ["TemperatureScaling"]
-
 Objective = Literal["nll", "ece_mass", "ece_width"]
 
 PAPER_GRID = np.arange(1, 101) / 10.0

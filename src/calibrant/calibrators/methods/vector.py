@@ -7,8 +7,6 @@ from calibrant.calibrators.base.registry import register
 from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.calibrators.fits.affine import Penalty
 
-__all__ = ["VectorScaling"]
-
 
 @register
 class VectorScaling(AffineCalibrator):

@@ -13,8 +13,6 @@ from calibrant.convert import log_odds_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import tally_with_index
 
-__all__ = ["VennAbers"]
-
 
 @register
 class VennAbers(OneVsRestCalibrator):

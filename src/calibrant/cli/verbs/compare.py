@@ -25,7 +25,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.scores import Scores
 
-__all__ = ["compare_command"]
 
 NAME = "compare"
 EXAMPLE = "calibrant demo --scores, then calibrant compare runs/demo/scores.csv runs/demo/ideal.csv"

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.workflows.decide import DecisionCounts
     from calibrant.workflows.point_file import PointFile
 
-__all__ = ["decide_command"]
 
 NAME = "decide"
 EXAMPLE = (
@@ -67,6 +66,7 @@ def decide_command(
         raise InputError("--point is missing: name a file written by calibrant threshold.")
     if largest_weight is not None and not check:
         raise InputError("--largest-weight requires --check: add it.")
+    from calibrant.cli.progress import progress
     from calibrant.files.write_table import check_table_file
     from calibrant.scores.tables import ScoreTable
     from calibrant.workflows.check_point import check_rows
@@ -83,7 +83,8 @@ def decide_command(
     promise_check = None
     if check:
         promise_check = check_rows(point_file, table.files, columns, largest_weight=largest_weight)
-    _print_result(decide_file(point_file, table, out), point_file, promise_check, out, json=json)
+    counts = decide_file(point_file, table, out, progress=progress)
+    _print_result(counts, point_file, promise_check, out, json=json)
     if promise_check is not None and promise_check.verdict == "broken":
         raise typer.Exit(1)
 

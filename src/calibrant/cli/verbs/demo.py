@@ -12,8 +12,6 @@ from calibrant.cli.options import Debug, Json, Seed
 from calibrant.cli.output import echo, print_json
 from calibrant.errors import InputError, MissingExtra
 
-__all__ = ["demo_command"]
-
 NAME = "demo"
 EXAMPLE = "calibrant demo --out runs/demo"
 

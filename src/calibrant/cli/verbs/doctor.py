@@ -18,8 +18,6 @@ from calibrant.cli.output import color, echo, print_json, width
 from calibrant.cores import usable_cores
 from calibrant.distribution import is_installed, own_requirements, own_version
 
-__all__ = ["doctor_command"]
-
 NAME = "doctor"
 EXAMPLE = "calibrant doctor --json"
 

@@ -22,12 +22,10 @@ from calibrant.cli.options import (
 )
 from calibrant.cli.output import color, echo, print_json, width
 from calibrant.errors import InputError
-from calibrant.scores import read_scores
 
 if TYPE_CHECKING:
     from calibrant.results import Evaluation
 
-__all__ = ["evaluate_command"]
 
 NAME = "evaluate"
 EXAMPLE = "calibrant demo --scores, then calibrant evaluate runs/demo/scores.csv --group channel"
@@ -102,6 +100,7 @@ def evaluate_file(
     from calibrant.cli.progress import progress
     from calibrant.inputs import check_two_classes
     from calibrant.metrics import evaluate
+    from calibrant.scores import read_scores
 
     with progress("evaluating"):
         scores = read_scores(list(files), **columns)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from calibrant.bundle.calibration import BundleCalibration
     from calibrant.workflows.point_file import PointFile
 
-__all__ = ["pack_command"]
 
 NAME = "pack"
 EXAMPLE = (

@@ -16,7 +16,6 @@ if TYPE_CHECKING:
     from calibrant.cli.remote_predicting import RemoteService
     from calibrant.workflows.write_predictions import PredictionSummary
 
-__all__ = ["predict_command"]
 
 NAME = "predict"
 EXAMPLE = (
@@ -132,6 +131,7 @@ def _predict_with_bundle(
 ) -> tuple[PredictionSummary, dict[str, str]]:
     """Predict with a bundle on disk."""
     from calibrant.bundle import load_bundle
+    from calibrant.cli.progress import progress
     from calibrant.workflows.bundle_rows import open_rows
     from calibrant.workflows.predict import predict_file
 
@@ -139,7 +139,8 @@ def _predict_with_bundle(
     _check_point(point, len(bundle.points), f"the bundle {bundle.path}")
     rows = open_rows(bundle, data, text=text, positive=positive)
     _check_out(out, [*rows.files, *_files(bundle)])
-    return predict_file(bundle, rows, out, point=point), {"bundle": str(bundle.path)}
+    summary = predict_file(bundle, rows, out, point=point, progress=progress)
+    return summary, {"bundle": str(bundle.path)}
 
 
 def _predict_with_service(

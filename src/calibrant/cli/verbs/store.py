@@ -25,7 +25,6 @@ from calibrant.cli.store_options import (
 if TYPE_CHECKING:
     from calibrant.store.records import Erased
 
-__all__ = ["check", "export", "forget", "prune"]
 
 NAME = "store"
 HELP = "Check, export, forget and prune recorded predictions."

@@ -17,7 +17,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.workflows.choose_point import ThresholdResult
 
-__all__ = ["threshold_command"]
 
 NAME = "threshold"
 EXAMPLE = (
@@ -142,15 +141,16 @@ def threshold_command(
     if fitted_here and calibrator is None:
         raise InputError("--fitted-here requires a calibrator: name it with --calibrator.")
     from calibrant.cli.json_output import check_outputs
+    from calibrant.cli.progress import progress
     from calibrant.scores.files import score_files
-    from calibrant.workflows.choose_point import ThresholdChoice, choose
+    from calibrant.workflows.choose_point import ThresholdOptions, choose
 
     files = score_files(scores)
     inputs = [*files, *([] if calibrator is None else [calibrator])]
     out = check_outputs(out, html, inputs, what="point")
     seen = (calibrator, fitted_here, candidates)
-    choice = ThresholdChoice(files, request, *seen, positive, label, seed, largest_weight)
-    outcome = choose(choice)
+    choice = ThresholdOptions(files, request, *seen, positive, label, seed, largest_weight)
+    outcome = choose(choice, progress=progress)
     _show(outcome, source=", ".join(scores), out=out, html=html, json=json)
     if not outcome.reached:
         raise typer.Exit(1)

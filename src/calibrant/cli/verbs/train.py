@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from calibrant.cli import study_options as flags
+from calibrant.cli import study_settings as flags
 from calibrant.cli.options import Debug, Json
 from calibrant.cli.study_output import show_study, study_progress
 from calibrant.errors import InputError
@@ -17,7 +17,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.study.result import PointResult
 
-__all__ = ["train_command"]
 
 NAME = "train"
 EXAMPLE = (

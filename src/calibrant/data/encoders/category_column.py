@@ -15,8 +15,6 @@ from calibrant.data.encoders.category_rules import CategoryRules
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["CategoryColumn"]
-
 _ALMOST_ALL = 0.9
 """Share of distinct texts above which a column identifies rows and is not a category."""
 

@@ -9,8 +9,6 @@ from typing import Any
 
 from calibrant.errors import InputError
 
-__all__ = ["CategoryRules", "normalise_spelling"]
-
 
 def normalise_spelling(text: str) -> str:
     """Normalise a text to Unicode form NFKC with collapsed, stripped white space.

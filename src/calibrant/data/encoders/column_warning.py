@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from shlex import quote
 
-__all__ = ["ColumnWarning", "ignore_column_warnings"]
-
 
 class ColumnWarning(UserWarning):
     """A column that a model probably should not be trained on.

@@ -11,8 +11,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray
 
-__all__ = ["ImageEncoder", "as_images", "scale_and_offset"]
-
 FORMAT = 1
 CHANNELS = (1, 3)
 """Grey, or red, green and blue."""

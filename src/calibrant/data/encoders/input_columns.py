@@ -11,7 +11,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     import pyarrow as pa
 
-__all__ = ["InputColumns", "format_names", "require_columns"]
 
 _SHOWN = 8
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["NumberColumn"]
-
 _MIN_SPREAD = 1e-6
 """Spread of the middle 98 % (in standard deviations) below which values are indistinguishable."""
 

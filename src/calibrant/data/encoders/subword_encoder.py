@@ -14,8 +14,6 @@ from calibrant.data.encoders.text_encoder import as_text_column, as_texts
 from calibrant.errors import InputError, MissingExtra
 from calibrant.inputs import IntArray
 
-__all__ = ["SubwordEncoder"]
-
 FORMAT = 1
 _BATCH = 4096
 """Texts per batch, to limit Python objects in memory."""

@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-__all__ = ["Column", "Table", "as_column", "as_table", "format_numbers", "is_missing", "is_number"]
-
 Column = Any
 """A float64 array (NaN is missing) or an Arrow text array (null is missing)."""
 

@@ -19,8 +19,6 @@ from calibrant.data.encoders.table_columns import Column, Table, as_table, forma
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray
 
-__all__ = ["TableEncoder"]
-
 FORMAT = 1
 _MANY, _CLOSE = 100, 4  # minimum rows, and largest ratio of range to rows, of a row counter
 

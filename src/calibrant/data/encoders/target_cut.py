@@ -12,8 +12,6 @@ from calibrant.data.encoders.table_columns import as_column, is_number
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray
 
-__all__ = ["TargetCut"]
-
 FORMAT = 1
 
 

@@ -16,7 +16,6 @@ from calibrant.files.source import reason_of
 if TYPE_CHECKING:
     from PIL import Image
 
-__all__ = ["SUFFIXES", "Size", "check_channels", "check_size", "read_image", "resize_images"]
 
 SUFFIXES = (".png", ".jpg", ".jpeg", ".bmp", ".webp", ".gif")
 

@@ -10,20 +10,6 @@ from __future__ import annotations
 import re
 from itertools import groupby
 
-__all__ = [
-    "CARD",
-    "EMAIL",
-    "IBAN",
-    "MARKETPLACE_ORDER",
-    "MAY_HOLD",
-    "MAY_HOLD_RE2",
-    "NAMED_ACCOUNT",
-    "NAMED_ORDER",
-    "NAMED_PHONE",
-    "PHONE",
-    "PREFIXED_ORDER",
-]
-
 MAY_HOLD = re.compile(r"[\d@＠]")
 """Quick check: most texts have neither a digit nor an @."""
 

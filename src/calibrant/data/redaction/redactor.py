@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Callable
 from typing import Any, overload
 
@@ -11,30 +12,141 @@ import pyarrow.compute as pc
 
 from calibrant.data.encoders.table_columns import is_missing
 from calibrant.data.redaction import patterns
-from calibrant.data.redaction.signs import has_unusual_characters, normalise_characters, substitute
 from calibrant.errors import InputError
 
-__all__ = ["TOKENS", "redact", "redact_column"]
+# Zero-width spaces, joiners, soft hyphens and directional marks.
+_INVISIBLE = r"\u00ad\u034f\u061c\u180e\u200b-\u200f\u202a-\u202e\u2060-\u2064\u2066-\u2069\ufeff"
+
+
+_SPACES = "".join(map(chr, (*range(0x2000, 0x200B), 0x205F, 0x3000)))
+
+
+_ASCII_FORM = {
+    **dict.fromkeys(_SPACES, " "),
+    **dict(zip("−－＋（）．／：＃", "--+()./:#", strict=True)),
+}
+
+
+_WIDE = "".join(_ASCII_FORM)
+
+
+_UNUSUAL = re.compile(rf"[{_INVISIBLE}{re.escape(_WIDE)}]|(?![0-9])\d")
+
+
+_NUMBER_CHARACTERS = rf"[\d \t\u00a0\u202f{re.escape(_WIDE)}\-\u2010\u2011\u2013./()+:#]"
+
+
+_HIDDEN = re.compile(rf"(?<={_NUMBER_CHARACTERS})[{_INVISIBLE}]++(?={_NUMBER_CHARACTERS})")
+
+
+"""Within numbers only: next to a word, an invisible character may be the separator."""
+
+
+def has_unusual_characters(text: str) -> bool:
+    """Return whether a text has non-ASCII digits, or invisible or full-width characters."""
+    return not text.isascii() and _UNUSUAL.search(text) is not None
+
+
+def normalise_characters(text: str) -> tuple[str, list[str]]:
+    r"""Return the normalised text, and the original of each of its characters.
+
+    Examples
+    --------
+    >>> normalise_characters("no ４\u200b２")
+    ('no 42', ['n', 'o', ' ', '４\u200b', '２'])
+    """
+    original: list[str] = []
+    end = 0
+    for match in _HIDDEN.finditer(text):
+        original += text[end : match.start()]
+        original[-1] += match[0]
+        end = match.end()
+    original += text[end:]
+    return "".join(map(_normalise, original)), original
+
+
+def substitute(
+    pattern: re.Pattern[str],
+    replace: Callable[[re.Match[str]], str],
+    plain: str,
+    original: list[str],
+) -> tuple[str, list[str]]:
+    """Replace matches in the normalised text and in the list of originals.
+
+    Examples
+    --------
+    >>> plain, original = normalise_characters("nos. ４２, ７")
+    >>> substitute(re.compile("[0-9]{2}"), lambda match: "_n_", plain, original)[1]
+    ['n', 'o', 's', '.', ' ', '_', 'n', '_', ',', ' ', '７']
+    """
+    pieces: list[str] = []
+    result_original: list[str] = []
+    end_of_last = 0
+    for match in pattern.finditer(plain):
+        old, new = match[0], replace(match)
+        head = _common_prefix(old, new)
+        rest, inserted = old[head:], new[head:]
+        tail = _common_prefix(rest[::-1], inserted[::-1])
+        start, end = match.start() + head, match.end() - tail
+        inserted = inserted[: len(inserted) - tail]
+        pieces += [plain[end_of_last:start], inserted]
+        result_original += original[end_of_last:start]
+        result_original += inserted
+        end_of_last = end
+    return "".join([*pieces, plain[end_of_last:]]), result_original + original[end_of_last:]
+
+
+def _common_prefix(a: str, b: str) -> int:
+    """Return the length of the common prefix of two texts."""
+    pairs = enumerate(zip(a, b, strict=False))
+    return next((i for i, (x, y) in pairs if x != y), min(len(a), len(b)))
+
+
+def _normalise(original: str) -> str:
+    """Return the normalised form of an original character."""
+    character = original[0]
+    if character.isascii():
+        return character
+    return (
+        str(unicodedata.decimal(character))
+        if character.isdecimal()
+        else _ASCII_FORM.get(character, character)
+    )
+
 
 TOKENS = ("_email_", "_iban_", "_card_", "_order_", "_phone_")
+
+
 """Replacement tokens.
 
 With an underscore at both ends, `TextEncoder` reads a token as one word that customers do not
 write. It would split `<email>` into `<`, the ordinary word `email`, and `>`.
 """
 
+
 _EMAIL, _IBAN, _CARD, _ORDER, _PHONE = TOKENS
+
+
 _PASSES = 4
+
+
 """A replacement may expose an adjacent number; more than two passes have never been needed."""
 
+
 _DATE = re.compile(r"(?:19|20)\d\d-\d{1,2}-\d{1,2}|\d{1,2}-\d{1,2}-(?:19|20)?\d\d")
+
+
 _DIGITS = re.compile(r"\d+")
 
 
 @overload
 def redact(texts: str) -> str: ...
+
+
 @overload
 def redact(texts: Any) -> list[str | None]: ...
+
+
 def redact(texts: Any) -> Any:
     """Replace e-mail addresses and phone, order, card and account numbers by tokens.
 
@@ -255,6 +367,8 @@ def _is_valid_card(digits: str) -> bool:
 
 
 _REPLACE_EMAIL = _replace_match(_EMAIL)
+
+
 _STEPS: tuple[tuple[int, re.Pattern[str], Callable[[re.Match[str]], str]], ...] = (
     (17, patterns.MARKETPLACE_ORDER, _replace_match(_ORDER)),
     (7, patterns.IBAN, _replace_iban),
@@ -265,5 +379,7 @@ _STEPS: tuple[tuple[int, re.Pattern[str], Callable[[re.Match[str]], str]], ...] 
     (8, patterns.PHONE, _replace_match(_PHONE)),
     (6, patterns.NAMED_PHONE, _replace_value(_PHONE)),
 )
+
+
 """Minimum number of digits, pattern and replacement, in this order: after the word "order", a card
 number also looks like an order number."""

@@ -11,18 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = [
-    "GROUPS",
-    "Claim",
-    "Product",
-    "claims",
-    "clauses",
-    "lines",
-    "outside",
-    "products",
-    "words",
-]
-
 FloatArray = NDArray[np.float64]
 
 _OPENED = ("defect", "missing", "quality")

@@ -24,8 +24,6 @@ from calibrant.data.return_reasons.world import (
 from calibrant.errors import InputError
 from calibrant.files.write_table import write_tables
 
-__all__ = ["BINARY", "OUT_OF_SCOPE", "Messages", "RowSource", "draw"]
-
 FloatArray = NDArray[np.float64]
 RowSource = Literal["logs", "golden"]
 

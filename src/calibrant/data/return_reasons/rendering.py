@@ -7,6 +7,8 @@ back from a text, as in `tests/unit/data/return_reasons/reader.py`.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -22,13 +24,92 @@ from calibrant.data.return_reasons.lexicon import (
     products,
     words,
 )
-from calibrant.data.return_reasons.typos import add_typo
 from calibrant.data.return_reasons.world import Facts
 
-__all__ = ["N_CHOICES", "outside_texts", "texts"]
+_SHORTEST = 4
+
+
+_WORD = re.compile(r"[a-z]+")
+
+
+def add_typo(text: str, where: float, which: float) -> str:
+    """Add a typo to one word of a text, or return it unchanged if the word has none."""
+    parts = text.split(" ")
+    position = int(where * len(parts))
+    word = parts[position]
+    core = word.rstrip(".,!?:")
+    options = word_typos().get(core.lower())
+    if not options:
+        return text
+    typo = options[int(which * len(options))]
+    if core.isupper():
+        typo = typo.upper()
+    elif core[0].isupper():
+        typo = typo.capitalize()
+    parts[position] = typo + word[len(core) :]
+    return " ".join(parts)
+
+
+@cache
+def word_typos() -> dict[str, tuple[str, ...]]:
+    """Return the typos of each word that are unique to it."""
+    known = vocabulary()
+    long = sorted(word for word in known if len(word) >= _SHORTEST)
+    candidates = {word: sorted(set(_typos_of(word)) - known) for word in long}
+    owners = Counter(typo for typos in candidates.values() for typo in typos)
+    return {
+        w: tuple(typo for typo in typos if owners[typo] == 1) for w, typos in candidates.items()
+    }
+
+
+@cache
+def vocabulary() -> frozenset[str]:
+    """Return every word of the corpus in lower case, without punctuation."""
+    return frozenset(word for text in _texts() for word in _WORD.findall(_without_marks(text)))
+
+
+def _typos_of(word: str) -> Iterator[str]:
+    """Swap two letters, drop one, or double one; the first letter is unchanged."""
+    for i in range(1, len(word)):
+        if i + 1 < len(word):
+            yield word[:i] + word[i + 1] + word[i] + word[i + 2 :]
+        yield word[:i] + word[i + 1 :]
+        yield word[: i + 1] + word[i:]
+
+
+def _texts() -> Iterator[str]:
+    yield from outside()
+    yield from lines()
+    for product in products():
+        yield product.name
+        yield from product.parts
+    for claim in claims():
+        for phrases in claim.phrases:
+            yield from phrases
+    for entries in words().values():
+        yield from entries
+    yield from _strings(clauses())
+
+
+def _strings(node: object) -> Iterator[str]:
+    if isinstance(node, str):
+        yield node
+    elif isinstance(node, dict):
+        yield from _strings(list(node.values()))
+    elif isinstance(node, Iterable):
+        for item in node:
+            yield from _strings(item)
+
+
+def _without_marks(text: str) -> str:
+    return text.lower().replace("'", "")
+
 
 FloatArray = NDArray[np.float64]
+
+
 IntArray = NDArray[np.int64]
+
 
 _CHOICES = (
     "greeting", "with_greeting", "opening", "subject", "colour", "coloured", "time", "lead",
@@ -38,16 +119,35 @@ _CHOICES = (
     "digits_1", "digits_2", "digits_3", "style", "slip_1", "where_1", "which_1", "slip_2",
     "where_2", "which_2", "outside", "product", "brand", "line", "with_line",
 )  # fmt: skip
+
+
 N_CHOICES = len(_CHOICES)
+
+
 """Number of rows in the table of uniform numbers."""
 
+
 _COLOUR_SHARE = (0.3, 0.3, 0.3, 0.0, 0.0)  # by group: puzzles and teas have no colour
+
+
 _LINE_SHARE = 0.25
+
+
 _CONTRAST_SHARE = 0.17
+
+
 _SUBJECT_SHARE = 0.6  # share of complaints about "it" that name the product and need no opening
+
+
 _TURNED_SHARE = 0.3
+
+
 _TYPO_SHARES = (0.20, 0.05)
+
+
 _JOINS = (". ", ". ", ", ", " but ", ", but ")
+
+
 _LAYOUTS = (
     ("opening", "body", "use", "context", "feeling", "request"),
     ("opening", "use", "body", "feeling", "context", "request"),
@@ -55,6 +155,8 @@ _LAYOUTS = (
     ("body", "opening", "use", "feeling", "request", "context"),
     ("opening", "body", "request", "use", "feeling", "context"),
 )
+
+
 _MARKS = str.maketrans("", "", ".,!?:'")
 
 
@@ -279,6 +381,8 @@ _STYLES: tuple[tuple[float, Callable[[str], str]], ...] = (
     (0.98, lambda text: text.replace(".", "!")),
     (1.00, lambda text: text.upper()),
 )
+
+
 """Writing styles with cumulative shares, from tidy to untidy."""
 
 

@@ -29,8 +29,6 @@ from calibrant.reports.evaluation.page import render_page, write_page
 from calibrant.reports.evaluation.page_data import reliability_data, scheme_words, script_json
 from calibrant.results import Evaluation
 
-__all__ = ["calibration_html", "write_calibration_html"]
-
 _BADGES = {
     "better": ("good", "Better"),
     "worse": ("bad", "Worse"),

@@ -11,8 +11,6 @@ from calibrant.formatting import format_signed, number, signed_interval
 from calibrant.metrics.catalogue import better_of
 from calibrant.results import Comparison, Difference, Evaluation
 
-__all__ = ["FIGURES", "CalibrationResult", "Judgement", "change_of"]
-
 FIGURES = ("nll", "brier", "ece_debiased", "ece_em", "ece_ew", "accuracy")
 """Metrics in the tables, in this order."""
 

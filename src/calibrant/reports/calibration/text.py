@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
     from calibrant.calibrators.choice.comparison import Choice
 
-__all__ = ["render_calibration"]
 
 _STYLES = {"better": "bold green", "worse": "bold yellow"}
 

@@ -13,8 +13,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.binning import check_bins
 
-__all__ = ["BinHistory"]
-
 _PER_EPOCH = ("epoch", "ece", "train_accuracy")
 _EDGES = ("edges", "own_edges")
 _WHOLE = ("epoch", "count", "train_count", "own_count")

@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["ConfidenceHistogramDisplay"]
-
 
 @dataclass
 class ConfidenceHistogramDisplay:

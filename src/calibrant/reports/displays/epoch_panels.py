@@ -19,22 +19,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = [
-    "Panels",
-    "bin_title",
-    "check_epochs",
-    "check_histories",
-    "choose_bins",
-    "describe_range",
-    "draw_line",
-    "filled_bins",
-    "finish_figure",
-    "make_grid",
-    "make_panels",
-    "name_axes",
-    "run_style",
-    "zero_line",
-]
 
 Panels = NDArray[Any]
 """Array of matplotlib axes."""

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 
     from calibrant.losses.gamma_history import GammaHistory
 
-__all__ = ["GammaDynamicsDisplay"]
 
 _HOW = (
     "Over-confident rows get a larger gamma, which holds them back; under-confident rows get a "

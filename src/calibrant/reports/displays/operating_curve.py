@@ -17,8 +17,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-__all__ = ["OperatingCurveDisplay"]
-
 
 @dataclass
 class OperatingCurveDisplay:

@@ -15,15 +15,6 @@ from calibrant.metrics.problem import class_problem, tally_target
 from calibrant.metrics.tally import Tally, tally_rows
 from calibrant.results import Evaluation
 
-__all__ = [
-    "PREDICTED",
-    "class_title",
-    "evaluation_curves",
-    "prediction_curves",
-    "target_tally",
-    "with_gaps",
-]
-
 PREDICTED = "the predicted class"
 
 

@@ -9,7 +9,6 @@ from calibrant.formatting import printable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["BAND", "EVENT", "GREY", "OTHER", "PALETTE", "THIRD", "label_of", "new_axes", "tidy"]
 
 # Okabe & Ito's palette, without yellow, which is faint on white.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000", "#8C6D31")

@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from jinja2 import Template
     from markupsafe import Markup
 
-__all__ = ["html", "render_page", "write_html", "write_page"]
-
 
 def html(
     evaluation: Evaluation, *, title: str = "Calibration report", source: str | None = None

@@ -26,16 +26,6 @@ from calibrant.metrics.catalogue import better_of, title_of
 from calibrant.reports.displays.problems import with_gaps
 from calibrant.results import Bins, CalibrationTest, Evaluation, Figure
 
-__all__ = [
-    "STATES",
-    "figure_cards",
-    "figure_row",
-    "page_data",
-    "reliability_data",
-    "scheme_words",
-    "script_json",
-]
-
 _MOST_CONFUSED = 30  # classes in the confusion matrix
 _MOST_LISTED = 500  # classes in the table
 _LONGEST = 120  # characters of a name

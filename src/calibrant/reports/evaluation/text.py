@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["render_comparison", "render_text"]
 
 _MOST_CLASSES = 20
 _LONGEST = 120  # characters of a name

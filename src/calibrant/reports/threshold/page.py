@@ -22,8 +22,6 @@ from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import Cost
 from calibrant.thresholds.scores import On
 
-__all__ = ["point_view", "threshold_html", "write_threshold_html"]
-
 Result = OperatingPoint | OperatingPoints | Band | TargetUnreachable
 
 

@@ -22,8 +22,6 @@ from calibrant.thresholds.classes import OperatingPoints
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.proof.largest_weight import condition_clause
 
-__all__ = ["lead_data", "section_data"]
-
 _MOST_CARDS = 3
 
 

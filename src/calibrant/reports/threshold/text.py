@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
     from calibrant.thresholds import Target
 
-__all__ = ["acting_rule", "render_decisions", "render_threshold"]
 
 Result = OperatingPoint | OperatingPoints | Band | TargetUnreachable
 

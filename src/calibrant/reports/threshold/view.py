@@ -17,8 +17,6 @@ from calibrant.thresholds.proof.question import ThresholdProblem, build_problem
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost
 
-__all__ = ["PointView", "all_finite", "build_curve_problem", "chart_data", "is_crowded"]
-
 _COMPLEMENT = {
     "false_discovery": "precision",
     "precision": "false_discovery",

@@ -13,18 +13,6 @@ from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES
 
-__all__ = [
-    "Aim",
-    "aims_of",
-    "class_words",
-    "measured_interval",
-    "rate_interval",
-    "rate_meaning",
-    "rate_title",
-    "rate_value",
-    "threshold_words",
-]
-
 Aim = tuple[str, str, float]
 """A target: the name of the rate, ">=" or "<=", and the value."""
 

@@ -5,9 +5,7 @@ from calibrant.serving.console.pages.overview import route as overview
 from calibrant.serving.console.pages.predictions import route as predictions
 from calibrant.serving.console.pages.thresholds import route as thresholds
 from calibrant.serving.console.pages.try_it import route as try_it
-from calibrant.serving.console.shell import asset_routes, login
-
-__all__ = ["ROUTERS"]
+from calibrant.serving.console.shell import assets, login
 
 ROUTERS = (
     overview.router,
@@ -16,5 +14,5 @@ ROUTERS = (
     thresholds.router,
     try_it.router,
     login.router,
-    asset_routes.router,
+    assets.router,
 )

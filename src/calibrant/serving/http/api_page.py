@@ -10,8 +10,6 @@ from typing import Any
 from jinja2 import Environment, StrictUndefined
 from markupsafe import Markup
 
-__all__ = ["render_api_page"]
-
 _TYPE_NAMES = {
     "string": "text",
     "integer": "whole number",

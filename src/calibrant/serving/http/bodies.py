@@ -14,8 +14,6 @@ from starlette.types import Receive
 
 from calibrant.serving.http.problems import Problem, validation_problem
 
-__all__ = ["parse_body", "read_body", "read_idempotency_key"]
-
 Body = TypeVar("Body", bound=BaseModel)
 
 _KEY = re.compile(r"[\x21-\x7e]{1,128}")

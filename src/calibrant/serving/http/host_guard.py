@@ -15,8 +15,6 @@ from calibrant.serving.http.predict_endpoint import PATH, PredictEndpoint
 from calibrant.serving.http.problems import Problem, problem_response
 from calibrant.serving.service import Service
 
-__all__ = ["HostGuard"]
-
 _HEADERS = [(b"x-content-type-options", b"nosniff")]
 _NO_STORE = (b"cache-control", b"no-store")
 """Default for responses without a Cache-Control header."""

@@ -16,8 +16,6 @@ from calibrant.serving.http.bodies import parse_body, read_body, read_idempotenc
 from calibrant.serving.http.problems import problem_response, to_problem
 from calibrant.serving.service import Service
 
-__all__ = ["PATH", "PredictEndpoint", "answer_predict"]
-
 PATH = "/v1/predict"
 
 _JSON = (b"content-type", b"application/json")

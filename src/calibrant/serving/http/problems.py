@@ -17,16 +17,6 @@ from starlette.responses import Response
 
 from calibrant.errors import CalibrantError, InputError, StoreUnavailable, StoreUnfit
 
-__all__ = [
-    "PROBLEM_JSON",
-    "Problem",
-    "ProblemPages",
-    "handle_problems",
-    "problem_response",
-    "to_problem",
-    "validation_problem",
-]
-
 PROBLEM_JSON = "application/problem+json"
 
 

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-__all__ = ["handle_signals"]
-
 
 @contextmanager
 def handle_signals(handler: Any, *signals: signal.Signals) -> Iterator[None]:

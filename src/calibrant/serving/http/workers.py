@@ -18,8 +18,6 @@ from prometheus_client import multiprocess
 
 from calibrant.serving.http.signals import handle_signals
 
-__all__ = ["Workers", "stop_with_parent"]
-
 _log = logging.getLogger("calibrant.serving")
 
 _CHECK_EVERY = 0.5

@@ -13,8 +13,6 @@ from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import describe_problems, require_role, service_of
 from calibrant.serving.service import Service
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/v1/bundle", tags=["bundle"])
 
 

@@ -11,8 +11,6 @@ from calibrant.errors import StoreError
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import describe_problems, require_role, service_of
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["health"])
 
 

@@ -24,8 +24,6 @@ from calibrant.serving.store_calls import within
 from calibrant.store import Key, Label, Outcome, Recorded
 from calibrant.store.records import new_id
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["outcomes"])
 
 

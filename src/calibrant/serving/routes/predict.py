@@ -15,8 +15,6 @@ from calibrant.client.messages import PredictAnswer, PredictBody
 from calibrant.serving.http.predict_endpoint import PATH, answer_predict
 from calibrant.serving.routes.requests import describe_body, describe_problems, service_of
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["predictions"])
 
 

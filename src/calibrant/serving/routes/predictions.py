@@ -14,8 +14,6 @@ from calibrant.serving.routes.requests import describe_problems, require_role, s
 from calibrant.serving.service import Service
 from calibrant.serving.store_calls import within
 
-__all__ = ["router"]
-
 router = APIRouter(tags=["predictions"])
 
 

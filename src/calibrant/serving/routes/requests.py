@@ -12,8 +12,6 @@ from calibrant.serving.http.problems import PROBLEM_JSON
 from calibrant.serving.service import Service
 from calibrant.store import Key
 
-__all__ = ["describe_body", "describe_problems", "require_role", "service_of"]
-
 _MEANINGS = {
     400: "The body is not JSON, or a header cannot be read.",
     401: "The key is missing, wrong or revoked.",

@@ -22,8 +22,6 @@ from calibrant.serving.routes.requests import (
 )
 from calibrant.serving.service import Service
 
-__all__ = ["EraseBody", "router"]
-
 router = APIRouter(tags=["units"])
 
 _NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")

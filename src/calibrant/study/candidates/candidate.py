@@ -18,8 +18,6 @@ from calibrant.study.candidates.classifier import step_options
 from calibrant.study.scoring_ways import name_candidate
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["Candidate", "list_candidates"]
-
 _NEUTRAL = {
     "hold", "confidence", "ood", "actions", "calibrator", "jobs", "title", "candidates", "seeds",
     "ensemble", "mc_dropout", "devices", "data", "golden", "largest_weight",

@@ -13,7 +13,6 @@ if TYPE_CHECKING:
     from calibrant.study.candidates.candidate import Candidate
     from calibrant.training.estimator import Estimator
 
-__all__ = ["build_classifier", "step_options"]
 
 _SAME_STEPS = {"accumulate", "compile", "device", "devices"}
 """Training options that do not change the training steps."""

@@ -25,7 +25,6 @@ from calibrant.study.rows.rows import StudyRows
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = ["CombinedCandidate", "build_ensemble", "load_mc_dropout", "score_mc_dropout"]
 
 MASK_SEED = 0
 """Seed of the MC dropout masks, fixed so that bundles are reproducible."""

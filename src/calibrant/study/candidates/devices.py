@@ -15,8 +15,6 @@ from calibrant.study.candidates.trained import fit_and_save_candidate
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["refuse_torchrun", "train_on_devices"]
-
 
 def refuse_torchrun() -> None:
     """Raise `InputError` under torchrun: several studies would write to the same folder."""

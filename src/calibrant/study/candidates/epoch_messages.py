@@ -7,8 +7,6 @@ from collections.abc import Callable
 from calibrant.training.hooks import Hook, Run
 from calibrant.training.records import EpochRecord
 
-__all__ = ["EpochMessages"]
-
 
 class EpochMessages(Hook):
     """Call `progress` with one line after each epoch, in the first process only.

@@ -17,14 +17,6 @@ from typing import Any
 from calibrant.cores import usable_cores
 from calibrant.errors import InputError, TrainingError
 
-__all__ = [
-    "Progress",
-    "forward_progress",
-    "refuse_reimported_script",
-    "send_arguments",
-    "worker_pool",
-]
-
 Progress = Callable[[str], None]
 """Callback for one-line messages."""
 

@@ -21,8 +21,6 @@ from calibrant.study.candidates.trained import (
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["Outcome", "train_candidates"]
-
 Outcome = TrainedCandidate | str
 """A trained candidate, or the reason why it could not be trained."""
 

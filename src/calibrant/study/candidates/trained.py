@@ -27,15 +27,6 @@ from calibrant.study.settings.config import StudyConfig
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
 
-__all__ = [
-    "SCORED_SPLITS",
-    "TrainedCandidate",
-    "compute_refinement",
-    "fit_and_save_candidate",
-    "load_trained",
-    "read_saved",
-    "save_candidate",
-]
 
 SCORED_SPLITS = ("steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
 """Splits that every trained candidate scores."""

@@ -9,8 +9,6 @@ from pathlib import Path
 
 from calibrant.data.encoders.column_warning import ColumnWarning
 
-__all__ = ["training_warnings"]
-
 _INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
 """Packages whose warnings are about themselves, not about the training."""
 

@@ -9,8 +9,6 @@ from calibrant.study.report.wording import candidate_name, singles, trained_cand
 from calibrant.study.result import CandidateResult, StudyResult
 from calibrant.study.scoring_ways import WAYS, way_sentence
 
-__all__ = ["averages", "way_sentences"]
-
 _TITLES = {"ensemble": "Ensembles", "mc_dropout": "MC dropout"}
 
 

@@ -27,8 +27,6 @@ from calibrant.study.report.wording import (
 )
 from calibrant.study.result import CandidateResult, StudyResult
 
-__all__ = ["chart_numbers", "focus_of", "gamma_data", "has_gammas", "has_records"]
-
 _POINTS = 300  # per curve, one curve per candidate
 _RECORDED = ("refinement", "nll", "ece", "f1")
 _ENDS = 0.05  # probabilities within this of 0 or 1 are at the ends

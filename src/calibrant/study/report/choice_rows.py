@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-__all__ = ["choice_data"]
-
 
 def choice_data(splits: Collection[str], candidates: int) -> dict[str, str]:
     """Describe the column of log losses after temperature scaling, and its role in the choice.

@@ -19,17 +19,6 @@ from calibrant.study.result import PointResult, StudyResult
 from calibrant.thresholds import OperatingPoint, Transfer
 from calibrant.thresholds.proof.largest_weight import condition_clause
 
-__all__ = [
-    "VERDICTS",
-    "chosen_words",
-    "cost_words",
-    "headline_data",
-    "promise_data",
-    "promise_title",
-    "several_words",
-    "verdict_words",
-]
-
 _PROMISE_KEPT, _PROMISE_MADE, _NO_PROMISE = "Promise kept", "Promise made", "No promise"
 _PROMISE_BROKEN, _UNREACHABLE = "Promise broken", "Cannot be promised"
 _OVERRULED = {

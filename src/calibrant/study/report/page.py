@@ -41,8 +41,6 @@ from calibrant.study.report.wording import (
 from calibrant.study.result import PointResult, StudyResult
 from calibrant.thresholds import OperatingPoint
 
-__all__ = ["study_html", "write_study_html"]
-
 
 def study_html(result: StudyResult, *, source: str | None = None) -> str:
     """Return a study as one self-contained HTML page.

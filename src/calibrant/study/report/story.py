@@ -20,8 +20,6 @@ from calibrant.study.report.wording import (
 )
 from calibrant.study.result import CandidateResult, StudyResult
 
-__all__ = ["story"]
-
 _ECE, _NLL = "ece_ew", "nll"
 
 

@@ -19,21 +19,6 @@ from calibrant.study.report.wording import (
 )
 from calibrant.study.result import CandidateResult, KnownTruth, OutOfScope, StudyResult
 
-__all__ = [
-    "COLUMNS",
-    "best_values",
-    "bundle_rows",
-    "calibrator_rows",
-    "candidate_rows",
-    "config_rows",
-    "definition_rows",
-    "scope_data",
-    "shift_rows",
-    "split_data",
-    "split_rows",
-    "truth_data",
-]
-
 COLUMNS = (
     ("accuracy", "Accuracy"),
     ("precision_macro", "Precision"),

@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
 
-__all__ = ["render_study"]
 
 _STYLES = {"good": "bold green", "bad": "bold yellow", "unknown": "bold"}
 _SHORT = ("Acc.", "Prec.", "Recall", "F1", "NLL", "ECE", "MCE")

@@ -8,22 +8,6 @@ from calibrant.formatting import format_count
 from calibrant.results import Evaluation, Figure
 from calibrant.study.result import CandidateResult, StudyResult
 
-__all__ = [
-    "baseline_of",
-    "candidate_name",
-    "family",
-    "figure_of",
-    "join_words",
-    "judged_rows",
-    "judged_words",
-    "loss_name",
-    "method_name",
-    "shown_name",
-    "singles",
-    "trained_candidates",
-    "value_of",
-]
-
 _LOSSES = {
     "ce": "Cross-entropy",
     "focal": "Focal",

@@ -12,8 +12,6 @@ from calibrant.data.splitting import group_codes, split_rows
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
 
-__all__ = ["MIN_ROWS", "halve_steer"]
-
 MIN_ROWS = 2
 """Rows that each half needs to fit a temperature."""
 

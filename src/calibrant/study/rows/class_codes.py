@@ -16,8 +16,6 @@ from calibrant.study.rows.rows import OUTSIDE
 from calibrant.study.rows.source import StudySource
 from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["encode_classes", "note_absent_classes", "note_uncompared_classes", "restore_int_labels"]
-
 
 def encode_classes(
     logs: StudySource,

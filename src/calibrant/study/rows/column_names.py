@@ -11,8 +11,6 @@ from calibrant.errors import InputError
 from calibrant.files.missing_column import missing_column_error
 from calibrant.study.settings.checks import flag_name
 
-__all__ = ["check_column_names"]
-
 _COLUMNS = {
     "data": ("text", "label", "group", "time"),
     "golden": ("text", "label", "weight"),

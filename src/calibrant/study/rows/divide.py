@@ -20,7 +20,6 @@ from calibrant.study.settings.config import StudyConfig
 if TYPE_CHECKING:
     from calibrant.study.rows.source import StudySource
 
-__all__ = ["divide_rows"]
 
 WITH_GOLDEN = (8.0, 1.0, 1.0)
 """Shares of the logs for train, steer (and choice) and held-out rows, with a golden set."""

@@ -12,8 +12,6 @@ from calibrant.study.result import StudyResult
 if TYPE_CHECKING:
     from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["input_files", "strip_paths"]
-
 
 def input_files(config: StudyConfig) -> dict[str, Path]:
     """Return the input files of a study, and the folder of a pretrained model."""

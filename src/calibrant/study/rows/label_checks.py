@@ -14,7 +14,6 @@ from calibrant.study.settings.config import StudyConfig
 if TYPE_CHECKING:
     from calibrant.study.rows.source import StudySource
 
-__all__ = ["MIN_CALIBRATE_ROWS", "check_labels", "check_sizes"]
 
 _COLUMN = "name another column with --label"
 _OTHER = {"text": _COLUMN, "table": _COLUMN, "image": "give each class one name or number"}

@@ -13,8 +13,6 @@ from calibrant.study.settings.config import StudyConfig
 if TYPE_CHECKING:
     from calibrant.study.rows.source import StudySource
 
-__all__ = ["resolve_overlap"]
-
 
 def resolve_overlap(
     logs: StudySource,

@@ -31,8 +31,6 @@ from calibrant.study.rows.table_checks import check_finite, check_reserved_colum
 from calibrant.study.settings.config import StudyConfig
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
-__all__ = ["read_study_rows"]
-
 
 def read_study_rows(config: StudyConfig) -> StudyRows:
     """Read the logs and the golden set, and assign every row to a split.

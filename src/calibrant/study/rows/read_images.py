@@ -16,8 +16,6 @@ from calibrant.data.images.files import read_images
 from calibrant.errors import InputError
 from calibrant.study.rows.source import StudySource, is_text, mask_filled, note_left_out
 
-__all__ = ["IMAGE", "WEIGHT", "check_same_size", "content_hashes", "read_image_source"]
-
 IMAGE = "image"
 """Column with a hash of each image's pixels."""
 

@@ -13,8 +13,6 @@ from numpy.typing import NDArray
 from calibrant.data.splits import SplitPart, Splits
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["OUTSIDE", "Inputs", "SplitRows", "StudyRows"]
-
 Inputs: TypeAlias = list[str] | pa.Table | NDArray[np.uint8]
 """What a model reads: texts, a table, or images (n, H, W, C)."""
 

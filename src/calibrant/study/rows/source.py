@@ -16,8 +16,6 @@ from calibrant.errors import InputError
 from calibrant.files.missing_column import missing_column_error
 from calibrant.inputs import IntArray
 
-__all__ = ["StudySource", "get_column", "is_text", "mask_filled", "note_left_out"]
-
 
 @dataclass(frozen=True)
 class StudySource:

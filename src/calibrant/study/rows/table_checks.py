@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow.types as pt
 
-from calibrant.bundle.predict_columns import predict_columns
+from calibrant.bundle.decisions import predict_columns
 from calibrant.data import TableEncoder
 from calibrant.data.encoders.column_warning import ignore_column_warnings
 from calibrant.errors import InputError
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from calibrant.study.rows.source import StudySource
-
-__all__ = ["check_finite", "check_reserved_columns", "check_table"]
 
 
 def check_reserved_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:

@@ -12,22 +12,6 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.inputs import as_seed
 
-__all__ = [
-    "check_averages",
-    "check_bool",
-    "check_choice",
-    "check_confidence",
-    "check_integer",
-    "check_largest_weight",
-    "check_options",
-    "check_seeds",
-    "check_text",
-    "check_texts",
-    "flag_name",
-    "parse_shares",
-    "suggest",
-]
-
 _FLAGS = {
     "categories": "--category",
     "model_options": "--model-option",

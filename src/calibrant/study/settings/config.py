@@ -29,8 +29,6 @@ from calibrant.study.settings.values import decode_setting, encode_setting
 from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.rates import Target
 
-__all__ = ["CANDIDATES", "OOD", "OVERLAP", "RESAMPLE", "StudyConfig", "check_names"]
-
 CANDIDATES = ("ce", "focal:gamma=1", "focal:gamma=3", "focal:gamma=5", "adafocal")
 """The losses of the return-reason paper, and AdaFocal."""
 

@@ -13,8 +13,6 @@ from calibrant.errors import InputError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.study.settings.config import StudyConfig, check_names
 
-__all__ = ["config_text", "read_config", "write_config"]
-
 _HEAD = """\
 # The settings of a study. Run it again: calibrant train --config study.toml
 # Paths are relative to the current folder, not to the folder of this file.

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-__all__ = ["SMALL", "TEXT"]
-
 SMALL = {"embedding": 64, "hidden": 64, "layers": 1}
 """BiLSTM options, much smaller than the paper's."""
 

@@ -11,15 +11,6 @@ from calibrant.study.settings.checks import check_bool, flag_name
 if TYPE_CHECKING:
     from calibrant.study.settings.config import StudyConfig
 
-__all__ = [
-    "NETWORKS",
-    "NOT_FOR_IMAGES",
-    "TABULAR",
-    "Kind",
-    "check_columns",
-    "check_kind",
-    "resolve_kind",
-]
 
 Kind = Literal["text", "table", "image"]
 

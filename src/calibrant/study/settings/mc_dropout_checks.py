@@ -10,7 +10,6 @@ from calibrant.study.settings.defaults import SMALL
 if TYPE_CHECKING:
     from calibrant.study.settings.config import StudyConfig
 
-__all__ = ["check_mc_dropout"]
 
 _SIZES = {
     "text": {"n_tokens": 8},

@@ -10,8 +10,6 @@ from typing import Any
 from calibrant.errors import InputError, MissingExtra
 from calibrant.study.settings.checks import suggest
 
-__all__ = ["check_losses", "check_network", "check_training", "require_torch"]
-
 _TORCH_PACKAGES = ("torch", "lightning_fabric", "safetensors", "tokenizers")
 _SET_BY_STUDY = {
     "loss": "name losses as candidates (--candidates)",

@@ -7,8 +7,6 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["decode_setting", "encode_setting"]
-
 
 def encode_setting(value: Any) -> Any:
     """Return a value with tuples as lists and None as "none".

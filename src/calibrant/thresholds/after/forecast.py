@@ -15,8 +15,6 @@ from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Rate, Target
 
-__all__ = ["Forecast", "forecast"]
-
 Span = tuple[float, float]
 
 _ASSUMPTION = (

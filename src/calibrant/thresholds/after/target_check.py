@@ -16,8 +16,6 @@ from calibrant.stats.betting import bets_against, mean_of_bets
 from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["TargetCheck", "TransferVerdict", "check_mean", "check_share", "find_further_rows"]
-
 TransferVerdict = Literal["kept", "broken", "undecidable"]
 
 MOST_ROWS = 10**9

@@ -28,8 +28,6 @@ from calibrant.thresholds.proof.largest_weight import (
 from calibrant.thresholds.rates import Cost, Rate, Target, parse_target
 from calibrant.thresholds.scores import as_scores, predict_classes
 
-__all__ = ["Transfer", "check_counts", "check_transfer"]
-
 Mask = NDArray[np.bool_]
 
 

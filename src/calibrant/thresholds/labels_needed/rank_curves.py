@@ -16,8 +16,6 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["RankCurves", "meets", "sample_curves"]
-
 _FEWEST = 5
 """Size of the smallest cells, at both ends of the ranks."""
 

@@ -18,8 +18,6 @@ from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.proof.walk import fewest_rows
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["build_unreachable_error"]
-
 _BISECTIONS = 14
 _NO_HELP = "so more rows may not help"
 

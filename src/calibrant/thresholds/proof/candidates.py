@@ -13,8 +13,6 @@ from calibrant.thresholds.proof.question import Threshold, ThresholdProblem
 from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost
 
-__all__ = ["Candidates", "candidates_at_ends", "fixed_candidates"]
-
 FIXED_LOG_ODDS = np.arange(-12.0, 12.5, 0.5)
 """Data-independent thresholds, for expected costs, which cannot be certified by a walk."""
 

@@ -14,8 +14,6 @@ from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.proof.walk import binomial_passes, walk
 from calibrant.thresholds.rates import Rate, Target
 
-__all__ = ["ShareClaim", "as_share_claim", "certify_positions"]
-
 Mask = NDArray[np.bool_]
 
 

@@ -17,8 +17,6 @@ from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["certify_cost", "cost_bound", "cost_value"]
-
 
 def certify_cost(
     rows: RankedRows, candidates: Candidates, target: Target, delta: float

@@ -12,8 +12,6 @@ from calibrant.thresholds.proof.expected_cost import certify_cost
 from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost, Target
 
-__all__ = ["estimates_meet", "screen_candidates"]
-
 
 def screen_candidates(
     rows: RankedRows, candidates: Candidates, targets: tuple[Target, ...], delta: float | None

@@ -13,13 +13,6 @@ from calibrant.inputs import FloatArray
 if TYPE_CHECKING:
     from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = [
-    "LargestWeight",
-    "check_largest_weight",
-    "condition_clause",
-    "name_weight_setting",
-    "resolve_largest_weight",
-]
 
 _SETTING = "largest_weight"
 _REMEDY = "; give {} if a row could weigh more"

@@ -14,8 +14,6 @@ from numpy.typing import NDArray
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["RankedRows", "rank_rows"]
-
 
 @dataclass(frozen=True)
 class RankedRows:

@@ -11,8 +11,6 @@ from calibrant.errors import InputError
 if TYPE_CHECKING:
     from calibrant.calibrators import Calibrator
 
-__all__ = ["NO_LABEL_USE", "LabelUse"]
-
 
 @dataclass(frozen=True)
 class LabelUse:

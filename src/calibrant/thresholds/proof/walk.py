@@ -15,8 +15,6 @@ from numpy.typing import NDArray
 
 from calibrant.inputs import FloatArray, IntArray
 
-__all__ = ["binomial_passes", "fewest_rows", "plan_starts", "walk"]
-
 Passes = Callable[[IntArray, float], NDArray[np.bool_]]
 
 RATIO = 2.0

@@ -12,7 +12,7 @@ from calibrant.calibrators import (
     StructuredVectorScaling,
     TemperatureScaling,
 )
-from calibrant.calibrators.choice.picking import best_beyond_temperature, simplest_near_best
+from calibrant.calibrators.choice.auto import best_beyond_temperature, simplest_near_best
 from calibrant.calibrators.choice.trial import Trial
 
 ROWS = SimpleNamespace(mass=np.full(4, 0.25))

@@ -8,8 +8,7 @@ import pytest
 from scipy.optimize import isotonic_regression, lsq_linear
 
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.fits.near_isotonic import near_isotonic_path
-from calibrant.calibrators.methods.enir import NearIsotonicEnsemble
+from calibrant.calibrators.methods.enir import NearIsotonicEnsemble, near_isotonic_path
 from calibrant.calibrators.methods.isotonic import IsotonicCalibration
 from calibrant.errors import InputError
 from calibrant.testing import WORLDS

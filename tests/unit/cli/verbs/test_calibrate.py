@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from calibrant.calibrators import TemperatureScaling, from_dict
-from calibrant.cli.methods import parse_method, split_method
+from calibrant.cli.verbs.calibrate import parse_method, split_method
 from calibrant.data import write_example
 from calibrant.errors import InputError
 from calibrant.scores import read_scores

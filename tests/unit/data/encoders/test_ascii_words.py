@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from calibrant.data.encoders.ascii_words import ascii_words
+from calibrant.data.encoders.text_encoder import ascii_words
 
 
 def column(texts):

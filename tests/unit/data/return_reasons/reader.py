@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 
 from calibrant.data.return_reasons.lexicon import claims, clauses, lines, products, words
-from calibrant.data.return_reasons.typos import word_typos
+from calibrant.data.return_reasons.rendering import word_typos
 from calibrant.data.return_reasons.world import Facts
 
 _FACTS = ("product", "brand", "claim", "denial", "use", "request", "feeling")

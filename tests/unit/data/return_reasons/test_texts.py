@@ -9,7 +9,7 @@ from tests.unit.data.return_reasons.reader import without_tail
 
 from calibrant.data import redact, return_reasons
 from calibrant.data.return_reasons.lexicon import GROUPS, claims, clauses, outside, products
-from calibrant.data.return_reasons.typos import add_typo, vocabulary, word_typos
+from calibrant.data.return_reasons.rendering import add_typo, vocabulary, word_typos
 
 
 @pytest.fixture(scope="module")

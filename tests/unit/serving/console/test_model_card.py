@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from calibrant.serving.console.pages.model.card_html import card_html
+from calibrant.serving.console.pages.model.view import card_html
 
 HOSTILE = [
     "<script>alert(1)</script>",

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.serving.raw_http import CLOSE, GOOD, answer, answers, chunked, exchange, request
 from tests.unit.serving.running import running
 
-from calibrant.serving.http import connections
+from calibrant.serving.http import server as connections
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from calibrant.serving.http import logs
-from calibrant.serving.http.logs import RepeatFilter, log_to_stderr
+from calibrant.serving import run as logs
+from calibrant.serving.run import RepeatFilter, log_to_stderr
 
 LINE = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z"
 log = logging.getLogger("calibrant.serving")

@@ -1,4 +1,4 @@
-"""Signals are handle_signals in another way for a while, and as before afterwards."""
+"""Signal handlers are replaced for a while and restored afterwards."""
 
 import signal
 

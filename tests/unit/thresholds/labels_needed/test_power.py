@@ -6,9 +6,12 @@ from scipy.special import expit
 from scipy.stats import binom
 
 from calibrant.thresholds import Cost, coverage, fpr, npv, precision, recall
-from calibrant.thresholds.labels_needed.power import MOST_ROWS, estimate_labels_needed
+from calibrant.thresholds.labels_needed.power import (
+    MOST_ROWS,
+    estimate_labels_needed,
+    simulate_success_rate,
+)
 from calibrant.thresholds.labels_needed.rank_curves import RankCurves
-from calibrant.thresholds.labels_needed.simulation import simulate_success_rate
 from calibrant.thresholds.proof.certify import certify_positions
 from calibrant.thresholds.proof.ranked import RankedRows, rank_rows
 

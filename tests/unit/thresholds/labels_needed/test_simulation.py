@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from calibrant.thresholds import Cost, fpr, npv, precision, recall
+from calibrant.thresholds.labels_needed.power import simulate_success_rate
 from calibrant.thresholds.labels_needed.rank_curves import RankCurves
-from calibrant.thresholds.labels_needed.simulation import simulate_success_rate
 from calibrant.thresholds.proof.certify import certify_positions
 from calibrant.thresholds.proof.ranked import rank_rows
 

@@ -6,8 +6,7 @@ import pytest
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.thresholds import OperatingPoint, precision, recall, select
-from calibrant.thresholds.proof.gap import clear_of_rounding, number_between
-from calibrant.thresholds.proof.question import build_problem
+from calibrant.thresholds.proof.question import build_problem, clear_of_rounding, number_between
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64])

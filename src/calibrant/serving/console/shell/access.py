@@ -23,22 +23,6 @@ from calibrant.serving.service import Service
 from calibrant.serving.store_calls import within
 from calibrant.store import Key
 
-__all__ = [
-    "LoginRequired",
-    "Visitor",
-    "find_visitor",
-    "login_url",
-    "page_pool_of",
-    "parse_form",
-    "path_and_query",
-    "read_form",
-    "read_session_form",
-    "require_visitor",
-    "session_of",
-    "sessions_of",
-    "set_session_cookie",
-]
-
 LOGIN = "/console/login"
 _FORM = "application/x-www-form-urlencoded"
 _MAX_FORM_BYTES = 1_048_576

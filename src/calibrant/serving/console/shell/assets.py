@@ -5,16 +5,37 @@ from __future__ import annotations
 import gzip
 import hashlib
 from functools import cache
+from http import HTTPStatus
 from importlib.resources import files
 from importlib.resources.abc import Traversable
 
+from fastapi import APIRouter, Request
 from starlette.responses import Response
 
-__all__ = ["asset_response", "asset_url"]
+from calibrant.serving.http.problems import Problem
+
+router = APIRouter(prefix="/console/static", include_in_schema=False)
+
+
+@router.get("/{version}/{name}")
+def asset(request: Request, version: str, name: str) -> Response:
+    """Return a script or style, which needs no login."""
+    gzipped = "gzip" in request.headers.get("accept-encoding", "")
+    response = asset_response(version, name, gzipped=gzipped)
+    if response is None:
+        raise Problem(HTTPStatus.NOT_FOUND, "file not found: reload the page.")
+    return response
+
 
 _MEDIA_TYPES = {".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8"}
+
+
 _REPORT_ASSETS = ("charts.js", "threshold.js", "report.css")
+
+
 _CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
+
+
 """URLs contain a hash of the content, so responses never change."""
 
 

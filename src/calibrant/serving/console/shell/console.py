@@ -17,8 +17,6 @@ from calibrant.serving.console.shell.sessions import Sessions
 from calibrant.serving.http.problems import Problem
 from calibrant.serving.service import Service
 
-__all__ = ["Console"]
-
 _HOME = "/console"
 
 

@@ -11,8 +11,6 @@ from starlette.requests import Request
 
 from calibrant.serving.http.problems import Problem
 
-__all__ = ["Form"]
-
 _MAX_FIELDS = 200
 
 

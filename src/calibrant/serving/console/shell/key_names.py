@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from calibrant.store import Store
 
-__all__ = ["KeyNames"]
-
 _LOCAL = "local visitor"
 
 

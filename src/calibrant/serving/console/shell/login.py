@@ -29,8 +29,6 @@ from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
 from calibrant.store.keys import TOKEN
 
-__all__ = ["login_page", "router"]
-
 router = APIRouter(prefix="/console", include_in_schema=False)
 
 

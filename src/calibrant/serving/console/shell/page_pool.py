@@ -9,8 +9,6 @@ from typing import TypeVar
 
 from calibrant.serving.http.problems import Problem
 
-__all__ = ["PagePool"]
-
 Result = TypeVar("Result")
 
 _POOL_FULL = "the service is busy computing other pages: reload this page in a moment."

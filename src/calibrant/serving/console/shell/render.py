@@ -26,15 +26,6 @@ from calibrant.serving.console.shell.access import Visitor, login_url, set_sessi
 from calibrant.serving.console.shell.assets import asset_url, console_folders
 from calibrant.serving.routes.requests import service_of
 
-__all__ = [
-    "NAVIGATION",
-    "POLICY",
-    "format_moment",
-    "redirect_to",
-    "redirect_to_login",
-    "render_page",
-]
-
 NAVIGATION = (
     ("/console", "Overview"),
     ("/console/model", "Model"),

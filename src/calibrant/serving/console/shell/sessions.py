@@ -9,8 +9,6 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-__all__ = ["LIFETIME", "Session", "Sessions"]
-
 LIFETIME = 8 * 3600
 """Seconds until a session expires: a working day."""
 

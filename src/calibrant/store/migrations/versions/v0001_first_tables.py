@@ -8,8 +8,6 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects.postgresql import JSONB
 
-__all__ = ["down_revision", "revision", "upgrade"]
-
 revision = "0001"
 down_revision = None
 

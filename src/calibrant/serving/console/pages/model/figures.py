@@ -15,15 +15,6 @@ from calibrant.study.report.choice_rows import choice_data
 from calibrant.study.report.tables import config_rows
 from calibrant.study.report.wording import loss_name, shown_name
 
-__all__ = [
-    "candidate_data",
-    "describe_test_rows",
-    "figure_data",
-    "get_mapping",
-    "get_mappings",
-    "parse_figures",
-]
-
 _KNOWN = ("candidates", "n", "points", "source", "splits", "test", "verdict", "why")
 """Metrics shown elsewhere on the page."""
 

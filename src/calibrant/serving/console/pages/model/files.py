@@ -9,8 +9,6 @@ from http import HTTPStatus
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.http.problems import Problem
 
-__all__ = ["REPORT", "bundle_file"]
-
 REPORT = "report.html"
 """Report of the study that produced the bundle."""
 

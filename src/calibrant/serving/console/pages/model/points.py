@@ -28,8 +28,6 @@ from calibrant.study.report.headline import VERDICTS, cost_words
 from calibrant.study.report.wording import join_words, shown_name
 from calibrant.thresholds import Band, OperatingPoint
 
-__all__ = ["point_data", "rule_words", "unreached_data"]
-
 
 def point_data(bundle: Bundle) -> list[dict[str, Any]]:
     """Gather the promises of a bundle, one entry each, in the order of its points."""

@@ -15,8 +15,6 @@ from calibrant.serving.console.shell.render import render_page
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/console", include_in_schema=False)
 
 _SANDBOX = (

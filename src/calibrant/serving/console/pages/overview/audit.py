@@ -14,15 +14,6 @@ from calibrant.results import Interval
 from calibrant.stats import robbins
 from calibrant.store import ActedCount, AuditedCount
 
-__all__ = [
-    "CALIBRATED",
-    "CONFIDENCE",
-    "ActedSummary",
-    "combine_acted",
-    "describe_assumption",
-    "summarise_acted",
-]
-
 CONFIDENCE = 0.95
 """Joint confidence of all verdicts on promises, and of all intervals of acted decisions."""
 

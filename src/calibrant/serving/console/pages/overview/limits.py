@@ -13,15 +13,6 @@ from calibrant.thresholds import Band
 from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Target
 
-__all__ = [
-    "COUNTS_RIGHT",
-    "PromiseLimit",
-    "is_auditable",
-    "is_promised",
-    "iter_promises",
-    "promise_limits",
-]
-
 COUNTS_RIGHT = {"precision": True, "accuracy": True, "false_discovery": False}
 """Rates that labels of acted decisions estimate, and whether they count right decisions."""
 

@@ -25,8 +25,6 @@ from calibrant.serving.console.pages.overview.limits import promise_limits
 from calibrant.stats import share_log_evidence
 from calibrant.store import AuditState, LabelledRow, Store
 
-__all__ = ["PointAudit", "audit_points"]
-
 
 @dataclass(frozen=True)
 class PointAudit:

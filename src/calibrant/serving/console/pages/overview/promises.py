@@ -32,8 +32,6 @@ from calibrant.thresholds.after.target_check import find_further_rows
 from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Rate, Target
 
-__all__ = ["Promise", "PromiseCheck", "check_promises", "may_overlap"]
-
 _STATES = {"kept": "good", "broken": "bad"}
 _BADGES = {"kept": "Kept", "broken": "Not kept", "undecidable": "Undecided"}
 _MAX_LABELS = 10**7
@@ -41,7 +39,7 @@ _MAX_LABELS = 10**7
 
 
 @dataclass(frozen=True)
-class PromiseCheck:
+class PromiseAudit:
     """One target of a promise, checked on all labels about its rows.
 
     The interval is anytime-valid, so a promise stays broken once the interval has been below it,
@@ -191,7 +189,7 @@ class Promise:
     sentence: str
     promised: bool
     on_request: bool
-    checks: tuple[PromiseCheck, ...] = ()
+    checks: tuple[PromiseAudit, ...] = ()
     unchecked: tuple[str, ...] = ()
 
     @property
@@ -244,7 +242,7 @@ class _Checker:
 
     def check_rules(
         self, i: int, rules: Mapping[int, Rule]
-    ) -> tuple[tuple[PromiseCheck, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[PromiseAudit, ...], tuple[str, ...]]:
         """Return checks of the auditable targets, and the other targets in words."""
         checks, unchecked = [], []
         for j, rule in rules.items():
@@ -255,14 +253,14 @@ class _Checker:
                     unchecked.append(target.words)
         return tuple(checks), tuple(unchecked)
 
-    def _check(self, rule: Rule, target: Target, place: RulePosition) -> PromiseCheck:
+    def _check(self, rule: Rule, target: Target, place: RulePosition) -> PromiseAudit:
         audit, interval = self._audits.get(place, PointAudit()), None
         if audit.rows:
             interval = robbins(audit.right, audit.rows, confidence=self._limits[place].confidence)
         of = None if rule.point.of is None else str(rule.point.of)
         no_decisions = ActedSummary(of, 0, 0.0, None, 0, 0, None)
         acted = None if self._overlaps else self._acted.get(of, no_decisions)
-        return PromiseCheck(target, audit, interval, acted, self._assumption)
+        return PromiseAudit(target, audit, interval, acted, self._assumption)
 
 
 def may_overlap(bundle: Bundle) -> bool:

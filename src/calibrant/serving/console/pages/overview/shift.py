@@ -21,16 +21,6 @@ from calibrant.store.tally_updates import SCORE_BINS
 if TYPE_CHECKING:
     from calibrant.bundle.calib_rows import CalibRows
 
-__all__ = [
-    "CalibrationProfile",
-    "ScopeShift",
-    "ScoreShift",
-    "ShareShift",
-    "compare_scope",
-    "has_profile",
-    "measure_shift",
-    "profile_calibration",
-]
 
 _DRAWS = 1_000
 """Pairs of simulated samples that estimate the shift by chance."""
@@ -45,13 +35,13 @@ class CalibrationProfile:
     rows : number of rows
     effective : effective sample size of the weighted rows
     shares : share of the rows in each of `SCORE_BINS` bins of the score
-    flag_rows : share that the out-of-scope rule flags; None without a rule
+    flagged : share that the out-of-scope rule flags; None without a rule
     """
 
     rows: int
     effective: float
     shares: tuple[float, ...]
-    flag_rows: float | None
+    flagged: float | None
 
 
 _PROFILES: WeakKeyDictionary[Bundle, CalibrationProfile | None] = WeakKeyDictionary()
@@ -82,7 +72,7 @@ def _profile_rows(bundle: Bundle, rows: CalibRows) -> CalibrationProfile:
         rows=len(top),
         effective=float(weights.sum() ** 2 / (weights**2).sum()),
         shares=tuple(_bin_scores(top, weights).tolist()),
-        flag_rows=None if outside is None else float(np.average(outside, weights=weights)),
+        flagged=None if outside is None else float(np.average(outside, weights=weights)),
     )
 
 
@@ -253,7 +243,7 @@ def compare_scope(
     """Compare the out-of-scope shares; None if nothing is counted."""
     if bundle.ood is None or not bundle.points or total == 0:
         return None
-    share, difference = None if then is None else then.flag_rows, None
+    share, difference = None if then is None else then.flagged, None
     if then is not None and share is not None:
         past = (share, 1.0 - share)
         difference = measure_shift((outside, total - outside), past, then.effective)

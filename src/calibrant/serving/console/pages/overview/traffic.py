@@ -10,17 +10,6 @@ from typing import Any
 from calibrant.formatting import format_count, percent
 from calibrant.store import HourCount
 
-__all__ = [
-    "DECISION_TITLES",
-    "WINDOWS",
-    "Bar",
-    "DecisionShare",
-    "Live",
-    "Traffic",
-    "Window",
-    "count_traffic",
-]
-
 HOUR, DAY = timedelta(hours=1), timedelta(days=1)
 
 WINDOWS: Mapping[str, tuple[str, int, timedelta]] = {

@@ -29,16 +29,6 @@ from calibrant.serving.console.pages.overview.shift import (
 from calibrant.serving.console.pages.overview.traffic import Live, Traffic, Window, count_traffic
 from calibrant.store import ActedCount, AuditedCount, HourCount, Store
 
-__all__ = [
-    "MAX_AUDITED",
-    "Overview",
-    "WindowCounts",
-    "build_overview",
-    "load_profile",
-    "read_counts",
-    "read_live",
-]
-
 MAX_AUDITED = 2_000
 """Largest number of labelled decisions considered, newest first."""
 

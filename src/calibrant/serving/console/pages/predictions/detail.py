@@ -20,9 +20,6 @@ from calibrant.serving.console.pages.predictions.wording import (
 )
 from calibrant.store import BundleRecord, Label, Outcome, Prediction, Store
 
-__all__ = ["ClassRow", "FeedbackRow", "InputView", "PredictionView", "load_view", "prediction_url"]
-
-
 _LONG, _LINES = 700, 15
 """Characters and lines of a text that fit its box at phone width."""
 

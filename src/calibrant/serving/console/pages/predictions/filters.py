@@ -13,8 +13,6 @@ from calibrant.serving.console.pages.predictions.wording import DECISION_WORDS, 
 from calibrant.store import BundleRecord, Prediction
 from calibrant.store.schema import LONGEST_NAME
 
-__all__ = ["LIST", "FilterInput", "FilterPhrase", "Filters", "read_filters"]
-
 LIST = "/console/predictions"
 """URL of the list."""
 

@@ -18,8 +18,6 @@ from calibrant.serving.console.pages.predictions.wording import (
 )
 from calibrant.store import Prediction, Store
 
-__all__ = ["PAGE_SIZE", "PredictionPage", "PredictionRow", "find_prediction_id", "list_predictions"]
-
 PAGE_SIZE = 50
 """Predictions per page."""
 

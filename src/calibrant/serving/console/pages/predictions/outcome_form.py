@@ -16,8 +16,6 @@ from calibrant.client.messages import OutcomesBody
 from calibrant.serving.http.problems import Problem, validation_problem
 from calibrant.store import Label, Outcome, Recorded, Store
 
-__all__ = ["OTHER", "OutcomeForm", "read_outcome_form", "record_outcome_form"]
-
 OTHER = "other"
 """Choice for a class that the bundle does not have."""
 

@@ -20,8 +20,6 @@ from calibrant.store import BundleRecord, Prediction
 from calibrant.thresholds import Band
 from calibrant.thresholds.scores import row_scores
 
-__all__ = ["Explanation", "RuleExplanation", "explain", "format_distinct"]
-
 
 @dataclass(frozen=True)
 class RuleExplanation:

@@ -36,8 +36,6 @@ from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
 from calibrant.store import BundleRecord, Recorded, Store, new_id
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/console", include_in_schema=False)
 
 _CONFIRMATIONS = {

@@ -6,18 +6,6 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = [
-    "DECISION_WORDS",
-    "decision_words",
-    "direction_marks",
-    "format_cell",
-    "isolate_direction",
-    "make_visible",
-    "preview_input",
-    "score_words",
-    "truncate",
-]
-
 DECISION_WORDS: Mapping[str, str] = {
     "act": "acted on",
     "clear": "cleared",

@@ -31,8 +31,6 @@ from calibrant.serving.http.problems import Problem
 from calibrant.serving.service import Service
 from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["FAILED", "RESTORED", "SAVED", "ThresholdChange", "restore_version", "save_change"]
-
 SAVED, RESTORED, FAILED = "point_saved", "version_restored", "change_failed"
 """Kinds of events: what was done to a bundle, or failed after it was announced."""
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Self
 
 from calibrant.bundle.versions.versions import Version, Versions
@@ -13,13 +14,76 @@ from calibrant.formatting import sentence
 from calibrant.reports.threshold.wording import class_words
 from calibrant.serving.console.pages.thresholds.changes import FAILED, RESTORED, SAVED
 from calibrant.serving.console.pages.thresholds.targets import ThresholdTarget
-from calibrant.serving.console.pages.thresholds.trail import find_doubtful
 from calibrant.serving.console.pages.thresholds.tried_file import TargetTry
 from calibrant.serving.console.shell.key_names import KeyNames
 from calibrant.serving.service import Service
-from calibrant.store import Store
+from calibrant.store import Event, Store
 
-__all__ = ["History", "trail_rows", "tried_rows"]
+UNDONE = "This did not happen: the service stopped before the folder was changed."
+
+
+DOUBTFUL = "It is unknown whether this happened: the folder contained another version afterwards."
+
+
+UNDER_WAY = "In progress."
+
+
+"""Remarks in front of such an event in the trail."""
+
+
+_GRACE = timedelta(seconds=30)
+
+
+"""Time allowed between an event and its change; clocks of two machines may differ."""
+
+
+def find_doubtful(
+    events: Sequence[Event],
+    *,
+    current_hash: str | None,
+    known_hashes: Collection[str],
+    now: datetime,
+) -> Mapping[str, str]:
+    """Return remarks on announced changes that are not known to have happened, by event id.
+
+    A change happened if the next one starts from its result, or the folder contains that, or it is
+    known to have existed. A change that failed while the service was running has a failure event.
+    """
+    remarks: dict[str, str] = {}
+    failures: Counter[tuple[str | None, str | None]] = Counter()
+    following: Event | None = None
+    for each in events:
+        change = (each.before, each.after)
+        if each.kind == FAILED:
+            failures[change] += 1
+            continue
+        if each.kind not in (SAVED, RESTORED):
+            continue
+        if failures[change]:
+            failures[change] -= 1  # that event reports it
+        elif remark := _find_remark(each, following, current_hash, known_hashes, now):
+            remarks[each.id] = remark
+        following = each
+    return remarks
+
+
+def _find_remark(
+    event: Event,
+    following: Event | None,
+    current_hash: str | None,
+    known_hashes: Collection[str],
+    now: datetime,
+) -> str:
+    # A restored version existed before, so its existence proves nothing.
+    if event.kind == SAVED and event.after in {current_hash, *known_hashes}:
+        return ""
+    then = current_hash if following is None else following.before
+    if then in (None, event.after):
+        return ""
+    if following is None and now - event.at < _GRACE:
+        return UNDER_WAY
+    return UNDONE if then == event.before else DOUBTFUL
+
 
 _MAX_ROWS = 50
 

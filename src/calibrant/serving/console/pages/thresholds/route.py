@@ -52,8 +52,6 @@ from calibrant.serving.routes.requests import service_of
 from calibrant.serving.service import Service
 from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/console", include_in_schema=False)
 
 _HOME = "/console/thresholds"

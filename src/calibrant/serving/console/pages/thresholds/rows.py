@@ -22,8 +22,6 @@ from calibrant.thresholds.proof.largest_weight import name_weight_setting
 from calibrant.thresholds.proof.question import ThresholdProblem
 from calibrant.thresholds.proof.seen_labels import LabelUse
 
-__all__ = ["CachedRows", "LruCaches"]
-
 Value = TypeVar("Value")
 
 STEPS = 1000

@@ -16,19 +16,6 @@ from calibrant.reports.threshold.wording import class_words
 from calibrant.serving.console.pages.thresholds.targets import joint_confidence_after
 from calibrant.thresholds import Band, OperatingPoint, OperatingPoints
 
-__all__ = [
-    "CurrentThreshold",
-    "ThresholdChoice",
-    "certification_confidence",
-    "count_candidates",
-    "count_promises",
-    "describe_positions",
-    "find_current",
-    "joint_confidence",
-    "list_choices",
-    "replace_threshold",
-]
-
 _DEFAULT_CONFIDENCE = 0.95
 _ANY = "any"
 

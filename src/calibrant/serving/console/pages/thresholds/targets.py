@@ -18,16 +18,6 @@ from calibrant.thresholds.objective import as_targets
 from calibrant.thresholds.proof.certify import as_share_claim
 from calibrant.thresholds.rates import Rate, Target, parse_target
 
-__all__ = [
-    "MAX_TARGETS",
-    "ThresholdTarget",
-    "error_share",
-    "joint_confidence_after",
-    "number_targets",
-    "read_target",
-    "target_key",
-]
-
 MAX_TARGETS = 1000
 """Largest number of different targets per set of rows; hardly any error is left after that."""
 

@@ -38,16 +38,6 @@ from calibrant.serving.service import Service
 from calibrant.store import Store
 from calibrant.thresholds.operating_point import OperatingPoint
 
-__all__ = [
-    "TRIED",
-    "TargetLog",
-    "TriedTarget",
-    "evaluate_target",
-    "read_target_log",
-    "record_target",
-    "unsavable_reason",
-]
-
 TRIED = "target_tried"
 """Kind of the event that records a tried target."""
 

@@ -21,8 +21,6 @@ from calibrant.errors import BundleError, InputError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.serving.console.pages.thresholds.targets import target_key
 
-__all__ = ["FILE", "TargetTry", "append_tries", "read_tries"]
-
 FILE = "targets_tried.json"
 """File name in the folder of versions."""
 

@@ -38,16 +38,6 @@ from calibrant.thresholds.chosen import DEFAULT_CONFIDENCE, measure_rates
 from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rates import LARGEST_COST, Cost
 
-__all__ = [
-    "Costs",
-    "Selection",
-    "explorer_data",
-    "find_choice",
-    "load_rows",
-    "points_data",
-    "read_costs",
-]
-
 _NO_ROWS = (
     "This bundle has no calibrate rows, which are needed to draw the curve and to certify a "
     "promise. Bundles from calibrant train include them; for your own classifier, pack it again "

@@ -9,8 +9,6 @@ from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.serving.bundle_slot import Served
 from calibrant.study.report.wording import shown_name
 
-__all__ = ["MAX_FIELDS", "Field", "list_fields"]
-
 Kind = Literal["text", "number", "category", "logit"]
 
 MAX_FIELDS = 100

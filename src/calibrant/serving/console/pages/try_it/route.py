@@ -24,8 +24,6 @@ from calibrant.serving.http.problems import Problem
 from calibrant.serving.routes.requests import service_of
 from calibrant.serving.scoring import ScoreRequest, score
 
-__all__ = ["router"]
-
 router = APIRouter(prefix="/console", include_in_schema=False)
 
 

@@ -16,8 +16,6 @@ from calibrant.inputs import FloatArray
 from calibrant.serving.scoring import ScoredRow
 from calibrant.thresholds.scores import row_scores
 
-__all__ = ["RowDecision", "RuleComparison", "ScopeCheck", "check_scope", "compare_rules"]
-
 
 @dataclass(frozen=True)
 class RowDecision:

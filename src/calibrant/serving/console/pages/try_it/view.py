@@ -3,33 +3,180 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from calibrant.client.messages import Input
-from calibrant.formatting import percent, printable, sentence
+from calibrant.data.redaction.redactor import redact
+from calibrant.formatting import number, percent, printable, quote_name, sentence
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.console.pages.model.points import rule_words
+from calibrant.serving.console.pages.predictions.reasons import UNJUDGED, format_distinct
 from calibrant.serving.console.pages.predictions.wording import make_visible
-from calibrant.serving.console.pages.try_it.rules import RuleComparison, check_scope, compare_rules
-from calibrant.serving.console.pages.try_it.wording import (
-    distance_words,
-    headline_words,
-    outcome_words,
-    redacted_text,
-    scope_words,
-    score_description,
-    score_pair,
-    turning_point_words,
-    why_words,
+from calibrant.serving.console.pages.try_it.rules import (
+    RowDecision,
+    RuleComparison,
+    ScopeCheck,
+    check_scope,
+    compare_rules,
 )
 from calibrant.serving.scoring import ScoredRow
 
-__all__ = ["result_data"]
+_SCOPE_SCORES = {
+    "energy": "energy score",
+    "entropy": "entropy",
+    "max_logit": "negative largest logit",
+}
+
+
+_MIN_EDGE, _MAX_ODDS = 1e-9, 1e6
+
+
+"""Closer to 0 or 1 than this, scores are shown as log-odds, clipped to this range."""
+
+
+def outcome_words(outcome: RowDecision) -> str:
+    """Describe a decision, to follow "the bundle would".
+
+    Examples
+    --------
+    >>> outcome_words(RowDecision("act", "defect", "refund")), outcome_words(RowDecision("abstain"))
+    ('act on “defect” (refund)', 'leave it to a person')
+    """
+    if outcome.decision == "act":
+        action = f" ({make_visible(outcome.action)})" if outcome.action else ""
+        return f"act on {quote_name(make_visible(str(outcome.acted_as)))}{action}"
+    return {"clear": "clear it"}.get(outcome.decision, "leave it to a person")
+
+
+def headline_words(row: ScoredRow, comparisons: Sequence[RuleComparison]) -> str:
+    """Describe the decision."""
+    if row.decision is None:
+        return "No decision: the bundle has no operating point and returns probabilities only."
+    if row.decision == "out_of_scope":
+        return "Left to a person: it is out of scope."
+    if row.decision == "act":
+        action = f": {make_visible(row.action)}" if row.action else ""
+        return sentence(f"act on {quote_name(make_visible(str(row.acted_as)))}{action}")
+    if row.decision == "clear":
+        of = next(each.rule.point.of for each in comparisons if each.decided)
+        return f"Cleared of {quote_name(make_visible(str(of)))}."
+    return "Left to a person."
+
+
+def score_description(comparison: RuleComparison, *, calibrator: bool) -> str:
+    """Describe the score that a rule compares."""
+    of = comparison.rule.point.of
+    what = "probability" if comparison.resolved_by_probs else "log-odds"
+    about = "of the predicted class" if of is None else f"of {quote_name(make_visible(str(of)))}"
+    if comparison.calibrated:
+        return f"calibrated {what} {about}"
+    before = " (before calibration)" if calibrator else ""
+    return f"the model’s own {what} {about}{before}"
+
+
+def score_pair(comparison: RuleComparison) -> tuple[str, str]:
+    """Format the row's score and the threshold so that they can be distinguished."""
+    point = comparison.rule.point
+    if comparison.resolved_by_probs:
+        return format_distinct(comparison.prob, point.threshold, above=comparison.reached)
+    return format_distinct(comparison.odds, point.logit, above=comparison.reached)
+
+
+def distance_words(comparison: RuleComparison) -> str:
+    """Describe the distance from the row's score to the threshold."""
+    point = comparison.rule.point
+    if comparison.resolved_by_probs:
+        distance, unit = comparison.prob - point.threshold, ""
+    else:
+        distance, unit = comparison.odds - point.logit, " log-odds"
+    if distance == 0:
+        return "exactly on it"
+    return f"{number(abs(distance))}{unit} {'above' if comparison.reached else 'below'}"
+
+
+def why_words(
+    row: ScoredRow, comparisons: Sequence[RuleComparison], *, calibrator: bool
+) -> list[str]:
+    """Explain the decision; empty if the scope explains it."""
+    if row.decision in (None, "out_of_scope"):
+        return []
+    deciding = next((each for each in comparisons if each.decided), None)
+    if deciding is None:
+        if len(comparisons) == 1:
+            return [f"{_comparison(comparisons[0], calibrator)}, so it is left to a person."]
+        return ["No rule would act on it, so it is left to a person."]
+    comparison = f"{_comparison(deciding, calibrator)} of operating point {deciding.position}"
+    if deciding.rule.clears:
+        return [f"{comparison}, and no rule would act on it, so it is cleared."]
+    acting = sum(each.reached and not each.rule.clears for each in comparisons)
+    several = "Several rules would act on it: that of the most probable class decides."
+    return [f"{comparison}, so it is acted on.", *([several] if acting > 1 else [])]
+
+
+def turning_point_words(comparison: RuleComparison) -> str:
+    """Describe the threshold at which the decision changes."""
+    if comparison.at_most.decision == "out_of_scope":
+        return "No threshold changes the decision: out-of-scope rows are always left to a person."
+    if not comparison.turns:
+        done = outcome_words(comparison.above)
+        return f"No threshold of this rule changes the decision: the bundle would {done} anyway."
+    if comparison.reached:
+        other, where = comparison.above, f"above {_round_score(comparison, math.ceil)}"
+    else:
+        other, where = comparison.at_most, f"of {_round_score(comparison, math.floor)} or less"
+    return f"With a threshold {where}, the bundle would {outcome_words(other)} instead."
+
+
+def scope_words(scope: ScopeCheck) -> str:
+    """Describe the out-of-scope check of a row."""
+    if not scope.judged:
+        return UNJUDGED
+    name = _SCOPE_SCORES.get(scope.name, scope.name)
+    score, limit = format_distinct(scope.score, scope.limit, above=scope.outside)
+    if scope.outside:
+        return (
+            f"It is unlike the rows the rule was fitted on: its {name} is {score}, above the limit "
+            f"{limit}. Out-of-scope rows are left to a person, whatever the operating points say."
+        )
+    return f"It is in scope: its {name} is {score}, not above the limit {limit}."
+
+
+def redacted_text(served: Served, text: str) -> str | None:
+    """Return the text the model reads if it is redacted first, else None."""
+    scorer = served.bundle.scorer
+    if scorer is None or not scorer.redact:
+        return None
+    redacted = redact(text)
+    return None if redacted == text else redacted
+
+
+def _round_score(comparison: RuleComparison, to: Callable[[float], int]) -> str:
+    """Round the row's score with `to`, so that statements about thresholds beyond it hold."""
+    edge = min(comparison.prob, 1.0 - comparison.prob)
+    if not comparison.resolved_by_probs or edge < _MIN_EDGE:
+        whole = max(-_MAX_ODDS, min(_MAX_ODDS, comparison.odds))
+        return f"{to(whole * 100) / 100:.2f} log-odds"
+    digits = max(4, 2 - math.floor(math.log10(edge)))
+    return f"{to(comparison.prob * 10**digits) / 10**digits:.{digits}f}"
+
+
+def _comparison(comparison: RuleComparison, calibrator: bool) -> str:
+    words = score_description(comparison, calibrator=calibrator)
+    score, threshold = score_pair(comparison)
+    where = "which reaches the threshold" if comparison.reached else "which is below the threshold"
+    return f"{words[:1].upper()}{words[1:]} is {score}, {where} {threshold}"
+
 
 _MAX_CLASSES = 10
+
+
 """Classes whose probability is shown at once; the rest can be expanded."""
 
+
 _MIN_REACH, _MARGIN, _MAX_REACH = 4.6, 1.5, 60.0
+
+
 """Log-odds that a slider spans to each side: at least 1 to 99 %, and both marks with a margin."""
 
 

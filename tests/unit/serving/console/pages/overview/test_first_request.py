@@ -8,7 +8,7 @@ from tests.unit.bundle.parts import temperature
 from tests.unit.serving.bundles import served
 
 from calibrant.bundle import pack
-from calibrant.serving.console.pages.overview.first_request import send_commands
+from calibrant.serving.console.pages.overview.route import send_commands
 
 ADDRESS = "http://127.0.0.1:8000/"
 

@@ -6,7 +6,7 @@ import pytest
 from tests.unit.serving.console.thresholds_bundles import bundle
 from tests.unit.serving.console.thresholds_visits import Visit, text_of
 
-from calibrant.serving.console.pages.thresholds.trail import (
+from calibrant.serving.console.pages.thresholds.history import (
     DOUBTFUL,
     UNDER_WAY,
     UNDONE,
@@ -92,7 +92,7 @@ def killed(serving, tmp_path, monkeypatch):
 
 
 def later(monkeypatch):
-    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.trail._GRACE", timedelta(0))
+    monkeypatch.setattr("calibrant.serving.console.pages.thresholds.history._GRACE", timedelta(0))
 
 
 def test_a_killed_change_is_marked_on_the_page_and_after_the_next_one(killed, monkeypatch):

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from calibrant.serving.console.pages.try_it.paste import parse_row
+from calibrant.serving.console.pages.try_it.form_input import parse_row
 
 NAMES = ["price", "shelf", "note"]
 ROW = ["2.5", "top", ""]

@@ -11,7 +11,7 @@ from calibrant.bundle import BundlePoint, load_bundle, pack
 from calibrant.ood import OodRule
 from calibrant.serving.console.pages.predictions.reasons import UNJUDGED
 from calibrant.serving.console.pages.try_it.rules import RowDecision, check_scope, compare_rules
-from calibrant.serving.console.pages.try_it.wording import (
+from calibrant.serving.console.pages.try_it.view import (
     distance_words,
     outcome_words,
     scope_words,

@@ -20,7 +20,7 @@ from calibrant.bundle.calibration import BundleCalibration
 from calibrant.bundle.card.card import card_of
 from calibrant.bundle.files import MANIFEST, is_plain_name, sha256_of, write_folder_atomically
 from calibrant.bundle.loading import assemble_bundle, load_bundle
-from calibrant.bundle.manifest import FORMAT, as_json, write_manifest
+from calibrant.bundle.manifest import FORMAT, as_json, read_manifest, write_manifest
 from calibrant.bundle.points import BundlePoint
 from calibrant.bundle.scores import class_positions
 from calibrant.calibrators import Calibrator
@@ -193,6 +193,33 @@ def pack(  # noqa: PLR0913  # one argument per part of a bundle
         loaded = load_bundle(draft, device="cpu")  # never write a bundle that does not load
         _check_reloaded(scorer, loaded.scorer)
     return replace(loaded, path=Path(folder))
+
+
+def add_files(folder: Path, files: Mapping[str, Path]) -> None:
+    """Add files, such as a report, to a bundle that is not in use yet.
+
+    The files are copied one by one, so a process that loads the bundle meanwhile may fail.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from calibrant.calibrators import TemperatureScaling
+    >>> fitted = TemperatureScaling().fit([-2.0, -1.0, 1.0, 2.0, 3.0], [0, 1, 0, 1, 1])
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> _ = (folder / "notes.md").write_text("Trained on returns of 2024.")
+    >>> bundle = pack(folder / "bundle", calibrator=fitted)
+    >>> add_files(bundle.path, {"notes.md": folder / "notes.md"})
+    >>> sorted(load_bundle(bundle.path).manifest["files"])
+    ['card.md', 'notes.md']
+    """
+    _check_files(files)
+    content = read_manifest(folder)
+    for name, source in files.items():
+        shutil.copyfile(source, folder / name)
+    hashes = {name: sha256_of(folder / name) for name in files}
+    write_manifest(
+        {**content, "files": dict(sorted({**content["files"], **hashes}.items()))}, folder
+    )
 
 
 def provenance_of(

@@ -6,7 +6,6 @@ Formats: `.csv` and `.tsv` (separated by commas, semicolons or tabs) and `.jsonl
 
 from __future__ import annotations
 
-import difflib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -19,6 +18,7 @@ from calibrant.errors import InputError
 from calibrant.files.csv import CsvSource
 from calibrant.files.find import FileKind, Paths, permission_error, resolve_files, suffix_of
 from calibrant.files.jsonl import JsonlSource
+from calibrant.files.missing_column import missing_column_error
 from calibrant.files.parquet import ParquetSource
 from calibrant.files.source import BatchLocation, ColumnOptions, Source, reason_of
 
@@ -120,6 +120,20 @@ def row_files(path: Paths) -> list[Path]:
     return resolve_files(path, _KIND)
 
 
+def read_column_names(path: Paths) -> list[str]:
+    r"""Return the column names of data files, without reading all rows where the format allows.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> file = Path(tempfile.mkdtemp()) / "returns.csv"
+    >>> _ = file.write_text("id,comment\n007,it broke\n")
+    >>> read_column_names(file)
+    ['id', 'comment']
+    """
+    return list(_open_file(row_files(path)[0], ()).names)
+
+
 def estimate_rows(path: Paths) -> int:
     """Estimate the number of rows without reading them; exact for parquet."""
     return sum(_open_file(file, ()).estimate() for file in row_files(path))
@@ -209,7 +223,7 @@ def _open_file(file: Path, required: Sequence[str], first: Source | None = None)
         )
     for name in required:
         if name not in names:
-            raise _no_column_error(file, name, names)
+            raise missing_column_error(file, name, names)
     if first is not None and set(first.names) != set(names):
         unmatched = sorted(set(first.names) ^ set(names))[0]
         raise InputError(
@@ -254,17 +268,6 @@ def _concatenate(parts: list[pa.Table], files: list[Path]) -> pa.Table:
 
 def _no_rows_error(file: Path) -> InputError:
     return InputError(f"{file} has column names but no rows: it needs at least one row.")
-
-
-def _no_column_error(file: Path, name: str, names: list[str]) -> InputError:
-    lower = {known.lower(): known for known in reversed(names)}
-    close = difflib.get_close_matches(name.lower(), list(lower), n=1)
-    suggestion = f" (did you mean '{lower[close[0]]}'?)" if close else ""
-    shown = ", ".join(f"'{known}'" for known in names[:20])
-    more = f" and {len(names) - 20} more" if len(names) > 20 else ""
-    return InputError(
-        f"{file} has no column '{name}'{suggestion}: choose one of its columns: {shown}{more}."
-    )
 
 
 def _as_name_list(names: Sequence[str], what: str) -> list[str]:

@@ -11,6 +11,7 @@ from calibrant.data import return_reasons
 from calibrant.files.lock import exclusive_folder
 from calibrant.inputs import as_seed
 from calibrant.study.candidates.devices import refuse_torchrun
+from calibrant.study.candidates.processes import refuse_reimported_script
 from calibrant.study.result import StudyResult
 from calibrant.study.settings.config import CANDIDATES, StudyConfig
 from calibrant.study.study import run_study_in
@@ -61,6 +62,7 @@ def run_demo(
 ) -> StudyResult:
     """Write logs and a golden set, run a study on them, and check its bundle on fresh messages."""
     refuse_torchrun()
+    refuse_reimported_script()
     folder, seed = output_folder(out), as_seed(seed)
     with exclusive_folder(folder):
         check_output_folder(folder)

@@ -8,6 +8,7 @@ import numpy as np
 
 from calibrant.calibrators.base.rows import two_columns
 from calibrant.data import TableEncoder
+from calibrant.data.encoders.column_warning import ignore_column_warnings
 from calibrant.inputs import FloatArray
 from calibrant.study.candidates.trained import compute_refinement
 from calibrant.study.judge import evaluate_log_test, evaluate_logits, fit_temperature
@@ -25,7 +26,8 @@ def train_gradient_boosting(rows: StudyRows, config: StudyConfig) -> CandidateRe
     from sklearn.ensemble import HistGradientBoostingClassifier
 
     started = time.perf_counter()
-    encoder = TableEncoder(categories=config.categories).fit(rows["train"].inputs)
+    with ignore_column_warnings():  # training warns about them
+        encoder = TableEncoder(categories=config.categories).fit(rows["train"].inputs)
     model = HistGradientBoostingClassifier(random_state=config.seed)
     model.fit(encoder.transform(rows["train"].inputs), rows["train"].codes)
 

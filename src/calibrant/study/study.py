@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle import Bundle, CalibRows, pack
+from calibrant.bundle.packing import add_files
 from calibrant.calibrators import AutoCalibrator, Calibrator
 from calibrant.calibrators.base.registry import find_method
 from calibrant.errors import InputError, TrainingError
@@ -20,6 +21,7 @@ from calibrant.ood import OodRule
 from calibrant.results import Evaluation
 from calibrant.study.candidates.candidate import list_candidates
 from calibrant.study.candidates.devices import refuse_torchrun
+from calibrant.study.candidates.processes import refuse_reimported_script
 from calibrant.study.candidates.train_all import Outcome, train_candidates
 from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.judge import choose_candidate, evaluate_candidates
@@ -41,7 +43,7 @@ from calibrant.study.study_folder import (
     draft_folder,
     make_candidates_folder,
     output_folder,
-    publish_files,
+    publish_outputs,
     write_json,
 )
 from calibrant.thresholds import OperatingPoint
@@ -110,6 +112,7 @@ def run_study(
     ['bundle', 'candidates', 'report.html', 'result.json', 'splits.json', 'study.toml']
     """
     refuse_torchrun()
+    refuse_reimported_script()
     folder = output_folder(out)
     with exclusive_folder(folder):
         return run_study_in(folder, config, progress=progress, fresh=fresh)
@@ -122,7 +125,7 @@ def run_study_in(
     progress: Callable[[str], None] | None = None,
     fresh: FreshRows | None = None,
 ) -> StudyResult:
-    """Run a study in a locked folder (see `alone_in`); the parameters are those of `run_study`."""
+    """Run a study in a folder that `exclusive_folder` locked; parameters as in `run_study`."""
     notify, started = progress or (lambda message: None), time.perf_counter()
     config_text(config)  # fail on unsaveable settings before training
     check_output_folder(folder)
@@ -166,78 +169,83 @@ def run_study_in(
         points=points,
         out_of_scope=describe_rule(rule, rows, logits),
         actions={str(name): action for name, action in config.actions.items()},
-        notes=(*rows.notes, *_promise_notes(config, points), *_collect_warnings(outcomes)),
+        notes=_collect_notes(rows, _promise_notes(config, points), outcomes),
         config=config.to_dict(),
     )
     result = strip_paths(result, config, folder)
-    fitted_parts = _FittedParts(rows, outcomes, calibrator, rule)
+    parts = _FittedParts(rows, outcomes, calibrator, rule)
     return _write_outputs(
-        result, fitted_parts, config, folder, fresh=fresh, started=started, notify=notify
+        folder, result, parts, config, fresh=fresh, started=started, notify=notify
     )
 
 
 def _write_outputs(
-    result: StudyResult,
-    fitted: _FittedParts,
-    config: StudyConfig,
     folder: Path,
+    result: StudyResult,
+    parts: _FittedParts,
+    config: StudyConfig,
     *,
     fresh: FreshRows | None,
     started: float,
     notify: Callable[[str], None],
 ) -> StudyResult:
-    """Pack the bundle, judge it by fresh rows if given, and write all files."""
-    best = fitted.outcomes[result.chosen]
-    assert isinstance(best, TrainedCandidate)
-    scorer, part = best.scorer(), fitted.rows["calibrate"]
-    largest = result.config.get("largest_weight")
-    calib = CalibRows(best.logits["calibrate"], part.codes, part.weights, largest)
+    """Pack the bundle, check it on fresh rows if there are any, and write all files.
 
-    def pack_bundle(path: Path, files: dict[str, Path]) -> Bundle:
-        return pack(
-            path,
-            scorer=scorer,
-            calibrator=fitted.calibrator,
-            points=bundle_points(result.points),
-            actions=result.actions,
-            ood=fitted.rule,
-            metrics=packed_figures(result),
-            sources=list(input_files(config).items()),
-            provenance=_provenance(result),
-            files=files,
-            calib=calib,
-            force=True,
-        )
-
-    # Files of an earlier study are replaced only after all new ones are written.
+    Everything is written to a draft folder first: an earlier study is replaced only at the end.
+    """
     with draft_folder(folder) as draft:
         notify("packing the bundle")
-        bundle = pack_bundle(draft / BUNDLE, {})
+        bundle = _pack_bundle(draft / BUNDLE, result, parts, config)
         if fresh is not None:
             from calibrant.study.truth import judge_by_truth
 
             notify(f"checking the bundle on {len(fresh.texts):,} fresh rows")
-            result = judge_by_truth(result, fitted.rows, bundle, fitted.outcomes, fresh)
+            result = judge_by_truth(result, parts.rows, bundle, parts.outcomes, fresh)
         result = replace(result, seconds=time.perf_counter() - started)
         notify("writing the report")
         result, report = _write_report(result, draft / "report.html")
+        add_files(draft / BUNDLE, report)
         write_json(result.to_dict(), draft / "result.json")
-        write_json(fitted.rows.to_file_positions().to_dict(), draft / "splits.json")
+        write_json(parts.rows.to_file_positions().to_dict(), draft / "splits.json")
         write_config(config, draft / "study.toml")
-        pack_bundle(folder / BUNDLE, report)
-        publish_files(draft, folder, ("study.toml", "splits.json", "result.json", *report))
+        publish_outputs(draft, folder)
     return result
 
 
+def _pack_bundle(
+    path: Path, result: StudyResult, parts: _FittedParts, config: StudyConfig
+) -> Bundle:
+    """Pack the bundle of the chosen candidate, without the report."""
+    best, rows = parts.outcomes[result.chosen], parts.rows["calibrate"]
+    assert isinstance(best, TrainedCandidate)  # failed candidates are never chosen
+    return pack(
+        path,
+        scorer=best.scorer(),
+        calibrator=parts.calibrator,
+        points=bundle_points(result.points),
+        actions=result.actions,
+        ood=parts.rule,
+        metrics=packed_figures(result),
+        sources=list(input_files(config).items()),
+        provenance=_provenance(result),
+        calib=CalibRows(best.logits["calibrate"], rows.codes, rows.weights, config.largest_weight),
+    )
+
+
 def _write_report(result: StudyResult, path: Path) -> tuple[StudyResult, dict[str, Path]]:
-    """Write the report, or add a note if a package that it needs is missing."""
+    """Write the report, or add a note if a package that it needs is missing.
+
+    The paths of the written files are returned as well, by name.
+    """
     missing = [name for name in _REPORT_PACKAGES if find_spec(name) is None]
     if not missing:
         page = write_study_html(result, path, source=result.config["data"], name="--out")
         return result, {path.name: page}
-    are, they_are = ("is", "it is") if len(missing) == 1 else ("are", "they are")
-    note = f"{path.name} was not written because {' and '.join(missing)} {are} not installed: run "
-    note += f"the same command where {they_are}; no candidate is trained again."
+    verb, again = ("is", "it is") if len(missing) == 1 else ("are", "they are")
+    note = (
+        f"{path.name} was not written because {' and '.join(missing)} {verb} not installed: run "
+        f"the same command where {again}; no candidate is trained again."
+    )
     return replace(result, notes=(*result.notes, note)), {}
 
 
@@ -305,13 +313,20 @@ def _promise_notes(config: StudyConfig, points: Sequence[PointResult]) -> list[s
     return notes
 
 
-def _collect_warnings(outcomes: Sequence[Outcome]) -> list[str]:
-    """Return the distinct training warnings."""
-    messages: dict[str, None] = {}
-    for outcome in outcomes:
-        if isinstance(outcome, TrainedCandidate):
-            messages.update(dict.fromkeys(outcome.facts["warnings"]))
-    return list(messages)
+def _collect_notes(
+    rows: StudyRows, promise_notes: Sequence[str], outcomes: Sequence[Outcome]
+) -> tuple[str, ...]:
+    """Return all notes, with distinct training warnings; target leakage comes first."""
+    from calibrant.training.target_leakage import LEAKAGE
+
+    warnings = {
+        message: None
+        for outcome in outcomes
+        if isinstance(outcome, TrainedCandidate)
+        for message in outcome.facts["warnings"]
+    }
+    notes = (*rows.notes, *promise_notes, *warnings)
+    return tuple(sorted(notes, key=lambda note: not note.startswith(LEAKAGE)))
 
 
 def _provenance(result: StudyResult) -> dict[str, Any]:

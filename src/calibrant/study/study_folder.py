@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from calibrant.bundle.files import check_folder
+from calibrant.bundle.files import check_folder, write_folder_atomically
 from calibrant.errors import InputError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.study.settings.config_file import read_config
@@ -93,11 +94,18 @@ def draft_folder(folder: Path) -> Iterator[Path]:
         ) from error
 
 
-def publish_files(draft: Path, folder: Path, names: Iterable[str]) -> None:
-    """Move files from the draft folder to the output folder."""
-    (folder / "report.html").unlink(missing_ok=True)  # may belong to an earlier study
-    for name in names:
-        (draft / name).replace(folder / name)
+def publish_outputs(draft: Path, folder: Path) -> None:
+    """Move the bundle and the files from the draft folder to the output folder.
+
+    They replace those of an earlier study, whose report is removed if there is no new one.
+    """
+    with write_folder_atomically(folder / BUNDLE, force=True, name="--out") as bundle:
+        for file in (draft / BUNDLE).iterdir():
+            shutil.move(file, bundle)
+    (folder / "report.html").unlink(missing_ok=True)
+    for name in _OUTPUT_FILES:
+        if (draft / name).exists():
+            (draft / name).replace(folder / name)
 
 
 def write_json(content: Any, path: Path) -> None:

@@ -114,11 +114,15 @@ def _failure_error(rank: int, code: int | None, n: int, messages: Any) -> Calibr
     if ranks:
         error = errors[ranks[0]]
         return error if isinstance(error, CalibrantError) else TrainingError(error)
-    signalled = code is not None and code < 0
-    by = f"was killed by {signal.Signals(-(code or 0)).name}" if signalled else f"ended with {code}"
+    if code is not None and code > 0:  # a rank sends its errors once it runs
+        return TrainingError(
+            f"process {rank} of {n} failed while it imported your script, as each of them does: "
+            'call run_study under `if __name__ == "__main__":`, or set devices=1.'
+        )
+    killer = signal.Signals(-(code or 0)).name
     return TrainingError(
-        f"process {rank} of {n} {by}, perhaps because memory ran out: run again to resume from the "
-        "last checkpoint, with a smaller batch_size if it happens again."
+        f"process {rank} of {n} was killed by {killer}, perhaps because memory ran out: run again "
+        "to resume from the last checkpoint, with a smaller batch_size if it happens again."
     )
 
 

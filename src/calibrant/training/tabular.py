@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
+from calibrant.data.encoders.column_warning import ColumnWarning
 from calibrant.data.encoders.table_columns import Table, as_table
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.resampling import Resampling, smote
@@ -23,7 +24,7 @@ from calibrant.training.batches import BatchRows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
-from calibrant.training.target_leakage import find_leaking_columns
+from calibrant.training.target_leakage import LEAKAGE, find_leaking_columns
 
 if TYPE_CHECKING:
     from sklearn.utils import Tags
@@ -242,9 +243,11 @@ class TabularClassifier(Estimator):
         leaking = find_leaking_columns(rows, labels)
         if leaking:
             warnings.warn(
-                f"possible target leakage: the column {leaking[0]!r} alone separates the classes "
-                f"without error; if it was derived from the labels, use drop=[{leaking[0]!r}].",
-                UserWarning,
+                ColumnWarning(
+                    f"{LEAKAGE}: the column {leaking[0]!r} alone separates the classes without "
+                    "error; if it was derived from the labels",
+                    leaking[0],
+                ),
                 stacklevel=3,
             )
 

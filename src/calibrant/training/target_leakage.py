@@ -9,6 +9,9 @@ import numpy as np
 from calibrant.data.encoders.table_columns import Column, Table, is_number
 from calibrant.inputs import FloatArray, IntArray
 
+LEAKAGE = "possible target leakage"
+"""First words of the warning about such a column."""
+
 _MIN_ROWS = 100
 """With fewer rows a column may separate the classes by chance."""
 

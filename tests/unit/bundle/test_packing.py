@@ -10,8 +10,9 @@ from tests.sentences import refuses
 from tests.unit.bundle.parts import band, point, points_of, rows, temperature
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
+from calibrant.bundle.packing import add_files
 from calibrant.calibrators import AutoCalibrator, TemperatureScaling
-from calibrant.errors import InputError
+from calibrant.errors import BundleError, InputError
 from calibrant.testing import WORLDS
 
 
@@ -77,6 +78,20 @@ def test_more_files_may_travel_along(tmp_path):
     with refuses(InputError, "nowhere", "not an existing file"):
         pack(tmp_path / "c", points=[point()], files={"a.html": tmp_path / "nowhere"})
     assert not (tmp_path / "c").exists()
+
+
+def test_a_file_is_added_to_a_bundle_that_stays_whole(tmp_path):
+    report = tmp_path / "a.html"
+    report.write_text("<p>fine</p>")
+    bundle = pack(tmp_path / "b", points=[point()])
+    add_files(bundle.path, {"report.html": report})
+    both = pack(tmp_path / "c", points=[point()], files={"report.html": report})
+    assert load_bundle(bundle.path).manifest["files"] == load_bundle(both.path).manifest["files"]
+    with pytest.raises(InputError, match="plain file names other than"):
+        add_files(bundle.path, {"card.md": report})
+    (bundle.path / "card.md").write_text("changed")
+    with pytest.raises(BundleError, match="was changed after it was packed"):
+        add_files(bundle.path, {"other.html": report})
 
 
 @pytest.mark.parametrize(

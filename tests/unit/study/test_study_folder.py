@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from tests.unit.study.runs import table_config
 
+from calibrant.bundle import load_bundle, pack
 from calibrant.errors import InputError, TrainingError
 from calibrant.study import run_study
 from calibrant.study.demo import run_demo
@@ -69,6 +70,36 @@ def test_a_complete_study_replaces_all_of_the_one_before(study, tmp_path):
     assert all(after[name] != before[name] for name in changed)
 
 
+def test_a_bundle_is_packed_once_and_holds_the_report(study, tmp_path, monkeypatch):
+    shutil.copytree(study[1], tmp_path / "run")
+    folders = []
+
+    def count(folder, **parts):
+        folders.append(folder)
+        return pack(folder, **parts)
+
+    monkeypatch.setattr("calibrant.study.study.pack", count)
+    run_study(replace(study[0], confidence=0.9), tmp_path / "run")
+    assert len(folders) == 1
+    assert not folders[0].exists()  # it was moved into place
+    report = (tmp_path / "run/report.html").read_bytes()
+    assert (tmp_path / "run/bundle/report.html").read_bytes() == report
+    assert "report.html" in load_bundle(tmp_path / "run/bundle").manifest["files"]
+
+
+def test_a_study_that_cannot_be_moved_into_place_leaves_the_one_before_whole(study, monkeypatch):
+    config, folder = study
+    before = content(folder)
+
+    def full(*args):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("calibrant.study.study_folder.shutil.move", full)
+    with pytest.raises(InputError, match=r"^--out .*/run/bundle cannot be written: No space left"):
+        run_study(replace(config, confidence=0.9), folder)
+    assert content(folder) == before
+
+
 def test_what_a_study_left_may_be_replaced_and_so_may_settings_that_a_person_wrote(study, tmp_path):
     check_output_folder(study[1])
     (tmp_path / "study.toml").write_text('# mine\ndata = "a.csv"\nseeds = [1]\n')
@@ -90,7 +121,7 @@ FOREIGN = {
     "other json": ("result.json", '{"mine": 1}', "result.json that was not written by a study"),
     "no json": ("splits.json", "mine", "splits.json that was not written by a study"),
     "a list": ("splits.json", "[1, 2]", "splits.json that was not written by a study"),
-    "in the bundle": ("bundle/x.txt", "x", "files that are not a bundle"),
+    "in the bundle": ("bundle/x.txt", "x", "with other files, not a bundle"),
     "candidates": ("candidates", "x", "a file named candidates where a folder is needed"),
     "a folder": ("result.json/x", "x", "a folder named result.json"),
 }
@@ -135,8 +166,8 @@ def test_a_full_disk_names_the_folder_that_was_asked_for(study, monkeypatch):
 
     config, folder = study
     before = content(folder)
-    monkeypatch.setattr("calibrant.reports.evaluation.page.rendered", full)
-    monkeypatch.setattr("calibrant.study.report.page.rendered", full)
+    monkeypatch.setattr("calibrant.reports.evaluation.page.render_page", full)
+    monkeypatch.setattr("calibrant.study.report.page.render_page", full)
     with pytest.raises(InputError, match=r"^--out .*/run cannot be written \(No space left"):
         run_study(config, folder)
     assert content(folder) == before

@@ -107,9 +107,11 @@ def train_command(
         "devices": devices, "largest_weight": largest_weight,
     }  # fmt: skip
     from calibrant.study import StudyConfig, run_study
+    from calibrant.study.rows.column_names import check_column_names
 
     settings = merge_settings(options, config, tabular=tabular)
     folder = _output_folder(out, str(settings["data"]))
+    check_column_names(settings)  # before torch is imported, which takes seconds
     study = StudyConfig.from_dict(settings)
     with study_progress(folder) as report:
         result = run_study(study, folder, progress=report)
@@ -128,13 +130,9 @@ def _output_folder(out: str | None, data: str) -> Path:
     folder = default if out is None else output_folder(out)
     existing = next(parent for parent in (folder, *folder.absolute().parents) if parent.exists())
     if not existing.is_dir():
-        raise InputError(
-            f"--out {folder}: {existing} is a file, not a folder: choose another."
-        )
+        raise InputError(f"--out {folder}: {existing} is a file, not a folder: choose another.")
     if not os.access(existing, os.W_OK | os.X_OK):
-        raise InputError(
-            f"--out {folder}: the folder {existing} is not writable: choose another."
-        )
+        raise InputError(f"--out {folder}: the folder {existing} is not writable: choose another.")
     return folder
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.encoders.category_column import CategoryColumn
 from calibrant.data.encoders.category_rules import CategoryRules
+from calibrant.data.encoders.column_warning import ColumnWarning
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.table_columns import Column, Table, as_table, format_numbers, is_number
 from calibrant.errors import InputError, NotFitted
@@ -287,9 +288,11 @@ def _warn_about_counter(name: str, values: FloatArray) -> None:
     close = last - first < _CLOSE * len(values)
     if close and (values == np.floor(values)).all() and len(np.unique(values)) == len(values):
         warnings.warn(
-            f"column {name!r} looks like a row number ({len(values):,} unique integers from "
-            f"{first:.0f} to {last:.0f}): if it is an id, drop it with "
-            f"drop=[{name!r}], because it does not generalise to new rows.",
-            UserWarning,
+            ColumnWarning(
+                f"column {name!r} looks like a row number ({len(values):,} unique integers from "
+                f"{first:.0f} to {last:.0f}), which does not generalise to new rows: if it is an "
+                "id",
+                name,
+            ),
             stacklevel=5,
         )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import os
+import pickle
 from pathlib import Path
 from typing import Any
 
 from calibrant.cores import usable_cores
 from calibrant.errors import InputError
 from calibrant.study.candidates.candidate import Candidate
-from calibrant.study.candidates.processes import Progress, forward_progress
+from calibrant.study.candidates.processes import Progress, forward_progress, send_arguments
 from calibrant.study.candidates.trained import fit_and_save_candidate
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
@@ -34,15 +35,18 @@ def train_on_devices(
     """
     from calibrant.training.ranks import run_on_ranks
 
-    with forward_progress(progress) as (_, messages):
-        run_on_ranks(_train_on_rank, (rows, config, candidate, folder, messages), config.devices)
+    args = (rows, config, candidate, folder)
+    with (
+        forward_progress(progress) as (context, messages),
+        send_arguments(context, args, config.devices) as arguments,
+    ):
+        run_on_ranks(_train_on_rank, (arguments, messages), config.devices)
 
 
-def _train_on_rank(
-    rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, messages: Any
-) -> None:
+def _train_on_rank(arguments: Any, messages: Any) -> None:
     """Run in each process that trains a candidate."""
     from calibrant.models.cores import use_threads
 
+    rows, config, candidate, folder = pickle.loads(arguments.get())
     use_threads(max(1, usable_cores() // config.devices))
     fit_and_save_candidate(rows, config, candidate, folder, messages.put)

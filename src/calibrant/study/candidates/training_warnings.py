@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from calibrant.data.encoders.column_warning import ColumnWarning
+
 _INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
 """Packages whose warnings are about themselves, not about the training."""
 
@@ -14,6 +16,8 @@ _INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
 @contextmanager
 def training_warnings() -> Iterator[list[str]]:
     """Yield a list that is filled with the distinct warnings when the block ends.
+
+    Warnings about columns name the remedy on the command line.
 
     Examples
     --------
@@ -31,7 +35,11 @@ def training_warnings() -> Iterator[list[str]]:
         for warning in caught
         if issubclass(warning.category, UserWarning) and not _is_internal(warning.filename)
     )
-    messages += sorted({str(warning.message) for warning in relevant})
+    messages += sorted({_text(warning.message) for warning in relevant})
+
+
+def _text(warning: Warning | str) -> str:
+    return warning.command_text if isinstance(warning, ColumnWarning) else str(warning)
 
 
 def _is_internal(file: str) -> bool:

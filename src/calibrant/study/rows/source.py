@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from calibrant.errors import InputError
+from calibrant.files.missing_column import missing_column_error
 from calibrant.inputs import IntArray
 
 
@@ -83,21 +84,12 @@ def get_column(table: pa.Table, name: str, file: str, *, flag: str = "") -> pa.C
     >>> get_column(pa.table({"reason": ["late"]}), "reasons", "tickets.csv", flag="--label")
     Traceback (most recent call last):
     ...
-    calibrant.errors.InputError: tickets.csv has no column 'reasons' (did you mean 'reason'?): name
-    one of its columns with --label: 'reason'.
+    calibrant.errors.InputError: tickets.csv has no column 'reasons' (did you mean 'reason'?):
+    choose one of its columns with --label: 'reason'.
     """
     if name in table.column_names:
         return table.column(name)
-    from difflib import get_close_matches
-
-    near = get_close_matches(name, table.column_names, n=1, cutoff=0.5)
-    hint = f" (did you mean '{near[0]}'?)" if near else ""
-    listed = ", ".join(f"'{column}'" for column in table.column_names[:12])
-    more = " ..." if len(table.column_names) > 12 else ""
-    option = f" with {flag}" if flag else ""
-    raise InputError(
-        f"{file} has no column '{name}'{hint}: name one of its columns{option}: {listed}{more}."
-    )
+    raise missing_column_error(file, name, table.column_names, option=flag)
 
 
 def is_text(column: pa.ChunkedArray) -> bool:

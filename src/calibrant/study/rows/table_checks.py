@@ -11,6 +11,7 @@ import pyarrow.types as pt
 
 from calibrant.bundle.decisions import predict_columns
 from calibrant.data import TableEncoder
+from calibrant.data.encoders.column_warning import ignore_column_warnings
 from calibrant.errors import InputError
 from calibrant.files.source import BatchLocation
 
@@ -65,8 +66,10 @@ def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:
     """Raise `InputError` for dates, ids, free text and other columns that cannot be encoded."""
     reasons: dict[str, str] = {}
     for name in table.column_names:
+        encoder = TableEncoder(categories=[name] if name in categories else [])
         try:
-            TableEncoder(categories=[name] if name in categories else []).fit(table.select([name]))
+            with ignore_column_warnings():  # training warns about them
+                encoder.fit(table.select([name]))
         except InputError as error:
             reasons[name] = str(error).removeprefix("X ").partition(": ")[0].rstrip(".")
     if reasons:

@@ -239,7 +239,7 @@ WRONG = {
     "size of texts": ((*DATA, "--image-size", "32"), "leave --image-size out"),
     "size of images": (("a", "--images", "--image-size", "0"), "image_size must be a whole"),
     "ensemble of one": ((*DATA, "--ensemble"), "like --seeds 0,1,2"),
-    "one pass": ((*DATA, "--mc-dropout", "1"), "mc_dropout must be 0, or none"),
+    "one pass": ((*DATA, "--mc-dropout", "1"), "mc_dropout must be 0, or a whole number"),
     "nothing to thin": (("a", "--images", "--mc-dropout", "5"), "resnet50 has no dropout"),
     "no device": ((*DATA, "--devices", "0"), "devices must be a whole number of at least 1"),
     "unknown loss": ((*DATA, "--candidates", "ce,focl"), "did you mean 'focal'?"),
@@ -335,6 +335,29 @@ sys.meta_path.insert(0, NoTorch())
 from calibrant.cli.main import run
 run()
 """
+
+
+COLUMNS = {
+    "text": (("--text", "mesage", "--label", "reason"), "'mesage' (did you mean 'message'?)"),
+    "label": (("--text", "message", "--label", "REASONS"), "'REASONS' (did you mean 'reason'?)"),
+    "no label": (("--text", "message"), "'label': choose one of its columns with --label"),
+    "drop": (("--tabular", "--label", "reason", "--drop", "ids"), "'ids' (did you mean 'id'?)"),
+    "weight": (
+        ("--text", "message", "--label", "reason", "--golden", "tickets.csv", "--weight", "size"),
+        "'size': choose one of its columns with --weight",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COLUMNS)
+def test_a_wrong_column_is_refused_before_torch_is_imported(spawn, tmp_path, case):
+    words, says = COLUMNS[case]
+    (tmp_path / "tickets.csv").write_text("id,message,reason\n1,it broke,defect\n")
+    process = spawn("train", "tickets.csv", *words, code=BARE, cwd=tmp_path)
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert err.startswith(f"error: tickets.csv has no column {says}")
+    assert err.endswith(": 'id', 'message', 'reason'.\n")
 
 
 def test_without_torch_the_extra_is_named(spawn, tmp_path):

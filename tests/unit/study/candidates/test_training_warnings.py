@@ -4,6 +4,7 @@ import warnings
 
 import pytest
 
+from calibrant.data.encoders.column_warning import ColumnWarning
 from calibrant.study.candidates.training_warnings import training_warnings
 
 
@@ -29,3 +30,13 @@ def test_nothing_of_it_reaches_the_terminal(recwarn):
     with training_warnings():
         warnings.warn("quiet", UserWarning, stacklevel=1)
     assert not recwarn.list
+
+
+def test_a_column_to_leave_out_is_named_with_the_flag():
+    warning = ColumnWarning("'sold on' leaks: if it was derived from the labels", "sold on")
+    with training_warnings() as messages:
+        warnings.warn(warning, stacklevel=1)
+    assert messages == [
+        "'sold on' leaks: if it was derived from the labels, leave it out with --drop 'sold on'."
+    ]
+    assert "drop=['sold on']" in str(warning)

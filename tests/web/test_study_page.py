@@ -11,6 +11,9 @@ from tests.unit.study.report.study_cases import (
     a_study,
     a_wide_study,
     an_averaged_study,
+    an_unbinned_study,
+    an_uncurved_study,
+    an_unpromised_study,
 )
 
 from calibrant.study.report.page import write_study_html
@@ -20,13 +23,20 @@ pytestmark = pytest.mark.web
 CASES = [
     a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study, an_averaged_study,
 ]  # fmt: skip
+LEAD = {
+    **dict.fromkeys([*CASES, an_unpromised_study], ("reliability", "rates")),
+    an_uncurved_study: ("reliability",),
+    an_unbinned_study: ("rates",),
+}
+"""The charts of the first screen of each case."""
+SCREENS = [(390, 844), (1280, 800)]
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory):
     folder = tmp_path_factory.mktemp("study")
     return {
-        case: write_study_html(case(), folder / f"{case.__name__}.html").as_uri() for case in CASES
+        case: write_study_html(case(), folder / f"{case.__name__}.html").as_uri() for case in LEAD
     }
 
 
@@ -61,6 +71,92 @@ def test_the_page_never_scrolls_sideways(visit, pages, case, width):
     open_all(page)
     over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
     assert page.evaluate(over) <= 0
+
+
+def box_of(locator):
+    box = locator.bounding_box()
+    return box["x"], box["y"], box["x"] + box["width"], box["y"] + box["height"]
+
+
+@pytest.mark.parametrize(("case", "names"), LEAD.items())
+@pytest.mark.parametrize(("width", "height"), SCREENS)
+def test_the_first_screen_shows_the_charts(visit, pages, case, names, width, height):
+    page = visit(url=pages[case], width=width)
+    page.set_viewport_size({"width": width, "height": height})
+    charts = page.locator(".verdict .chart.lead").all()
+    assert [one.get_attribute("id") for one in charts] == [f"chart-lead-{name}" for name in names]
+    for chart in charts if width > 600 else charts[:1]:
+        left, top, right, bottom = box_of(chart.locator(".main-svg").first)
+        assert 0 <= left < right <= width
+        assert box_of(page.locator(".headline"))[3] <= top < bottom <= height
+        assert bottom - top >= 200
+        assert chart.locator(".scatterlayer .trace").count() > 0
+    figures = page.locator(".lead-figures > div")
+    assert figures.count() == 4
+    if width > 600:
+        assert max(box_of(figure)[3] for figure in figures.all()) <= height
+    over = "document.documentElement.scrollWidth - document.documentElement.clientWidth"
+    assert page.evaluate(over) <= 0
+
+
+def test_the_key_figures_fill_the_place_of_a_missing_chart(visit, pages):
+    for case in (an_uncurved_study, an_unbinned_study):
+        page = visit(url=pages[case])
+        figures, chart = box_of(page.locator(".lead-figures")), box_of(page.locator(".chart.lead"))
+        assert figures[0] >= chart[2]
+        assert figures[1] < chart[3]
+
+
+def test_the_charts_of_the_first_screen_are_side_by_side_or_below_each_other(visit):
+    for width, beside in ((390, False), (1280, True)):
+        page = visit(width=width)
+        one, other = (box_of(chart) for chart in page.locator(".chart.lead").all())
+        assert (one[2] <= other[0]) is beside
+        assert (one[3] <= other[1]) is not beside
+
+
+def test_the_first_screen_draws_before_and_after_as_the_charts_below_do(visit):
+    page = visit()
+    points = (
+        "([id, symbol]) => { const t = document.getElementById(id).data.find((t) => t.marker && "
+        "(symbol ? t.marker.symbol === symbol : t.marker.size === 9)); return [t.x, t.y]; }"
+    )
+    lead = "chart-lead-reliability"
+    after = page.evaluate(points, [lead, None])
+    assert after == page.evaluate(points, ["chart-reliability-bundle", None])
+    before = page.evaluate(points, [lead, "square"])
+    assert before == page.evaluate(points, ["chart-reliability-best", None])
+    assert before != after
+    page.locator("#scheme").select_option("mass")
+    assert page.evaluate(points, [lead, None]) != after
+
+
+def test_the_first_screen_marks_the_threshold_or_the_best_that_was_proved(visit, pages):
+    marks = (
+        "() => { const c = document.getElementById('chart-lead-rates'); return {"
+        "x: c.data.filter((t) => t.marker && t.marker.symbol === 'diamond').map((t) => t.x[0]),"
+        "levels: c.layout.shapes.map((s) => [s.line.dash, s.y0])}; }"
+    )
+    point = a_study().points[0].result
+    shown = visit().evaluate(marks)
+    assert shown["x"] == [pytest.approx(point.logit)] * 2
+    assert shown["levels"] == [["dash", 0.85]]
+    lost = an_unpromised_study().points[0].result
+    page = visit(url=pages[an_unpromised_study])
+    shown = page.evaluate(marks)
+    assert shown["levels"] == [["dash", 0.999], ["dot", pytest.approx(lost.best)]]
+    assert len(shown["x"]) == 2
+    assert f"best proved {100 * lost.best:.1f}" in page.locator(".lead-charts").inner_text()
+
+
+def test_long_words_of_the_first_screen_are_folded_and_can_be_read(visit):
+    page = visit()
+    part = page.locator(".folded details").nth(2)
+    assert "Promise kept" in part.locator("summary").inner_text()
+    words = part.locator("p").first
+    assert not words.is_visible()
+    part.locator("summary").click()
+    assert words.is_visible()
 
 
 def test_logs_and_golden_rows_are_in_one_diagram(visit):
@@ -147,9 +243,10 @@ def test_headings_are_in_order(visit):
 @pytest.mark.parametrize(("scheme", "dark"), [("light", False), ("dark", True)])
 def test_charts_follow_the_scheme(visit, scheme, dark):
     page = visit(color_scheme=scheme)
-    text = "getComputedStyle(document.querySelector('#chart-frontier .xtick text')).fill"
-    red = int(page.evaluate(f"{text}.match(/\\d+/)[0]"))
-    assert (red > 150) == dark
+    for name in ("frontier", "lead-reliability", "lead-rates"):
+        text = f"getComputedStyle(document.querySelector('#chart-{name} .xtick text')).fill"
+        red = int(page.evaluate(f"{text}.match(/\\d+/)[0]"))
+        assert (red > 150) == dark
 
 
 def test_ids_are_unique(visit):

@@ -31,8 +31,12 @@ const charts = (() => {
     x, y, mode: "lines", line: { color: colour("muted"), width: 1.5, dash: "dash" }, hoverinfo: "skip",
   });
 
-  // Reliability: dots over bars of chance, and the rows of each bin in a strip below.
-  function reliability(id, part, scheme) {
+  const level = (y, more) => ({
+    type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: colour("muted"), width: 1.5, dash: "dash", ...more },
+  });
+
+  // Reliability: dots over bars of chance, and the rows of each bin in a strip below unless it is small.
+  function reliability(id, part, scheme, small) {
     const bins = part.bins[scheme || Object.keys(part.bins)[0]];
     if (!bins || !bins.score.length) return;
     const banded = bins.band_low.length > 0;
@@ -54,7 +58,12 @@ const charts = (() => {
         line: { color: colour("event"), width: 2 } },
       { x: bins.score, y: bins.rate, mode: "markers", text: words, hovertemplate: "%{text}<extra></extra>",
         marker: { size: 9, color: inside.map((yes) => colour(yes ? "panel" : "event")),
-          line: { color: colour("event"), width: 2 } } },
+          line: { color: colour("event"), width: 2 } } });
+    if (small) {
+      draw(id, traces, { xaxis: probability(part.axes.x), yaxis: probability(part.axes.y) });
+      return;
+    }
+    traces.push(
       { x: bins.low.map((low, i) => (low + bins.high[i]) / 2), y: bins.count, type: "bar", yaxis: "y2",
         width: bins.low.map((low, i) => bins.high[i] - low), text: words, textposition: "none",
         marker: { color: colour("event"), opacity: 0.5, line: { color: colour("panel"), width: 1 } },
@@ -68,5 +77,5 @@ const charts = (() => {
 
   const top10 = (counts) => Math.log10(Math.max(10, ...counts)) + 0.15;
 
-  return { colour, axis, probability, draw, rowsOf, dashed, top10, reliability };
+  return { colour, axis, probability, draw, rowsOf, dashed, level, top10, reliability };
 })();

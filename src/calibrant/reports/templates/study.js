@@ -23,23 +23,37 @@
   const plain = (name) => name.replace(/&/g, "&amp;").replace(/</g, "&lt;");
   const narrow = () => document.documentElement.clientWidth < 600;
 
-  // Reliability: the golden rows as on every page, the logs as squares over them.
-  function reliability(id, part, logs) {
+  // Reliability: dots as on every page, and squares over them for other rows or another model.
+  function reliability(id, part, other, { name = "logs", small = false } = {}) {
     const scheme = element("scheme") && element("scheme").value;
     if (!part || !element(id)) return;
-    charts.reliability(id, part, scheme);
-    const bins = logs && logs.bins[scheme || Object.keys(logs.bins)[0]];
+    charts.reliability(id, part, scheme, small);
+    const bins = other && other.bins[scheme || Object.keys(other.bins)[0]];
     if (!bins || !element(id).data) return;
     Plotly.addTraces(id, {
       x: bins.score, y: bins.rate, mode: "lines+markers", opacity: 0.9,
       line: { color: colour("other"), width: 1.5, dash: "dot" },
       marker: { size: 7, symbol: "square", color: colour("other") },
-      text: bins.count.map((n) => `logs: ${rowsOf(n)}`),
+      text: bins.count.map((n) => `${name}: ${rowsOf(n)}`),
       hovertemplate: "said %{x:.3f}, happened %{y:.3f}<br>%{text}<extra></extra>",
     });
   }
 
+  // The first screen: reliability before and after calibration, and the first promise.
+  function drawLead() {
+    const chart = element("chart-lead-reliability");
+    const before = chart && chart.dataset.before ? best.reliability.own : null;
+    reliability("chart-lead-reliability", data.bundle.reliability, before, { name: "before", small: true });
+    const curve = element("chart-lead-rates");
+    if (!curve) return;
+    const point = data.points[Number(curve.dataset.point)];
+    const proved = curve.dataset.proved ? [charts.level(Number(curve.dataset.proved), { color: colour("ink"), dash: "dot" })] : [];
+    if (point) charts.drawRates("chart-lead-rates", point, { room: 6, shapes: proved });
+    else drawRatesOf("chart-lead-rates", data.bundle.focus, { dtick: 0.2 });
+  }
+
   function drawReliability() {
+    drawLead();
     if (base) reliability("chart-reliability-base", base.reliability.own, base.reliability.logs);
     reliability("chart-reliability-best", best.reliability.own, best.reliability.logs);
     reliability("chart-reliability-bundle", data.bundle.reliability);
@@ -84,14 +98,17 @@
     const lines = drawn.map((one) => curve(one.focus, lineOf(one), one.name));
     if (data.bundle.focus) lines.push(curve(data.bundle.focus, { color: colour("ink"), width: 2.5 }, data.bundle.name));
     draw("chart-recall", lines, { xaxis: probability("recall", share), yaxis: probability("precision", share) });
-    panels.forEach((one, k) => {
-      const line = (y, name, dash, what) => ({
-        x: one.threshold, y, mode: modeOf(y), line: { color: colour(name), width: 2.5, dash, shape: "vh" },
-        hovertemplate: `${what} %{y:.1%} at %{x:.3f}<extra></extra>`,
-      });
-      draw(`chart-rates-of-${k}`, [line(one.precision, "event", "solid", "precision"), line(one.recall, "other", "dash", "recall")],
-        { xaxis: probability("threshold", { dtick: 0.5 }), yaxis: probability("", { ...share, dtick: 0.5 }) });
+    panels.forEach((one, k) => drawRatesOf(`chart-rates-of-${k}`, one, { dtick: 0.5 }));
+  }
+
+  // Precision and recall of the class in focus at every threshold.
+  function drawRatesOf(id, one, steps) {
+    const line = (y, name, dash, what) => ({
+      x: one.threshold, y, mode: modeOf(y), line: { color: colour(name), width: 2.5, dash, shape: "vh" },
+      hovertemplate: `${what} %{y:.1%} at %{x:.3f}<extra></extra>`,
     });
+    draw(id, [line(one.precision, "event", "solid", "precision"), line(one.recall, "other", "dash", "recall")],
+      { xaxis: probability("threshold", steps), yaxis: probability("", { tickformat: ".0%", ...steps }) });
   }
 
   // Put each name where it covers neither a mark nor another name: right, left, above or below.

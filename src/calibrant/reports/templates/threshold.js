@@ -2,7 +2,7 @@
   "use strict";
   const found = JSON.parse(document.getElementById("charts").textContent);
   const views = found.points || found;  // a study's page holds other charts too
-  const { colour, axis, probability, draw } = charts;
+  const { colour, axis, probability, draw, level } = charts;
   const colours = ["event", "other", "third"];
   const dashes = ["solid", "dash", "dot"];
 
@@ -90,22 +90,86 @@
     return { name, here, reading: (view.topLabel ? ofPredictions : view.clears ? ofCleared : ofClass)(), promise: promise() };
   }
 
+  const upright = (x) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line: { color: colour("ink"), width: 1.5 } });
+
+  const diamond = (view, x, y, what) => ({
+    x: [x], y: [y], mode: "markers", cliponaxis: false,
+    marker: { size: 13, symbol: "diamond", color: colour("ink"), line: { color: colour("panel"), width: 2 } },
+    hovertemplate: `${what} at threshold ${view.chosen.words}<extra></extra>`,
+  });
+
+  const targets = (view) => view.aims.filter((aim) => view.lines.includes(aim.rate)).map((aim) => level(aim.value));
+
+  // An operating curve over one of its scales: threshold, logit or share.
+  function curveOf(view, scale) {
+    const { chosen } = view;
+    const last = view.threshold.length;
+    const share = view.rates.coverage.value;
+    const column = { threshold: view.threshold, logit: view.logit, share }[scale];
+
+    // Where a place lies across the chart. The chosen threshold lies between two scores.
+    const across = (i) => {
+      if (scale === "share") return share[i];
+      const own = chosen && i === chosen.at ? chosen[scale] : null;
+      return own ?? column[Math.min(i, last - 1)];
+    };
+
+    function xAxis(room) {
+      if (scale === "share") return probability(`share of rows ${view.topLabel ? "accepted" : view.clears ? "not cleared" : "acted on"}`, { tickformat: ".0%" });
+      if (scale === "logit" && view.wide) return axis("threshold, as log-odds");
+      if (scale === "logit") {
+        const most = room ?? (document.documentElement.clientWidth < 600 ? 6 : 12);
+        return axis("threshold, ends stretched", ticks(view.logit[0], view.logit[last - 1], most));
+      }
+      const [low, high] = [view.threshold[0], view.threshold[last - 1]];
+      if (high - low > 0.6) return probability("threshold");
+      const more = 0.03 * (high - low || 0.1);
+      return axis("threshold", { range: [low - more, high + more] });
+    }
+
+    // One rate: its band as a filled area between two lines that are not drawn, then the line.
+    function traces(rate, i) {
+      const columns = view.rates[rate];
+      const there = column.map((_, j) => j).filter((j) => columns.low[j] !== null && columns.value[j] !== null);
+      const shape = scale === "share" ? "linear" : "vh";
+      const few = there.length < 5;
+      const at = (values) => there.map((j) => values[j]);
+      const edge = { mode: "lines", hoverinfo: "skip", line: { width: 0, shape } };
+      return [
+        { x: at(column), y: at(columns.low), ...edge },
+        { x: at(column), y: at(columns.high), ...edge, fill: "tonexty", fillcolor: faint(colours[i]) },
+        { x: at(column), y: at(columns.value), mode: few ? "lines+markers" : "lines",
+          line: { color: colour(colours[i]), width: 2.5, dash: dashes[i], shape },
+          text: there.map((j) => `${view.titles[rate]} ${percent(columns.value[j])} (${percent(columns.low[j])} to ${percent(columns.high[j])})` +
+            `<br>at ${words(view, j).name}`),
+          hovertemplate: "%{text}<extra></extra>" },
+      ];
+    }
+
+    return { column, across, xAxis, traces };
+  }
+
+  // The rates of an operating curve with their targets and the chosen threshold.
+  function drawRates(id, view, { scale, shapes = [], room }) {
+    const { across, xAxis, traces } = curveOf(view, scale ?? (view.crowded ? "logit" : "threshold"));
+    const { chosen } = view;
+    const marks = view.lines.map((rate) => [rate, chosen ? view.rates[rate].value[chosen.at] : null])
+      .filter(([, value]) => value !== null)
+      .map(([rate, value]) => diamond(view, across(chosen.at), value, `${view.titles[rate]} ${percent(value)}`));
+    draw(id, [...view.lines.flatMap(traces), ...marks],
+      { xaxis: xAxis(room), yaxis: probability("share", { tickformat: ".0%" }), shapes: [...targets(view), ...shapes] });
+  }
+
   function begin(view, k) {
     const element = (name) => document.getElementById(`${name}-${k}`);
     const { chosen } = view;
     const last = view.threshold.length;
-    const share = view.rates.coverage.value;
     let place = chosen ? chosen.at : Math.floor(last / 2);
 
     const scale = () => element("scale").value;
-    const column = () => ({ threshold: view.threshold, logit: view.logit, share })[scale()];
-
-    // Where a place lies across the chart. The chosen threshold lies between two scores.
-    const across = (i) => {
-      if (scale() === "share") return share[i];
-      const own = chosen && i === chosen.at ? chosen[scale()] : null;
-      return own ?? column()[Math.min(i, last - 1)];
-    };
+    const curve = () => curveOf(view, scale());
+    const column = () => curve().column;
+    const across = (i) => curve().across(i);
 
     function tell() {
       const said = words(view, place);
@@ -128,53 +192,9 @@
       element("slider").setAttribute("aria-valuetext", `${upper(said.name)}: ${spoken.join(", ")}. ${said.promise}`);
     }
 
-    const upright = (x) => ({ type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line: { color: colour("ink"), width: 1.5 } });
-
-    const level = (y) => ({ type: "line", xref: "paper", x0: 0, x1: 1, y0: y, y1: y, line: { color: colour("muted"), width: 1.5, dash: "dash" } });
-
-    const diamond = (y, what) => ({
-      x: [across(chosen.at)], y: [y], mode: "markers", cliponaxis: false,
-      marker: { size: 13, symbol: "diamond", color: colour("ink"), line: { color: colour("panel"), width: 2 } },
-      hovertemplate: `${what} at threshold ${chosen.words}<extra></extra>`,
-    });
-
-    function xAxis() {
-      if (scale() === "share") return probability(`share of rows ${view.topLabel ? "accepted" : view.clears ? "not cleared" : "acted on"}`, { tickformat: ".0%" });
-      if (scale() === "logit" && view.wide) return axis("threshold, as log-odds");
-      if (scale() === "logit") {
-        const room = document.documentElement.clientWidth < 600 ? 6 : 12;
-        return axis("threshold, ends stretched", ticks(view.logit[0], view.logit[last - 1], room));
-      }
-      const [low, high] = [view.threshold[0], view.threshold[last - 1]];
-      if (high - low > 0.6) return probability("threshold");
-      const more = 0.03 * (high - low || 0.1);
-      return axis("threshold", { range: [low - more, high + more] });
-    }
-
-    // One rate: its band as a filled area between two lines that are not drawn, then the line.
-    function traces(rate, i) {
-      const columns = view.rates[rate];
-      const there = column().map((_, j) => j).filter((j) => columns.low[j] !== null && columns.value[j] !== null);
-      const shape = scale() === "share" ? "linear" : "vh";
-      const few = there.length < 5;
-      const at = (values) => there.map((j) => values[j]);
-      const edge = { mode: "lines", hoverinfo: "skip", line: { width: 0, shape } };
-      return [
-        { x: at(column()), y: at(columns.low), ...edge },
-        { x: at(column()), y: at(columns.high), ...edge, fill: "tonexty", fillcolor: faint(colours[i]) },
-        { x: at(column()), y: at(columns.value), mode: few ? "lines+markers" : "lines",
-          line: { color: colour(colours[i]), width: 2.5, dash: dashes[i], shape },
-          text: there.map((j) => `${view.titles[rate]} ${percent(columns.value[j])} (${percent(columns.low[j])} to ${percent(columns.high[j])})` +
-            `<br>at ${words(view, j).name}`),
-          hovertemplate: "%{text}<extra></extra>" },
-      ];
-    }
-
-    const targets = () => view.aims.filter((aim) => view.lines.includes(aim.rate)).map((aim) => level(aim.value));
-
     // The limit of the cost, and where acting would begin to pay if the scores were calibrated.
     function costShapes() {
-      const dotted = (y) => ({ ...level(y), line: { ...level(y).line, dash: "dot" } });
+      const dotted = (y) => level(y, { dash: "dot" });
       const limits = view.aims.filter((aim) => aim.rate === "cost").map((aim) => dotted(aim.value));
       if (scale() === "share") return limits;
       const rule = scale() === "logit" ? Math.log(view.baseline / (1 - view.baseline)) : view.baseline;
@@ -182,11 +202,7 @@
     }
 
     function drawAll() {
-      const marks = view.lines.map((rate) => [rate, chosen ? view.rates[rate].value[chosen.at] : null])
-        .filter(([, value]) => value !== null)
-        .map(([rate, value]) => diamond(value, `${view.titles[rate]} ${percent(value)}`));
-      draw(`chart-rates-${k}`, [...view.lines.flatMap(traces), ...marks],
-        { xaxis: xAxis(), yaxis: probability("share", { tickformat: ".0%" }), shapes: [...targets(), upright(across(place))] });
+      drawRates(`chart-rates-${k}`, view, { scale: scale(), shapes: [upright(across(place))] });
       if (view.cost) drawCost();
     }
 
@@ -194,9 +210,9 @@
       const x = scale() === "share" ? column() : [...column(), column()[last - 1]];
       const line = { x, y: view.cost, mode: "lines", hovertemplate: "%{y:.4f} a row at %{x:.4g}<extra></extra>",
         line: { color: colour("event"), width: 2.5, shape: scale() === "share" ? "linear" : "vh" } };
-      const mark = chosen ? [diamond(view.cost[chosen.at], `${amount(view.cost[chosen.at])} a row`)] : [];
+      const mark = chosen ? [diamond(view, across(chosen.at), view.cost[chosen.at], `${amount(view.cost[chosen.at])} a row`)] : [];
       draw(`chart-cost-${k}`, [line, ...mark],
-        { xaxis: xAxis(), yaxis: axis("cost of a row", { rangemode: "tozero" }), shapes: [...costShapes(), upright(across(place))] });
+        { xaxis: curve().xAxis(), yaxis: axis("cost of a row", { rangemode: "tozero" }), shapes: [...costShapes(), upright(across(place))] });
     }
 
     // What the number field holds: where scores are saturated, log-odds.
@@ -210,7 +226,7 @@
         element("number").value = String(Number(value.toPrecision(6)));
       }
       tell();
-      Plotly.relayout(`chart-rates-${k}`, { shapes: [...targets(), upright(across(place))] });
+      Plotly.relayout(`chart-rates-${k}`, { shapes: [...targets(view), upright(across(place))] });
       if (view.cost) Plotly.relayout(`chart-cost-${k}`, { shapes: [...costShapes(), upright(across(place))] });
     }
 
@@ -234,5 +250,6 @@
     moveTo(place);
   }
 
+  charts.drawRates = drawRates;  // for the first screen of a study
   views.forEach(begin);
 })();

@@ -16,6 +16,7 @@ from calibrant.study.report.averages import way_sentences
 from calibrant.study.report.charts import chart_numbers, has_gammas, has_records
 from calibrant.study.report.choice_rows import choice_data
 from calibrant.study.report.headline import headline_data, promise_data, several_words
+from calibrant.study.report.lead import lead_data
 from calibrant.study.report.story import story
 from calibrant.study.report.tables import (
     COLUMNS,
@@ -77,8 +78,10 @@ def _join_percent_signs(value: Any) -> Any:
 
 
 def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
+    points = [_point(one, k, result) for k, one in enumerate(result.points)]
     return {
         **headline_data(result),
+        "lead": lead_data(result, numbers, points),
         "size": _size(result),
         "story": story(result),
         "golden": result.golden,
@@ -97,7 +100,7 @@ def _page_data(result: StudyResult, numbers: dict[str, Any]) -> dict[str, Any]:
         "schemes": scheme_words(result.calibrated),
         "judged": describe_target(result.calibrated),
         **_chart_words(result, numbers),
-        "points": [_point(one, k, result) for k, one in enumerate(result.points)],
+        "points": points,
         "checked_by": _checked_by(result),
         "several": several_words(result),
         "actions": _actions(result),

@@ -288,3 +288,23 @@ def a_wide_study(k=150):
 def a_hostile_study():
     """Class names that would be markup."""
     return a_study((HOSTILE, "plain", "third_class"), n=400, losses=("ce", "adafocal"))
+
+
+@cache
+def an_unpromised_study():
+    """The only promise that was asked for cannot be made."""
+    full = a_study()
+    return replace(full, points=full.points[1:2])
+
+
+@cache
+def an_uncurved_study():
+    """No promise, and no stored curve of the class in focus."""
+    return replace(a_wide_study(), points=())
+
+
+@cache
+def an_unbinned_study():
+    """The evaluation of the bundle has no bins, so it has no reliability diagram."""
+    full = a_study()
+    return replace(full, calibrated=replace(full.calibrated, bins={}))

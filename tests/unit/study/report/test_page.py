@@ -13,6 +13,9 @@ from tests.unit.study.report.study_cases import (
     a_plain_study,
     a_study,
     a_wide_study,
+    an_unbinned_study,
+    an_uncurved_study,
+    an_unpromised_study,
 )
 
 from calibrant.errors import InputError
@@ -29,7 +32,10 @@ from calibrant.study.report.tables import (
     split_data,
 )
 
-CASES = [a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study]
+CASES = [
+    a_study, a_plain_study, a_lonely_study, a_hostile_study, a_wide_study, an_unpromised_study,
+    an_uncurved_study, an_unbinned_study,
+]  # fmt: skip
 ORDER = (
     "verdict", "story", "candidates", "reliability", "probabilities", "curves", "frontier",
     "training", "points", "scope", "truth", "data", "notes",
@@ -59,6 +65,44 @@ def test_the_decision_comes_first_and_the_sections_follow_in_order(page):
     assert "AdaFocal with temperature scaling was chosen." in lead
     assert "Its probabilities come true on the 700 golden test rows" in lead
     assert "1 of 2 promises can be made and 1 is seen to be kept." in lead
+
+
+def cards_of(result):
+    """The key figures of the first screen, by their title."""
+    shown = re.search(r'<dl class="tiles lead-figures">(.*?)</dl>', study_html(result), re.S)[1]
+    return dict(re.findall(r"<dt>(.*?)</dt><dd>(.*?)</dd>", shown, re.S))
+
+
+def test_the_key_figures_are_those_of_the_result():
+    whole = a_study()
+    cards, point = cards_of(whole), whole.points[0].result
+    titles = ["Log loss", "Calibration error (ECE)", "Precision, measured", "Recall, measured"]
+    assert list(cards) == titles
+    for title, name in zip(titles[:2], ("nll", "ece_ew"), strict=True):
+        before, after = whole.best.test[name].value, whole.calibrated[name].value
+        assert words(cards[title]).startswith(f"{before:.3f} → before, {after:.3f} after")
+    shown = words(cards[titles[2]])
+    assert shown == f"{100 * point['precision'].value:.1f} % Promised: at least 85 %"
+    assert f"{100 * point['recall'].value:.1f} %" in words(cards[titles[3]])
+
+
+def test_the_key_figures_without_a_promise():
+    assert list(cards_of(a_plain_study()))[2:] == ["Accuracy", "Macro F1"]
+    cards = cards_of(an_unpromised_study())
+    assert list(cards)[2:] == ["Best value proved", "Labelled rows needed"]
+    assert f"{100 * an_unpromised_study().points[0].result.best:.1f}" in cards["Best value proved"]
+
+
+def test_without_a_calibrator_the_key_figures_show_no_change():
+    cards = cards_of(a_wide_study())
+    assert not any("→" in words(shown) for shown in cards.values())
+
+
+def test_the_first_screen_prefers_a_promise_that_can_be_made_and_decides():
+    whole = a_study()
+    for order, shown in (((1, 0, 2), 1), ((2, 0, 1), 1), ((2, 1), 1), ((2,), 0)):
+        page = study_html(replace(whole, points=tuple(whole.points[i] for i in order)))
+        assert f'data-point="{shown}"' in page
 
 
 def test_the_headline_of_one_promise_tells_threshold_price_and_outcome():

@@ -391,7 +391,7 @@ def test_it_runs_without_torch(spawn, files, tmp_path):
 def test_names_with_an_equals_sign():
     assert parse_actions([" a = b "], ["a"]) == {"a": "b"}
     assert parse_actions(["a=b=c=d"], ["a", "a=b"]) == {"a=b": "c=d"}
-    with refuses(InputError, "'a'", "not an action"):
+    with refuses(InputError, "--action a ", "not an action"):
         parse_actions(["a"], ["a"])
     with refuses(InputError, "''", "classes 'a'"):
         parse_actions(["=x"], ["a"])

@@ -348,7 +348,7 @@ def test_a_calibrator_that_was_fitted_here(cli, run, example, two, tmp_path):
     cli("calibrate", example, "-o", calibrator, "--method", "vector")
     withheld = run(example, *HOLD, *words)
     assert withheld["guarantee"] is None
-    assert_mentions(withheld["why"], "fitted on", "very rows")
+    assert_mentions(withheld["why"], "calibrator vector", "fitted on these", "other rows")
     assert not any("was fitted on these rows" in note for note in withheld["notes"])  # it was said
 
 

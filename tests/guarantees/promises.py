@@ -135,8 +135,8 @@ def count_each(n: int, classes: int, delta: float, repetitions: int, seed: int) 
 def short_refusals() -> Iterator[None]:
     """Leave out the explanation of a refusal, and nothing else: it takes far longer than that."""
     with (
-        patch("calibrant.thresholds.selection.unreachable", _refuse),
-        patch("calibrant.thresholds.band.unreachable", _refuse),
+        patch("calibrant.thresholds.selection.build_unreachable_error", _refuse),
+        patch("calibrant.thresholds.band.build_unreachable_error", _refuse),
     ):
         yield
 

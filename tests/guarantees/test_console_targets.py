@@ -35,7 +35,7 @@ def in_few_words(monkeypatch):
         told = [str(target) for target in targets]
         return TargetUnreachable(hold=told, n=question.rows.n, positives=question.rows.positives)
 
-    monkeypatch.setattr("calibrant.thresholds.selection.unreachable", briefly)
+    monkeypatch.setattr("calibrant.thresholds.selection.build_unreachable_error", briefly)
 
 
 def first_reached(rows, asked, *, shared):

@@ -67,7 +67,7 @@ def test_the_largest_weight_of_the_design_goes_along(tmp_path):
     assert found.hash == rows.hash != some(weights).hash
     assert CalibRows.from_bytes(some(weights).to_bytes()).largest_weight is None
     damaged = archive(logits=LOGITS, codes=CODES, weights=weights, largest_weight=np.ones(2))
-    with refuses(InputError, "file of calibrate rows"):
+    with refuses(InputError, "calibrate rows"):
         CalibRows.from_bytes(damaged)
 
 
@@ -114,30 +114,30 @@ def test_nobody_writes_into_the_rows():
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "mentions"),
     [
-        (([[1.0, np.nan]], [0]), "must be finite"),
-        (([[1.0]], [0]), "K >= 2"),
-        ((np.zeros((0, 2)), np.zeros(0, int)), "is empty"),
-        ((LOGITS, CODES[:39]), "must be 40 integers"),
-        ((LOGITS, CODES.astype(float)), "integers.*got float64"),
-        ((LOGITS, CODES + 2), "from 0 to 2, or -1 .* got 1 to 4"),
-        ((LOGITS, CODES - 1), "got -2 to 1"),
-        ((LOGITS, CODES, np.ones(39)), "weights must have shape"),
-        ((LOGITS, CODES, -np.ones(40)), "must lie between 0 and"),
-        ((LOGITS, CODES, np.full(40, 3.0), 2.0), "largest_weight must be finite and no smaller"),
-        ((LOGITS, CODES, None, 2.0), "largest_weight is given without weights"),
+        (([[1.0, np.nan]], [0]), ("must be finite",)),
+        (([[1.0]], [0]), ("K >= 2",)),
+        ((np.zeros((0, 2)), np.zeros(0, int)), ("is empty",)),
+        ((LOGITS, CODES[:39]), ("must be 40 integers",)),
+        ((LOGITS, CODES.astype(float)), ("integers", "got float64")),
+        ((LOGITS, CODES + 2), ("from 0 to 2", "or -1", "got 1 to 4")),
+        ((LOGITS, CODES - 1), ("got -2 to 1",)),
+        ((LOGITS, CODES, np.ones(39)), ("weights", "shape", "39")),
+        ((LOGITS, CODES, -np.ones(40)), ("between 0 and",)),
+        ((LOGITS, CODES, np.full(40, 3.0), 2.0), ("largest_weight", "finite", "no smaller")),
+        ((LOGITS, CODES, None, 2.0), ("largest_weight", "without weights")),
     ],
 )
-def test_rows_that_are_none_are_refused(parts, said):
-    with pytest.raises(InputError, match=said):
+def test_rows_that_are_none_are_refused(parts, mentions):
+    with refuses(InputError, *mentions):
         CalibRows(*parts)
 
 
 def test_rows_of_other_classes_are_not_packed(tmp_path):
-    with refuses(InputError, "have 2 logits each, but there are 3 classes"):
+    with refuses(InputError, "2 logits", "3 classes"):
         packed(tmp_path / "b", calib=CalibRows([[1.0, 2.0]], [0]))
-    with refuses(InputError, "calib must be CalibRows, got ndarray"):
+    with refuses(InputError, "CalibRows", "got ndarray"):
         packed(tmp_path / "b", calib=LOGITS)
     assert list(tmp_path.iterdir()) == []
 
@@ -157,7 +157,7 @@ def test_the_manifest_lists_the_file_and_the_card_tells_of_it(tmp_path):
 
 def test_no_other_file_takes_its_name(tmp_path):
     (tmp_path / "x").write_text("x")
-    with refuses(InputError, "plain file names other than card.md, calib.npz"):
+    with refuses(InputError, "plain file names", "card.md, calib.npz"):
         packed(tmp_path / "b", files={FILE: tmp_path / "x"})
 
 
@@ -185,10 +185,10 @@ def test_a_bundle_that_changed_meanwhile_does_not_give_the_rows_of_another(tmp_p
     packed(tmp_path / "b")
     bundle = load_bundle(tmp_path / "b")
     packed(tmp_path / "b", calib=CalibRows(LOGITS + 1, CODES), force=True)
-    with refuses(BundleError, "was changed after the bundle was loaded: load it again"):
+    with refuses(BundleError, "was changed", "load it again"):
         _ = bundle.calib
     packed(tmp_path / "b", calib=None, force=True)
-    with refuses(BundleError, "cannot be read: No such file"):
+    with refuses(BundleError, "cannot be read", "No such file"):
         _ = bundle.calib
 
 
@@ -196,7 +196,7 @@ def test_a_changed_file_is_refused_when_the_bundle_is_loaded(tmp_path):
     packed(tmp_path / "b")
     with (tmp_path / "b" / FILE).open("ab") as file:
         file.write(b"x")
-    with refuses(BundleError, "calib.npz was changed after it was packed"):
+    with refuses(BundleError, "calib.npz", "changed", "packed"):
         load_bundle(tmp_path / "b")
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from tests.sentences import refuses
+from tests.sentences import assert_mentions, refuses
 from tests.unit.bundle.model_parts import (
     CLASSES,
     TABLE,
@@ -99,7 +99,7 @@ def test_the_manifest_tells_the_model(texts, tables):
     assert other["columns"] == {"numbers": ["price"], "texts": ["shelf"]}
     assert other["log_shift"] is None
     assert set(tables.manifest["files"]) == {"card.md", "model.safetensors"}
-    assert str(texts).startswith("Bundle of 3 classes, bilstm, temperature.")
+    assert_mentions(texts, "3 classes", "bilstm", "temperature")
 
 
 def test_files_may_be_read_by_others(texts):
@@ -120,7 +120,7 @@ def test_scores_may_still_come_in(texts):
     probs = texts.predict_proba(TEXTS)
     assert texts.predict_proba(logits=logits) == pytest.approx(probs)
     assert texts.predict_proba(probs=probs_from_logits(logits)) == pytest.approx(probs)
-    with refuses(InputError, "only one of inputs, logits and probs"):
+    with refuses(InputError, "only one", "inputs, logits and probs"):
         texts.decide(TEXTS, logits=logits)
 
 
@@ -145,7 +145,7 @@ def test_log_odds_are_no_logits_for_the_rule(tmp_path):
     made = pack(tmp_path / "b", scorer=scorer, ood=rule,
                 points=[point("yes", classes=("no", "yes"))])  # fmt: skip
     assert made.decide(logits=[[0.0, 5.0]]).decision.tolist() == ["act"]
-    with refuses(InputError, "give logits of both classes"):
+    with refuses(InputError, "logits", "both classes"):
         made.decide(logits=[5.0])
 
 
@@ -160,7 +160,7 @@ def test_redacted_texts_are_what_the_model_reads(tmp_path):
     given = ["mail jo@example.com today"]
     assert made.predict_logits(given) == pytest.approx(raw.predict_logits(["mail _email_ today"]))
     assert made.predict_logits(given) != pytest.approx(raw.predict_logits(given))
-    assert "redacted from every text" in (made.path / "card.md").read_text(encoding="utf-8")
+    assert_mentions((made.path / "card.md").read_text(encoding="utf-8"), "redacted from", "text")
 
 
 @pytest.mark.parametrize("make", [pa.table, dict, lambda t: pa.table(t).to_pylist(),
@@ -180,7 +180,7 @@ def test_the_columns_of_a_table_are_picked(texts, tables):
         with pytest.raises(InputError) as caught:
             bundle.inputs_of(whole.drop_columns(lacking))
         said = str(caught.value)
-        assert f"lacks the column '{lacking}', which the bundle reads (columns: 'id', " in said
+        assert_mentions(said, f"column '{lacking}'", "columns: 'id', ")
 
 
 def test_a_bundle_without_a_model_picks_logits(packed):
@@ -193,41 +193,41 @@ def test_a_bundle_without_a_model_picks_logits(packed):
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "mentions"),
     [
-        ([1.0, 2.0], "got numbers: give scores as logits="),
-        (np.zeros((2, 3)), "got numbers: give scores as logits="),
-        ([[0.0, 1.0, 2.0]], "got numbers: give scores as logits="),
-        (["a", None], "inputs row 1 is missing"),
-        (pa.array(["a", None]), "inputs row 1 is missing"),
-        ([], "inputs is empty"),
-        ("one text", "put a single text into a list"),
-        ({"text": ["a"]}, "lacks the column 'message', .*'text'"),
-        ([{"text": "a"}], "lacks the column 'message'"),
-        (pa.table({"a": ["b"]}), "lacks the column 'message'"),
+        ([1.0, 2.0], ("got numbers", "logits=")),
+        (np.zeros((2, 3)), ("got numbers", "logits=")),
+        ([[0.0, 1.0, 2.0]], ("got numbers", "logits=")),
+        (["a", None], ("inputs row 1", "missing")),
+        (pa.array(["a", None]), ("inputs row 1", "missing")),
+        ([], ("inputs is empty",)),
+        ("one text", ("single text", "a list")),
+        ({"text": ["a"]}, ("lacks the column 'message'", "'text'")),
+        ([{"text": "a"}], ("lacks the column 'message'",)),
+        (pa.table({"a": ["b"]}), ("lacks the column 'message'",)),
     ],
 )
-def test_a_bundle_for_texts_refuses_other_things(texts, inputs, said):
+def test_a_bundle_for_texts_refuses_other_things(texts, inputs, mentions):
     for ask in (texts.predict_logits, texts.predict_proba, texts.decide):
-        with pytest.raises(InputError, match=said) as caught:
+        with refuses(InputError, *mentions) as caught:
             ask(inputs)
         assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize(
-    ("inputs", "said"),
+    ("inputs", "mentions"),
     [
-        (["a text"], "must be a table, got a list of texts"),
-        ({"price": [1.0]}, "lacks the column 'shelf', .*'price'"),
-        ([{"shelf": "top"}], "lacks the column 'price'"),
-        ({"price": ["a"], "shelf": ["b"]}, "column 'price' was numeric in fit"),
-        (np.zeros((2, 2)), "has no column names"),
-        ({"price": [float("inf")], "shelf": ["b"]}, "infinity"),
-        ({"price": [], "shelf": []}, "no rows"),
+        (["a text"], ("must be a table", "list of texts")),
+        ({"price": [1.0]}, ("lacks the column 'shelf'", "'price'")),
+        ([{"shelf": "top"}], ("lacks the column 'price'",)),
+        ({"price": ["a"], "shelf": ["b"]}, ("column 'price'", "numeric")),
+        (np.zeros((2, 2)), ("no column names",)),
+        ({"price": [float("inf")], "shelf": ["b"]}, ("infinity",)),
+        ({"price": [], "shelf": []}, ("no rows",)),
     ],
 )
-def test_a_bundle_for_tables_refuses_other_things(tables, inputs, said):
-    with pytest.raises(InputError, match=said) as caught:
+def test_a_bundle_for_tables_refuses_other_things(tables, inputs, mentions):
+    with refuses(InputError, *mentions) as caught:
         tables.predict_proba(inputs)
     assert "\n" not in str(caught.value)
 
@@ -254,7 +254,7 @@ def test_loading_leaves_the_callers_random_numbers_alone(texts):
 def test_a_changed_or_lost_file_is_noticed(texts, name):
     file = texts.path / name
     file.write_bytes(file.read_bytes() + b" ")
-    assert f"{name} was changed after it was packed" in refused(texts.path)
+    assert_mentions(refused(texts.path), name, "changed", "packed")
     file.unlink()
     assert f"lacks its file '{name}'" in refused(texts.path)
 
@@ -276,17 +276,17 @@ def test_files_that_nobody_listed_are_not_taken_for_the_models(texts):
         del found["files"]["tokenizer.json"]
 
     said = refused(reseal(texts.path, unlist))
-    assert "the manifest does not list 'tokenizer.json'" in said
+    assert_mentions(said, "manifest", "not list 'tokenizer.json'")
 
 
 def test_weights_of_another_network(texts, tables, tmp_path):
     wide = pack(tmp_path / "wide", scorer=text_scorer(hidden=5))
     shutil.copy(wide.path / "model.safetensors", texts.path)
     said = refused(reseal(texts.path))
-    assert "model.safetensors is of another network: 'lstm.weight_ih_l0' has shape (20, 4)" in said
+    assert_mentions(said, "model.safetensors", "another network", "'lstm.weight_ih_l0'", "(20, 4)")
     assert "needs (12, 4)" in said
     shutil.copy(tables.path / "model.safetensors", texts.path)
-    assert "is of another network: it lacks 'embedding.weight'" in refused(reseal(texts.path))
+    assert_mentions(refused(reseal(texts.path)), "another network", "lacks 'embedding.weight'")
 
 
 def test_a_tokenizer_of_another_model(texts, tmp_path):
@@ -296,7 +296,7 @@ def test_a_tokenizer_of_another_model(texts, tmp_path):
     file = texts.path / "tokenizer.json"
     file.write_text(scorer.encoder.tokenizer_)
     said = refused(reseal(texts.path))
-    assert "the network does not fit its encoder: tokens must lie in 0.." in said
+    assert_mentions(said, "its encoder", "tokens", "0..")
 
 
 def test_a_network_that_is_not_known_here(texts):
@@ -305,43 +305,43 @@ def test_a_network_that_is_not_known_here(texts):
         found["scorer"]["module"] = "mypackage.nets"
 
     said = refused(reseal(texts.path, rename))
-    assert "the network 'my_net' is not known here" in said
+    assert_mentions(said, "network 'my_net'", "not known")
     assert "by the module 'mypackage.nets'" in said
 
 
 @pytest.mark.parametrize(
-    ("change", "said"),
+    ("change", "mentions"),
     [
-        (lambda s: s["model"].pop("n_classes"), "does not fit the network 'bilstm'"),
-        (lambda s: s["model"].update(magic=1), "names 'magic'"),
-        (lambda s: s["model"].update(hidden=-1), "hidden must be a whole number"),
-        (lambda s: s["model"].pop("model"), "the network None is not known here"),
-        (lambda s: s["encoder"].update(format=9), "not a text encoder of format 1"),
-        (lambda s: s["encoder"].pop("options"), "tokenizer.json is damaged"),
-        (lambda s: s.update(input="audio"), "must read 'text', 'table' or 'image', got 'audio'"),
-        (lambda s: s.update(input="image", resize=False), "not an image encoder of format 1"),
-        (lambda s: s["encoder"].update(kind="subword"), "tokenizer.json is damaged"),
-        (lambda s: s.update(model={"model": "ensemble"}), "damaged"),
-        (lambda s: s.update(model={"model": "ensemble", "members": [3]}), "damaged"),
-        (lambda s: s.update(input="table"), "not a table encoder"),
-        (lambda s: s.update(log_shift=[1.0]), "must hold 3 finite numbers"),
-        (lambda s: s.update(log_shift="abc"), "must hold 3 finite numbers"),
-        (lambda s: s.pop("log_shift"), "damaged"),
-        (lambda s: s.update(columns={}), "does not name the column of texts"),
+        (lambda s: s["model"].pop("n_classes"), ("not fit", "network 'bilstm'")),
+        (lambda s: s["model"].update(magic=1), ("names 'magic'",)),
+        (lambda s: s["model"].update(hidden=-1), ("hidden", "whole number")),
+        (lambda s: s["model"].pop("model"), ("network None", "not known")),
+        (lambda s: s["encoder"].update(format=9), ("text encoder", "format 1")),
+        (lambda s: s["encoder"].pop("options"), ("tokenizer.json is damaged",)),
+        (lambda s: s.update(input="audio"), ("'text', 'table' or 'image'", "got 'audio'")),
+        (lambda s: s.update(input="image", resize=False), ("image encoder", "format 1")),
+        (lambda s: s["encoder"].update(kind="subword"), ("tokenizer.json is damaged",)),
+        (lambda s: s.update(model={"model": "ensemble"}), ("damaged",)),
+        (lambda s: s.update(model={"model": "ensemble", "members": [3]}), ("damaged",)),
+        (lambda s: s.update(input="table"), ("not a table",)),
+        (lambda s: s.update(log_shift=[1.0]), ("3 finite numbers",)),
+        (lambda s: s.update(log_shift="abc"), ("3 finite numbers",)),
+        (lambda s: s.pop("log_shift"), ("damaged",)),
+        (lambda s: s.update(columns={}), ("column of texts",)),
     ],
 )
-def test_a_damaged_entry_of_the_model(texts, change, said):
-    assert said in refused(reseal(texts.path, lambda found: change(found["scorer"])))
+def test_a_damaged_entry_of_the_model(texts, change, mentions):
+    assert_mentions(refused(reseal(texts.path, lambda found: change(found["scorer"]))), *mentions)
 
 
 def test_as_many_logits_as_classes(texts, tmp_path):
     def two(found):
         found.update(classes=["a", "b"], calibrator=None, operating_points=[])
 
-    assert "the model gives 3 logits, but there are 2 classes" in refused(reseal(texts.path, two))
-    with refuses(InputError, "a point has 2 classes, but the model has 3"):
+    assert_mentions(refused(reseal(texts.path, two)), "3 logits", "2 classes")
+    with refuses(InputError, "2 classes", "model has 3"):
         pack(tmp_path / "c", scorer=text_scorer(), points=[point("a", classes=("a", "b"))])
-    with refuses(InputError, "must be those of the model"):
+    with refuses(InputError, "those of the model"):
         pack(tmp_path / "c", scorer=text_scorer(), classes=("parts", "defect", "other"))
     turned = temperature(classes=("parts", "defect", "other"))
     with refuses(InputError, "classes of the calibrator", "those of the bundle"):
@@ -371,7 +371,7 @@ def test_a_config_that_tells_only_half_is_refused(tmp_path, monkeypatch):
             return self.factor * self.layer(features)
 
     encoder = table_scorer().encoder
-    with refuses(InputError, "its config must contain every option"):
+    with refuses(InputError, "config", "every option"):
         pack(tmp_path / "b", scorer=Scorer(encoder, Forgetful(3, 3, 9.0), classes=CLASSES))
     assert not (tmp_path / "b").exists()
     made = pack(tmp_path / "b", scorer=Scorer(encoder, Forgetful(3, 3), classes=CLASSES))

@@ -75,7 +75,7 @@ def test_more_files_may_travel_along(tmp_path):
     for name in ("card.md", "manifest.json", "model.safetensors", "a/b", "../b", ""):
         with refuses(InputError, "plain file names"):
             pack(tmp_path / "c", points=[point()], files={name: report})
-    with refuses(InputError, "nowhere", "not an existing file"):
+    with refuses(InputError, "nowhere", "existing file"):
         pack(tmp_path / "c", points=[point()], files={"a.html": tmp_path / "nowhere"})
     assert not (tmp_path / "c").exists()
 
@@ -95,38 +95,38 @@ def test_a_file_is_added_to_a_bundle_that_stays_whole(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("parts", "said"),
+    ("parts", "mentions"),
     [
-        ({}, "nothing to pack"),
-        ({"calibrator": temperature().to_dict()}, "must be a fitted calibrator"),
-        ({"points": [1]}, "must be an operating point.*got 1"),
-        ({"calibrator": temperature(), "points": [point()]}, "scores they were chosen on"),
+        ({}, ("nothing to pack",)),
+        ({"calibrator": temperature().to_dict()}, ("fitted calibrator",)),
+        ({"points": [1]}, ("operating point", "got 1")),
+        ({"calibrator": temperature(), "points": [point()]}, ("scores", "chosen on")),
         (
             {
                 "calibrator": temperature(),
                 "points": [BundlePoint(point("x", classes=("x", "parts", "other")), "raw")],
             },
-            "a point has the class 'x', which the calibrator does not have",
+            ("class 'x'", "calibrator"),
         ),
         (
             {"points": [point(), point("x", classes=("x", "y"))]},
-            "a point has 2 classes, but the first point has 3",
+            ("2 classes", "first point has 3"),
         ),
-        ({"points": [BundlePoint(point(), "calibrated")]}, "there is no calibrator"),
-        ({"points": [point()], "actions": {"x": "y"}}, "an action for 'x', which is not among"),
-        ({"points": [point()], "actions": {"parts": " "}}, "must be a name, got ' '"),
-        ({"points": [point()], "metrics": {"nll": float("nan")}}, "only contain JSON values"),
-        ({"points": [point()], "metrics": {"nll": {1, 2}}}, "only contain JSON values"),
+        ({"points": [BundlePoint(point(), "calibrated")]}, ("no calibrator",)),
+        ({"points": [point()], "actions": {"x": "y"}}, ("action for 'x'", "not among")),
+        ({"points": [point()], "actions": {"parts": " "}}, ("a name", "got ' '")),
+        ({"points": [point()], "metrics": {"nll": float("nan")}}, ("JSON values",)),
+        ({"points": [point()], "metrics": {"nll": {1, 2}}}, ("JSON values",)),
     ],
 )
-def test_parts_that_do_not_belong_together(tmp_path, parts, said):
-    with pytest.raises(InputError, match=said):
+def test_parts_that_do_not_belong_together(tmp_path, parts, mentions):
+    with refuses(InputError, *mentions):
         pack(tmp_path / "b", **parts)
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_calibrator_that_is_not_fitted_is_refused(tmp_path):
-    with pytest.raises(Exception, match="is not fitted yet"):
+    with refuses(Exception, "not fitted"):
         pack(tmp_path / "b", calibrator=TemperatureScaling())
     assert list(tmp_path.iterdir()) == []
 

@@ -83,7 +83,7 @@ def test_a_change_waits_for_another_and_not_for_ever(bundle, monkeypatch):
     base = seal(bundle)
     with (
         lock_versions(place(bundle)),
-        pytest.raises(VersionConflict, match="another process is changing"),
+        refuses(VersionConflict, "another process"),
     ):
         save(bundle)
     assert seal(bundle) == base
@@ -145,7 +145,7 @@ def test_whoever_loads_meanwhile_gets_a_whole_version(bundle, monkeypatch, way):
 def test_a_folder_that_never_stands_still_is_told(bundle, monkeypatch):
     changing = iter(range(100))
     monkeypatch.setattr("calibrant.bundle.loading.manifest_identity", lambda _: next(changing))
-    with refuses(BundleError, "keeps changing while it is read"):
+    with refuses(BundleError, "keeps changing"):
         load_bundle(bundle)
 
 

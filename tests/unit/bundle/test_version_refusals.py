@@ -62,19 +62,19 @@ def test_an_unknown_version(bundle, unknown):
 
 
 def test_the_version_that_serves_is_no_way_back(bundle):
-    with refuses(InputError, "is the current one"):
+    with refuses(InputError, "the current one"):
         back(bundle, seal(bundle), begin=never)
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "mentions"),
     [
-        ("manifest.json", "is damaged in"),
-        ("card.md", "card.md was changed after it was packed"),
-        ("calib.npz", "lacks its file 'calib.npz'"),
+        ("manifest.json", ("is damaged in",)),
+        ("card.md", ("card.md", "changed", "packed")),
+        ("calib.npz", ("lacks its file 'calib.npz'",)),
     ],
 )
-def test_a_damaged_version_is_not_put_back(bundle, name, said):
+def test_a_damaged_version_is_not_put_back(bundle, name, mentions):
     first = seal(bundle)
     save(bundle)
     before, file = content(bundle), place(bundle) / first[:12] / name
@@ -82,7 +82,7 @@ def test_a_damaged_version_is_not_put_back(bundle, name, said):
         file.unlink()
     else:
         file.write_text(file.read_text(encoding="utf-8") + " x")
-    with pytest.raises(BundleError, match=said):
+    with refuses(BundleError, *mentions):
         back(bundle, first, begin=never)
     assert content(bundle) == before
     assert [path.name for path in place(bundle).glob(".draft*")] == []
@@ -102,7 +102,7 @@ def test_a_damaged_copy_is_made_again_when_it_is_kept(bundle):
 def test_a_bundle_that_is_not_there(tmp_path):
     with refuses(BundleError, "does not exist"):
         Versions(tmp_path / "b").save_points([], base="0" * 64, change={}, begin=never)
-    with refuses(BundleError, "cannot be changed: No such file or directory"):
+    with refuses(BundleError, "cannot be changed", "No such file"):
         Versions(tmp_path / "no/b").save_points([], base="0" * 64, change={}, begin=never)
     assert list(tmp_path.iterdir()) == []
 
@@ -110,7 +110,7 @@ def test_a_bundle_that_is_not_there(tmp_path):
 def test_a_lost_folder_is_told_of_by_its_versions(bundle):
     save(bundle)
     shutil.rmtree(bundle)
-    with refuses(BundleError, "does not exist, but", "versions"):
+    with refuses(BundleError, "does not exist", "versions"):
         load_bundle(bundle)
     assert len(Versions(bundle).all()) == 1
 
@@ -146,7 +146,7 @@ def test_a_full_disk_changes_nothing_and_leaves_nothing(bundle, monkeypatch, bro
         monkeypatch.setattr("calibrant.bundle.versions.exchange._sync", full)
     else:
         monkeypatch.setattr(broken, full)
-    with refuses(BundleError, "cannot be changed: No space left on device") as caught:
+    with refuses(BundleError, "cannot be changed", "No space left") as caught:
         save(bundle, begin=never)
     assert "\n" not in str(caught.value)
     monkeypatch.undo()
@@ -163,7 +163,7 @@ def test_a_swap_that_fails_leaves_the_old_version(bundle, monkeypatch):
 
     monkeypatch.setattr(exchange, "exchange_folders", lambda first, second: False)
     monkeypatch.setattr("os.rename", failing)
-    with refuses(BundleError, "Device or resource busy"):
+    with refuses(BundleError, "resource busy"):
         save(bundle, begin=begun.append)
     assert len(begun) == 1
     assert content(bundle) == before
@@ -173,14 +173,14 @@ def test_a_swap_that_fails_leaves_the_old_version(bundle, monkeypatch):
 @pytest.mark.usefixtures("unchanged")
 def test_a_process_that_stands_in_the_folder(bundle, monkeypatch):
     monkeypatch.chdir(bundle)
-    with refuses(BundleError, "contains the current folder"):
+    with refuses(BundleError, "the current folder"):
         Versions(".").save_points([], base=seal(bundle), change={}, begin=never)
 
 
 @pytest.mark.usefixtures("unchanged")
 def test_a_folder_that_is_a_mount(bundle, monkeypatch):
     monkeypatch.setattr("os.path.ismount", lambda path: Path(path) == bundle)
-    with refuses(BundleError, "mount point: mount the parent folder"):
+    with refuses(BundleError, "mount point", "parent folder"):
         save(bundle, begin=never)
 
 
@@ -194,16 +194,16 @@ def test_a_file_that_is_not_the_bundles_would_be_lost(bundle):
 
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize(
-    ("points", "told", "said"),
+    ("points", "told", "mentions"),
     [
-        ([band()], {}, "2 classes, but the bundle has 3"),
-        ([point("x", classes=("x", *CLASSES[1:]))], {}, "the class 'x', which the bundle does not"),
-        ([point()], {"reason": {1, 2}}, "only contain JSON values"),
-        ([point()], {"reason": float("nan")}, "only contain JSON values"),
+        ([band()], {}, ("2 classes", "bundle has 3")),
+        ([point("x", classes=("x", *CLASSES[1:]))], {}, ("class 'x'", "the bundle")),
+        ([point()], {"reason": {1, 2}}, ("JSON values",)),
+        ([point()], {"reason": float("nan")}, ("JSON values",)),
     ],
 )
-def test_points_and_words_that_do_not_fit(bundle, points, told, said):
-    with pytest.raises(InputError, match=said):
+def test_points_and_words_that_do_not_fit(bundle, points, told, mentions):
+    with refuses(InputError, *mentions):
         save(bundle, *points, change=told, begin=never)
 
 
@@ -211,7 +211,7 @@ def test_calibrated_points_need_a_calibrator(tmp_path):
     folder = tmp_path / "bundle"
     pack(folder, points=[point()])
     chosen = [BundlePoint(point(), "calibrated")]
-    with refuses(InputError, "there is no calibrator"):
+    with refuses(InputError, "no calibrator"):
         Versions(folder).save_points(chosen, base=seal(folder), change={}, begin=never)
     assert list(tmp_path.iterdir()) == [folder]
 

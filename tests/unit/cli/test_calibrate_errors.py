@@ -5,6 +5,7 @@ import re
 from pathlib import Path
 
 import pytest
+from tests.sentences import assert_mentions
 
 TWO = "label,prob\n" + "1,0.9\n0,0.2\n1,0.6\n0,0.7\n" * 10
 THREE = "label,prob_a,prob_b,prob_c\n" + "a,0.6,0.3,0.1\nb,0.3,0.6,0.1\n" * 15
@@ -67,11 +68,11 @@ def test_bad_score_files(run, case, method):
 
 
 def test_a_class_that_a_method_needs(run):
-    assert "none has the label 'c'" in run(THREE, "--method", "vector")
+    assert_mentions(run(THREE, "--method", "vector"), "none", "label 'c'")
 
 
 def test_too_few_rows(run):
-    assert "at least 20 rows, got 2" in run("label,prob\n1,0.4\n0,0.6\n")
+    assert_mentions(run("label,prob\n1,0.4\n0,0.6\n"), "at least 20 rows", "got 2")
 
 
 METHODS = {
@@ -105,7 +106,7 @@ def test_a_method_that_breaks_down_over_its_settings(run, monkeypatch):
 
     monkeypatch.setattr("calibrant.calibrators.TemperatureScaling._learn", fault)
     said = run(TWO, "--method", "temperature:n_bins=7")
-    assert "--method temperature failed with these settings (no such thing)" in said
+    assert_mentions(said, "--method temperature", "settings", "no such thing")
 
 
 def test_a_method_that_breaks_down_by_itself_is_our_fault(cli, tmp_path, monkeypatch):
@@ -228,7 +229,7 @@ def test_a_damaged_calibrator(cli, files, case):
 def test_a_calibrator_that_is_none(cli, files, content):
     (files / "bad.json").write_text(content, encoding="latin-1")
     message = refused(cli, files, "--apply IN/bad.json IN/two.csv -o IN/out.csv")
-    assert "not a saved calibrator" in message
+    assert_mentions(message, "bad.json", "saved calibrator")
 
 
 def test_a_disk_that_fills_up_leaves_the_old_calibrator(cli, files, tmp_path, monkeypatch):

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.bundle.model_parts import TEXTS, table_scorer, text_scorer
 from tests.unit.bundle.parts import CLASSES, point, rows, temperature
 from tests.unit.serving.bundles import logits_bundle
@@ -121,7 +122,7 @@ def test_rows_come_back_in_their_order_with_the_columns_of_a_bundle(cli, service
     assert {len(body["inputs"]) for body in service.bodies} == {256, 232}
     assert {body["use_case"] for body in service.bodies} == {"returns"}
     assert result.stdout.startswith(f"1,000 rows.\nActed on: {sum(even)} (")
-    assert result.stdout.rstrip().endswith(f"The predictions are in {out}")
+    assert_mentions(result.stdout, f"in {out}")
 
 
 def test_counts_as_json(cli, service, tmp_path):
@@ -184,7 +185,7 @@ def test_a_row_that_is_refused_is_named_and_nothing_is_written(cli, service, tmp
     file, out = written(tmp_path / "in.csv", {"message": texts}), tmp_path / "out.csv"
     result = cli("predict", service.url, file, "-o", out)
     assert result.exit_code == 2
-    assert result.stderr == f"error: data row 601 of {file}: text: this is bad.\n"
+    assert_mentions(result.stderr, "error:", f"data row 601 of {file}", "text: this is bad.")
     assert [p.name for p in tmp_path.iterdir()] == ["in.csv"]
 
 
@@ -192,7 +193,7 @@ def test_rows_out_of_scope_are_for_a_person(cli, service, tmp_path):
     service.out_of_scope = True
     file = written(tmp_path / "in.csv", {"message": ["even", "faraway!"]})
     result = cli("predict", service.url, file, "-o", tmp_path / "out.csv")
-    assert "Out of scope, and so for a person: 1 (50.0 %)." in result.stdout
+    assert_mentions(result.stdout, "out of scope", "person", "1 (50.0 %)")
     found = read(tmp_path / "out.csv")
     assert list(found)[-2:] == ["out_of_scope", "prediction_id"]
     assert found["decision"] == ["act", "abstain"]
@@ -203,11 +204,11 @@ def test_a_service_without_points_gives_probabilities_only(cli, service, tmp_pat
     service.served["points"] = []
     file = written(tmp_path / "in.csv", {"message": ["even"]})
     result = cli("predict", service.url, file, "-o", tmp_path / "out.csv")
-    assert "No decisions: the bundle has no operating point" in result.stdout
+    assert_mentions(result.stdout, "no decisions", "operating point")
     assert list(read(tmp_path / "out.csv")) == ["message", *NEW[:3], "prediction_id"]
     refused = cli("predict", service.url, file, "--point", 0)
     assert refused.exit_code == 2
-    assert "has no operating point: leave --point out" in refused.stderr
+    assert_mentions(refused.stderr, "no operating point", "leave --point out")
 
 
 def test_one_point_decides(cli, service, tmp_path):
@@ -215,7 +216,7 @@ def test_one_point_decides(cli, service, tmp_path):
     assert cli("predict", service.url, file, "--point", 0).exit_code == 0
     assert service.bodies[-1]["point"] == 0
     refused = cli("predict", service.url, file, "--point", 1)
-    assert "--point must be an index from 0 to 0, got 1" in refused.stderr
+    assert_mentions(refused.stderr, "--point", "from 0 to 0", "got 1")
     assert len(service.bodies) == 1
 
 
@@ -223,7 +224,7 @@ def test_the_column_of_texts_and_missing_ones(cli, service, tmp_path):
     (tmp_path / "in.csv").write_text("id,words\n1,broken\n2,\n")
     assert "has no column 'message'" in cli("predict", service.url, tmp_path / "in.csv").stderr
     result = cli("predict", service.url, tmp_path / "in.csv", "--text", "words")
-    assert "Note: 1 row has no text: treated as empty." in result.stdout
+    assert_mentions(result.stdout, "1 row", "no text", "empty")
     assert service.texts == ["broken", ""]
 
 
@@ -237,7 +238,7 @@ def test_rows_of_units_go_under_their_names(cli, service, tmp_path):
     assert service.texts == messages(7)
     assert read(tmp_path / "out.csv")["who"] == units
     lacking = cli("predict", service.url, file, "--unit", "whom")
-    assert "has no column 'whom', which --unit names: it has 'message', 'who'" in lacking.stderr
+    assert_mentions(lacking.stderr, "'whom'", "--unit", "'message', 'who'")
 
 
 def test_rows_of_a_table(cli, service, tmp_path):
@@ -250,7 +251,7 @@ def test_rows_of_a_table(cli, service, tmp_path):
     assert [each["row"] for each in service.bodies[0]["inputs"]] == rows
     (tmp_path / "in.csv").write_text("shelf,price\ntop,2.5\nlow,inf\n")
     refused = cli("predict", service.url, tmp_path / "in.csv")
-    assert f"data row 2 of {tmp_path / 'in.csv'}: row['price'] is inf" in refused.stderr
+    assert_mentions(refused.stderr, f"data row 2 of {tmp_path / 'in.csv'}", "row['price']", "inf")
     assert "leave --text out" in cli("predict", service.url, "in.csv", "--text", "a").stderr
 
 
@@ -267,10 +268,10 @@ def test_logits_and_probabilities_of_score_files(cli, service, tmp_path):
     assert sent == pytest.approx([-1.3862943611198906, -0.2876820724517809])
     assert list(read(tmp_path / "out.csv")) == NEW
     service.out_of_scope = True
-    assert "out of scope by their logits" in cli("predict", service.url, probs).stderr
+    assert_mentions(cli("predict", service.url, probs).stderr, "out of scope", "logits")
     zero = written(tmp_path / "z.csv", {"prob_defect": [0.0], "prob_other": [1.0]})
     before = len(service.bodies)
-    assert "probabilities of exactly 0 or 1" in cli("predict", service.url, zero).stderr
+    assert_mentions(cli("predict", service.url, zero).stderr, "probabilities", "exactly 0 or 1")
     assert len(service.bodies) == before
 
 
@@ -287,7 +288,7 @@ def test_a_bundle_that_is_replaced_ends_the_run(cli, service, tmp_path):
     file = written(tmp_path / "in.csv", {"message": ["a"]})
     result = cli("predict", service.url, file, "-o", tmp_path / "out.csv")
     assert result.exit_code == 2
-    assert "run it again, so that one bundle decides on all" in result.stderr
+    assert_mentions(result.stderr, "run it again", "one bundle")
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -295,20 +296,20 @@ def test_a_bundle_that_is_replaced_ends_the_run(cli, service, tmp_path):
 def test_a_column_that_is_there_already_is_found_before_a_row_is_sent(cli, service, tmp_path, name):
     file = written(tmp_path / "in.csv", {"message": ["a"], name: ["b"]})
     result = cli("predict", service.url, file)
-    assert f"already has a column '{name}'" in result.stderr
+    assert_mentions(result.stderr, "already", f"column '{name}'")
     assert service.bodies == []
 
 
 def test_options_that_do_not_fit(cli, service, tmp_path):
     file = written(tmp_path / "in.csv", {"message": ["a"]})
-    assert "is also an input" in cli("predict", service.url, file, "-o", file).stderr
+    assert_mentions(cli("predict", service.url, file, "-o", file).stderr, file, "input")
     assert "leave --positive out" in cli("predict", service.url, file, "--positive", "a").stderr
     for flag in ("--key", "--unit", "--use-case"):
         result = cli("predict", tmp_path, file, flag, "cal_x")
         assert result.exit_code == 2
-        assert f"{flag} needs the URL of a service" in result.stderr
+        assert_mentions(result.stderr, f"{flag} needs", "URL")
     service.served["input"] = "sound"
-    assert "the service reads sound" in cli("predict", service.url, file).stderr
+    assert_mentions(cli("predict", service.url, file).stderr, "reads sound")
 
 
 def test_the_key_goes_along_and_is_not_shown(cli, service, tmp_path, monkeypatch):
@@ -340,7 +341,7 @@ def test_a_service_that_is_away(cli, tmp_path):
     result = cli("predict", "http://127.0.0.1:9", file, "-o", tmp_path / "out.csv")
     assert (result.exit_code, result.stdout, result.stderr.count("\n")) == (2, "", 1)
     assert "http://127.0.0.1:9 cannot be reached" in result.stderr
-    assert "check that calibrant serve is running there." in result.stderr
+    assert_mentions(result.stderr, "check", "calibrant serve")
     told = json.loads(cli("predict", "http://127.0.0.1:9", file, "--json").stdout)
     assert told["error"]["kind"] == "service"
     assert "url must be" in cli("predict", "http://", file).stderr
@@ -491,5 +492,5 @@ def test_a_text_that_the_service_refuses_is_named(cli, tmp_path):
     with running(folder, f"sqlite:///{tmp_path}/calibrant.db", max_text=100, max_inputs=60) as at:
         result = cli("predict", at.url, file, "-o", tmp_path / "out.csv")
     assert result.exit_code == 2
-    assert f"data row 300 of {file}: text: the text has 101 characters" in result.stderr
+    assert_mentions(result.stderr, f"data row 300 of {file}", "text", "101 characters")
     assert not (tmp_path / "out.csv").exists()

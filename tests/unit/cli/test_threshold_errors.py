@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from tests.few_draws import few_draws
+from tests.sentences import assert_mentions
 from typer.testing import CliRunner
 
 from calibrant.cli.main import app
@@ -198,19 +199,21 @@ def test_bad_score_files(cli, tmp_path, case, words):
 
 
 @pytest.mark.parametrize(
-    ("rows", "limit", "said"),
+    ("rows", "limit", "mentions"),
     [
-        ("label,prob\n" + "1,0.9\n0,0.1\n" * 30, "3", "is given without weights"),
-        ("label,prob,weight\n" + "1,0.9,5\n0,0.1,1\n" * 30, "3", "where a row weighs 5"),
+        ("label,prob\n" + "1,0.9\n0,0.1\n" * 30, "3", ("without weights",)),
+        ("label,prob,weight\n" + "1,0.9,5\n0,0.1,1\n" * 30, "3", ("got 3", "row weighs 5")),
     ],
 )
-def test_a_largest_weight_that_cannot_be_is_refused_by_its_flag(cli, tmp_path, rows, limit, said):
+def test_a_largest_weight_that_cannot_be_is_refused_by_its_flag(
+    cli, tmp_path, rows, limit, mentions
+):
     (tmp_path / "s.csv").write_text(rows)
     words = (*HOLD, "--largest-weight", limit, "-o", tmp_path / "p.json")
     result = cli("threshold", tmp_path / "s.csv", *words)
     assert_one_sentence(result)
     assert "--largest-weight" in result.stderr
-    assert said in result.stderr
+    assert_mentions(result.stderr, *mentions)
 
 
 def test_too_few_rows_is_an_answer(cli, tmp_path):
@@ -231,7 +234,7 @@ def test_no_confidence_and_still_out_of_reach(cli, tmp_path):
     result = cli("threshold", tmp_path / "s.csv", *words, "-o", tmp_path / "p.json")
     assert result.exit_code == 1
     assert "confidence" not in result.stdout
-    assert "a target that asks for less" in result.stdout
+    assert_mentions(result.stdout, "target", "less")
 
 
 DECISIONS = {
@@ -320,7 +323,7 @@ def test_what_looks_like_several_points_or_a_band(cli, files, case):
 def test_a_point_that_is_none(cli, files, content):
     (files / "bad.json").write_text(content, encoding="latin-1")
     message = refused(cli, files, "decide", "IN/two.csv --point IN/bad.json")
-    assert "not a saved point" in message
+    assert_mentions(message, "bad.json", "saved point")
 
 
 def test_a_calibrator_that_computes_nonsense(cli, files, monkeypatch):
@@ -329,7 +332,7 @@ def test_a_calibrator_that_computes_nonsense(cli, files, monkeypatch):
 
     monkeypatch.setattr("calibrant.calibrators.TemperatureScaling.predict_log_proba", broken)
     words = f"IN/two.csv {H} --calibrator IN/c.json {OUT}"
-    assert "returned NaN for data row 1" in refused(cli, files, "threshold", words)
+    assert_mentions(refused(cli, files, "threshold", words), "NaN", "data row 1")
 
 
 def test_a_disk_that_fills_up_leaves_the_old_point(cli, files, tmp_path, monkeypatch):

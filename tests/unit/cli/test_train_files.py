@@ -5,6 +5,7 @@ import json
 import random
 
 import pytest
+from tests.sentences import assert_mentions
 
 from calibrant.bundle import load_bundle
 
@@ -237,7 +238,7 @@ def test_a_feature_that_predict_would_write_over_is_refused(cli, place, name):
 def test_a_study_that_has_no_bundle_yet_is_told_so(cli, place):
     (place / "out/candidates").mkdir(parents=True)
     result = cli("predict", "out/bundle", "logs.csv")
-    assert "written by calibrant train (at its end) or calibrant pack" in result.stderr
+    assert_mentions(result.stderr, "calibrant train", "calibrant pack")
     (place / "out/bundle").mkdir()
     (place / "out/bundle/manifest.json").touch()
     assert "no manifest.json): use out/bundle." in cli("predict", "out", "logs.csv").stderr

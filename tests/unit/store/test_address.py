@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+from tests.sentences import refuses
 
 from calibrant.errors import StoreError
 from calibrant.store.address import read_address
@@ -46,27 +47,30 @@ def test_a_password_among_the_options_is_hidden_too():
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ("mysql://root:hunter2@localhost/log", "not in 'mysql'"),
-        ("postgresql+psycopg2://root:hunter2@localhost/log", "not in 'postgresql\\+psycopg2'"),
-        ("postgresql://root:hunter2@localhost", "names no database"),
-        ("postgresql://root:hunter2@localhost:port/log", "is not valid"),
-        ("postgresql:/root:hunter2@localhost/log", "malformed URL"),
-        (Path("postgresql://root:hunter2@localhost/log"), "malformed URL"),
-        ("postgresql:root@localhost/hunter2", "malformed URL"),
-        (" postgresql://root:hunter2@localhost/log", "malformed URL"),
-        ("root:hunter2@localhost/log", "malformed URL"),
-        ("sqlite:calibrant.db", "malformed URL"),
-        ("sqlite://", "needs a file"),
-        ("sqlite:///:memory:", "needs a file"),
-        (":memory:", "needs a file"),
-        ("", "needs a file"),
-        ("a\0b", "needs a file"),
-        ("sqlite://folder/calibrant.db", "three slashes"),
-        ("sqlite:///calibrant.db?timeout=3", "without host or options"),
+        ("mysql://root:hunter2@localhost/log", ("'mysql'", "SQLite or PostgreSQL")),
+        (
+            "postgresql+psycopg2://root:hunter2@localhost/log",
+            ("'postgresql+psycopg2'", "SQLite or PostgreSQL"),
+        ),
+        ("postgresql://root:hunter2@localhost", ("names no database",)),
+        ("postgresql://root:hunter2@localhost:port/log", ("is not valid",)),
+        ("postgresql:/root:hunter2@localhost/log", ("malformed URL",)),
+        (Path("postgresql://root:hunter2@localhost/log"), ("malformed URL",)),
+        ("postgresql:root@localhost/hunter2", ("malformed URL",)),
+        (" postgresql://root:hunter2@localhost/log", ("malformed URL",)),
+        ("root:hunter2@localhost/log", ("malformed URL",)),
+        ("sqlite:calibrant.db", ("malformed URL",)),
+        ("sqlite://", ("needs a file",)),
+        ("sqlite:///:memory:", ("needs a file",)),
+        (":memory:", ("needs a file",)),
+        ("", ("needs a file",)),
+        ("a\0b", ("needs a file",)),
+        ("sqlite://folder/calibrant.db", ("three slashes",)),
+        ("sqlite:///calibrant.db?timeout=3", ("without", "options")),
     ],
 )
 def test_what_cannot_be_a_store_is_refused_in_a_sentence(given, words):
-    with pytest.raises(StoreError, match=words) as caught:
+    with refuses(StoreError, *words) as caught:
         read_address(given)
     assert "hunter2" not in str(caught.value)
     assert str(caught.value).endswith(".")

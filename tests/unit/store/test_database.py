@@ -8,6 +8,7 @@ import time
 import pytest
 from sqlalchemy import event, insert, select, text
 from tests.databases import new_store, postgresql_away, run_postgresql
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.errors import StoreError, StoreUnavailable
 from calibrant.store import database as database_module
@@ -153,7 +154,7 @@ def test_a_lock_that_is_not_given_back_is_unavailable(sqlite):
     with_rule(sqlite, "busy_timeout = 20")
     with (
         sqlite.write(),
-        pytest.raises(StoreUnavailable, match=r"\.db is locked by another process: try again"),
+        refuses(StoreUnavailable, ".db", "locked", "another process", "try again"),
     ):
         put(sqlite, "late")
     put(sqlite, "later")
@@ -165,7 +166,7 @@ def test_a_full_disk_is_unavailable_and_leaves_nothing_half_written(sqlite):
         pages = connection.execute(text("PRAGMA page_count")).scalar_one()
     with_rule(sqlite, f"max_page_count = {pages + 5}")
     rows = [{"name": f"row-{number:02}", "value": "x" * 2000} for number in range(50)]
-    with pytest.raises(StoreUnavailable, match="is full: free space"), sqlite.write() as connection:
+    with refuses(StoreUnavailable, "full", "free space"), sqlite.write() as connection:
         connection.execute(insert(settings), rows)
     assert names(sqlite) == []
     put(sqlite, "small")
@@ -199,7 +200,7 @@ def test_a_server_that_goes_away_is_unavailable_and_comes_back_by_itself(postgre
     with postgresql_away():
         for _ in range(2):
             began = time.monotonic()
-            with pytest.raises(StoreUnavailable, match="cannot be reached: check that the server"):
+            with refuses(StoreUnavailable, "cannot be reached", "check", "server"):
                 put(postgresql, "meanwhile")
             assert time.monotonic() - began < 60  # it does not wait for the server
     put(postgresql, "after")  # the first call, on a connection that the pool had kept
@@ -225,7 +226,7 @@ def test_a_pool_without_a_free_connection_is_unavailable(database_url, monkeypat
     database = Database(database_url)
     with (
         database.read(),
-        pytest.raises(StoreUnavailable, match="has no free connection: try again"),
+        refuses(StoreUnavailable, "no free connection", "try again"),
     ):
         names(database)
     assert names(database) == []
@@ -267,12 +268,12 @@ def test_json_is_compact_and_refuses_what_json_cannot_hold():
     assert as_json({"ä": [1.5, None, True]}) == '{"ä":[1.5,null,true]}'
     assert as_json("\\u0000") == '"\\\\u0000"'
     for bad in (float("nan"), float("inf"), object(), [{"a": float("-inf")}]):
-        with pytest.raises(StoreError, match="cannot be encoded as JSON"):
+        with refuses(StoreError, "encoded as JSON"):
             as_json([bad])
     deep = []
     for _ in range(100_000):
         deep = [deep]
-    with pytest.raises(StoreError, match="cannot be encoded as JSON"):
+    with refuses(StoreError, "encoded as JSON"):
         as_json(deep)
 
 
@@ -304,7 +305,7 @@ def test_the_file_of_a_store_is_its_owners(tmp_path):
     database = Database(tmp_path / "calibrant.db")
     database.create_file()
     assert stat.S_IMODE(os.stat(tmp_path / "calibrant.db").st_mode) == 0o600
-    with pytest.raises(StoreError, match="has no tables yet"):
+    with refuses(StoreError, "no tables"):
         names(database)
     database.close()
 
@@ -312,20 +313,20 @@ def test_the_file_of_a_store_is_its_owners(tmp_path):
 @pytest.mark.parametrize(
     ("place", "words"),
     [
-        ("no/such/folder/calibrant.db", "no/such/folder does not exist: create it first."),
-        ("", "is a folder: name a file in it."),
-        ("file/calibrant.db", "file does not exist: create it first."),
+        ("no/such/folder/calibrant.db", ("no/such/folder", "does not exist", "create")),
+        ("", ("is a folder", "name a file")),
+        ("file/calibrant.db", ("/file ", "does not exist", "create")),
     ],
 )
 def test_a_place_where_no_file_can_be_is_refused(tmp_path, place, words):
     (tmp_path / "file").touch()
     with pytest.raises(StoreError) as caught:
         Database(tmp_path / place).create_file()
-    assert str(caught.value).endswith(words)
+    assert_mentions(caught.value, *words)
 
 
 def test_reading_makes_no_file(tmp_path):
-    with pytest.raises(StoreUnavailable, match="cannot be opened: check that the file"):
+    with refuses(StoreUnavailable, "calibrant.db", "cannot be opened", "check"):
         names(Database(tmp_path / "calibrant.db"))
     assert list(tmp_path.iterdir()) == []
 

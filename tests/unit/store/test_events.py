@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from tests.sentences import refuses
 from tests.unit.store.rows import hours, put, row
 
 from calibrant.errors import InputError, StoreError
@@ -58,7 +59,7 @@ def test_no_limit_gives_all_and_one_below_one_is_refused(store):
     made = [told(store, details={"i": i}) for i in range(60)]
     assert len(store.events.latest()) == 50
     assert store.events.latest(limit=None) == made[::-1]
-    with pytest.raises(InputError, match="limit must be at least 1, got 0"):
+    with refuses(InputError, "limit", "at least 1", "got 0"):
         store.events.latest(limit=0)
 
 

@@ -1,13 +1,13 @@
 """The export: every row once with its latest label, whole or not at all, read as it is."""
 
 import json
-import re
 import stat
 from collections import Counter
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from tests.sentences import refuses
 from tests.unit.store.rows import hours, label, outcome, put, row
 
 from calibrant.errors import InputError, StoreUnavailable
@@ -175,22 +175,22 @@ def test_rows_that_come_while_it_is_written_are_left_out(store, tmp_path, small_
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "mentions"),
     [
-        ("out.csv", "the export is Parquet: use a name ending in .parquet"),
-        ("no_folder/out.parquet", "no_folder does not exist: create it first"),
-        ("folder.parquet", "is a folder: add a file name"),
+        ("out.csv", ("Parquet", "ending in .parquet")),
+        ("no_folder/out.parquet", ("no_folder", "does not exist", "create")),
+        ("folder.parquet", ("folder.parquet", "is a folder", "file name")),
     ],
 )
-def test_a_place_that_will_not_do_is_refused(tmp_path, name, told):
+def test_a_place_that_will_not_do_is_refused(tmp_path, name, mentions):
     (tmp_path / "folder.parquet").mkdir()
-    with pytest.raises(InputError, match=re.escape(told)):
+    with refuses(InputError, *mentions):
         export.check_export(tmp_path / name, None, None, name="-o")
 
 
 def test_a_range_without_an_inside_is_refused(tmp_path):
     for since, until in ((hours(2), hours(1)), (hours(1), hours(1))):
-        with pytest.raises(InputError, match="since must be before until"):
+        with refuses(InputError, "since", "before until"):
             export.check_export(tmp_path / "out.parquet", since, until)
 
 
@@ -205,7 +205,7 @@ def test_a_full_disk_leaves_the_old_file_and_no_half_one(store, tmp_path, small_
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(pq.ParquetWriter, "write_table", full)
-    with pytest.raises(InputError, match="No space left on device: free some space"):
+    with refuses(InputError, "No space left", "free"):
         store.export(file)
     assert file.read_bytes() == before
     assert sorted(tmp_path.iterdir()) == there

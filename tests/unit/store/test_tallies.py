@@ -3,6 +3,7 @@
 from datetime import datetime, timedelta, timezone
 
 import pytest
+from tests.sentences import refuses
 from tests.unit.store.rows import START, hours, put, row
 
 from calibrant.errors import StoreError
@@ -51,7 +52,7 @@ def test_hours_are_those_of_utc_whatever_the_time_zone(filled):
     india = timezone(timedelta(hours=5.5))
     since = (hours(1) + MINUTE).astimezone(india)
     assert filled.tallies.hours(since)[0] == HourCount(hours(1), "abstain", 1)
-    with pytest.raises(StoreError, match="has no time zone"):
+    with refuses(StoreError, "time zone"):
         filled.tallies.hours(datetime(2026, 1, 1))
 
 

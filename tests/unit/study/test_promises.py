@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.sentences import assert_mentions, refuses
 
 from calibrant.data.splits import SplitPart, Splits
 from calibrant.data.splitting import split_rows
@@ -63,15 +64,15 @@ def test_accuracy_is_about_predictions_of_any_class():
 
 
 @pytest.mark.parametrize(
-    ("hold", "told"),
+    ("hold", "mentions"),
     [
-        ("d: precision>=0.8", "not among the classes 'a', 'b', 'c'"),
-        ("a: accuracy>=0.8", "leave the class out"),
-        ("a: precision>=0.8 and b: recall>=0.8", "one threshold"),
+        ("d: precision>=0.8", ("classes 'a', 'b', 'c'",)),
+        ("a: accuracy>=0.8", ("leave", "class")),
+        ("a: precision>=0.8 and b: recall>=0.8", ("one threshold",)),
     ],
 )
-def test_promises_that_make_no_sense_are_refused(hold, told):
-    with pytest.raises(InputError, match=told):
+def test_promises_that_make_no_sense_are_refused(hold, mentions):
+    with refuses(InputError, *mentions):
         parse_promises([hold], CLASSES)
 
 
@@ -95,11 +96,11 @@ def test_a_promise_on_weighted_rows_says_what_no_row_may_weigh():
     rows, logits = world(2000, 0)
     rows, asked = weighed(rows), parse_promises(["a: precision>=0.8"], CLASSES)
     (seen,) = certify(rows, asked, logits, None, confidence=0.95)
-    assert seen.result.guarantee.endswith("if no row could weigh more than 3, the largest seen.")
-    assert "give --largest-weight if a row could weigh more" in seen.result.notes[0]
+    assert_mentions(seen.result.guarantee, "more than 3", "largest seen")
+    assert_mentions(seen.result.notes[0], "--largest-weight")
     assert "3, the largest seen" in seen.check.text
     (known,) = certify(rows, asked, logits, None, confidence=0.95, largest_weight=5.0)
-    assert known.result.guarantee.endswith("if no row could weigh more than 5.")
+    assert_mentions(known.result.guarantee, "more than 5.")
     assert known.result.threshold > seen.result.threshold
     assert known.check.condition == known.result.condition
 
@@ -111,9 +112,7 @@ def test_a_promise_that_cannot_be_made_leaves_the_decision_to_the_next():
     assert [each.decides for each in found] == [True, True]
     assert len(bundle_points(found)) == 1
     (note,) = note_fallback_points(found)
-    assert note.startswith(
-        "'a: precision>=0.999' cannot be promised, so the later 'a: precision>=0.8' decides"
-    )
+    assert_mentions(note, "'a: precision>=0.999'", "'a: precision>=0.8'", "cannot be promised")
     assert note_fallback_points(found[1:]) == []
 
 

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pytest
+from tests.sentences import assert_mentions, refuses
 from tests.unit.study.runs import table_config, text_config
 
 import calibrant
@@ -65,7 +66,7 @@ def test_the_least_refinement_is_chosen_and_cross_entropy_is_there(study):
     _, _, result = study
     able = [c.refinement for c in result.candidates if not c.reference]
     assert result.best.refinement == min(able)
-    assert result.why.startswith(f"On the choice rows {result.best.name} has the smallest log loss")
+    assert_mentions(result.why, "choice rows", result.best.name, "smallest log loss")
     assert f"{min(able):.4f} (next is " in result.why
     assert result.candidates[0].loss == "ce"
     assert result.candidates[0].failed is None
@@ -88,7 +89,7 @@ def test_one_candidate_has_nothing_to_choose_and_a_second_one_trains_both(tmp_pa
     config = text_config(tmp_path, candidates=("ce",))
     told = []
     alone = run_study(config, tmp_path / "run", progress=told.append)
-    assert alone.why == "ce is the only candidate."
+    assert_mentions(alone.why, "ce", "only candidate")
     assert "choice" not in alone.splits
     kept = alone.best.records[alone.best.best_epoch]["refinement"]
     assert alone.best.refinement == pytest.approx(kept, rel=1e-4)
@@ -108,19 +109,17 @@ def test_the_largest_weight_goes_with_the_promise_and_into_the_bundle(tmp_path):
     pacsv.write_csv(golden.append_column("w", weights), config.golden)
     weighed = replace(config, weight="w", largest_weight=2.0, hold=("others: recall>=0.1",))
     result = run_study(weighed, tmp_path / "run")
-    assert "if no row could weigh more than 2." in result.points[0].result.guarantee
+    assert_mentions(result.points[0].result.guarantee, "weigh more than 2.")
     bundle = calibrant.load_bundle(tmp_path / "run/bundle")
     assert bundle.calib.largest_weight == 2.0
-    assert "if no row could weigh more than 2." in (bundle.path / "card.md").read_text("utf-8")
+    assert_mentions((bundle.path / "card.md").read_text("utf-8"), "weigh more than 2.")
     page = (tmp_path / "run/report.html").read_text("utf-8")
-    assert "if no row could weigh more than 2" in page
+    assert_mentions(page, "weigh more than 2")
     told = []
-    with pytest.raises(
-        InputError, match=r"no smaller than any weight, got 1\.2 where a row weighs"
-    ):
+    with refuses(InputError, "no smaller", "got 1.2", "row weighs"):
         run_study(replace(weighed, largest_weight=1.2), tmp_path / "run", progress=told.append)
     run_study(replace(weighed, largest_weight=3.0), tmp_path / "run", progress=told.append)
-    assert told[0] == "ce: trained before, reused"
+    assert_mentions(told[0], "ce:", "reused")
 
 
 def test_the_log_loss_is_plain_for_every_loss(study):
@@ -262,13 +261,13 @@ def test_a_candidate_that_fails_is_reported_and_does_not_stop_the_others(tmp_pat
     assert "diverged" in failed.failed
     assert failed.test is None
     assert result.chosen == 0
-    assert result.why == "ce is the only candidate that could be trained."
+    assert_mentions(result.why, "ce", "only candidate", "trained")
     assert result.to_dict()["candidates"][1]["failed"] == failed.failed
 
 
 def test_a_study_whose_candidates_all_fail_says_why(tmp_path):
     config = text_config(tmp_path, training={"epochs": 2, "learning_rate": 1e30})
-    with pytest.raises(TrainingError, match="no candidate could be trained"):
+    with refuses(TrainingError, "no candidate", "trained"):
         run_study(config, tmp_path / "run")
 
 
@@ -388,7 +387,7 @@ def checkpoints(folder):
 
 def test_an_action_for_a_class_that_is_not_there_is_refused(tmp_path):
     config = text_config(tmp_path, actions={"spam": "junk"})
-    with pytest.raises(InputError, match="action is set for 'spam'"):
+    with refuses(InputError, "action", "'spam'"):
         run_study(config, tmp_path / "run")
     assert not (tmp_path / "run").exists()
 

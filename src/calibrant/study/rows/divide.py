@@ -121,7 +121,7 @@ def _labels(source: StudySource, config: StudyConfig) -> list[str] | None:
 
 
 def _split_grouping(logs: StudySource, config: StudyConfig, columns: list[str]) -> dict[str, Any]:
-    """Return the `split_rows` argument that keeps log rows grouping: times, groups or content."""
+    """Return the `split_rows` argument that keeps log rows together: times, groups or content."""
     if config.time is not None:
         return {"times": logs.column(config.time)}
     if config.group is not None:
@@ -136,7 +136,7 @@ def _halve_trusted(source: StudySource, config: StudyConfig) -> tuple[IntArray, 
 
     Rows are drawn one by one: a threshold cannot memorise texts, and a promise needs rows drawn
     like the traffic. If equal texts of a golden set were kept grouping, a frequent one would be in
-    one half only. Only rows of a user-defined group stay grouping.
+    one half only. Only rows of a user-defined group stay together.
     """
     grouping: dict[str, Any] = {"n": len(source)}
     labels = None if config.cut else _strata(source)

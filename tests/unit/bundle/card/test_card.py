@@ -1,7 +1,7 @@
 """The model card: what is decided, what is promised and on how many labels, and what is not."""
 
 import pytest
-from tests.sentences import refuses
+from tests.sentences import assert_mentions, refuses
 from tests.unit.bundle.model_parts import (
     image_scorer,
     know_tiny_images,
@@ -35,72 +35,74 @@ def test_it_says_what_it_decides_and_on_what(card):
         calibrator=temperature(),
         actions={"defect": "refund"},
     )
-    assert "3 classes: “defect”, “parts”, “other”" in said
+    assert_mentions(said, "3 classes", "“defect”, “parts”, “other”")
     assert "calibrated with `temperature`" in said
-    assert "Act on a row when P(defect) is at least 0.75. It uses the calibrated prob" in said
-    assert "P(parts) is at least 0.75. It uses the classifier's own scores, on which" in said
-    assert "Acting on “defect” means: refund." in said
+    assert_mentions(said, "P(defect) is at least 0.75", "calibrated prob")
+    assert_mentions(said, "P(parts) is at least 0.75", "classifier's own scores")
+    assert_mentions(said, "“defect” means: refund")
     assert "the bundle abstains" in said
-    assert "the one of the most probable class decides" in said
+    assert_mentions(said, "most probable class")
 
 
 def test_it_gives_the_promise_the_labels_and_the_figures(card):
     said = card(point())
-    assert "- Point 0: Precision is at least 85 % for class 'defect', with 95 % confidence." in said
-    assert "on 2,000 labelled rows, 540 of them of “defect”" in said
-    assert "precision 0.900 (0.860 to 0.930), recall 0.500 (0.450 to 0.550)" in said
-    assert "Nothing about “parts”, “other”, on which no point acts." in said
-    assert "there is no calibrator" in said
+    assert_mentions(
+        said, "- Point 0: Precision", "at least 85 %", "class 'defect'", "95 % confidence"
+    )
+    assert_mentions(said, "2,000 labelled rows", "540 of them", "of “defect”")
+    assert_mentions(said, "precision 0.900 (0.860 to 0.930)", "recall 0.500 (0.450 to 0.550)")
+    assert_mentions(said, "Nothing about “parts”, “other”")
+    assert_mentions(said, "no calibrator")
     assert "weighted" not in said
-    assert "540 of them of “defect”, weighted" in card(point(weighted=True))
+    assert_mentions(card(point(weighted=True)), "of “defect”, weighted")
 
 
 def test_no_promise_is_told_with_its_reason(card):
     said = card(without_promise())
-    assert "No promise: the model was trained on these very rows: certify on others." in said
+    assert_mentions(said, "No promise:", "trained on", "certify on others")
     assert "hold together" not in said
 
 
 def test_points_that_share_the_allowed_error_hold_together(card):
     said = card(point(), point("parts"), provenance={"confidence_together": 0.95})
-    assert "All promises of all points hold together, with 95 % confidence." in said
+    assert_mentions(said, "All promises", "hold together", "95 % confidence")
     assert "one by one" not in said
 
 
 def test_doubts_of_points_chosen_one_by_one_add_up(card):
     said = card(point(), point("parts", confidence=0.9))
-    assert "all promises hold together with a confidence of only at least 85 %" in said
-    assert "Nothing about the rows that a point decides alone" in said
+    assert_mentions(said, "all promises", "hold together", "at least 85 %")
+    assert_mentions(said, "Nothing about", "decides alone")
     together = card(points_of(point(), point("parts")))
-    assert "These promises hold together, with 95 % confidence." in together
+    assert_mentions(together, "promises hold together", "95 % confidence")
     assert "one by one" not in together
 
 
 def test_an_alternative_is_named(card):
     said = card(point(), point(threshold=0.5))
-    assert "Point 1 is an alternative" in said
+    assert_mentions(said, "Point 1", "an alternative")
     assert "most probable class decides" not in said
 
 
 def test_a_band_has_two_rules(card):
     said = card(band())
-    assert "Act on a row when P(yes) is at least 0.8." in said
-    assert "Clear a row when P(yes) is below 0.2." in said
-    assert "Point 0: Above the band precision is at least 85 %" in said
+    assert_mentions(said, "Act on", "P(yes) is at least 0.8.")
+    assert_mentions(said, "Clear", "P(yes) is below 0.2.")
+    assert_mentions(said, "Point 0: Above", "precision", "at least 85 %")
     assert "no point acts" not in said
 
 
 def test_predictions_of_any_class(card):
     said = card(point(None))
-    assert "Accept a prediction when its highest probability is at least 0.75" in said
-    assert "540 of them predicted correctly" in said
+    assert_mentions(said, "Accept a prediction", "highest probability", "at least 0.75")
+    assert_mentions(said, "540 of them", "predicted correctly")
     assert "no point acts" not in said
 
 
 def test_without_a_point_it_promises_nothing(card):
     said = card(calibrator=temperature())
-    assert "There is no operating point" in said
-    assert "Nothing, because it has no operating point." in said
+    assert_mentions(said, "no operating point")
+    assert_mentions(said, "Nothing, because", "operating point")
 
 
 def test_names_cannot_become_html_or_lines(card):
@@ -113,7 +115,7 @@ def test_it_names_its_sources_without_their_folders(card, tmp_path):
     source = tmp_path / "c.json"
     source.write_text("{}")
     said = card(point(), sources=[("operating_point", source)])
-    assert "The operating point is from `c.json`, 44136fa355b3678a…" in said
+    assert_mentions(said, "operating point is", "`c.json`, 44136fa355b3678a…")
     assert str(tmp_path) not in said
 
 
@@ -158,31 +160,29 @@ def test_changes_are_told_the_newest_first_and_break_nothing(card):
 
 def test_it_tells_a_model_for_texts(card):
     said = card(point(), scorer=text_scorer())
-    assert "a classifier that turns texts into probabilities and decisions" in said
+    assert_mentions(said, "a classifier", "turns texts into")
     assert "does not contain the classifier" not in said
-    assert "a table with the column `message`" in section(said, "Intended use")
-    assert "the first 8 words of a text" in section(said, "Failure modes")
+    assert_mentions(section(said, "Intended use"), "table", "column `message`")
+    assert_mentions(section(said, "Failure modes"), "first 8 words")
     assert "without redaction" in section(said, "Data handling")
-    assert "`tokenizer.json` contains words of the train texts, up" in section(
-        said, "Data handling"
-    )
-    assert "The network is `bilstm`" in section(said, "Where it comes from")
+    assert_mentions(section(said, "Data handling"), "`tokenizer.json` contains", "train texts")
+    assert_mentions(section(said, "Where it comes from"), "network is `bilstm`")
     redacting = card(point(), scorer=text_scorer(redact=True))
-    assert "redacted from every text" in section(redacting, "Data handling")
+    assert_mentions(section(redacting, "Data handling"), "redacted")
 
 
 def test_it_tells_a_model_for_tables(card):
     said = card(point(), scorer=table_scorer())
-    assert "with the columns `price`, `shelf`" in section(said, "Intended use")
-    assert "names of the columns and categories" in section(said, "Data handling")
+    assert_mentions(section(said, "Intended use"), "columns `price`, `shelf`")
+    assert_mentions(section(said, "Data handling"), "names", "columns and categories")
     assert "tokenizer.json" not in said
 
 
 def test_without_a_model_it_says_what_comes_in(card):
     said = card(point())
-    assert "Pass the logits of the classifier" in section(said, "Intended use")
+    assert_mentions(section(said, "Intended use"), "the logits")
     assert "scores" in section(said, "Data handling")
-    assert "There is no out-of-scope rule" in section(said, "Failure modes")
+    assert_mentions(section(said, "Failure modes"), "no out-of-scope rule")
     assert "out_of_scope" not in said
 
 
@@ -194,8 +194,8 @@ def test_it_gives_the_figures_of_the_test_rows(card):
         "brier": {"value": 0.2},
     }
     said = section(card(point(), metrics={"test": figures, "n": 1200}), "Figures")
-    assert "Accuracy: 0.9123 (0.9000 to 0.9250), on 1,200 test rows." in said
-    assert "NLL (log loss): 0.3000, on 1,200 test rows." in said
+    assert_mentions(said, "Accuracy: 0.9123 (0.9000 to 0.9250)", "1,200 test rows")
+    assert_mentions(said, "NLL (log loss): 0.3000", "1,200 test rows")
     assert len(said.strip().splitlines()) == 2
     for metrics in ({}, {"test": 1}, {"test": {"accuracy": 0.9}}, {"nll": {"value": 0.4}}):
         assert section(card(point(), metrics=metrics), "Figures").strip() == (
@@ -212,18 +212,18 @@ def test_it_tells_splits_and_the_rule(card):
     rule = OodRule("energy", -3.25, 0.95, 500)
     said = card(point(), provenance={"splits": splits, "config": {"seed": 0}}, ood=rule)
     data = section(said, "Data handling")
-    assert "- train: 8,000 rows from logs (abababababababab…)." in data
-    assert "- test: 1 row from golden." in data
+    assert_mentions(data, "- train: 8,000 rows", "logs (abababababababab…)")
+    assert_mentions(data, "- test: 1 row", "golden")
     assert "odd" not in data
     failing = section(said, "Failure modes")
-    assert "fitted on 500 rows in scope, of which it flags at most 5 %" in failing
+    assert_mentions(failing, "500 rows in scope", "at most 5 %")
     assert "`out_of_scope` true" in section(said, "Hand-over to a person")
 
 
 def test_own_words_come_first_in_their_section(card):
     said = card(point(), card={"Intended use": "It reads <b>return</b> reasons\n# of one shop."})
     first = section(said, "Intended use").splitlines()[0]
-    assert first == "- It reads &lt;b&gt;return&lt;/b&gt; reasons # of one shop."
+    assert_mentions(first, "&lt;b&gt;return&lt;/b&gt; reasons #")
     with refuses(InputError, "card", "'Use':", "Intended use"):
         card(point(), card={"Use": "x"})
     with refuses(InputError, "Figures", "text"):
@@ -233,42 +233,42 @@ def test_own_words_come_first_in_their_section(card):
 def test_it_tells_a_model_for_images(card, monkeypatch):
     know_tiny_images(monkeypatch)
     said = card(point(), scorer=image_scorer())
-    assert "a classifier that turns images into probabilities and decisions" in said
+    assert_mentions(said, "a classifier", "turns images into")
     use = section(said, "Intended use")
-    assert "images of 4 x 5 pixels in colour (3 channels)" in use
-    assert "Images of other sizes are rejected." in use
-    assert "differ from the train images" in section(said, "Failure modes")
-    assert "The bundle contains no images." in section(said, "Data handling")
-    assert "The network is `tiny_image`, with 96 weights." in section(said, "Where it comes from")
+    assert_mentions(use, "4 x 5 pixels", "colour (3 channels)")
+    assert_mentions(use, "Images of other sizes", "rejected")
+    assert_mentions(section(said, "Failure modes"), "train images")
+    assert_mentions(section(said, "Data handling"), "contains no images")
+    assert_mentions(section(said, "Where it comes from"), "`tiny_image`, with 96 weights")
     resizing = section(card(point(), scorer=image_scorer(resize=True)), "Intended use")
     assert "centre-cropped" in resizing
-    assert "Arrays of other sizes are rejected." in resizing
+    assert_mentions(resizing, "Arrays of other sizes", "rejected")
 
 
 def test_it_tells_a_transformer(card):
     said = card(point(), scorer=subword_scorer())
-    assert "a table with the column `message`" in section(said, "Intended use")
+    assert_mentions(section(said, "Intended use"), "table", "column `message`")
     failing = section(said, "Failure modes")
-    assert "sub-word tokens, so none is unknown" in failing
-    assert "At most 8 tokens of a text are read" in failing
+    assert_mentions(failing, "sub-word tokens", "none is unknown")
+    assert_mentions(failing, "At most 8 tokens")
     assert "one unknown word" not in failing
     data = section(said, "Data handling")
     assert "without redaction" in data
-    assert "contains nothing from the train texts" in data
+    assert_mentions(data, "nothing", "train texts")
     origin = section(said, "Where it comes from")
-    assert "The network is `transformer`, with " in origin
-    assert "of the architecture `bert` with 1 layer." in origin
+    assert_mentions(origin, "`transformer`, with ")
+    assert_mentions(origin, "architecture `bert`", "1 layer")
 
 
 def test_it_tells_what_is_averaged(card):
     kept = {"hidden": [6], "dropout": [0.25]}
     two = [table_scorer(), table_scorer(start=1)]
     said = section(card(point(), scorer=Scorer.ensemble(two)), "Where it comes from")
-    assert "averages the probabilities of 2 networks, `mlp`, with 114 weig" in said
+    assert_mentions(said, "averages", "2 networks, `mlp`, with 114")
     thinned = Scorer.mc_dropout(table_scorer(**kept), passes=20)
     said = section(card(point(), scorer=thinned), "Where it comes from")
-    assert "It averages the probabilities of 20 thinned copies of one network, `mlp`, with" in said
-    assert "is always the same" in said
+    assert_mentions(said, "averages", "20 thinned copies", "`mlp`, with")
+    assert_mentions(said, "always the same")
 
 
 def test_what_follows_from_acting_on_every_row_has_no_interval(card):

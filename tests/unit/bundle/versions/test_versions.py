@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from tests.sentences import assert_mentions
 from tests.unit.bundle.model_parts import TABLE, TEXTS, table_scorer, text_scorer
 from tests.unit.bundle.parts import point, points_of, rows, temperature, without_promise
 from tests.unit.bundle.version_parts import CALIB, TOLD, back, bundle_in, content, place, save, seal
@@ -54,11 +55,13 @@ def test_what_was_told_is_in_the_manifest_and_on_the_card(bundle):
     last = load_bundle(bundle).provenance["changes"][1]["base"][:12]
     said = "The operating points were changed. No reason was given. Before that it was version"
     assert changes[0].endswith(f"{said} {last}.")
-    assert (
-        ", by Ann &lt;admin&gt;: Act on 'parts' at 0.6. Reason: Fewer mistakes please. "
-        in changes[1]
+    assert_mentions(
+        changes[1],
+        "by Ann &lt;admin&gt;:",
+        "Act on 'parts' at 0.6.",
+        "Reason: Fewer mistakes please.",
     )
-    assert f"Before that it was version {base[:12]}." in changes[1]
+    assert_mentions(changes[1], f"version {base[:12]}")
     assert "- Returns of one shop." in card  # words of the one who packed it
     assert "P(other)" in card
     assert (bundle / "report.html").read_text() == "<p>the study's</p>"
@@ -68,7 +71,7 @@ def test_what_points_promise_together_is_told_anew(bundle):
     save(bundle, point("parts"), point("other"))
     assert "confidence_together" not in load_bundle(bundle).provenance
     card = (bundle / "card.md").read_text(encoding="utf-8")
-    assert "hold together with a confidence of only at least 90 %" in card
+    assert_mentions(card, "hold together", "at least 90 %")
     save(bundle, point("parts"), point("other"), provenance={"confidence_together": 0.925})
     assert load_bundle(bundle).provenance["confidence_together"] == 0.925
     assert "with 92.5 % confidence" in (bundle / "card.md").read_text(encoding="utf-8")
@@ -108,7 +111,7 @@ def test_a_model_stays_as_it_is(tmp_path, scorer):
 
 @pytest.mark.parametrize("name", ["format_1", "format_1_band", "format_2_table", "format_3_band"])
 def test_bundles_of_every_format_can_be_changed(tmp_path, name):
-    source = Path(__file__).parent / "fixtures" / name
+    source = Path(__file__).parents[1] / "fixtures" / name
     folder = shutil.copytree(source, tmp_path / "bundle")
     before, points = content(folder), list(load_bundle(folder, device="cpu").points)
     first, version = seal(folder), load_bundle(folder, device="cpu").manifest["format"]

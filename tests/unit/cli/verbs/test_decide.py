@@ -10,6 +10,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from tests.forks import COMMAND
+from tests.sentences import assert_mentions
 
 from calibrant.data import write_example
 from calibrant.files.write_table import write_tables
@@ -60,8 +61,8 @@ def test_decisions_are_those_of_the_point(cli, point, later, tmp_path, ending):
     scores = read_scores(later)
     acted = read_point(path).point.act(scores.probs)
     assert column(out) == np.where(acted, "act", "abstain").tolist()
-    assert result.stdout.startswith(f"Acted on: {acted.sum()} of 1,000 rows")
-    assert result.stdout.rstrip().endswith(f"The decisions are in {out}")
+    assert_mentions(result.stdout, f"Acted on: {acted.sum()} of 1,000")
+    assert_mentions(result.stdout, f"in {out}")
 
 
 def test_all_other_columns_stay(cli, point, later, tmp_path):
@@ -241,12 +242,12 @@ def test_a_check_with_weights_says_what_it_rests_on(cli, point, later, tmp_path)
     pacsv.write_csv(table.append_column("weight", weights), file)
     words = ("decide", file, "--point", path, "--check")
     seen = " ".join(cli(*words).stdout.split())
-    assert "if no row could weigh more than 2, the largest seen)" in seen
+    assert_mentions(seen, "more than 2", "largest seen")
     known = " ".join(cli(*words, "--largest-weight", "5").stdout.split())
-    assert "if no row could weigh more than 5)" in known
+    assert_mentions(known, "more than 5)")
     wrong = cli(*words, "--largest-weight", "1.5")
     assert wrong.exit_code == 2
-    assert "--largest-weight must be finite and no smaller than any weight" in wrong.stderr
+    assert_mentions(wrong.stderr, "--largest-weight", "finite", "no smaller")
     alone = cli("decide", file, "--point", path, "--largest-weight", "5")
     assert (alone.exit_code, "requires --check" in alone.stderr) == (2, True)
 
@@ -270,7 +271,7 @@ def test_a_check_of_several_promises(cli, point, later, words):
 def test_the_rows_that_chose_the_point_may_not_check_it(cli, point, example):
     result = cli("decide", example, "--point", point(*HOLD), "--check")
     assert result.exit_code == 2
-    assert "chosen on these very rows" in result.stderr
+    assert_mentions(result.stderr, "chosen on", "very rows")
     as_json = cli("decide", example, "--point", point(*HOLD), "--check", "--json")
     assert json.loads(as_json.stdout)["error"]["kind"] == "split_misuse"
 
@@ -283,7 +284,7 @@ def test_the_rows_of_the_calibrator_may_not_check_the_point(cli, point, later, t
     assert cli("decide", later, "--point", path).exit_code == 0
     result = cli("decide", later, "--point", path, "--check")
     assert result.exit_code == 2
-    assert "--check needs rows that the calibrator was not fitted on" in result.stderr
+    assert_mentions(result.stderr, "--check", "calibrator", "fitted on")
 
 
 def test_a_check_needs_labels(cli, point, later, tmp_path):
@@ -419,7 +420,7 @@ def test_some_of_the_rows_that_chose_the_point_may_not_check_it(
     pacsv.write_csv(table, tmp_path / "some.csv")
     result = cli("decide", tmp_path / "some.csv", "--point", point(*HOLD), "--check")
     assert result.exit_code == 2
-    assert "contains some that chose" in result.stderr
+    assert_mentions(result.stderr, "contains", "that chose")
 
 
 def test_a_point_file_of_an_older_version_checks_without_a_sketch(cli, point, later):
@@ -432,4 +433,4 @@ def test_a_point_file_of_an_older_version_checks_without_a_sketch(cli, point, la
     path.write_text(json.dumps(saved), encoding="utf-8")
     result = cli("decide", later, "--point", path, "--check")
     assert result.exit_code == 2
-    assert "is damaged: the sketch of its rows" in result.stderr
+    assert_mentions(result.stderr, "damaged", "the sketch")

@@ -5,6 +5,7 @@ import subprocess
 import sys
 
 import pytest
+from tests.sentences import assert_mentions
 
 import calibrant
 
@@ -25,7 +26,7 @@ def test_it_ends_with_a_table_a_bundle_and_a_report(cli, tmp_path, small):
     assert result.exit_code == 0, result.stderr
     assert "Focal, gamma 1" in result.stdout
     assert "1,000 fresh" in result.stdout
-    assert f"The report is in {out / 'report.html'}" in result.stdout
+    assert_mentions(result.stdout, f"in {out / 'report.html'}")
     assert "known posterior" in result.stdout or "true" in result.stdout.lower()
     names = {"logs.csv", "golden.csv", "scores.csv", "ideal.csv", "report.html", "bundle"}
     assert names <= {path.name for path in out.iterdir()}
@@ -48,22 +49,22 @@ def test_scores_alone_take_no_study(cli, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("words", "says"),
+    ("words", "mentions"),
     [
-        (("--seed", 2**32), "--seed must be a whole number of at most 4294967295"),
-        (("--out", ""), "--out is empty"),
-        (("--out", "taken"), "holds a file report.html that was not written by a study"),
+        (("--seed", 2**32), ("--seed", "at most 4294967295")),
+        (("--out", ""), ("--out is empty",)),
+        (("--out", "taken"), ("taken", "report.html", "study")),
     ],
 )
 def test_what_a_study_would_refuse_is_refused_before_anything_is_written(
-    cli, tmp_path, monkeypatch, words, says
+    cli, tmp_path, monkeypatch, words, mentions
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken/report.html").write_text("mine")
     result = cli("demo", *words)
     assert result.exit_code == 2
-    assert says in result.stderr
+    assert_mentions(result.stderr, *mentions)
     assert [str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*")] == [
         "taken", "taken/report.html",
     ]  # fmt: skip

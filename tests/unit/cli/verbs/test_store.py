@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pyarrow.parquet as pq
 import pytest
 from tests.databases import new_store
+from tests.sentences import assert_mentions
 from tests.unit.store.rows import hours, label, outcome, put, row
 
 from calibrant.store import Store
@@ -43,7 +44,7 @@ def test_check_counts_what_is_there(cli, db, store):
         "schema": 1, "url": store.url, **counts
     }  # fmt: skip
     shown = cli("store", "check", "--db", db).stdout
-    assert f"The store {store.url} is reachable and up to date." in shown
+    assert_mentions(shown, store.url, "reachable", "up to date")
     for name, n in counts.items():
         assert re.search(rf"^{name} +{n}$", shown, re.MULTILINE)
 
@@ -101,14 +102,15 @@ def test_a_unit_is_forgotten_and_what_went_is_told(cli, db, store):
     rows = put(store, *(row(unit=f"customer-{i % 2}") for i in range(4)))
     store.outcomes.add([outcome(rows[0])], [label(rows[0]), label(rows[2]), label(rows[1])])
     shown = cli("store", "forget", "--unit", "customer-0", "--db", db)
-    assert shown.stdout == "Forgot “customer-0”: 2 predictions, 2 labels, 1 outcome.\n"
+    assert_mentions(shown.stdout, "“customer-0”", "2 predictions, 2 labels, 1 outcome")
     again = cli("store", "forget", "--unit", "customer-0", "--db", db)
-    assert (again.exit_code, again.stdout) == (0, "No predictions about “customer-0”.\n")
+    assert again.exit_code == 0
+    assert_mentions(again.stdout, "no predictions", "“customer-0”")
     made = told(cli("store", "forget", "--unit", "customer-1", "--db", db, "--json"))
     counts = {"predictions": 2, "labels": 1, "outcomes": 0}
     assert made == {"schema": 1, "unit": "customer-1", **counts}
     hostile = cli("store", "forget", "--unit", "a\x1b[31m", "--db", db)
-    assert hostile.stdout == "No predictions about “a�[31m”.\n"
+    assert_mentions(hostile.stdout, "no predictions", "“a�[31m”")
 
 
 def test_what_is_old_is_pruned_and_told(cli, db, store):
@@ -126,33 +128,33 @@ def test_what_is_old_is_pruned_and_told(cli, db, store):
     before = datetime.fromisoformat(made["before"])
     assert now - timedelta(weeks=4) <= before <= datetime.now(UTC) - timedelta(weeks=4)
     shown = cli("store", "prune", "--older-than", "2h", "--db", db).stdout
-    assert shown.startswith("No predictions are older than ")
+    assert_mentions(shown, "no predictions", "older than")
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "mentions"),
     [
-        (("export", "-o", "out.csv"), "ending in .parquet"),
-        (("export", "-o", "no_folder/out.parquet"), "no_folder does not exist: create it first"),
-        (("export",), "Missing option '--out'"),
-        (("export", "-o", "o.parquet", "--since", "yesterday"), "--since must be a date or a time"),
-        (("export", "-o", "o.parquet", "--until", "0001-01-01T00+05"), "--until must be a date"),
+        (("export", "-o", "out.csv"), ("ending in .parquet",)),
+        (("export", "-o", "no_folder/out.parquet"), ("no_folder", "create")),
+        (("export",), ("Missing option '--out'",)),
+        (("export", "-o", "o.parquet", "--since", "yesterday"), ("--since", "date")),
+        (("export", "-o", "o.parquet", "--until", "0001-01-01T00+05"), ("--until", "date")),
         (
             ("export", "-o", "o.parquet", "--since", "2026-02-01", "--until", "2026-01-01"),
-            "since must be before until",
+            ("since", "before until"),
         ),
-        (("forget",), "Missing option '--unit'"),
-        (("forget", "--unit", ""), "a unit must be non-empty text, got ''"),
-        (("prune",), "Missing option '--older-than'"),
-        (("prune", "--older-than", "90"), "like 12h, 90d or 52w, got '90'"),
-        (("prune", "--older-than", "0d"), "like 12h, 90d or 52w, got '0d'"),
-        (("prune", "--older-than", "-5d"), "like 12h, 90d or 52w, got '-5d'"),
-        (("prune", "--older-than", "999999d"), "like 12h, 90d or 52w, got '999999d'"),
-        (("checks",), "No such command 'checks'"),
+        (("forget",), ("Missing option '--unit'",)),
+        (("forget", "--unit", ""), ("unit", "non-empty", "got ''")),
+        (("prune",), ("Missing option '--older-than'",)),
+        (("prune", "--older-than", "90"), ("12h, 90d or 52w", "got '90'")),
+        (("prune", "--older-than", "0d"), ("12h, 90d or 52w", "got '0d'")),
+        (("prune", "--older-than", "-5d"), ("12h, 90d or 52w", "got '-5d'")),
+        (("prune", "--older-than", "999999d"), ("12h, 90d or 52w", "got '999999d'")),
+        (("checks",), ("No such command 'checks'",)),
     ],
 )
 def test_what_cannot_be_done_is_told_in_a_sentence(
-    cli, db, store, tmp_path, monkeypatch, words, told
+    cli, db, store, tmp_path, monkeypatch, words, mentions
 ):
     monkeypatch.chdir(tmp_path)
     put(store, row(at=hours(0)))
@@ -160,11 +162,11 @@ def test_what_cannot_be_done_is_told_in_a_sentence(
     env = {"CALIBRANT_DB": db}
     result = cli("store", *words, env=env)
     assert result.exit_code == 2
-    assert told in result.stderr
+    assert_mentions(result.stderr, *mentions)
     assert result.stderr.count("\n") == 1
     as_json = cli("store", *words, "--json", env=env)
     assert as_json.exit_code == 2
-    assert told in json.loads(as_json.stdout)["error"]["message"]
+    assert_mentions(json.loads(as_json.stdout)["error"]["message"], *mentions)
     assert store.predictions.count() == 1
     assert sorted(tmp_path.iterdir()) == there
 
@@ -201,7 +203,7 @@ def test_a_database_without_tables_stays_without_them(cli, tmp_path, monkeypatch
         for db in (str(file), url):
             result = cli("store", "check", "--db", db)
             assert result.exit_code == 2
-            assert "version none of its tables" in result.stderr
+            assert_mentions(result.stderr, "version none")
     assert file.read_bytes() == b""
 
 
@@ -217,7 +219,7 @@ def test_a_missing_extra_is_named(cli, tmp_path, monkeypatch):
     for part in PARTS:
         result = cli("store", *ASKED[part], "--db", tmp_path / "calibrant.db")
         assert result.exit_code == 2
-        assert "needs the optional extra 'serve'" in result.stderr
+        assert_mentions(result.stderr, "extra 'serve'")
 
 
 HYGIENE = """

@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
+from tests.sentences import assert_mentions
 
 from calibrant.cli.targets import parse_band, parse_cost, parse_hold, parse_targets
 from calibrant.data import write_example
@@ -90,12 +91,12 @@ def test_the_promise_comes_first_and_the_next_step_last(cli, example, tmp_path):
     out = tmp_path / "point.json"
     result = cli("threshold", example, *HOLD, "-o", out)
     assert result.exit_code == 0
-    assert result.stdout.startswith("Precision is at least 85 % for class 'item_defective'")
+    assert_mentions(result.stdout, "precision", "at least 85 %", "class 'item_defective'")
     assert "95 % confidence" in result.stdout
     for word in ("recall", "npv", ">= 85 %", "2,000 labelled rows"):
         assert word in result.stdout
     last = result.stdout.splitlines()[-1]
-    assert last == f"Decide with it: calibrant decide OTHER --point {out} -o decisions.parquet"
+    assert_mentions(last, f"calibrant decide OTHER --point {out} -o decisions.parquet")
     assert [p.name for p in tmp_path.iterdir()] == ["point.json"]
 
 
@@ -108,9 +109,9 @@ def test_a_target_that_is_out_of_reach_ends_with_1_and_writes_nothing(cli, run, 
     assert 0.5 < found["best"] < 0.999
     result = cli("threshold", example, *hold, "-o", tmp_path / "point.json")
     assert result.exit_code == 1
-    assert result.stdout.startswith("No threshold can promise precision>=0.999")
+    assert_mentions(result.stdout, "no threshold", "precision>=0.999")
     assert "What helps:" in result.stdout
-    assert "No point was written." in result.stdout
+    assert_mentions(result.stdout, "no point", "written")
     assert not (tmp_path / "point.json").exists()
 
 
@@ -152,7 +153,7 @@ def test_accuracy_is_about_predictions_of_any_class(cli, run, example, tmp_path)
     assert found["class"] is None
     assert set(found["rates"]) >= {"accuracy", "coverage"}
     said = cli("threshold", example, "--hold", "accuracy>=0.9", "-o", tmp_path / "p.json").stdout
-    assert "Accept a prediction when its highest probability is" in said
+    assert_mentions(said, "accept", "highest probability")
 
 
 def test_costs(run, example, cli, tmp_path):
@@ -179,7 +180,7 @@ def test_both_spellings_of_maximise(run, example):
 def test_two_classes_have_a_positive_one(run, two):
     plain = run(two, "--hold", "precision>=0.8")
     assert plain["class"] == "spam"
-    assert "The positive class is 'spam'" in " ".join(plain["notes"])
+    assert_mentions(" ".join(plain["notes"]), "positive class", "'spam'")
     named = run(two, "--hold", "spam: precision>=0.8")
     assert named["threshold"] == plain["threshold"]
     ham = run(two, "--hold", "ham: precision>=0.8")
@@ -244,10 +245,10 @@ def test_weights_count(run, two, tmp_path):
     found = run(two, "--hold", "precision>=0.8")
     assert found["weighted"] is True
     assert found["method"] == "bets on weighted rows"
-    assert found["guarantee"].endswith("if no row could weigh more than 4, the largest seen.")
+    assert_mentions(found["guarantee"], "more than 4", "largest seen")
     assert "give --largest-weight if" in found["notes"][0]
     known = run(two, "--hold", "precision>=0.8", "--largest-weight", "6")
-    assert known["guarantee"].endswith("if no row could weigh more than 6.")
+    assert_mentions(known["guarantee"], "more than 6.")
     assert not any("largest" in note for note in known["notes"])
     assert known["threshold"] != found["threshold"]
 
@@ -257,7 +258,7 @@ def test_notes_of_bands_and_of_several_classes_name_the_flag(run, two, example):
     heavy = pa.array(np.where(np.arange(1500) % 2, 4.0, 1.0))
     pq.write_table(table.append_column("weight", heavy), two)
     band = run(two, "--act", "precision>=0.7", "--clear", "npv>=0.6")
-    assert band["guarantee"].endswith("if no row could weigh more than 4, the largest seen.")
+    assert_mentions(band["guarantee"], "more than 4", "largest seen")
     assert all("give --largest-weight" in band[side]["notes"][0] for side in ("upper", "lower"))
     named = pacsv.read_csv(example)
     heavy = pa.array(np.where(np.arange(len(named)) % 2, 2.0, 1.0))
@@ -275,7 +276,7 @@ def test_several_classes_are_held_together(cli, run, example, tmp_path):
     alone = run(example, *HOLD)
     assert found["points"][0]["rates"]["recall"]["value"] < alone["rates"]["recall"]["value"]
     said = cli("threshold", example, *holds, "-o", tmp_path / "p.json").stdout
-    assert said.startswith("All 2 promises below hold together with 95 % confidence")
+    assert_mentions(said, "All 2 promises", "together", "95 % confidence")
 
 
 def test_a_class_out_of_reach_is_told_and_the_others_are_kept(cli, run, example, tmp_path):
@@ -286,7 +287,7 @@ def test_a_class_out_of_reach_is_told_and_the_others_are_kept(cli, run, example,
     assert found["out"] == str(tmp_path / "point.json")
     assert list(read_point(tmp_path / "point.json").result.points) == ["item_defective"]
     said = cli("threshold", example, *holds, "-o", tmp_path / "p.json").stdout
-    assert "No threshold can promise precision>=0.9999 for class 'others'" in " ".join(said.split())
+    assert_mentions(said, "no threshold", "precision>=0.9999", "class 'others'")
 
 
 def test_all_classes_out_of_reach_write_nothing(cli, run, example, tmp_path):
@@ -302,7 +303,7 @@ def test_a_band(cli, run, two, tmp_path):
     assert 0 < found["automated"] < 1
     said = " ".join(cli("threshold", two, *words, "-o", tmp_path / "p.json").stdout.split())
     assert "need no person" in said
-    assert "hand the rows between to a person" in said
+    assert_mentions(said, "rows between", "person")
     assert run(two, "--act", "precision>=0.9999", "--clear", "npv>=0.9", code=1)["reached"] is False
 
 
@@ -318,7 +319,7 @@ def test_the_report_is_written_and_its_place_told(cli, example, tmp_path, kind):
     report, out = tmp_path / "report.html", tmp_path / "p.json"
     result = cli("threshold", example, *words, "-o", out, "--html", report)
     assert result.exit_code == (1 if kind in ("no", "each") else 0), result.output
-    assert result.stdout.rstrip().endswith(f"The report is in {report}")
+    assert_mentions(result.stdout, f"in {report}")
     page = report.read_text(encoding="utf-8")
     assert ("calibrant decide OTHER" in page) == (kind != "no")
     assert strict(cli("threshold", example, *words, "-o", out, "--html", report, "--json").stdout)
@@ -347,7 +348,7 @@ def test_a_calibrator_that_was_fitted_here(cli, run, example, two, tmp_path):
     cli("calibrate", example, "-o", calibrator, "--method", "vector")
     withheld = run(example, *HOLD, *words)
     assert withheld["guarantee"] is None
-    assert "fitted on these very rows" in withheld["why"]
+    assert_mentions(withheld["why"], "calibrator vector", "fitted on these", "other rows")
     assert not any("was fitted on these rows" in note for note in withheld["notes"])  # it was said
 
 
@@ -383,7 +384,7 @@ def test_a_calibrator_knows_the_rows_it_was_fitted_on(cli, run, example, tmp_pat
     for file in (example, *in_other_files(example, tmp_path)):
         found = run(file, *words)
         assert found["guarantee"] is None, file
-        assert f"{strict(calibrator.read_text())['method']} was fitted on these" in found["why"]
+        assert_mentions(found["why"], f"{strict(calibrator.read_text())['method']}", "fitted on")
         assert any(
             f"the calibrator of {calibrator} was fitted on these" in n for n in found["notes"]
         )

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.sentences import assert_mentions
 
 from calibrant.metrics import evaluate
 from calibrant.reports import render_comparison, render_text
@@ -22,7 +23,7 @@ def test_verdict_comes_first(binary):
     lines = render_text(binary, width=200).splitlines()
     text = binary.verdict.text
     assert lines[0] == text[0].upper() + text[1:] + "."
-    assert lines[1] == "1,500 rows, 2 classes. Judged: the probability of class “1”."
+    assert_mentions(lines[1], "1,500 rows", "2 classes", "class “1”")
 
 
 def test_every_figure_has_one_line_at_80_columns(binary):
@@ -38,14 +39,14 @@ def test_every_figure_has_one_line_at_80_columns(binary):
 def test_missing_figure_says_why(binary):
     figures = {**binary.figures, "nll": Figure("nll", None, "", why="infinite: 3 rows")}
     text = render_text(replace(binary, figures=figures))
-    assert "NLL (log loss): not given: infinite: 3 rows." in text
+    assert_mentions(text, "NLL (log loss): not given", "infinite: 3 rows")
 
 
 def test_class_table_only_for_few_classes():
     few, many = WORLDS["long_tailed"].draw(400, 0), np.full((60, 25), 1 / 25)
     assert "Precision" in render_text(evaluate(few.labels, few.probs))
     text = render_text(evaluate(np.arange(60) % 25, many))
-    assert "The table of 25 classes is left out here." in text
+    assert_mentions(text, "25 classes", "left out")
 
 
 def test_groups_and_notes_are_shown():
@@ -55,7 +56,7 @@ def test_groups_and_notes_are_shown():
     text = render_text(replace(evaluation, notes=("rows were skipped",)))
     assert "north" in text
     assert "south" in text
-    assert text.endswith("Note: Rows were skipped.")
+    assert_mentions(text, "Note: Rows were skipped.")
 
 
 def test_names_cannot_steer_the_terminal():
@@ -97,7 +98,7 @@ def test_comparison_names_the_better_model(name, low, high, winner):
 
 def test_comparison_says_why_a_difference_is_missing():
     found = Difference("nll", None, 0.4, None, "", why="infinite for old")
-    assert "not given: infinite for old" in render_comparison(comparison(nll=found))
+    assert_mentions(render_comparison(comparison(nll=found)), "not given", "infinite for old")
 
 
 def test_a_value_without_an_interval_has_an_empty_cell(binary):
@@ -107,7 +108,7 @@ def test_a_value_without_an_interval_has_an_empty_cell(binary):
     assert line.split() == ["NLL", "(log", "loss)", "0.2500"]
     figures["nll"] = replace(figures["nll"], why="one row has no spread")
     text = render_text(replace(binary, figures=figures))
-    assert "NLL (log loss): no interval: one row has no spread." in text
+    assert_mentions(text, "NLL (log loss): no interval", "one row")
 
 
 def test_a_difference_without_an_interval_has_an_empty_cell():
@@ -115,7 +116,7 @@ def test_a_difference_without_an_interval_has_an_empty_cell():
     line = render_comparison(comparison(nll=found)).splitlines()[-1]
     assert line.split() == ["NLL", "(log", "loss)", "0.5000", "0.2500", "-0.2500"]
     text = render_comparison(comparison(nll=replace(found, why="one row")))
-    assert "no interval: one row" in text
+    assert_mentions(text, "no interval", "one row")
 
 
 def test_one_row_is_not_rows():
@@ -124,7 +125,7 @@ def test_one_row_is_not_rows():
     assert "1 rows" not in text
     found = Difference("nll", 0.5, 0.25, -0.25, "")
     one = replace(comparison(nll=found), n=1)
-    assert "1 row, the same for both models." in render_comparison(one)
+    assert_mentions(render_comparison(one), "1 row", "both models")
 
 
 LONG = ("quality_not_adequate", "antidisestablishmentarianism", "others")
@@ -148,7 +149,7 @@ def test_long_model_names_leave_room_for_the_table():
     found = Difference("accuracy", 0.5, 0.6, 0.1, "", Interval(0.05, 0.15), 0.0004)
     both = replace(comparison(accuracy=found), names=("resnet50_2024-01-02", "vit_huge_14_laion"))
     text = render_comparison(both, width=80)
-    assert "A is resnet50_2024-01-02; B is vit_huge_14_laion." in text
+    assert_mentions(text, "A is resnet50_2024-01-02", "B is vit_huge_14_laion")
     assert text.splitlines()[-1].split()[0] == "Accuracy"
     assert text.splitlines()[-1].endswith(" B")
     assert "vit_huge_14_laion" in render_comparison(both, width=140).splitlines()[-1]

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from tests.sentences import assert_mentions, refuses
 from tests.unit.study.runs import table_config, text_config
 
 from calibrant.data import read_rows
@@ -113,11 +114,14 @@ def test_too_few_rows_to_choose_on_are_refused_in_one_sentence(tmp_path, counts)
     with pytest.raises(InputError) as error:
         read_study_rows(config)
     steer = len(read_study_rows(replace(config, candidates=("ce",))).splits.steer)
-    assert str(error.value) == (
-        f"{config.data}: the {steer} rows of the steer share cannot be halved into steer "
-        "and choice rows (each half needs 2, and a class needs two rows or groups to be in both): "
-        "give more rows, a larger second share like --shares "
-        "6:3:1, or train a single candidate (--candidates ce with one seed)."
+    assert_mentions(
+        error.value,
+        config.data,
+        f"the {steer} rows",
+        "steer",
+        "choice",
+        "--shares 6:3:1",
+        "--candidates ce",
     )
     rows = read_study_rows(replace(config, shares=(4, 4, 2)))  # the remedy works
     assert len(rows.splits.choice) >= 2
@@ -127,7 +131,7 @@ def test_one_moment_in_the_steer_share_cannot_choose(tmp_path):
     # A day has 10 rows of 1,500.
     config = table_config(tmp_path, time="day", drop=("customer",), shares="139:1:10")
     assert len(read_study_rows(config).splits.steer) == 10
-    with pytest.raises(InputError, match="the 10 rows of the steer share cannot be halved"):
+    with refuses(InputError, "10 rows", "steer share", "halved"):
         read_study_rows(replace(config, seeds=(0, 1)))
 
 

@@ -1,6 +1,7 @@
 """MC dropout of a transformer that drops nothing is told before anything is trained."""
 
 import pytest
+from tests.sentences import refuses
 from tests.unit.models.tiny_transformers import written
 from tests.unit.study.settings.test_config import text_study
 
@@ -13,12 +14,12 @@ def test_a_transformer_without_dropout_is_told_before_training(tmp_path, monkeyp
     monkeypatch.setattr(transformer, "network_from", drawn)
     folder = str(written(tmp_path / "llama", "llama"))
     assert text_study(model=folder).mc_dropout == 0
-    with pytest.raises(InputError, match=r"mc_dropout .* transformer has no dropout") as told:
+    with refuses(InputError, "mc_dropout", "transformer", "no dropout") as told:
         text_study(model=folder, mc_dropout=5)
     assert "(--model-option pooling=mean --model-option dropout=0.1)." in str(told.value)
     options = {"pooling": "mean", "dropout": 0.1}
     assert text_study(model=folder, mc_dropout=5, model_options=options).mc_dropout == 5
-    with pytest.raises(InputError, match="no dropout to keep on"):
+    with refuses(InputError, "no dropout"):
         text_study(model=folder, mc_dropout=5, model_options={"pooling": "mean", "dropout": 0.0})
 
 

@@ -1,6 +1,7 @@
 """What a study asks of networks and training: transformers by folder, images, usual values."""
 
 import pytest
+from tests.sentences import refuses
 from tests.unit.models.tiny_transformers import no_network, written
 
 from calibrant.errors import InputError
@@ -21,53 +22,53 @@ def test_the_folder_of_a_transformer_is_a_network_for_texts(folder, no_network):
 
 
 @pytest.mark.parametrize(
-    ("kind", "model", "options", "sentence"),
+    ("kind", "model", "options", "mentions"),
     [
         (
             "text",
             None,
             {"hidden": 8},
-            "model_options names 'hidden', which is not an option of a trans",
+            ("model_options", "'hidden'", "not an option"),
         ),
-        ("text", None, {"pooling": "max"}, "pooling must be 'auto' or 'own' or 'mean', got 'max'"),
-        ("text", "./nowhere", {}, "model names the folder './nowhere', which is not there"),
+        ("text", None, {"pooling": "max"}, ("pooling", "'auto' or 'own' or 'mean'", "got 'max'")),
+        ("text", "./nowhere", {}, ("model", "folder './nowhere'", "not there")),
         (
             "text",
             "bilstmm",
             {},
-            r"got 'bilstmm' \(did you mean 'bilstm'\?\): choose bilstm or text",
+            ("got 'bilstmm'", "did you mean 'bilstm'?", "choose bilstm"),
         ),
         (
             "text",
             "resnet50",
             {},
-            "network for texts, got 'resnet50': .* the folder or the hub id of a transf",
+            ("network for texts", "got 'resnet50'", "folder", "hub id"),
         ),
         (
             "text",
             "transformer",
             {},
-            "network for texts, got 'transformer'.* or give the folder or the hub id of",
+            ("network for texts", "got 'transformer'", "folder", "hub id"),
         ),
-        ("table", None, {}, "model must be a network for tables, got .*: choose mlp"),
-        ("image", None, {}, r"model must be a network for images, got .*: choose .*resnet50"),
-        ("image", "bilstm", {}, "model must be a network for images, got 'bilstm'"),
+        ("table", None, {}, ("network for tables", "choose mlp")),
+        ("image", None, {}, ("network for images", "choose", "resnet50")),
+        ("image", "bilstm", {}, ("network for images", "got 'bilstm'")),
         (
             "image",
             "resnet50",
             {"n_channels": 3},
-            "names 'n_channels', which is derived from the data",
+            ("'n_channels'", "from the data"),
         ),
     ],
 )
-def test_other_networks_are_refused(folder, kind, model, options, sentence):
-    with pytest.raises(InputError, match=sentence):
+def test_other_networks_are_refused(folder, kind, model, options, mentions):
+    with refuses(InputError, *mentions):
         check_network(kind, folder if model is None else model, options)
 
 
 def test_a_folder_without_weights_is_named_before_any_row_is_read(tmp_path):
     (written(tmp_path) / "model.safetensors").unlink()
-    with pytest.raises(InputError, match=r"holds no weights: model\.safetensors is missing"):
+    with refuses(InputError, "no weights", "model.safetensors"):
         check_network("text", str(tmp_path), {})
 
 
@@ -87,23 +88,23 @@ def test_training_options_are_checked_with_their_network(folder):
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_any_usual_value_may_be_asked_for_by_its_word(kind):
     check_training(kind, {"epochs": "auto", "learning_rate": "auto", "schedule": "auto"}, ())
-    with pytest.raises(InputError, match=r"momentum must be in \[0, 1\), got 'auto'"):
+    with refuses(InputError, "momentum", "[0, 1)", "got 'auto'"):
         check_training(kind, {"momentum": "auto"}, ())
 
 
 @pytest.mark.parametrize(
-    ("kind", "training", "sentence"),
+    ("kind", "training", "mentions"),
     [
         (
             "image",
             {"crop": 2, "max_length": 3},
-            "names 'max_length', which is not an option of ImageClassifier",
+            ("'max_length'", "option of ImageClassifier"),
         ),
-        ("text", {"crop": 2}, "names 'crop', which is not an option of TextClassifier"),
-        ("text", {"devices": 2}, r"names 'devices', which the study sets itself: .*--devices"),
-        ("text", {"min_count": 0}, "min_count must be a whole number >= 1"),
+        ("text", {"crop": 2}, ("'crop'", "option of TextClassifier")),
+        ("text", {"devices": 2}, ("'devices'", "--devices")),
+        ("text", {"min_count": 0}, ("min_count", "whole number", ">= 1")),
     ],
 )
-def test_training_options_of_other_kinds_are_refused(kind, training, sentence):
-    with pytest.raises(InputError, match=sentence):
+def test_training_options_of_other_kinds_are_refused(kind, training, mentions):
+    with refuses(InputError, *mentions):
         check_training(kind, training, ())

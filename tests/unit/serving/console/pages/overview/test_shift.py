@@ -101,9 +101,7 @@ def test_weighted_rows_count_more_and_lower_the_effective_size(tmp_path):
 
 def test_a_bundle_without_rows_or_rule_has_nothing_to_compare_with(tmp_path):
     assert profile_calibration(packed(tmp_path / "none")) is None
-    assert (
-        profile_calibration(packed(tmp_path / "rows", CalibRows(LOGITS, CODES))).flagged is None
-    )
+    assert profile_calibration(packed(tmp_path / "rows", CalibRows(LOGITS, CODES))).flagged is None
 
 
 def test_the_rows_are_scored_once_and_forgotten_with_the_bundle(tmp_path):

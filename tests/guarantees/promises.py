@@ -37,9 +37,9 @@ from calibrant.thresholds.proof.ranked import rank_rows
 
 SLACK = 1e-12  # sums of floats stand behind every truth
 REFUSALS = (
-    "are needed",  # one of the classes is missing
+    "so no threshold can be chosen",  # one of the classes is missing
     "too much for any promise",  # one row has most of the weight
-    "would overlap",  # the sides of a band
+    "overlap for every certified pair",  # the sides of a band
 )
 
 

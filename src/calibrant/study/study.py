@@ -149,10 +149,8 @@ def run_study_in(
     logits = dict(best.logits)
     calibrator = _fit_calibrator(config, rows, logits["calibrate"])
     rule = fit_rule(logits, config.ood)
-    points = certify(
-        rows, requests, logits, rule,
-        confidence=config.confidence, largest_weight=config.largest_weight,
-    )  # fmt: skip
+    confidence, largest = config.confidence, config.largest_weight
+    points = certify(rows, requests, logits, rule, confidence=confidence, largest_weight=largest)
     fitted = calibrator.chosen_ if isinstance(calibrator, AutoCalibrator) else calibrator
     result = StudyResult(
         title=config.title,

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 _ARCHIVE = ".npz"
-_MIXED_SIZES = "images must all have one size"
+_MIXED_SIZES = "images must all have the same size"
 
 
 class ImageFileRows:
@@ -76,7 +76,7 @@ class ImageFileRows:
             if _MIXED_SIZES not in str(error):
                 raise
             # Its remedy is for training; here the size is fixed.
-            raise self._wrong_size(str(error).partition(": bring")[0]) from None
+            raise self._wrong_size(str(error).partition(": resize")[0]) from None
 
     def _logits(self, part: ImageSet) -> FloatArray:
         if part.images.shape[1:3] != self._encoder.size_:

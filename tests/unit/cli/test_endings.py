@@ -63,7 +63,7 @@ def test_an_interruption_leaves_nothing_half_written(forked, scores, tmp_path, s
 
 SWALLOWED = """
 import os, signal, sys
-import calibrant.data
+import calibrant.scores
 def deaf(*args, **kwargs):
     try:
         os.kill(os.getpid(), signal.SIGINT)

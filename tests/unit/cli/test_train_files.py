@@ -178,7 +178,7 @@ def test_logs_that_all_stand_in_the_golden_set_are_told_so(cli, place):
 def test_logs_of_no_class_are_told_so(cli, place):
     write("logs.csv", messages(60, names=("size",)))
     refused(
-        train(cli, "--out-of-scope", "size", golden=None), "each row has the label 'size'", place
+        train(cli, "--out-of-scope", "size", golden=None), "the out-of-scope label 'size'", place
     )
 
 

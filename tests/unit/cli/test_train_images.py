@@ -48,7 +48,7 @@ BAD_IMAGES = {
     "floats": (("floats.npz", "--images"), "whole numbers 0..255"),
     "no golden set": (("good.npz", "--images", "--golden", "nowhere"), "nowhere does not exist"),
     "golden size": (("good.npz", "--images", "--golden", "other.npz"), "like --image-size 4"),
-    "same images": (("good.npz", "--images", "--golden", "good.npz"), "120 images stand both in"),
+    "same images": (("good.npz", "--images", "--golden", "good.npz"), "120 images are both in"),
     "arrays as texts": (("good.npz", "--text", "message"), "add --images if they are images"),
     "arrays as a table": (("good.npz", "--tabular"), "add --images if they are images"),
     "folder as texts": (("broken", "--text", "message"), "is a folder without .csv"),

@@ -36,7 +36,7 @@ def measure_rate(rate, event, act, weights):
     One more row of either kind is assumed, so that the error of a rate of 0 or 1 is not 0.
     """
     masks = {"positive": event, "negative": ~event, "act": act, "pass": ~act}
-    condition = masks.get(rate.given, np.ones(len(act), bool))
+    condition = masks.get(rate.condition, np.ones(len(act), bool))
     if condition.sum() < 200:
         return None
     event_rows, kept_weights = masks[rate.event][condition], weights[condition]

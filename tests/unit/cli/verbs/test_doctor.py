@@ -10,7 +10,7 @@ from tests.sentences import assert_mentions
 
 from calibrant.cli.verbs import doctor
 
-PROJECT = Path(__file__).parents[3] / "pyproject.toml"
+PROJECT = Path(__file__).parents[4] / "pyproject.toml"
 
 
 def test_everything_is_here(cli):

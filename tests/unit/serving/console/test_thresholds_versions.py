@@ -9,7 +9,7 @@ from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.thresholds_bundles import bundle
 from tests.unit.serving.console.thresholds_visits import HOME, Visit, text_of
 
-from calibrant.bundle.versions.kept_versions import iter_versions
+from calibrant.bundle.versions import kept_versions
 from calibrant.bundle.versions.versions import Versions
 from calibrant.serving.http.problems import Problem
 
@@ -29,7 +29,7 @@ def saved(there, n):
     versions, base, hashes = Versions(there.folder), there.hash, []
     points = there.service.slot.current.bundle.points
     for i in range(n):
-        base = versions.save_points(points, base=base, told={"what": f"{i}"}, begin=lambda _: None)
+        base = versions.save_points(points, base=base, change={"what": f"{i}"}, begin=lambda _: None)
         hashes.append(base)
     return hashes
 
@@ -75,8 +75,8 @@ def test_manifests_of_versions_are_read_once(visit, monkeypatch):
 
 
 def test_only_few_manifests_are_cached(visit, monkeypatch):
-    known = iter_versions._Known(2)
-    monkeypatch.setattr(iter_versions, "_KNOWN", known)
+    known = kept_versions._InfoCache(2)
+    monkeypatch.setattr(kept_versions, "_INFO_CACHE", known)
     there = visit("one point")
     saved(there, 4)
     for _ in range(2):

@@ -204,7 +204,7 @@ WRONG = {
     "x" * 10_000: "too many",
     "parts: precision>=0.8": "for 'parts', but the page shows class 'defect'",
     "accuracy>=0.9": "predictions of any class",
-    "precision>=0.9 and precision>=0.8": "twice",
+    "precision>=0.9 and precision>=0.8": "are the same condition",
     "precision>=0.8 and": "is not a target",
     '"><script>alert(1)</script>': "is not a target",
     "\x00precision>=0.8": "control characters",
@@ -291,7 +291,7 @@ def test_a_version_saved_by_another_process_is_loaded(visit):
     from calibrant.bundle.versions.versions import Versions
 
     hash = Versions(there.folder).save_points(
-        [entry, entry], base=there.hash, told={}, begin=lambda _: None
+        [entry, entry], base=there.hash, change={}, begin=lambda _: None
     )
     assert there.service.slot.current.hash != hash
     there.look(done="saved", version=hash[:12])

@@ -142,6 +142,8 @@ def _run_rank(
     os.environ.update({"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)})
     try:
         target(*arguments)
+        if _is_one_of_many():  # its threads must not outlive the interpreter
+            torch.distributed.destroy_process_group()
     except Exception as error:
         expected = isinstance(error, CalibrantError)
         messages.put((rank, error if expected else f"{type(error).__name__}: {error}"))

@@ -29,7 +29,9 @@ def saved(there, n):
     versions, base, hashes = Versions(there.folder), there.hash, []
     points = there.service.slot.current.bundle.points
     for i in range(n):
-        base = versions.save_points(points, base=base, change={"what": f"{i}"}, begin=lambda _: None)
+        base = versions.save_points(
+            points, base=base, change={"what": str(i)}, begin=lambda _: None
+        )
         hashes.append(base)
     return hashes
 

@@ -1,7 +1,8 @@
-"""Time per test file: the slowest are listed, and a file that costs too much fails the run.
+"""Time per test file: the slowest are listed, and a file that costs too much fails `make test`.
 
-A file is reported by the time that passed, and fails by processor time (its own and that of the
-processes it waited for), because a busy machine makes the first longer, not the second.
+A file is reported by wall time, and fails by processor time (its own and that of the processes it
+waited for), because a busy machine makes the first longer, not the second. Files of the tier
+`verify` run whole sites and thousands of draws: they are reported only.
 """
 
 import json
@@ -29,6 +30,7 @@ class FileTimes:
 
     def __init__(self, config):
         self.record = config.getoption("--time-record")
+        self.limited = config.getoption("--tier") == "test"
         self.wall = defaultdict(float)
         self.processor = defaultdict(float)
         self.cases = defaultdict(int)
@@ -53,7 +55,9 @@ class FileTimes:
         self.cases[path] += report.when == "call"
 
     def too_slow(self):
-        return sorted(path for path, seconds in self.processor.items() if seconds > FAILED)
+        """Return the files of the first tier that take too much processor time."""
+        slow = (path for path, seconds in self.processor.items() if seconds > FAILED)
+        return sorted(slow) if self.limited else []
 
     def pytest_sessionfinish(self, session):
         if hasattr(session.config, "workerinput"):

@@ -124,7 +124,7 @@ CHOICES = {
     f"IN/two.csv --act 'precision>=0.6' {OUT}": "--clear is missing",
     f"IN/two.csv --clear 'npv>=0.6' {OUT}": "--act is missing",
     f"IN/two.csv --act 'precision>=0.6' --clear 'npv>=0.6' {H} {OUT}": "--hold cannot be combined",
-    f"IN/two.csv --act 'recall>=0.6' --clear 'npv>=0.6' {OUT}": "does not apply to the rows on that side",
+    f"IN/two.csv --act 'recall>=0.6' --clear 'npv>=0.6' {OUT}": "rows on that side",
     f"IN/three.csv --act 'a: precision>=0.6' --clear 'b: npv>=0.6' {OUT}": "a band has one class",
     f"IN/three.csv --act 'precision>=0.6' --clear 'npv>=0.6' {OUT}": "--act 'a: precision>=0.6'",
     # files

@@ -13,7 +13,7 @@ __all__ = ["SITE", "digest", "is_up_to_date", "remember"]
 ROOT = Path(__file__).resolve().parents[1]
 SITE = ROOT / "site"
 _NAME = "made-from.sha256"  # a build that fails leaves none: mkdocs empties the folder first
-_SOURCES = ("docs", "src", "benchmarks/results", "mkdocs.yml", "pyproject.toml")
+_SOURCES = ("docs", "src", "reproductions", "benchmarks/results", "mkdocs.yml", "pyproject.toml")
 
 
 def digest(root: Path = ROOT) -> str:

@@ -5,10 +5,13 @@ Which pages there are depends on the results that this copy has, so they cannot 
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 from typing import Any
 
-from reproductions import experiments
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # mkdocs starts elsewhere
+
+from reproductions import experiments  # noqa: E402
 
 OVERVIEW = "reproductions/index.md"
 

@@ -11,7 +11,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))  # mkdocs starts elsewhere
 
-from reproductions import experiments  # noqa: E402
+from reproductions import experiments
 
 OVERVIEW = "reproductions/index.md"
 

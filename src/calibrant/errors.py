@@ -5,6 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+__all__ = [
+    "BundleError",
+    "CalibrantError",
+    "InputError",
+    "MissingExtra",
+    "NotFitted",
+    "ServiceError",
+    "SplitMisuse",
+    "StoreError",
+    "StoreUnavailable",
+    "StoreUnfit",
+    "TargetUnreachable",
+    "TrainingError",
+    "UnknownBundle",
+    "UnknownClass",
+    "VersionConflict",
+]
+
 
 class CalibrantError(Exception):
     """Base class of all errors that a user can cause and fix."""

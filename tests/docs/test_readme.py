@@ -22,6 +22,12 @@ def blocks(language):
     return [text for name, text in BLOCKS if name == language]
 
 
+def session_with(command):
+    """Return the console block that contains a command."""
+    (session,) = [text for text in blocks("console") if command in text]
+    return session
+
+
 def run(words, folder, *, due=(0,), **variables):
     environment = {**os.environ, "MPLBACKEND": "Agg", "COLUMNS": "100", **variables}
     done = subprocess.run(
@@ -59,7 +65,7 @@ def test_labelled_rows_become_decisions(tmp_path):
         return_reasons.draw(200, source="golden", seed=seed).write(tmp_path / name)
     # So few rows and epochs take seconds, and promise nothing: train then ends with code 1.
     small = {"CALIBRANT_EPOCHS": "1", "CALIBRANT_JOBS": "1"}
-    run_session(blocks("console")[0], tmp_path, due=(0, 1), **small)
+    run_session(session_with("calibrant train"), tmp_path, due=(0, 1), **small)
     assert (tmp_path / "runs/tickets/report.html").exists()
     assert (tmp_path / "decided.csv").read_text(encoding="utf-8").count("\n") == 201
     ask_service(tmp_path, "runs/tickets/bundle")
@@ -86,7 +92,7 @@ def ask_service(folder, bundle):
 
 
 def test_the_session_with_scores_prints_what_it_says(tmp_path):
-    run_session(blocks("console")[1], tmp_path)
+    run_session(session_with("calibrant evaluate"), tmp_path)
     assert (tmp_path / "report.html").exists()
 
 

@@ -93,8 +93,6 @@ def _chosen_on(
 
 
 CARD = "card.md"
-
-
 """Name of the model card file."""
 
 

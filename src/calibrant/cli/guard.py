@@ -10,7 +10,7 @@ import sys
 import tempfile
 import traceback
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -27,21 +27,23 @@ class GuardedGroup(TyperGroup):
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command line and exit with its code."""
-        arguments = list(sys.argv[1:] if args is None else args)
-        run = super().main
-        extra |= {"standalone_mode": False}
-        sys.exit(run_guarded(lambda: run(args=arguments, **extra), arguments))
+        _exit_after(super().main, args, extra)
 
 
 class GuardedCommand(TyperCommand):
-    """Single command whose failures are reported in one sentence."""
+    """Single command that reports failures in one sentence."""
 
     def main(self, args: Sequence[str] | None = None, **extra: Any) -> Any:  # type: ignore[override]
         """Run a command line and exit with its code."""
-        words = list(sys.argv[1:] if args is None else args)
-        run = super().main
-        extra |= {"standalone_mode": False}
-        sys.exit(run_guarded(lambda: run(args=words, **extra), words))
+        _exit_after(super().main, args, extra)
+
+
+def _exit_after(
+    main: Callable[..., Any], args: Sequence[str] | None, extra: dict[str, Any]
+) -> NoReturn:
+    arguments = list(sys.argv[1:] if args is None else args)
+    options = {**extra, "standalone_mode": False}
+    sys.exit(run_guarded(lambda: main(args=arguments, **options), arguments))
 
 
 def run_guarded(run: Callable[[], Any], args: Sequence[str]) -> int:

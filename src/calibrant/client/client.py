@@ -187,8 +187,6 @@ Parsed = TypeVar("Parsed")
 
 
 _ERASE_TIMEOUT = 600.0
-
-
 """Minimum timeout in seconds for erasing a unit."""
 
 

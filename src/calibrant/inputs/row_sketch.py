@@ -32,14 +32,10 @@ def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
 
 
 MAX_HASHES = 1024
-
-
 """Number of distinct hashes in a sketch."""
 
 
 FALSE_ALARM_RATE = 2.0**-20
-
-
 """Bound on the probability that independent rows are taken for the same ones."""
 
 

@@ -26,14 +26,10 @@ _LOGGERS = ("calibrant.serving", "uvicorn")
 
 
 _EVERY = 10.0
-
-
 """Seconds in which a message is logged once."""
 
 
 _MAX_TRACKED = 200
-
-
 """Maximum number of distinct messages tracked; beyond it, messages are grouped by format."""
 
 
@@ -114,8 +110,6 @@ def log_to_stderr() -> Iterator[None]:
 
 
 OnStart = Callable[[Service, str], None]
-
-
 """Called with the prepared service and its URL before the first request."""
 
 

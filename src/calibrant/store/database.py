@@ -26,8 +26,6 @@ from calibrant.store.database_errors import translate_errors
 from calibrant.store.schema import settings
 
 _LIMIT = 12.0
-
-
 """Response timeout in seconds, slightly above the statement timeout of the server."""
 
 
@@ -91,8 +89,6 @@ def _identity(path: Path | str) -> tuple[int, int] | None:
 
 
 SECRET = "secret"
-
-
 """Name of the setting with the secret of keyed hashes."""
 
 

@@ -23,8 +23,6 @@ _LABEL_CLASSES_PIECE = 1_000  # ids per query
 
 
 _SHOWN = 8
-
-
 """Classes listed in an error."""
 
 
@@ -80,8 +78,6 @@ def _bundles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
 
 
 Feedback = tuple[tuple[Label, ...], tuple[Outcome, ...]]
-
-
 """Labels and outcomes of a prediction."""
 
 

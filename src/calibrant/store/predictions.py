@@ -81,8 +81,6 @@ def _hours(
 
 
 _LIMIT = 2_000
-
-
 """Rows that can be scanned in a few milliseconds."""
 
 

@@ -32,8 +32,6 @@ _NEAR_TIE = 1e-3
 
 
 _GRID_LOG_ODDS = np.linspace(-12.0, 12.0, 97)
-
-
 """Log-odds in steps of 1/4, over a wider range than those of the rows."""
 
 
@@ -453,6 +451,4 @@ RULES: dict[str, Rule] = {
     "a saved calibrator must load": saving,
     "a damaged file must be refused": damage,
 }
-
-
 """All rules by the text in their error messages, in the order of checking."""

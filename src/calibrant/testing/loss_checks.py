@@ -310,8 +310,6 @@ RULES: dict[str, Rule] = {
     "(n, K, ...) must equal rows": more_dimensions,
     "bad input must be refused": bad_input,
 }
-
-
 """All rules by the text in their error messages, in the order of checking."""
 
 

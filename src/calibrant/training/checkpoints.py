@@ -120,8 +120,6 @@ _N_CHECKPOINTS = 2  # the newest, and the one before in case the newest is damag
 
 
 _FREE = ("device", "devices", "accumulate", "compile")
-
-
 """Options that may change on resume, because they do not change the steps."""
 
 

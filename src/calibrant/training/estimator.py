@@ -67,8 +67,6 @@ def steer_mask(labels: IntArray, share: float, *, seed: int = 0) -> NDArray[np.b
 
 
 Auto = Literal["auto"]
-
-
 """Use the usual value for networks of this kind."""
 
 

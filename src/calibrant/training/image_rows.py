@@ -104,8 +104,6 @@ def cut_out(
 
 
 _BLOCK = 32 * 2**20
-
-
 """Bytes prepared at a time. Launching a GPU kernel takes as long as running it, so a block of
 batches is prepared by one launch, in little memory compared to a network's."""
 

@@ -25,8 +25,6 @@ if TYPE_CHECKING:
 
 
 _SHOWN = ("precision", "accuracy", "recall", "npv", "coverage", "cost")
-
-
 """Rates of a point on the card, if measured."""
 
 
@@ -186,8 +184,6 @@ SECTIONS: Mapping[str, Callable[[Bundle], Iterator[str]]] = {
     "Where it comes from": origin,
     "Changes": changes,
 }
-
-
 """Sections of a card in order, with their writers; empty sections are omitted."""
 
 

@@ -150,8 +150,6 @@ def _transformer(scorer: Scorer) -> Iterator[str]:
 
 
 _FIGURES = ("accuracy", "nll", "ece_em")
-
-
 """Test metrics on the card."""
 
 

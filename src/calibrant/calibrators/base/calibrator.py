@@ -30,8 +30,6 @@ _lock = Lock()
 
 
 _limits: list[Any] = []
-
-
 """One entry per running fit; the first holds the limiter, which the last fit restores."""
 
 
@@ -64,22 +62,16 @@ def _controller() -> Any:
 
 
 FORMAT = 1
-
-
 """Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
 
 
 _BLOCK_ENTRIES = 1 << 22
-
-
 """Array entries per block when predicting, which bounds temporary memory."""
 
 
 _DAMAGED_FILE_ERRORS = (
     ArithmeticError, AttributeError, IndexError, KeyError, RecursionError, TypeError, ValueError,
 )  # fmt: skip
-
-
 """Errors that loading a damaged file may raise."""
 
 

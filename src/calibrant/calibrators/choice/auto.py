@@ -36,8 +36,6 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
 Pick = tuple[int, str]
-
-
 """Index of the candidate, and the reason in one sentence."""
 
 
@@ -110,26 +108,18 @@ def _explain_identity(trials: list[Trial], best: int) -> str:
 
 
 FEW_ROWS = 500
-
-
 """Below this many rows only methods with one or two parameters are tried."""
 
 
 MARGIN = 1.5
-
-
 """Standard errors by which a method with per-class parameters must beat temperature scaling."""
 
 
 ROWS_PER_EVENT = 25
-
-
 """Row equivalents of a row of the rarer of two classes: 20 events count as 500 rows."""
 
 
 ROWS_PER_MISTAKE = 50
-
-
 """Row equivalents of a misclassified row with more classes: 10 mistakes count as 500 rows.
 
 With hardly any mistakes, the best-fitting temperature makes the model certain of everything.

@@ -20,8 +20,6 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.tally import tally_with_index
 
 _RELATIVE_TOLERANCE = 1e-9
-
-
 """Penalties this close, relative to their size, are one break split by rounding."""
 
 

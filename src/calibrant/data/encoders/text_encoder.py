@@ -75,8 +75,6 @@ FORMAT = 1
 
 
 PAD, UNKNOWN = 0, 1
-
-
 """Ids of padding and of words outside the vocabulary."""
 
 
@@ -84,8 +82,6 @@ _SPECIAL = ["[PAD]", "[UNK]"]
 
 
 _BATCH = 4096
-
-
 """Texts per batch: enough to amortise overhead, few enough to stay in the CPU caches."""
 
 

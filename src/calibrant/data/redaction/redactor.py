@@ -37,8 +37,6 @@ _NUMBER_CHARACTERS = rf"[\d \t\u00a0\u202f{re.escape(_WIDE)}\-\u2010\u2011\u2013
 
 
 _HIDDEN = re.compile(rf"(?<={_NUMBER_CHARACTERS})[{_INVISIBLE}]++(?={_NUMBER_CHARACTERS})")
-
-
 """Within numbers only: next to a word, an invisible character may be the separator."""
 
 
@@ -115,8 +113,6 @@ def _normalise(original: str) -> str:
 
 
 TOKENS = ("_email_", "_iban_", "_card_", "_order_", "_phone_")
-
-
 """Replacement tokens.
 
 With an underscore at both ends, `TextEncoder` reads a token as one word that customers do not
@@ -128,8 +124,6 @@ _EMAIL, _IBAN, _CARD, _ORDER, _PHONE = TOKENS
 
 
 _PASSES = 4
-
-
 """A replacement may expose an adjacent number; more than two passes have never been needed."""
 
 
@@ -379,7 +373,5 @@ _STEPS: tuple[tuple[int, re.Pattern[str], Callable[[re.Match[str]], str]], ...] 
     (8, patterns.PHONE, _replace_match(_PHONE)),
     (6, patterns.NAMED_PHONE, _replace_value(_PHONE)),
 )
-
-
 """Minimum number of digits, pattern and replacement, in this order: after the word "order", a card
 number also looks like an order number."""

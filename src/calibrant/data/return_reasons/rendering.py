@@ -122,8 +122,6 @@ _CHOICES = (
 
 
 N_CHOICES = len(_CHOICES)
-
-
 """Number of rows in the table of uniform numbers."""
 
 
@@ -381,8 +379,6 @@ _STYLES: tuple[tuple[float, Callable[[str], str]], ...] = (
     (0.98, lambda text: text.replace(".", "!")),
     (1.00, lambda text: text.upper()),
 )
-
-
 """Writing styles with cumulative shares, from tidy to untidy."""
 
 

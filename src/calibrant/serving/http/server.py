@@ -19,14 +19,10 @@ from calibrant.serving.http.problems import PROBLEM_JSON, Problem, problem_respo
 from calibrant.serving.service import Service
 
 _TIMEOUT = 30.0
-
-
 """Seconds for a request to arrive, and for a client to read some of its response."""
 
 
 _MIN_RATE = 16_384
-
-
 """Bytes per second: every such amount of body extends the timeout by a second."""
 
 
@@ -34,8 +30,6 @@ _CONNECTIONS_CHECK_EVERY = 5.0
 
 
 _LONGEST_HEAD = 65_536
-
-
 """Maximum bytes of a request outside its body."""
 
 
@@ -220,8 +214,6 @@ def max_connections() -> int:
 
 
 BACKLOG = 2048
-
-
 """Maximum number of connections waiting to be accepted."""
 
 

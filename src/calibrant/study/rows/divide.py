@@ -81,7 +81,7 @@ def _split_logs(
 def _drop_repeats(held: IntArray, config: StudyConfig, grouping: Mapping[str, Any]) -> IntArray:
     """Keep one random row of each text or image among logs that replace a golden set.
 
-    Equal rows were assigned to a split grouping, so they are not independent draws: a few frequent
+    Equal rows were assigned to a split together, so they are not independent draws: a few frequent
     texts would count as hundreds, and the confidence of a promise would be overstated.
     """
     if config.group is not None or "groups" not in grouping:
@@ -135,7 +135,7 @@ def _halve_trusted(source: StudySource, config: StudyConfig) -> tuple[IntArray, 
     """Halve trusted rows into calibrate and test rows.
 
     Rows are drawn one by one: a threshold cannot memorise texts, and a promise needs rows drawn
-    like the traffic. If equal texts of a golden set were kept grouping, a frequent one would be in
+    like the traffic. If equal texts of a golden set were kept together, a frequent one would be in
     one half only. Only rows of a user-defined group stay together.
     """
     grouping: dict[str, Any] = {"n": len(source)}

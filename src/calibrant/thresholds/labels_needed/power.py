@@ -23,8 +23,6 @@ Mask = NDArray[np.bool_]
 
 
 _STEP = 1.08
-
-
 """Ratio of consecutive ranks, when the starts of the walk are not enough."""
 
 
@@ -221,8 +219,6 @@ def _walk(positions: IntArray, p_values: FloatArray, starts: IntArray, shares: F
 
 
 MOST_ROWS = 10**8
-
-
 """No number is reported beyond this many rows."""
 
 
@@ -230,8 +226,6 @@ VERSIONS = 200
 
 
 _MOST = 0.5
-
-
 """If a smaller share of the curves meets the targets, meeting estimates count as chance."""
 
 

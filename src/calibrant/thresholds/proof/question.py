@@ -23,8 +23,6 @@ from calibrant.thresholds.rates import Cost, Rate
 from calibrant.thresholds.scores import On, labelled_scores, predict_classes, row_scores
 
 _ULPS = 8
-
-
 """Numbers further apart than this keep their order under rounding errors."""
 
 

@@ -34,8 +34,6 @@ _REPORT_ASSETS = ("charts.js", "threshold.js", "report.css")
 
 
 _CACHE_FOREVER = {"Cache-Control": "public, max-age=31536000, immutable"}
-
-
 """URLs contain a hash of the content, so responses never change."""
 
 

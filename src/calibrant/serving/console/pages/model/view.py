@@ -32,14 +32,10 @@ if TYPE_CHECKING:
 
 
 _MAX_SETTINGS = 300
-
-
 """Largest number of settings listed."""
 
 
 _WORDED_KEYS = ("at", "by", "reason", "what")
-
-
 """Keys of a change that are shown in sentences."""
 
 
@@ -135,14 +131,10 @@ def _version(value: Any) -> str:
 
 
 _DISABLED_RULES = ("link", "image", "autolink", "reference", "html_inline", "html_block")
-
-
 """Markdown that could leave the page, load something or be HTML; it is shown as written."""
 
 
 _HIGHEST, _LOWEST = 3, 6
-
-
 """Heading levels of a card, below the heading of its section."""
 
 

@@ -30,8 +30,6 @@ from calibrant.serving.store_calls import within
 from calibrant.store import Store
 
 _MAX_VALUES = 12
-
-
 """Largest number of values in a command; more would be unreadable."""
 
 

@@ -26,14 +26,10 @@ DOUBTFUL = "It is unknown whether this happened: the folder contained another ve
 
 
 UNDER_WAY = "In progress."
-
-
 """Remarks in front of such an event in the trail."""
 
 
 _GRACE = timedelta(seconds=30)
-
-
 """Time allowed between an event and its change; clocks of two machines may differ."""
 
 

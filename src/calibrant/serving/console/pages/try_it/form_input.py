@@ -109,8 +109,6 @@ def _to_text(value: Any) -> str:
 
 
 PASTE = "paste"
-
-
 """Field for a whole pasted row."""
 
 

@@ -62,7 +62,7 @@ $(VENV)/bin/python:
 
 $(VENV)/.demo: pyproject.toml constraints.txt | $(VENV)/bin/python
 	@echo "Installing calibrant: about two minutes and 1.7 GB the first time."
-	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[torch,serve]"
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[torch,boosting,serve]"
 	touch $@
 
 $(VENV)/.test: pyproject.toml constraints.txt | $(VENV)/bin/python

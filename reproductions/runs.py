@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from calibrant.study.candidates.processes import Progress, worker_pool
-from calibrant.study.candidates.training_warnings import training_warnings
+from calibrant.study.candidates.trained import training_warnings
 from reproductions.experiment import Experiment, Method
 from reproductions.parts import Parts
 from reproductions.setting import setting_of

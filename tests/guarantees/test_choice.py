@@ -17,7 +17,7 @@ from calibrant.data.splits import SplitPart, Splits
 from calibrant.study.candidates.trained import compute_refinement
 from calibrant.study.judge import choose_candidate
 from calibrant.study.result import CandidateResult
-from calibrant.study.rows.choice_split import halve_steer
+from calibrant.study.rows.divide import halve_steer
 from calibrant.study.rows.rows import SplitRows, StudyRows
 
 DRAWS, ROWS, CLASSES = 100, 240, 3

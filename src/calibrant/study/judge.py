@@ -10,7 +10,7 @@ from calibrant.convert import probs_from_logits
 from calibrant.inputs import FloatArray
 from calibrant.metrics import evaluate
 from calibrant.results import Evaluation
-from calibrant.study.candidates.candidate import Candidate
+from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.combined import CombinedCandidate
 from calibrant.study.candidates.train_all import Outcome
 from calibrant.study.candidates.trained import TrainedCandidate
@@ -19,7 +19,7 @@ from calibrant.study.rows.rows import StudyRows
 
 
 def evaluate_candidates(
-    rows: StudyRows, candidates: Sequence[Candidate], outcomes: Sequence[Outcome]
+    rows: StudyRows, candidates: Sequence[StudyCandidate], outcomes: Sequence[Outcome]
 ) -> list[CandidateResult]:
     """Evaluate every candidate on the test rows and on held-out rows of the logs."""
     results = []
@@ -86,7 +86,7 @@ def _evaluate_candidate(rows: StudyRows, trained: TrainedCandidate) -> Candidate
     )
 
 
-def _identity(candidate: Candidate, trained: TrainedCandidate | None = None) -> dict[str, Any]:
+def _identity(candidate: StudyCandidate, trained: TrainedCandidate | None = None) -> dict[str, Any]:
     """Return the fields that identify a candidate; for an ensemble, the seeds that were trained."""
     members = candidate.members
     if isinstance(trained, CombinedCandidate):

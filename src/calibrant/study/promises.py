@@ -1,17 +1,19 @@
-"""The promises of a study: certified on the calibrate rows, checked on the test rows."""
+"""The promises of a study, checked on its test rows, and its out-of-scope rule."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from calibrant.bundle import BundlePoint
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray
-from calibrant.ood import OodRule
+from calibrant.ood import SCORES, OodRule, separation
 from calibrant.reports.threshold.page import point_view
-from calibrant.study.result import PointResult
+from calibrant.study.result import OutOfScope, PointResult
 from calibrant.study.rows.rows import StudyRows
 from calibrant.thresholds import OperatingPoint, Transfer, check_transfer
 from calibrant.thresholds.hold_text import parse_hold
@@ -188,3 +190,54 @@ def _labelled(
     """Return the rows to certify on; those that the rule flags are withheld from action."""
     withheld = None if rule is None else rule.flags(logits)
     return LabelledRows(logits, codes, tuple(rows.classes), weights, withheld)
+
+
+def fit_rule(logits: dict[str, FloatArray], score: str) -> OodRule | None:
+    """Fit the rule on the steer and choice rows, without trusted rows.
+
+    Its thresholds are quantiles of the scores of in-scope rows that were not trained on. Both
+    splits qualify, and a quantile per predicted class needs all of them. Selecting the epoch and
+    the candidate on them hardly changes the scores of single rows. Rows that the scorer marks as
+    unscorable are flagged as well.
+    """
+    if score == "none":
+        return None
+    return OodRule.fit(_in_scope_logits(logits), score=score, by_class=True, equal=True)
+
+
+def _in_scope_logits(logits: Mapping[str, FloatArray]) -> FloatArray:
+    return np.concatenate([logits[name] for name in ("steer", "choice") if name in logits])
+
+
+def describe_rule(
+    rule: OodRule | None, rows: StudyRows, logits: dict[str, FloatArray]
+) -> OutOfScope | None:
+    """Evaluate the rule on the test rows, and against out-of-scope rows if there are any."""
+    if rule is None:
+        return None
+    inside = rows["test"].inside
+    outside = [logits["test"][~inside]]
+    outside += [logits["out_of_scope"]] if "out_of_scope" in logits else []
+    foreign = np.concatenate(outside)
+    scores = {}
+    if len(foreign):
+        for name, score in SCORES.items():
+            fitted = OodRule.fit(
+                _in_scope_logits(logits),
+                score=name,
+                quantile=rule.quantile,
+                by_class=True,
+                equal=True,
+            )
+            result = separation(score(logits["test"][inside]), score(foreign))
+            caught = float(fitted.flags(foreign).mean())
+            scores[name] = {"auroc": result.auroc, "fpr95": result.fpr95, "caught": caught}
+    return OutOfScope(
+        score=rule.score,
+        threshold=rule.threshold,
+        quantile=rule.quantile,
+        n=rule.n,
+        flagged=float(rule.flags(logits["test"][inside]).mean()),
+        scores=scores,
+        out_of_scope=len(foreign),
+    )

@@ -25,15 +25,19 @@ from calibrant.study.candidates.processes import refuse_reimported_script
 from calibrant.study.candidates.train_all import Outcome, train_candidates
 from calibrant.study.candidates.trained import TrainedCandidate
 from calibrant.study.judge import choose_candidate, evaluate_candidates
-from calibrant.study.packed_figures import packed_figures
-from calibrant.study.promises import bundle_points, certify, note_fallback_points, parse_promises
+from calibrant.study.promises import (
+    bundle_points,
+    certify,
+    describe_rule,
+    fit_rule,
+    note_fallback_points,
+    parse_promises,
+)
 from calibrant.study.reference import train_gradient_boosting
 from calibrant.study.report.page import write_study_html
-from calibrant.study.result import PointResult, StudyResult
-from calibrant.study.rows.file_names import input_files, strip_paths
+from calibrant.study.result import PointResult, StudyResult, packed_figures
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import StudyRows
-from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.study.settings.config import StudyConfig
 from calibrant.study.settings.config_file import config_text, write_config
 from calibrant.study.study_folder import (
@@ -41,9 +45,11 @@ from calibrant.study.study_folder import (
     CANDIDATE_FOLDERS,
     check_output_folder,
     draft_folder,
+    input_files,
     make_candidates_folder,
     output_folder,
     publish_outputs,
+    strip_paths,
     write_json,
 )
 from calibrant.thresholds import OperatingPoint

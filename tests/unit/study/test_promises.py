@@ -16,12 +16,13 @@ from calibrant.study import StudyConfig
 from calibrant.study.promises import (
     bundle_points,
     certify,
+    describe_rule,
+    fit_rule,
     note_fallback_points,
     parse_promises,
 )
 from calibrant.study.rows.read import read_study_rows
 from calibrant.study.rows.rows import OUTSIDE, SplitRows, StudyRows
-from calibrant.study.scope import describe_rule, fit_rule
 from calibrant.thresholds import OperatingPoint
 from calibrant.thresholds.labelled_rows import fill_missing_codes
 from calibrant.thresholds.proof.candidates import candidates_at_ends

@@ -15,7 +15,7 @@ from typing import Any
 from calibrant.data.splits import Splits
 from calibrant.distribution import own_version
 from calibrant.study.candidates.classifier import step_options
-from calibrant.study.scoring_ways import name_candidate
+from calibrant.study.result import name_candidate
 from calibrant.study.settings.config import StudyConfig
 
 _NEUTRAL = {
@@ -30,7 +30,7 @@ _ENCODER_VERSION = 2
 
 
 @dataclass(frozen=True)
-class Candidate:
+class StudyCandidate:
     """One loss with one seed, or an average of such networks.
 
     Parameters
@@ -44,10 +44,10 @@ class Candidate:
 
     Examples
     --------
-    >>> one = Candidate("focal:gamma=3", 0, "0123456789abcdef")
+    >>> one = StudyCandidate("focal:gamma=3", 0, "0123456789abcdef")
     >>> one.folder
     'focal-gamma-3-seed-0-01234567'
-    >>> thinned = Candidate(one.loss, 0, "89abcdef", "mc_dropout", (one,), passes=20)
+    >>> thinned = StudyCandidate(one.loss, 0, "89abcdef", "mc_dropout", (one,), passes=20)
     >>> thinned.name, thinned.folder
     ('focal:gamma=3, MC dropout (20 passes)', 'focal-gamma-3-seed-0-mc-dropout-20-89abcdef')
     """
@@ -56,7 +56,7 @@ class Candidate:
     seed: int
     fingerprint: str
     way: str = "one"
-    members: tuple[Candidate, ...] = ()
+    members: tuple[StudyCandidate, ...] = ()
     passes: int = 0
 
     @property
@@ -75,7 +75,7 @@ class Candidate:
 
 def list_candidates(
     config: StudyConfig, files: Mapping[str, str], splits: Splits
-) -> tuple[Candidate, ...]:
+) -> tuple[StudyCandidate, ...]:
     """Return all candidates of a study: for each loss its networks, then their averages."""
     inputs = {key: value for key, value in config.to_dict().items() if key not in _NEUTRAL}
     inputs |= {
@@ -87,17 +87,19 @@ def list_candidates(
         "encoders": _ENCODER_VERSION,
     }
     inputs |= _pretrained_fingerprint(config) | _custom_network_code(config)
-    candidates: list[Candidate] = []
+    candidates: list[StudyCandidate] = []
     for loss in config.candidates:
         inputs |= {"loss": loss, "code": _custom_loss_code(loss)}
         networks = tuple(
-            Candidate(loss, seed, _hash({**inputs, "own seed": seed})) for seed in config.seeds
+            StudyCandidate(loss, seed, _hash({**inputs, "own seed": seed})) for seed in config.seeds
         )
         candidates += [*networks, *_list_averages(config, networks)]
     return tuple(candidates)
 
 
-def _list_averages(config: StudyConfig, networks: tuple[Candidate, ...]) -> list[Candidate]:
+def _list_averages(
+    config: StudyConfig, networks: tuple[StudyCandidate, ...]
+) -> list[StudyCandidate]:
     """Return the requested averages of a loss's networks."""
     averages = []
     if config.mc_dropout:
@@ -107,9 +109,9 @@ def _list_averages(config: StudyConfig, networks: tuple[Candidate, ...]) -> list
     return averages
 
 
-def _average(way: str, members: tuple[Candidate, ...], passes: int = 0) -> Candidate:
+def _average(way: str, members: tuple[StudyCandidate, ...], passes: int = 0) -> StudyCandidate:
     inputs = {"way": way, "of": [member.fingerprint for member in members], "passes": passes}
-    return Candidate(members[0].loss, members[0].seed, _hash(inputs), way, members, passes)
+    return StudyCandidate(members[0].loss, members[0].seed, _hash(inputs), way, members, passes)
 
 
 def _pretrained_fingerprint(config: StudyConfig) -> dict[str, str]:

@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from calibrant.study.settings.config import StudyConfig
-from calibrant.study.settings.defaults import SMALL, TEXT
+from calibrant.study.settings.kinds import SMALL, TEXT
 
 if TYPE_CHECKING:
-    from calibrant.study.candidates.candidate import Candidate
+    from calibrant.study.candidates.candidate import StudyCandidate
     from calibrant.training.estimator import Estimator
 
 
@@ -22,7 +22,7 @@ _EXCLUDED = {"loss", "seed", "folder", "hooks", "progress", "model"}
 
 
 def build_classifier(
-    config: StudyConfig, candidate: Candidate, folder: Path, progress: Callable[[str], None]
+    config: StudyConfig, candidate: StudyCandidate, folder: Path, progress: Callable[[str], None]
 ) -> Estimator:
     """Build the classifier of a candidate.
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from calibrant.bundle.files import sha256_of
 from calibrant.errors import TrainingError
 from calibrant.inputs import FloatArray
-from calibrant.study.candidates.candidate import Candidate
+from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.trained import (
     SCORED_SPLITS,
     TrainedCandidate,
@@ -52,7 +52,10 @@ class CombinedCandidate(TrainedCandidate):
 
 
 def build_ensemble(
-    candidate: Candidate, outcomes: Sequence[TrainedCandidate | str], folder: Path, rows: StudyRows
+    candidate: StudyCandidate,
+    outcomes: Sequence[TrainedCandidate | str],
+    folder: Path,
+    rows: StudyRows,
 ) -> CombinedCandidate | str:
     """Average the networks of all seeds of a loss from their saved logits."""
     members = tuple(each for each in outcomes if isinstance(each, TrainedCandidate))
@@ -74,7 +77,7 @@ def build_ensemble(
 
 
 def score_mc_dropout(
-    rows: StudyRows, candidate: Candidate, folder: Path, progress: Callable[[str], None]
+    rows: StudyRows, candidate: StudyCandidate, folder: Path, progress: Callable[[str], None]
 ) -> None:
     """Score all splits with MC dropout passes of a trained network, and save the logits."""
     started = time.perf_counter()
@@ -93,7 +96,7 @@ def score_mc_dropout(
 
 
 def load_mc_dropout(
-    folder: Path, candidate: Candidate, rows: StudyRows
+    folder: Path, candidate: StudyCandidate, rows: StudyRows
 ) -> CombinedCandidate | None:
     """Return a saved MC dropout candidate.
 
@@ -107,7 +110,9 @@ def load_mc_dropout(
     return CombinedCandidate(candidate, folder, *saved, (member,))
 
 
-def _load_member(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
+def _load_member(
+    folder: Path, candidate: StudyCandidate, rows: StudyRows
+) -> TrainedCandidate | None:
     member = candidate.members[0]
     return load_trained(folder.parent / member.folder, member, rows)
 

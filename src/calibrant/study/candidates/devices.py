@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.cores import usable_cores
 from calibrant.errors import InputError
-from calibrant.study.candidates.candidate import Candidate
+from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.processes import Progress, forward_progress, send_arguments
 from calibrant.study.candidates.trained import fit_and_save_candidate
 from calibrant.study.rows.rows import StudyRows
@@ -26,7 +26,11 @@ def refuse_torchrun() -> None:
 
 
 def train_on_devices(
-    rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
+    rows: StudyRows,
+    config: StudyConfig,
+    candidate: StudyCandidate,
+    folder: Path,
+    progress: Progress,
 ) -> None:
     """Run `fit_and_save_candidate` on `config.devices` devices together.
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from calibrant.cores import usable_cores
 from calibrant.errors import CalibrantError, MissingExtra, TrainingError
-from calibrant.study.candidates.candidate import Candidate
+from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.combined import build_ensemble, load_mc_dropout, score_mc_dropout
 from calibrant.study.candidates.devices import train_on_devices
 from calibrant.study.candidates.processes import Progress, worker_pool
@@ -30,7 +30,7 @@ _worker: dict[str, Any] = {}
 def train_candidates(
     rows: StudyRows,
     config: StudyConfig,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[StudyCandidate],
     folder: Path,
     progress: Progress,
 ) -> list[Outcome]:
@@ -39,7 +39,7 @@ def train_candidates(
     Networks are trained first, then averaged. Candidates that an earlier run finished are read from
     `folder`. A candidate that fails is reported and does not stop the others.
     """
-    outcomes: dict[Candidate, Outcome] = {}
+    outcomes: dict[StudyCandidate, Outcome] = {}
     for way in ("one", "mc_dropout"):
         same_way = [candidate for candidate in candidates if candidate.way == way]
         _load_or_train(rows, config, same_way, folder, progress, outcomes)
@@ -55,10 +55,10 @@ def train_candidates(
 def _load_or_train(
     rows: StudyRows,
     config: StudyConfig,
-    candidates: Sequence[Candidate],
+    candidates: Sequence[StudyCandidate],
     folder: Path,
     progress: Progress,
-    outcomes: dict[Candidate, Outcome],
+    outcomes: dict[StudyCandidate, Outcome],
 ) -> None:
     """Add the outcome of each candidate: cached ones from the folder, the others by training."""
     folders = {candidate: folder / candidate.folder for candidate in candidates}
@@ -91,13 +91,19 @@ def _count_jobs(config: StudyConfig) -> int:
     return 1 if gpu_is_here() else usable_cores()
 
 
-def _load_cached(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
+def _load_cached(
+    folder: Path, candidate: StudyCandidate, rows: StudyRows
+) -> TrainedCandidate | None:
     load = load_trained if candidate.way == "one" else load_mc_dropout
     return load(folder, candidate, rows)
 
 
 def _try_train(
-    rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
+    rows: StudyRows,
+    config: StudyConfig,
+    candidate: StudyCandidate,
+    folder: Path,
+    progress: Progress,
 ) -> Outcome:
     """Train a network, or score with MC dropout; return the reason if that fails."""
     try:
@@ -125,16 +131,16 @@ def _try_train(
 def _train_in_processes(
     rows: StudyRows,
     config: StudyConfig,
-    missing: Sequence[Candidate],
-    folders: dict[Candidate, Path],
+    missing: Sequence[StudyCandidate],
+    folders: dict[StudyCandidate, Path],
     jobs: int,
     progress: Progress,
-    outcomes: dict[Candidate, Outcome],
+    outcomes: dict[StudyCandidate, Outcome],
 ) -> None:
     """Train in `jobs` parallel processes."""
     saved = "finished candidates"
     with worker_pool(jobs, progress, _init_worker, (rows, config), saved) as pool:
-        running: dict[Future[str | None], Candidate] = {
+        running: dict[Future[str | None], StudyCandidate] = {
             pool.submit(_train_in_worker, candidate, folders[candidate]): candidate
             for candidate in missing
         }
@@ -149,7 +155,7 @@ def _init_worker(progress: Progress, rows: StudyRows, config: StudyConfig) -> No
     _worker.update(rows=rows, config=config, progress=progress)
 
 
-def _train_in_worker(candidate: Candidate, folder: Path) -> str | None:
+def _train_in_worker(candidate: StudyCandidate, folder: Path) -> str | None:
     """Train in a worker process; return the reason if that fails, else None."""
     outcome = _try_train(_worker["rows"], _worker["config"], candidate, folder, _worker["progress"])
     return outcome if isinstance(outcome, str) else None

@@ -6,7 +6,9 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping
+import warnings
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,18 +16,21 @@ from zipfile import BadZipFile
 
 import numpy as np
 
+from calibrant.data.encoders.column_warning import ColumnWarning
 from calibrant.errors import CalibrantError, TrainingError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.inputs import FloatArray
-from calibrant.study.candidates.candidate import Candidate
+from calibrant.study.candidates.candidate import StudyCandidate
 from calibrant.study.candidates.classifier import build_classifier
 from calibrant.study.candidates.processes import Progress
-from calibrant.study.candidates.training_warnings import training_warnings
 from calibrant.study.rows.rows import StudyRows
 from calibrant.study.settings.config import StudyConfig
 
 if TYPE_CHECKING:
     from calibrant.models.scorer import Scorer
+
+_INTERNAL_PACKAGES = frozenset({"lightning_fabric", "torch", "triton"})
+"""Packages whose warnings are about themselves, not about the training."""
 
 
 SCORED_SPLITS = ("steer", "choice", "log_test", "calibrate", "test", "out_of_scope")
@@ -52,7 +57,7 @@ class TrainedCandidate:
         `warnings`, and for a network `scorer`, the record of its files
     """
 
-    candidate: Candidate
+    candidate: StudyCandidate
     folder: Path
     logits: Mapping[str, FloatArray]
     facts: Mapping[str, Any]
@@ -70,7 +75,11 @@ class TrainedCandidate:
 
 
 def fit_and_save_candidate(
-    rows: StudyRows, config: StudyConfig, candidate: Candidate, folder: Path, progress: Progress
+    rows: StudyRows,
+    config: StudyConfig,
+    candidate: StudyCandidate,
+    folder: Path,
+    progress: Progress,
 ) -> None:
     """Train a candidate, score the splits with it, and save both in its folder.
 
@@ -120,7 +129,9 @@ def _preprocessing(config: StudyConfig) -> dict[str, Any]:
     return {"column": config.text, "redact": config.redact, "resize": resized}
 
 
-def load_trained(folder: Path, candidate: Candidate, rows: StudyRows) -> TrainedCandidate | None:
+def load_trained(
+    folder: Path, candidate: StudyCandidate, rows: StudyRows
+) -> TrainedCandidate | None:
     """Return a saved candidate, or None if its folder is incomplete or damaged."""
     saved = read_saved(folder, candidate, rows)
     if saved is None:
@@ -146,7 +157,10 @@ def compute_refinement(rows: StudyRows, logits: Mapping[str, FloatArray]) -> flo
 
 
 def save_candidate(
-    folder: Path, candidate: Candidate, logits: Mapping[str, FloatArray], facts: Mapping[str, Any]
+    folder: Path,
+    candidate: StudyCandidate,
+    logits: Mapping[str, FloatArray],
+    facts: Mapping[str, Any],
 ) -> None:
     """Save the logits of a candidate, then its record, which marks the folder as complete."""
     arrays: dict[str, Any] = dict(logits)
@@ -159,7 +173,7 @@ def save_candidate(
 
 
 def read_saved(
-    folder: Path, candidate: Candidate, rows: StudyRows
+    folder: Path, candidate: StudyCandidate, rows: StudyRows
 ) -> tuple[dict[str, FloatArray], dict[str, Any]] | None:
     """Return the logits and facts that `save_candidate` wrote, or None if damaged or outdated."""
     try:
@@ -175,3 +189,36 @@ def read_saved(
     except (OSError, EOFError, ValueError, LookupError, TypeError, BadZipFile):
         return None
     return (logits, facts) if whole and same else None
+
+
+@contextmanager
+def training_warnings() -> Iterator[list[str]]:
+    """Yield a list that is filled with the distinct warnings when the block ends.
+
+    Warnings about columns name the remedy on the command line.
+
+    Examples
+    --------
+    >>> with training_warnings() as messages:
+    ...     warnings.warn("no row of class 3", UserWarning, stacklevel=1)
+    >>> messages
+    ['no row of class 3']
+    """
+    messages: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", UserWarning)
+        yield messages
+    relevant = (
+        warning
+        for warning in caught
+        if issubclass(warning.category, UserWarning) and not _is_internal(warning.filename)
+    )
+    messages += sorted({_text(warning.message) for warning in relevant})
+
+
+def _text(warning: Warning | str) -> str:
+    return warning.command_text if isinstance(warning, ColumnWarning) else str(warning)
+
+
+def _is_internal(file: str) -> bool:
+    return not _INTERNAL_PACKAGES.isdisjoint(Path(file).parts)

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 
 from calibrant.formatting import number, percent, quote_name, sentence
 from calibrant.results import Evaluation, Figure
-from calibrant.study.report.averages import averages
 from calibrant.study.report.wording import (
     baseline_of,
     candidate_name,
@@ -16,10 +15,25 @@ from calibrant.study.report.wording import (
     loss_name,
     method_name,
     singles,
+    trained_candidates,
     value_of,
 )
 from calibrant.study.result import CandidateResult, StudyResult
 
+_AVERAGES = {
+    "ensemble": (
+        "An ensemble gives the average of the probabilities of networks that were trained in the "
+        "same way from different first weights (seeds): as one model, which takes as much work as "
+        "all of them."
+    ),
+    "mc_dropout": (
+        "MC dropout gives the average of the probabilities of one network with parts of it left "
+        "out, other parts in each pass: as one model, which takes as much work as all passes."
+    ),
+}
+"""What each kind of average is."""
+
+_TITLES = {"ensemble": "Ensembles", "mc_dropout": "MC dropout"}
 _ECE, _NLL = "ece_ew", "nll"
 
 
@@ -264,3 +278,50 @@ def _price(result: StudyResult) -> str:
         f"alike) from {number(before, 3)} to {number(after, 3)} against plain cross-entropy: "
         f"{paid} on these rows."
     )
+
+
+def way_sentences(result: StudyResult) -> list[str]:
+    """Return one sentence for each kind of average among the candidates."""
+    ways = {one.way for one in trained_candidates(result)}
+    return [words for way, words in _AVERAGES.items() if way in ways]
+
+
+def averages(result: StudyResult) -> list[tuple[str, str]]:
+    """Describe the effect of averaging for the best ensemble and the best MC dropout."""
+    return [
+        (title, words)
+        for way, title in _TITLES.items()
+        if (words := _describe_average(result, way))
+    ]
+
+
+def _describe_average(result: StudyResult, way: str) -> str:
+    tried = [one for one in trained_candidates(result, references=False) if one.way == way]
+    if not tried:
+        return ""
+    best = min(tried, key=lambda one: (one.refinement is None, one.refinement))
+    parts = _averaged_networks(result, best)
+    then, now = _mean_value(parts, "scaled", "nll"), value_of(best.scaled, "nll")
+    right = [_mean_value(parts, "test", "accuracy"), value_of(best.test, "accuracy")]
+    if then is None or now is None:
+        return ""
+    of = f"{len(parts)} networks have on average" if len(parts) > 1 else "network alone has"
+    # No verdict: the difference may not generalise to other rows.
+    return (
+        f"{candidate_name(best)}: after temperature scaling its log loss is {number(now)}, where "
+        f"its {of} {number(then)}; its accuracy is {percent(right[1])} instead of "
+        f"{percent(right[0])}."
+    )
+
+
+def _averaged_networks(result: StudyResult, one: CandidateResult) -> list[CandidateResult]:
+    """Return the networks that a candidate averages."""
+    seeds = one.members or (one.seed,)
+    return [
+        network for network in singles(result) if network.loss == one.loss and network.seed in seeds
+    ]
+
+
+def _mean_value(ones: Sequence[CandidateResult], part: str, name: str) -> float | None:
+    values = [value for one in ones if (value := value_of(getattr(one, part), name)) is not None]
+    return sum(values) / len(values) if values else None

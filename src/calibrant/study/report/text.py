@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 from calibrant.formatting import percent, printable, sentence
 from calibrant.reports.text_tables import add_row, table_of, to_text
-from calibrant.study.report.averages import way_sentences
 from calibrant.study.report.headline import headline_data, promise_data, several_words
-from calibrant.study.report.story import story
+from calibrant.study.report.story import story, way_sentences
 from calibrant.study.report.tables import (
     COLUMNS,
     bundle_rows,

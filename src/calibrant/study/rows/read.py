@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+import pyarrow.types as pt
 from numpy.typing import NDArray
 
+from calibrant.bundle.decisions import predict_columns
 from calibrant.bundle.files import sha256_of
-from calibrant.data import read_rows, redact
+from calibrant.data import TableEncoder, read_rows, redact
+from calibrant.data.encoders.column_warning import ignore_column_warnings
+from calibrant.data.row_identity import same_rows
 from calibrant.data.splits import Splits
-from calibrant.errors import InputError
+from calibrant.errors import InputError, SplitMisuse
+from calibrant.files.source import BatchLocation
 from calibrant.formatting import format_count
 from calibrant.inputs import FloatArray
 from calibrant.study.rows.class_codes import (
@@ -22,14 +30,18 @@ from calibrant.study.rows.class_codes import (
     restore_int_labels,
 )
 from calibrant.study.rows.divide import divide_rows
-from calibrant.study.rows.label_checks import check_labels, check_sizes
-from calibrant.study.rows.overlap import resolve_overlap
 from calibrant.study.rows.read_images import IMAGE, WEIGHT, check_same_size, read_image_source
 from calibrant.study.rows.rows import Inputs, SplitRows, StudyRows
 from calibrant.study.rows.source import StudySource, get_column, is_text, mask_filled, note_left_out
-from calibrant.study.rows.table_checks import check_finite, check_reserved_columns, check_table
 from calibrant.study.settings.config import StudyConfig
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
+
+_COLUMN = "name another column with --label"
+_OTHER = {"text": _COLUMN, "table": _COLUMN, "image": "give each class one name or number"}
+"""Remedy for labels that are not classes."""
+
+MIN_CALIBRATE_ROWS = 20
+"""Calibrate rows needed to choose a calibrator automatically."""
 
 
 def read_study_rows(config: StudyConfig) -> StudyRows:
@@ -210,3 +222,165 @@ def _read_inputs(source: StudySource, config: StudyConfig) -> Inputs:
         return source.table.select(columns)
     texts = source.column(config.text)
     return redact(texts) if config.redact else texts
+
+
+def check_labels(source: StudySource, outside: NDArray[np.bool_], config: StudyConfig) -> None:
+    """Raise `InputError` for labels that are numbers, row ids, or too rare for every split."""
+    if config.cut:
+        return
+    labels = [v for v, off in zip(source.labels.to_pylist(), outside, strict=True) if not off]
+    counts = Counter(labels)
+    where = f"{source.file}: {source.label}"
+    remedy = f"{_OTHER[config.kind]}."
+    odd = next((v for v in counts if isinstance(v, float) and not v.is_integer()), None)
+    if odd is not None:
+        cut = "" if config.images else "add --cut to cut it into low and high at its median, or "
+        raise InputError(
+            f"{where} holds numbers that are not integers, such as {odd!r}: {cut}{remedy}"
+        )
+    if len(counts) > max(2, len(labels) // 2):
+        raise InputError(
+            f"{where} has {len(counts):,} different values in {len(labels):,} {source.unit}s, so "
+            f"it identifies {source.unit}s rather than classes: {remedy}"
+        )
+    _check_rare(source, counts, config)
+
+
+def _check_rare(source: StudySource, counts: Counter[Any], config: StudyConfig) -> None:
+    logs = source.name == "logs"
+    parts = 2 if not logs else 4 if config.golden is None else 3
+    few = [name for name, n in counts.items() if n < parts]
+    if not counts and logs:
+        raise InputError(
+            f"{source.file}: every {source.unit} has the out-of-scope label "
+            f"{config.out_of_scope!r}: give {source.unit}s of at least two classes."
+        )
+    if len(counts) < 2 and logs:
+        raise InputError(
+            f"{source.file}: {source.label} has only one class, {next(iter(counts))!r}: "
+            f"give {source.unit}s of at least two classes."
+        )
+    if few and logs:
+        n = counts[few[0]]
+        also = f" ({len(few) - 1:,} other classes are as rare)" if len(few) > 1 else ""
+        raise InputError(
+            f"{source.file}: the class {few[0]!r} has {n} {source.unit}{'' if n == 1 else 's'}, "
+            f"but each of the {parts} splits needs one{also}: merge it with another class, drop "
+            f"its {source.unit}s, or collect more of them."
+        )
+
+
+def check_sizes(calibrate: int, config: StudyConfig, repeats: int = 0) -> None:
+    """Raise `InputError` before training if there are too few rows to choose a calibrator on."""
+    if config.calibrator == "auto" and calibrate < MIN_CALIBRATE_ROWS:
+        remedy = (
+            "label more golden rows"
+            if config.golden is not None
+            else "hold more rows out, like --shares 4:1:5, or give more of them"
+        )
+        if repeats:
+            remedy = f"{repeats:,} with the {config.kind} of another were left out; give --golden"
+        raise InputError(
+            f"only {calibrate} rows are left to calibrate on, but choosing a calibrator needs "
+            f"{MIN_CALIBRATE_ROWS}: {remedy}, or choose a simple one with --calibrator temperature."
+        )
+
+
+def check_reserved_columns(features: Sequence[str], classes: Sequence[Any], file: str) -> None:
+    """Raise `InputError` for features named like a column that `calibrant predict` adds.
+
+    They could be trained on, but `calibrant predict` could not add its columns to such a file.
+
+    Examples
+    --------
+    >>> check_reserved_columns(["age", "prob_yes"], ["no", "yes"], "churn.csv")
+    Traceback (most recent call last):
+    ...
+    calibrant.errors.InputError: churn.csv: 'prob_yes' is the name of a column that calibrant
+    predict adds: rename it, or leave it out with --drop 'prob_yes'.
+    """
+    taken = [name for name in predict_columns(classes) if name in features]
+    if not taken:
+        return
+    names = " and ".join(f"'{name}'" for name in taken)
+    are, it = ("is the name of a column", "it") if len(taken) == 1 else ("are columns", "them")
+    drops = " ".join(f"--drop '{name}'" for name in taken)
+    raise InputError(
+        f"{file}: {names} {are} that calibrant predict adds: rename {it}, or leave {it} out with "
+        f"{drops}."
+    )
+
+
+def check_finite(source: StudySource, features: Sequence[str]) -> None:
+    """Raise `InputError` for infinite numbers in any split, before training."""
+    for name in features:
+        column = source.table[name]
+        if not pt.is_floating(column.type):
+            continue
+        infinite = np.isinf(column.to_numpy())
+        if infinite.any():
+            row = int(np.argmax(infinite))
+            where = BatchLocation(Path(source.file)).row(int(source.positions[row]))
+            raise InputError(
+                f"{where}: '{name}' is {column[row].as_py()}: give a finite number, or leave the "
+                "cell empty where the value is missing."
+            )
+
+
+def check_table(table: pa.Table, categories: Sequence[str], file: str) -> None:
+    """Raise `InputError` for dates, ids, free text and other columns that cannot be encoded."""
+    reasons: dict[str, str] = {}
+    for name in table.column_names:
+        encoder = TableEncoder(categories=[name] if name in categories else [])
+        try:
+            with ignore_column_warnings():  # training warns about them
+                encoder.fit(table.select([name]))
+        except InputError as error:
+            reasons[name] = str(error).removeprefix("X ").partition(": ")[0].rstrip(".")
+    if reasons:
+        drops = " ".join(f"--drop '{name}'" for name in reasons)
+        raise InputError(f"{file}: {next(iter(reasons.values()))}: leave it out with {drops}.")
+
+
+def resolve_overlap(
+    logs: StudySource,
+    golden: StudySource,
+    columns: list[str],
+    config: StudyConfig,
+    notes: list[str],
+) -> StudySource:
+    """Return the logs without the rows that are also in the golden set.
+
+    A model could memorise such rows and would then be evaluated on them. With `overlap="refuse"`
+    they raise `SplitMisuse`, as do logs of which no row is left.
+    """
+    both = same_rows(logs.table, golden.table, columns)
+    if not len(both):
+        return logs
+    unit, row, units = logs.unit, "row ", "data rows"
+    if logs.images is not None:
+        row, units = "", "images"
+    log_names, golden_names = logs.row_names(both[:5, 0]), golden.row_names(both[:5, 1])
+    pairs = [
+        f"{golden_name} ({row}{log_name} of the logs)"
+        for log_name, golden_name in zip(log_names, golden_names, strict=True)
+    ]
+    repeated = np.unique(both[:, 0])
+    if config.overlap == "refuse":
+        rows = f"{unit} is" if len(repeated) == 1 else f"{unit}s are"
+        raise SplitMisuse(
+            f"{len(repeated):,} {rows} both in {logs.file} and in {golden.file}, so the model "
+            f"would be evaluated on rows it was trained on: golden {units} {', '.join(pairs)}: "
+            "remove them from one of the files, or add --overlap drop to leave them out of the "
+            "logs."
+        )
+    if len(repeated) == len(logs):
+        raise SplitMisuse(
+            f"no {unit} of {logs.file} is left to train on, because all {len(logs):,} of them are "
+            f"also in {golden.file}: give logs that are not the golden set, or leave --golden out "
+            f"to hold out {unit}s of the logs."
+        )
+    were = f"1 {unit} was" if len(repeated) == 1 else f"{len(repeated):,} {unit}s were"
+    also = "it is" if len(repeated) == 1 else "they are"
+    notes.append(f"{were} left out of the logs because {also} also in the golden set.")
+    return logs.take(np.setdiff1d(np.arange(len(logs)), repeated))

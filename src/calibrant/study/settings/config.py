@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+import numpy as np
+
 from calibrant.errors import InputError
 from calibrant.inputs import as_seed
 from calibrant.study.settings import checks as checks
@@ -18,14 +20,13 @@ from calibrant.study.settings.kinds import (
     check_kind,
     resolve_kind,
 )
-from calibrant.study.settings.mc_dropout_checks import check_mc_dropout
 from calibrant.study.settings.training_checks import (
     check_losses,
+    check_mc_dropout,
     check_network,
     check_training,
     require_torch,
 )
-from calibrant.study.settings.values import decode_setting, encode_setting
 from calibrant.thresholds.hold_text import parse_hold
 from calibrant.thresholds.rates import Target
 
@@ -330,3 +331,33 @@ def _check_calibrator(name: str) -> None:
             f"calibrator must be auto or a method, got {name!r}{checks.suggest(name, known)}: "
             f"the methods are {', '.join(known)}."
         )
+
+
+def encode_setting(value: Any) -> Any:
+    """Return a value with tuples as lists and None as "none".
+
+    Examples
+    --------
+    >>> encode_setting({"patience": None, "hidden": (8, 4)})
+    {'patience': 'none', 'hidden': [8, 4]}
+    """
+    if isinstance(value, Mapping):
+        return {key: encode_setting(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [encode_setting(part) for part in value]
+    if isinstance(value, np.generic):
+        return value.item()
+    return "none" if value is None else value
+
+
+def decode_setting(value: Any) -> Any:
+    """Return options with "none" as None.
+
+    Examples
+    --------
+    >>> decode_setting({"patience": "none", "hidden": [8, 4]})
+    {'patience': None, 'hidden': [8, 4]}
+    """
+    if isinstance(value, Mapping):
+        return {key: decode_setting(part) for key, part in value.items()}
+    return None if value == "none" else value

@@ -1,4 +1,4 @@
-"""Kinds of study rows: texts, a table or images, and the settings that apply to each."""
+"""Kinds of study rows: texts, a table or images, with their default networks and settings."""
 
 from __future__ import annotations
 
@@ -10,6 +10,13 @@ from calibrant.study.settings.checks import check_bool, flag_name
 
 if TYPE_CHECKING:
     from calibrant.study.settings.config import StudyConfig
+
+SMALL = {"embedding": 64, "hidden": 64, "layers": 1}
+"""BiLSTM options, much smaller than the paper's."""
+
+TEXT = {"epochs": 20, "patience": 4, "learning_rate": 2e-3, "max_length": 128}
+"""Training options of text networks trained from scratch; tables, images and transformers use the
+defaults of their classifiers."""
 
 
 Kind = Literal["text", "table", "image"]

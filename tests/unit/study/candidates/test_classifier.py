@@ -11,13 +11,13 @@ from tests.unit.study.runs import table_config, text_config
 
 import calibrant
 from calibrant.study import StudyConfig, run_study
-from calibrant.study.candidates.candidate import Candidate, list_candidates
+from calibrant.study.candidates.candidate import StudyCandidate, list_candidates
 from calibrant.study.candidates.classifier import build_classifier, step_options
 from calibrant.study.rows.read import read_study_rows
-from calibrant.study.settings.defaults import TEXT
+from calibrant.study.settings.kinds import TEXT
 from calibrant.training import image
 
-ONE = Candidate("ce", 3, "0123456789abcdef")
+ONE = StudyCandidate("ce", 3, "0123456789abcdef")
 
 
 def made(config, tmp_path):

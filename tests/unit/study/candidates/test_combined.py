@@ -16,7 +16,7 @@ from calibrant.calibrators import TemperatureScaling
 from calibrant.convert import probs_from_logits
 from calibrant.metrics import nll
 from calibrant.study import StudyConfig, run_study
-from calibrant.study.candidates.candidate import Candidate, list_candidates
+from calibrant.study.candidates.candidate import StudyCandidate, list_candidates
 from calibrant.study.candidates.combined import build_ensemble
 from calibrant.study.candidates.train_all import train_candidates
 from calibrant.study.candidates.trained import TrainedCandidate, fit_and_save_candidate
@@ -215,7 +215,7 @@ def test_a_network_without_dropout_fails_alone(tmp_path):
     config = a_config(tmp_path, seeds=(0,), model_options={"hidden": (8,), "dropout": (0.0,)})
     rows = read_study_rows(config)
     one = list_candidates(config, rows.files, rows.splits)[0]
-    thinned = Candidate("ce", 0, "0123456789abcdef", "mc_dropout", (one,), passes=2)
+    thinned = StudyCandidate("ce", 0, "0123456789abcdef", "mc_dropout", (one,), passes=2)
     told = []
     found = train_candidates(rows, config, [one, thinned], tmp_path, told.append)
     assert isinstance(found[0], TrainedCandidate)

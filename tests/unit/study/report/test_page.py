@@ -21,9 +21,8 @@ from tests.unit.study.report.study_cases import (
 
 from calibrant.errors import InputError
 from calibrant.reports.evaluation import page as html_report
-from calibrant.study.report.charts import chart_numbers
 from calibrant.study.report.headline import headline_data, promise_data
-from calibrant.study.report.page import study_html, write_study_html
+from calibrant.study.report.page import chart_numbers, study_html, write_study_html
 from calibrant.study.report.story import story
 from calibrant.study.report.tables import (
     best_values,

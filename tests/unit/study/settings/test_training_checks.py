@@ -3,8 +3,10 @@
 import pytest
 from tests.sentences import refuses
 from tests.unit.models.tiny_transformers import no_network, written
+from tests.unit.study.settings.test_config import text_study
 
 from calibrant.errors import InputError
+from calibrant.models import transformer
 from calibrant.study.settings.training_checks import check_network, check_training
 
 __all__ = ["no_network"]
@@ -108,3 +110,21 @@ def test_any_usual_value_may_be_asked_for_by_its_word(kind):
 def test_training_options_of_other_kinds_are_refused(kind, training, mentions):
     with refuses(InputError, *mentions):
         check_training(kind, training, ())
+
+
+def test_a_transformer_without_dropout_is_told_before_training(tmp_path, monkeypatch):
+    drawn = lambda *given: pytest.fail("weights were drawn")  # noqa: E731
+    monkeypatch.setattr(transformer, "network_from", drawn)
+    folder = str(written(tmp_path / "llama", "llama"))
+    assert text_study(model=folder).mc_dropout == 0
+    with refuses(InputError, "mc_dropout", "transformer", "no dropout") as told:
+        text_study(model=folder, mc_dropout=5)
+    assert "(--model-option pooling=mean --model-option dropout=0.1)." in str(told.value)
+    options = {"pooling": "mean", "dropout": 0.1}
+    assert text_study(model=folder, mc_dropout=5, model_options=options).mc_dropout == 5
+    with refuses(InputError, "no dropout"):
+        text_study(model=folder, mc_dropout=5, model_options={"pooling": "mean", "dropout": 0.0})
+
+
+def test_a_transformer_with_dropout_is_taken(tmp_path):
+    assert text_study(model=str(written(tmp_path)), mc_dropout=5).mc_dropout == 5

@@ -11,8 +11,7 @@ from calibrant.formatting import format_count, number, sentence
 from calibrant.metrics.catalogue import title_of
 from calibrant.reports.evaluation.page_data import STATES, figure_cards, figure_row
 from calibrant.results import Figure, Floor, Interval
-from calibrant.study.report.choice_rows import choice_data
-from calibrant.study.report.tables import config_rows
+from calibrant.study.report.tables import choice_data, config_rows
 from calibrant.study.report.wording import loss_name, shown_name
 
 _KNOWN = ("candidates", "n", "points", "source", "splits", "test", "verdict", "why")

@@ -5,7 +5,7 @@ import warnings
 import pytest
 
 from calibrant.data.encoders.column_warning import ColumnWarning
-from calibrant.study.candidates.training_warnings import training_warnings
+from calibrant.study.candidates.trained import training_warnings
 
 
 def test_each_warning_is_told_once_in_order():

@@ -5,10 +5,8 @@ from tests.sentences import assert_mentions
 from tests.unit.study.report.study_cases import a_study, an_averaged_study
 from tests.unit.study.report.test_page import body, words
 
-from calibrant.study.report.averages import averages, way_sentences
-from calibrant.study.report.charts import chart_numbers
-from calibrant.study.report.page import study_html
-from calibrant.study.report.story import story
+from calibrant.study.report.page import chart_numbers, study_html
+from calibrant.study.report.story import averages, story, way_sentences
 from calibrant.study.report.tables import candidate_rows
 from calibrant.study.report.text import render_study
 from calibrant.study.report.wording import baseline_of

@@ -61,9 +61,9 @@ def pack_two(folder: Path) -> tuple[Path, Path]:
     from calibrant import TextClassifier
     from calibrant.bundle import BundlePoint, CalibRows, pack
     from calibrant.calibrators import TemperatureScaling
+    from calibrant.cores import one_core_each
     from calibrant.data.return_reasons import ACTIONS, draw
     from calibrant.models.scorer import Scorer
-    from calibrant.models.threads import one_core_each
     from calibrant.ood import OodRule
     from calibrant.thresholds import precision, select
 

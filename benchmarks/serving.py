@@ -129,7 +129,7 @@ class Model:
 
     def apart(self, texts: Sequence[str]) -> float:
         """Return rows a second where each core works on batches of its own."""
-        from calibrant.models.threads import one_core_each
+        from calibrant.cores import one_core_each
 
         pieces = [texts[start : start + PIECE] for start in range(0, len(texts), PIECE)]
         with one_core_each(), ThreadPoolExecutor(cores()) as pool:

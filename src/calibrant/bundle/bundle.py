@@ -24,7 +24,7 @@ from calibrant.inputs import FloatArray
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from calibrant.models.scorer import Scorer
+    from calibrant.data.row_scorer import RowScorer
     from calibrant.ood import OodRule
 
 
@@ -56,7 +56,7 @@ class Bundle:
     points: tuple[BundlePoint, ...]
     actions: Mapping[str, str] = field(repr=False)
     manifest: Mapping[str, Any] = field(repr=False)
-    scorer: Scorer | None = field(default=None, repr=False)
+    scorer: RowScorer | None = field(default=None, repr=False)
     ood: OodRule | None = None
 
     @property

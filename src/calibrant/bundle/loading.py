@@ -6,20 +6,18 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from calibrant.bundle.bundle import Bundle
 from calibrant.bundle.calibration import BundleCalibration
 from calibrant.bundle.files import MANIFEST, manifest_identity
-from calibrant.bundle.manifest import read_manifest
+from calibrant.bundle.manifest import list_models, read_manifest
 from calibrant.bundle.points import BundlePoint
+from calibrant.bundle.scorers import list_files, load_scorer
 from calibrant.bundle.scores import class_positions
+from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import BundleError, InputError, MissingExtra
 from calibrant.ood import OodRule
-
-if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
-
 
 _TRIES = 5
 """Attempts to load a folder that is replaced while it is read."""
@@ -32,7 +30,7 @@ def load_bundle(path: str | os.PathLike[str], *, device: str = "auto") -> Bundle
 
     No code in the folder is executed and nothing is unpickled. A damaged or incomplete folder, or a
     newer format, raises `BundleError`. The model is loaded eagerly, so that errors surface here;
-    only bundles with a model require torch.
+    only bundles with a network require torch.
 
     Parameters
     ----------
@@ -74,7 +72,7 @@ def _load_folder(folder: Path, device: str) -> Bundle:
         return assemble_bundle(manifest, folder, scorer)
 
 
-def assemble_bundle(manifest: Mapping[str, Any], folder: Path, scorer: Scorer | None) -> Bundle:
+def assemble_bundle(manifest: Mapping[str, Any], folder: Path, scorer: RowScorer | None) -> Bundle:
     """Build a bundle from a checked manifest; raise `InputError` if its parts do not match."""
     classes = tuple(manifest["classes"])
     calibration = None
@@ -102,19 +100,25 @@ def _ood_rule(saved: Mapping[str, Any] | None) -> OodRule | None:
     return None if saved is None else OodRule.from_dict(saved)
 
 
-def _load_scorer(manifest: Mapping[str, Any], folder: Path, device: str) -> Scorer:
-    """Load the model; torch is only imported for bundles with a model."""
-    try:
-        from calibrant.models.saved_parts import TOKENIZER, WEIGHTS, device_named
-        from calibrant.models.scorer import Scorer
-    except ImportError:
-        raise MissingExtra("a bundle with a model", "torch") from None
-    device_named(device)  # an invalid device is not an error of the bundle
+def _load_scorer(manifest: Mapping[str, Any], folder: Path, device: str) -> RowScorer:
+    """Load the model; torch is only imported for bundles with a network."""
+    spec = manifest["scorer"]
+    if "torch" in {each["kind"] for each in list_models(spec)}:
+        _check_device(device)
     with _as_bundle_error(folder):
-        for name in (WEIGHTS, TOKENIZER) if manifest["scorer"]["input"] == "text" else (WEIGHTS,):
+        for name in list_files(spec):
             if name not in manifest["files"]:  # so it was not checked
                 raise InputError(f"the manifest does not list {name!r}: pack it again.")
-        return Scorer.load(manifest["scorer"], folder, classes=manifest["classes"], device=device)
+        return load_scorer(spec, folder, classes=manifest["classes"], device=device)
+
+
+def _check_device(device: str) -> None:
+    """Raise an error for an invalid device, which is not an error of the bundle."""
+    try:
+        from calibrant.models.saved_parts import device_named
+    except ImportError:
+        raise MissingExtra("a bundle with a network", "torch") from None
+    device_named(device)
 
 
 @contextmanager
@@ -124,5 +128,7 @@ def _as_bundle_error(where: Path) -> Iterator[None]:
         yield
     except InputError as error:
         raise BundleError(f"{where}: {error}") from None
+    except MissingExtra:
+        raise
     except _LOAD_ERRORS as error:
         raise BundleError(f"{where} is damaged ({type(error).__name__}): pack it again.") from error

@@ -12,11 +12,12 @@ from typing import Any
 from calibrant.bundle.files import MANIFEST, is_plain_name, read_strict_json, sha256_of
 from calibrant.errors import BundleError, InputError
 
-FORMAT = 3
+FORMAT = 4
 """Format version; older formats load forever, newer ones raise `BundleError`."""
 
-SCORERS = ("none", "torch")
-"""Kinds of scorer: `none` takes scores, `torch` runs a network from the folder."""
+SCORERS = {"none": 1, "torch": 2, "boosting": 4, "ensemble": 4}
+"""Kinds of scorer, and the first format that has them: `none` takes scores, `torch` runs a network,
+`boosting` trees, and `ensemble` averages several models. `onnx` is reserved."""
 
 _REMEDY = "pack it again, or restore a copy"
 _COMMANDS = "calibrant train (at its end) or calibrant pack"
@@ -53,13 +54,21 @@ def _is_object(value: Any) -> bool:
 def _is_scorer(value: Any) -> bool:
     if not _is_object(value) or not isinstance(value.get("kind"), str):
         return False
-    return value["kind"] != "torch" or all(isinstance(value.get(k), t) for k, t in _PARTS.items())
+    if value["kind"] == "ensemble":
+        members = value.get("members")
+        return isinstance(members, list) and len(members) > 1 and all(map(_is_scorer, members))
+    if value["kind"] not in _MODELS:
+        return True
+    return all(isinstance(value.get(k), t) for k, t in _PARTS.items())
 
+
+_MODELS = ("torch", "boosting")
+"""Kinds of scorer that run one model."""
 
 _PARTS: Mapping[str, type] = {
     "input": str, "columns": dict, "encoder": dict, "model": dict, "redact": bool
 }  # fmt: skip
-"""Keys of a torch scorer, besides `log_shift`, which may be null."""
+"""Keys of a model, besides `log_shift`, which may be null."""
 
 _SCHEMA: Mapping[str, tuple[_Check, str]] = {
     "format": (lambda v: isinstance(v, int), "a whole number"),
@@ -79,7 +88,7 @@ _SCHEMA: Mapping[str, tuple[_Check, str]] = {
 _KEY_SINCE = {"ood": 2}
 """Keys introduced after format 1."""
 
-_INPUT_SINCE = {"image": 3, "subword": 3}
+_INPUT_SINCE = {"image": 3, "subword": 3, "ngrams": 4}
 """Inputs and encoder kinds introduced after format 2."""
 
 
@@ -120,17 +129,22 @@ def read_manifest(folder: Path) -> dict[str, Any]:
     _check_schema(manifest, folder)
     if seal_manifest(manifest) != manifest:
         raise BundleError(f"{folder / MANIFEST} was changed after it was packed: {_REMEDY}.")
-    kinds = SCORERS if manifest["format"] > 1 else SCORERS[:1]  # no models in format 1
-    if manifest["scorer"]["kind"] not in kinds:
-        raise BundleError(
-            f"the bundle {folder} has a scorer of kind {manifest['scorer']['kind']!r}, which this "
-            "version of Calibrant cannot run: upgrade calibrant."
-        )
-    if manifest["scorer"]["kind"] == "torch":
-        _check_input(manifest["scorer"], manifest["format"], folder / MANIFEST)
+    for scorer in list_models(manifest["scorer"]):
+        if SCORERS.get(scorer["kind"], FORMAT + 1) > manifest["format"]:
+            raise BundleError(
+                f"the bundle {folder} has a scorer of kind {scorer['kind']!r}, which this "
+                "version of Calibrant cannot run: upgrade calibrant."
+            )
+        if scorer["kind"] in _MODELS:
+            _check_input(scorer, manifest["format"], folder / MANIFEST)
     for name, digest in manifest["files"].items():
         _check_file(folder, name, digest)
     return manifest
+
+
+def list_models(scorer: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the scorer of a manifest and, for an ensemble, its members."""
+    return [scorer, *(each for each in scorer.get("members", ()))]
 
 
 def _read_json(folder: Path) -> dict[str, Any]:

@@ -32,7 +32,7 @@ from calibrant.ood import OodRule
 from calibrant.thresholds import Band, LabelUse, OperatingPoint, OperatingPoints
 
 if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
+    from calibrant.data.row_scorer import RowScorer
 
 
 _SAME = 1e-9
@@ -99,19 +99,13 @@ CARD = "card.md"
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")
 
 
-_MODEL_PACKAGES = ("torch", "safetensors", "tokenizers")
-
-
-_TRANSFORMER_PACKAGES = ("transformers",)
-
-
-_RESERVED = (CARD, FILE, "model.safetensors", "tokenizer.json")
+_RESERVED = (CARD, FILE, "model.safetensors", "tokenizer.json", "model.txt")
 
 
 def pack(  # noqa: PLR0913  # one argument per part of a bundle
     folder: str | os.PathLike[str],
     *,
-    scorer: Scorer | None = None,
+    scorer: RowScorer | None = None,
     calibrator: Calibrator | BundleCalibration | None = None,
     points: Sequence[BundlePoint | OperatingPoint | OperatingPoints | Band] = (),
     ood: OodRule | None = None,
@@ -221,15 +215,13 @@ def add_files(folder: Path, files: Mapping[str, Path]) -> None:
 
 
 def provenance_of(
-    sources: Iterable[tuple[str, Path]], scorer: Scorer | None = None
+    sources: Iterable[tuple[str, Path]], scorer: RowScorer | None = None
 ) -> dict[str, Any]:
     """Return the time, package versions and hashes of source files.
 
     Only file names are stored, not their paths.
     """
-    packages = _PACKAGES if scorer is None else (*_PACKAGES, *_MODEL_PACKAGES)
-    if scorer is not None and "transformer" in scorer.networks:
-        packages = (*packages, *_TRANSFORMER_PACKAGES)
+    packages = _PACKAGES if scorer is None else (*_PACKAGES, *scorer.packages)
     return {
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -242,7 +234,7 @@ def provenance_of(
 
 def _write_files(
     content: Mapping[str, Any],
-    scorer: Scorer | None,
+    scorer: RowScorer | None,
     card: str,
     files: Mapping[str, Path],
     extra: Mapping[str, bytes],
@@ -271,7 +263,7 @@ def _calib_file(calib: CalibRows | None, n_classes: int) -> dict[str, bytes]:
     return {FILE: calib.to_bytes()}
 
 
-def _check_reloaded(original: Scorer | None, loaded: Scorer | None) -> None:
+def _check_reloaded(original: RowScorer | None, loaded: RowScorer | None) -> None:
     """Raise `InputError` if a network rebuilt from its config gives other logits."""
     if original is None or loaded is None:
         return
@@ -319,7 +311,7 @@ def _as_bundle_point(
     return BundlePoint(each, "raw")
 
 
-def _model_classes(scorer: Scorer | None, classes: Sequence[Any] | None) -> list[Any] | None:
+def _model_classes(scorer: RowScorer | None, classes: Sequence[Any] | None) -> list[Any] | None:
     """Return the given classes, or those of the model."""
     known = None if scorer is None else scorer.classes
     if classes is None:

@@ -15,10 +15,10 @@ from calibrant.data.encoders.image_encoder import ImageEncoder
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.encoders.text_encoder import TextEncoder
+from calibrant.data.model_inputs import Encoder
 from calibrant.errors import InputError, MissingExtra
 from calibrant.models.options import plain
 from calibrant.models.registry import build, models
-from calibrant.models.scorer_inputs import Encoder
 
 WEIGHTS = "model.safetensors"
 TOKENIZER = "tokenizer.json"
@@ -84,7 +84,7 @@ def device_named(device: str) -> torch.device:
     return torch.device(device)
 
 
-def write_network(model: nn.Module, folder: Path) -> None:
+def write_network(model: nn.Module, folder: Path, prefix: str = "") -> None:
     """Write the weights of a network."""
     try:
         from safetensors import SafetensorError
@@ -93,20 +93,20 @@ def write_network(model: nn.Module, folder: Path) -> None:
         raise MissingExtra("a bundle with a model", "torch") from None
     weights = {name: part.detach().cpu().contiguous().clone() for name, part in _state(model)}
     try:
-        save_file(weights, folder / WEIGHTS)
+        save_file(weights, folder / f"{prefix}{WEIGHTS}")
     except SafetensorError as error:  # it has no other word for a full disk
         raise InputError(
             f"{WEIGHTS} cannot be written ({_reason(error)}): make room, or choose another folder."
         ) from error
-    (folder / WEIGHTS).chmod(0o644)  # for others to read, as all files beside it
+    (folder / f"{prefix}{WEIGHTS}").chmod(0o644)  # for others to read, as all files beside it
 
 
-def read_network(spec: Mapping[str, Any], folder: Path) -> nn.Module:
+def read_network(spec: Mapping[str, Any], folder: Path, prefix: str = "") -> nn.Module:
     """Build the network that a manifest describes, with the weights of the folder."""
     config = spec["model"]
     for name in dict.fromkeys((config.get("model"), *networks_of(config))):
         _check_known(name, spec.get("module"))
-    weights = _read_weights(folder / WEIGHTS)
+    weights = _read_weights(folder / f"{prefix}{WEIGHTS}")
     with torch.random.fork_rng(devices=[]):  # first weights are thrown away: leave no trace
         network = build(config)
     _check_weights(network, weights)
@@ -114,7 +114,7 @@ def read_network(spec: Mapping[str, Any], folder: Path) -> nn.Module:
     return network
 
 
-def write_encoder(encoder: Encoder, folder: Path) -> dict[str, Any]:
+def write_encoder(encoder: Encoder, folder: Path, prefix: str = "") -> dict[str, Any]:
     """Return an encoder as JSON; a tokenizer goes into a file of its own.
 
     That file is as the tokenizers and transformers libraries read it.
@@ -122,11 +122,11 @@ def write_encoder(encoder: Encoder, folder: Path) -> dict[str, Any]:
     saved = encoder.to_dict()
     if "tokenizer" in saved:
         learned = json.dumps(saved.pop("tokenizer"), ensure_ascii=False)
-        (folder / TOKENIZER).write_text(f"{learned}\n", encoding="utf-8")
+        (folder / f"{prefix}{TOKENIZER}").write_text(f"{learned}\n", encoding="utf-8")
     return saved
 
 
-def read_encoder(spec: Mapping[str, Any], folder: Path) -> Encoder:
+def read_encoder(spec: Mapping[str, Any], folder: Path, prefix: str = "") -> Encoder:
     """Rebuild an encoder from what `write_encoder` returned and wrote."""
     if spec["input"] == "table":
         return TableEncoder.from_dict(spec["encoder"])
@@ -135,7 +135,7 @@ def read_encoder(spec: Mapping[str, Any], folder: Path) -> Encoder:
     if spec["input"] != "text":
         raise InputError(f"a model must read 'text', 'table' or 'image', got {spec['input']!r}.")
     try:
-        text = (folder / TOKENIZER).read_text(encoding="utf-8")
+        text = (folder / f"{prefix}{TOKENIZER}").read_text(encoding="utf-8")
         return _text_encoder({**spec["encoder"], "tokenizer": json.loads(text)})
     except MissingExtra:
         raise

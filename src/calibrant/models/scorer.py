@@ -5,18 +5,20 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import nn
 
 from calibrant.data.encoders.image_encoder import ImageEncoder
-from calibrant.data.encoders.input_columns import InputColumns
 from calibrant.data.encoders.subword_encoder import SubwordEncoder
 from calibrant.data.encoders.table_encoder import TableEncoder
-from calibrant.data.redaction.redactor import redact_column
+from calibrant.data.model_inputs import Encoder
+from calibrant.data.row_scorer import RowScorer, read_text_column
 from calibrant.errors import InputError
+from calibrant.formatting import format_count
 from calibrant.inputs import FloatArray
 from calibrant.models.ensemble import Ensemble
 from calibrant.models.mc_dropout import MCDropout
@@ -31,7 +33,6 @@ from calibrant.models.saved_parts import (
     write_encoder,
     write_network,
 )
-from calibrant.models.scorer_inputs import Encoder, as_inputs, columns_of, kind_of
 from calibrant.models.scoring import (
     array_logits,
     device_of,
@@ -40,9 +41,6 @@ from calibrant.models.scoring import (
     text_logits,
 )
 from calibrant.models.transformer import Transformer
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def check_length(encoder: Encoder, model: nn.Module) -> None:
@@ -73,40 +71,12 @@ def check_alike(first: Scorer, other: Scorer, place: int) -> None:
         )
 
 
-def text_column_of(spec: Mapping[str, Any]) -> str | None:
-    """Return the column of texts that a manifest names; None for tables and images."""
-    if spec["input"] != "text":
-        return None
-    name = spec["columns"].get("text")
-    if not isinstance(name, str) or not name:
-        raise InputError("the manifest does not name the column of texts.")
-    return name
-
-
-def as_shift(shift: Any, n_classes: int) -> FloatArray | None:
-    """Return a shift of the logits as (K,) finite numbers, or None."""
-    if shift is None:
-        return None
-    try:
-        values = np.asarray(plain(shift), dtype=np.float64)
-    except (TypeError, ValueError):
-        values = np.empty(0)
-    if values.shape != (n_classes,) or not np.isfinite(values).all():
-        raise InputError(f"shift must hold {n_classes} finite numbers, one for each class.")
-    return values
-
-
-class Scorer:
-    """Compute logits of texts, table rows or images: the model of a bundle.
+class Scorer(RowScorer):
+    """A network with its encoder: the model of a bundle.
 
     $$ z = f(e(x)) - s $$
 
-    with e the encoder, f the network and s the shift of the logits caused by the loss or by
-    resampling. A table row with a number far outside the range of the train rows has z = 0 for
-    every class, since networks are often overconfident there; an `OodRule` with `equal` flags these
-    rows. A scorer is immutable, so threads may share it.
-
-    Its logits are not calibrated: a bundle's calibrator is applied to them.
+    with e the encoder, f the network and s the shift of the logits; see `RowScorer`.
 
     Parameters
     ----------
@@ -143,26 +113,14 @@ class Scorer:
         resize: bool = False,
         device: str = "cpu",
     ) -> None:
-        self._kind = kind_of(encoder)
+        super().__init__(encoder, redact=redact, column=column, resize=resize)
         config_of(model)
-        self.encoder = encoder
-        self.text = self._kind == "text"
-        self.redact = bool(redact) and self.text
-        self.resize = bool(resize) and self._kind == "image"
-        self.column = (column or "text") if self.text else None
         self.model = copy.deepcopy(model).float().to(device_named(device)).eval()
         self.model.requires_grad_(False)
         if self._kind == "image":
             lay_out(self.model)
         check_length(encoder, self.model)
-        self.n_classes = self._count_classes()
-        self.shift = as_shift(shift, self.n_classes)
-        self.classes = None if classes is None else tuple(classes)
-        if self.classes is not None and len(self.classes) != self.n_classes:
-            raise InputError(
-                f"the model gives {self.n_classes} logits, but there are {len(self.classes)} "
-                "classes."
-            )
+        self._set_classes(self._count_classes(), plain(shift), classes)
 
     @classmethod
     def from_classifier(
@@ -235,25 +193,6 @@ class Scorer:
         )
 
     @property
-    def kind(self) -> str:
-        """What it reads: "text", "table" or "image"."""
-        return self._kind
-
-    @property
-    def columns(self) -> InputColumns:
-        """The columns that it reads of a table: none where it reads images."""
-        return columns_of(self.encoder, self.column)
-
-    @property
-    def knows_far_numbers(self) -> bool:
-        """Whether it reads a column of numbers of which it knows how far they reached in training.
-
-        Columns with few values, or learned before there were such limits, have none.
-        """
-        encoder = self.encoder
-        return isinstance(encoder, TableEncoder) and encoder.has_limits
-
-    @property
     def networks(self) -> tuple[str, ...]:
         """The names of its networks: one, or those that it averages."""
         return networks_of(self.config)
@@ -268,40 +207,51 @@ class Scorer:
         """Where the network runs."""
         return device_of(self.model)
 
-    def predict_logits(self, inputs: Any) -> FloatArray:
-        """Return logits (n, K)."""
-        rows = as_inputs(inputs, self.encoder, self.column)
-        if self.redact:
-            rows = redact_column(rows)
-        return self._logits(rows)
+    @property
+    def device_type(self) -> str:
+        """Where the network runs: "cpu" or "cuda"."""
+        return str(self.device.type)
 
-    def pick(self, table: pa.Table) -> Any:
-        """Take what `predict_logits` reads out of an Arrow table that may have further columns."""
-        if self._kind == "image":
-            raise InputError(
-                "the bundle reads images, which a table does not hold: give predict_logits, "
-                "predict_proba or decide the images."
-            )
-        if isinstance(self.encoder, TableEncoder) and not self.encoder.named_:
-            return table  # columns without names go by position
-        picked = self.columns.select_from(table)
-        return picked.column(0) if self.text else picked
+    @property
+    def size(self) -> str:
+        """Its number of weights, in words."""
+        return f"{sum(part.numel() for part in self.model.parameters()):,} weights"
 
-    def save(self, folder: Path) -> dict[str, Any]:
+    @property
+    def note(self) -> str:
+        """A sentence on the transformer, if it is one."""
+        transformers = (part for part in self.model.modules() if isinstance(part, Transformer))
+        transformer = next(transformers, None)
+        if transformer is None:
+            return ""
+        kind = transformer.config["architecture"]["model_type"]
+        layers = getattr(transformer.network.config, "num_hidden_layers", None)
+        depth = f" with {format_count(layers, 'layer')}" if isinstance(layers, int) else ""
+        return (
+            f"The transformer is of the architecture `{kind}`{depth}. If it was pretrained, its "
+            "output also reflects the pretraining texts."
+        )
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages that run the network."""
+        more = ("transformers",) if "transformer" in self.networks else ()
+        return ("torch", "safetensors", "tokenizers", *more)
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether one batch keeps all cores busy."""
+        return self.kind == "image" or "transformer" in self.networks
+
+    def save(self, folder: Path, prefix: str = "") -> dict[str, Any]:
         """Write `model.safetensors` and, for texts, `tokenizer.json`; return what `load` takes."""
-        write_network(self.model, folder)
-        named = {"text": self.column} if self.text else self.columns.to_dict()
-        resize = {"resize": self.resize} if self._kind == "image" else {}
+        write_network(self.model, folder, prefix)
         return {
             "kind": "torch",
-            "input": self.kind,
-            "columns": named,
-            "encoder": write_encoder(self.encoder, folder),
+            "encoder": write_encoder(self.encoder, folder, prefix),
             "model": self.config,
             "module": module_of(self.model),
-            "log_shift": None if self.shift is None else self.shift.tolist(),
-            "redact": self.redact,
-            **resize,
+            **self.describe_inputs(),
         }
 
     @classmethod
@@ -312,39 +262,34 @@ class Scorer:
         *,
         classes: Sequence[Any] | None = None,
         device: str = "auto",
+        prefix: str = "",
     ) -> Self:
         """Rebuild from what `save` returned and wrote; runs no code of the folder.
 
         What does not fit together, or names a network that is not here, raises `InputError`.
         """
-        encoder = read_encoder(spec, folder)
-        network = read_network(spec, folder)
+        encoder = read_encoder(spec, folder, prefix)
+        network = read_network(spec, folder, prefix)
         return cls(
             encoder,
             network,
             spec["log_shift"],
             redact=spec["redact"],
-            column=text_column_of(spec),
+            column=read_text_column(spec),
             classes=classes,
             resize=spec.get("resize", False),
             device=device,
         )
 
-    def _logits(self, rows: Any) -> FloatArray:
+    def compute_logits(self, rows: Any) -> NDArray[np.float32]:
+        """Return the network's own logits (n, K)."""
         encoder = self.encoder
         if isinstance(encoder, ImageEncoder):
-            raw = image_logits(self.model, rows, mean=encoder.mean_, std=encoder.std_)
-        elif isinstance(encoder, TableEncoder):
-            raw = array_logits(self.model, encoder.transform(rows))
-        else:
-            deep = isinstance(encoder, SubwordEncoder)
-            raw = text_logits(self.model, *encoder.encode(rows), deep=deep)
-        logits = raw.astype(np.float64)
-        if self.shift is not None:
-            logits -= self.shift
+            return image_logits(self.model, rows, mean=encoder.mean_, std=encoder.std_)
         if isinstance(encoder, TableEncoder):
-            logits[encoder.is_far(rows)] = 0.0
-        return logits
+            return array_logits(self.model, encoder.transform(rows))
+        deep = isinstance(encoder, SubwordEncoder)
+        return text_logits(self.model, *encoder.encode(rows), deep=deep)
 
     def trial(self) -> FloatArray:
         """Return the network's own logits of one made-up row, which touches every part of it."""

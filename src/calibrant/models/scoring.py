@@ -94,7 +94,7 @@ def image_logits(
     """
     device = device_of(model)
     scale, offset = (torch.from_numpy(part).to(device) for part in scale_and_offset(mean, std))
-    step = images_at_a_time(device, *images.shape[1:3])
+    step = images_at_a_time(device.type, *images.shape[1:3])
     parts = []
     with torch.inference_mode():
         for start in range(0, len(images), step):
@@ -140,15 +140,15 @@ def lay_out(model: nn.Module) -> None:
             part.data = copied.copy_(part.data)
 
 
-def images_at_a_time(device: torch.device, height: int, width: int) -> int:
+def images_at_a_time(device_type: str, height: int, width: int) -> int:
     """Return how many images of a size share a batch.
 
     Examples
     --------
-    >>> images_at_a_time(torch.device("cpu"), 32, 32)
+    >>> images_at_a_time("cpu", 32, 32)
     64
     """
-    return max(_PIXELS.get(device.type, _PIXELS["cpu"]) // (height * width), 1)
+    return max(_PIXELS.get(device_type, _PIXELS["cpu"]) // (height * width), 1)
 
 
 def _in_place(logits: Tensor, order: Tensor) -> NDArray[np.float32]:

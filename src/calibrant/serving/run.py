@@ -147,7 +147,7 @@ def _check_service(settings: Settings) -> Service:
     """Prepare a service to report errors early; on the CPU, so that no GPU memory is held."""
     service = Service(replace(settings, device="cpu"))
     served = service.prepare()
-    if served.bundle.scorer is not None:
+    if served.bundle.scorer is not None and "torch" in served.bundle.scorer.packages:
         from calibrant.models.saved_parts import device_named
 
         device_named(settings.device)

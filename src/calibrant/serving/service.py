@@ -224,6 +224,6 @@ def _check_point(point: int | None, served: Served) -> None:
 def _leave_a_core(served: Served, workers: int) -> None:
     """Limit the model to its share of the cores minus one, which answers requests."""
     if served.bundle.scorer is not None:
-        from calibrant.models.threads import leave_a_core
+        from calibrant.cores import leave_a_core
 
         leave_a_core(workers)

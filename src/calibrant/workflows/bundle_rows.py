@@ -22,12 +22,11 @@ from calibrant.workflows.image_rows import ImageFileRows, holds_images
 from calibrant.workflows.scored_rows import (
     ScoredBatch,
     describe_empty_texts,
-    is_deep,
     score_in_order,
 )
 
 if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
+    from calibrant.data.row_scorer import RowScorer
 
 
 _BATCH = 16_384
@@ -78,7 +77,7 @@ class ScoreRows:
 class ModelRows:
     """Rows with the columns of a bundle's model; a missing text counts as empty."""
 
-    def __init__(self, scorer: Scorer, data: str, *, text: str | None = None) -> None:
+    def __init__(self, scorer: RowScorer, data: str, *, text: str | None = None) -> None:
         if text is not None and not scorer.text:
             raise _text_option_error(text, "a table")
         if holds_images(data):
@@ -103,7 +102,7 @@ class ModelRows:
 
     def batches(self) -> Generator[ScoredBatch, None, None]:
         """Yield the rows in order, in constant memory."""
-        deep = is_deep(self._scorer)
+        deep = self._scorer.is_deep
         with closing(score_in_order(self._tables_with_offset(), self._logits, deep=deep)) as scored:
             for (table, _), logits in scored:
                 if self._text is not None:
@@ -118,7 +117,7 @@ class ModelRows:
             seen += table.num_rows
 
     def _tables(self) -> Iterator[pa.Table]:
-        slow = is_deep(self._scorer) and self._scorer.device.type == "cpu"
+        slow = self._scorer.is_deep and self._scorer.device_type == "cpu"
         size = min(_BATCH, _DEEP_BATCH) if slow else _BATCH
         if self._text is not None:
             return scan_rows(self.files, texts=[self._text], batch_rows=size)

@@ -18,7 +18,7 @@ from calibrant.inputs import FloatArray
 from calibrant.workflows.scored_rows import ScoredBatch, score_in_order
 
 if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
+    from calibrant.data.row_scorer import RowScorer
 
 
 _ARCHIVE = ".npz"
@@ -30,7 +30,7 @@ class ImageFileRows:
 
     notes: tuple[str, ...] = ()
 
-    def __init__(self, scorer: Scorer, data: str) -> None:
+    def __init__(self, scorer: RowScorer, data: str) -> None:
         assert isinstance(scorer.encoder, ImageEncoder)  # it reads images
         self._scorer, self._encoder, self._data = scorer, scorer.encoder, data
         self.files = [Path(data)]
@@ -68,7 +68,7 @@ class ImageFileRows:
                 parts = scan_images(
                     self._data,
                     size=size,
-                    batch=images_at_a_time(self._scorer.device, *self._encoder.size_),
+                    batch=images_at_a_time(self._scorer.device_type, *self._encoder.size_),
                     channels=self._encoder.channels_,
                 )
             yield from parts

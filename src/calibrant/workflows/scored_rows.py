@@ -7,14 +7,10 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import pyarrow as pa
 from numpy.typing import NDArray
-
-if TYPE_CHECKING:
-    from calibrant.models.scorer import Scorer
-
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -26,11 +22,6 @@ class ScoredBatch:
 
     table: pa.Table
     scores: Mapping[str, NDArray[Any]]
-
-
-def is_deep(scorer: Scorer) -> bool:
-    """Whether one batch of the network keeps all cores busy."""
-    return scorer.kind == "image" or "transformer" in scorer.networks
 
 
 def score_in_order(
@@ -66,7 +57,7 @@ def run_in_order(
 def _workers(deep: bool) -> AbstractContextManager[int]:
     if deep:
         return nullcontext(1)
-    from calibrant.models.threads import one_core_each
+    from calibrant.cores import one_core_each
 
     return one_core_each()
 

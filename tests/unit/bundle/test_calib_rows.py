@@ -146,7 +146,7 @@ def test_the_manifest_lists_the_file_and_the_card_tells_of_it(tmp_path):
     made = packed(tmp_path / "b")
     data = (tmp_path / "b" / FILE).read_bytes()
     assert made.manifest["files"][FILE] == hashlib.sha256(data).hexdigest()
-    assert made.manifest["format"] == 3
+    assert made.manifest["format"] == 4
     card = (tmp_path / "b/card.md").read_text(encoding="utf-8")
     assert "`calib.npz` contains the logits" in card
     assert "No rows are in the bundle" not in card

@@ -110,7 +110,7 @@ def test_a_band_of_format_1_decides_as_it_did():
     assert found.probabilities[0, 1] == pytest.approx(odds**2 / (1 + odds**2), rel=1e-9)
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_format_2_and_later_decide_as_they_did_and_leave_rows_out_of_scope(version):
     bundle = load_bundle(FIXTURES / f"format_{version}")
     assert bundle.ood == OodRule("energy", -1.5, 0.95, 1000)
@@ -122,7 +122,7 @@ def test_format_2_and_later_decide_as_they_did_and_leave_rows_out_of_scope(versi
     assert found.out_of_scope.tolist() == [False, False, False, True, False, True]
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_a_model_for_texts_gives_what_it_gave(version):
     bundle = load_bundle(FIXTURES / f"format_{version}_text", device="cpu")
     assert bundle.classes == ("defect", "parts", "other")
@@ -137,7 +137,7 @@ def test_a_model_for_texts_gives_what_it_gave(version):
     assert str(found) == "3 rows: 2 act, 0 clear, 1 abstain (0 out of scope)."
 
 
-@pytest.mark.parametrize("version", [2, 3])
+@pytest.mark.parametrize("version", [2, 3, 4])
 def test_a_model_for_tables_gives_what_it_gave(version):
     bundle = load_bundle(FIXTURES / f"format_{version}_table", device="cpu")
     rows = {"price": [1.0, None, 100.0], "shelf": ["LOW", "top", None]}
@@ -147,8 +147,9 @@ def test_a_model_for_tables_gives_what_it_gave(version):
     assert bundle.decide(rows).decision.tolist() == ["act", "abstain", "act"]
 
 
-def test_an_ensemble_for_images_of_format_3_gives_what_it_gave():
-    bundle = load_bundle(FIXTURES / "format_3_image", device="cpu")
+@pytest.mark.parametrize("version", [3, 4])
+def test_an_ensemble_for_images_gives_what_it_gave(version):
+    bundle = load_bundle(FIXTURES / f"format_{version}_image", device="cpu")
     assert (bundle.scorer.kind, bundle.scorer.resize) == ("image", True)
     assert (bundle.scorer.encoder.size_, bundle.scorer.encoder.channels_) == ((4, 5), 3)
     assert bundle.scorer.networks == ("tiny_image", "tiny_image")
@@ -158,8 +159,9 @@ def test_an_ensemble_for_images_of_format_3_gives_what_it_gave():
     assert bundle.decide(IMAGES[:3]).decision.tolist() == ["act", "abstain", "act"]
 
 
-def test_a_thinned_transformer_of_format_3_gives_what_it_gave():
-    bundle = load_bundle(FIXTURES / "format_3_subword", device="cpu")
+@pytest.mark.parametrize("version", [3, 4])
+def test_a_thinned_transformer_gives_what_it_gave(version):
+    bundle = load_bundle(FIXTURES / f"format_{version}_subword", device="cpu")
     assert bundle.scorer.networks == ("transformer",)
     assert bundle.scorer.encoder.max_length == 8
     texts = ["it came broken", "Too SMALL?", ""]

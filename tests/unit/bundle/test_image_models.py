@@ -49,7 +49,7 @@ def test_what_was_packed_is_what_runs(images):
 
 def test_the_manifest_tells_the_model(images):
     spec = images.manifest["scorer"]
-    assert (images.manifest["format"], spec["kind"], spec["input"]) == (3, "torch", "image")
+    assert (images.manifest["format"], spec["kind"], spec["input"]) == (4, "torch", "image")
     assert spec["encoder"] == ImageEncoder().fit(IMAGES).to_dict()
     assert (spec["columns"], spec["resize"]) == ({"numbers": [], "texts": []}, False)
     assert spec["model"]["model"] == "tiny_image"

@@ -410,7 +410,7 @@ def test_only_a_bundle_with_a_model_needs_torch(packed, texts):
                           capture_output=True, text=True, check=True)  # fmt: skip
     assert done.stdout.splitlines() == [
         "['act']",
-        "a bundle with a model needs the optional extra 'torch': pip install 'calibrant[torch]'.",
+        "a bundle with a network needs the optional extra 'torch': pip install 'calibrant[torch]'.",
     ]
 
 

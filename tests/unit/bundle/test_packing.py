@@ -36,7 +36,7 @@ def test_the_manifest_says_everything(tmp_path):
         "format", "classes", "scorer", "calibrator", "operating_points", "ood", "actions",
         "metrics", "provenance", "files", "sha256",
     }  # fmt: skip
-    assert (found["format"], found["scorer"], found["ood"]) == (3, {"kind": "none"}, None)
+    assert (found["format"], found["scorer"], found["ood"]) == (4, {"kind": "none"}, None)
     assert found["classes"] == ["defect", "parts", "other"]
     assert found["calibrator"] == temperature().to_dict()
     assert found["operating_points"][0] == {**point().to_dict(), "decides_on": "calibrated"}

@@ -405,7 +405,7 @@ def test_what_takes_longer_than_the_drain_is_told(made, gate, caplog):
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_model_leaves_a_core_for_requests(made, text_folder, monkeypatch, workers):
     left = []
-    monkeypatch.setattr("calibrant.models.threads.leave_a_core", left.append)
+    monkeypatch.setattr("calibrant.cores.leave_a_core", left.append)
 
     async def use(service):
         return None

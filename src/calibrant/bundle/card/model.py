@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from calibrant.bundle.calib_rows import FILE
@@ -15,7 +15,7 @@ from calibrant.metrics.catalogue import title_of
 
 if TYPE_CHECKING:
     from calibrant.bundle.bundle import Bundle
-    from calibrant.models.scorer import Scorer
+    from calibrant.data.row_scorer import RowScorer
     from calibrant.ood import OodRule
 
 
@@ -28,7 +28,7 @@ _REDACTED_NOTE = (
 _UNREDACTED_NOTE = "Texts are read without redaction."
 
 
-def input_lines(scorer: Scorer) -> Iterator[str]:
+def input_lines(scorer: RowScorer) -> Iterator[str]:
     """Describe the required inputs."""
     encoder = scorer.encoder
     if scorer.text:
@@ -51,7 +51,7 @@ def input_lines(scorer: Scorer) -> Iterator[str]:
             yield "Images of other sizes are rejected."
 
 
-def misread_line(scorer: Scorer) -> str:
+def misread_line(scorer: RowScorer) -> str:
     """Describe known errors that follow from the encoding."""
     encoder = scorer.encoder
     if isinstance(encoder, TextEncoder):
@@ -78,7 +78,7 @@ def misread_line(scorer: Scorer) -> str:
     )
 
 
-def stored_data_lines(scorer: Scorer) -> Iterator[str]:
+def stored_data_lines(scorer: RowScorer) -> Iterator[str]:
     """Describe how data are processed, and which train data are in the folder."""
     encoder = scorer.encoder
     if scorer.text:
@@ -110,43 +110,32 @@ def _words(min_count: int) -> str:
     )
 
 
-def network(scorer: Scorer) -> Iterator[str]:
-    """Describe the network, its averaging and its size."""
-    config = scorer.config
-    weights = f"{sum(part.numel() for part in scorer.model.parameters()):,} weights"
+def describe_model(scorer: RowScorer) -> Iterator[str]:
+    """Describe the model, its averaging and its size."""
+    config, size = scorer.config, scorer.size
     names = " and ".join(as_code(name) for name in dict.fromkeys(scorer.networks))
     if config["model"] == "ensemble":
-        networks = format_count(len(config["members"]), "network")
+        members = format_count(len(config["members"]), "model")
+        shares = config.get("weights")
+        weighted = "" if shares is None else f" with the weights {_list_shares(shares)}"
         yield (
-            f"It is an ensemble that averages the probabilities of {networks}, {names}, with "
-            f"{weights} in total."
+            f"It is an ensemble that averages the probabilities of {members}, {names}{weighted}; "
+            f"{size} in total."
         )
     elif config["model"] == "mc_dropout":
         yield (
             f"It averages the probabilities of {config['passes']:,} thinned copies of one network, "
-            f"{names}, with {weights}. Each copy drops a different, fixed set of units, so "
+            f"{names}, with {size}. Each copy drops a different, fixed set of units, so "
             "that the result for a row is always the same."
         )
     else:
-        yield f"The network is {names}, with {weights}."
-    yield from _transformer(scorer)
+        yield f"The model is {names}, with {size}."
+    if scorer.note:
+        yield scorer.note
 
 
-def _transformer(scorer: Scorer) -> Iterator[str]:
-    from calibrant.models.transformer import Transformer
-
-    transformer = next(
-        (part for part in scorer.model.modules() if isinstance(part, Transformer)), None
-    )
-    if transformer is None:
-        return
-    kind = as_code(transformer.config["architecture"]["model_type"])
-    layers = getattr(transformer.network.config, "num_hidden_layers", None)
-    depth = f" with {format_count(layers, 'layer')}" if isinstance(layers, int) else ""
-    yield (
-        f"The transformer is of the architecture {kind}{depth}. If it was pretrained, its output "
-        "also reflects the pretraining texts."
-    )
+def _list_shares(shares: Sequence[float]) -> str:
+    return ", ".join(f"{share:.2f}" for share in shares)
 
 
 _FIGURES = ("accuracy", "nll", "ece_em")
@@ -247,7 +236,7 @@ def origin(bundle: Bundle) -> Iterator[str]:
     """Report the time, package versions and source files of the bundle."""
     provenance = bundle.provenance
     if bundle.scorer is not None:
-        yield from network(bundle.scorer)
+        yield from describe_model(bundle.scorer)
     versions = ", ".join(f"{name} {version}" for name, version in provenance["packages"].items())
     yield f"Packed {provenance['created']} with {versions}, Python {provenance['python']}."
     for source in provenance["sources"]:

@@ -166,7 +166,7 @@ def test_it_tells_a_model_for_texts(card):
     assert_mentions(section(said, "Failure modes"), "first 8 words")
     assert "without redaction" in section(said, "Data handling")
     assert_mentions(section(said, "Data handling"), "`tokenizer.json` contains", "train texts")
-    assert_mentions(section(said, "Where it comes from"), "network is `bilstm`")
+    assert_mentions(section(said, "Where it comes from"), "model is `bilstm`")
     redacting = card(point(), scorer=text_scorer(redact=True))
     assert_mentions(section(redacting, "Data handling"), "redacted")
 
@@ -264,7 +264,7 @@ def test_it_tells_what_is_averaged(card):
     kept = {"hidden": [6], "dropout": [0.25]}
     two = [table_scorer(), table_scorer(start=1)]
     said = section(card(point(), scorer=Scorer.ensemble(two)), "Where it comes from")
-    assert_mentions(said, "averages", "2 networks, `mlp`, with 114")
+    assert_mentions(said, "averages", "2 models, `mlp`; 114")
     thinned = Scorer.mc_dropout(table_scorer(**kept), passes=20)
     said = section(card(point(), scorer=thinned), "Where it comes from")
     assert_mentions(said, "averages", "20 thinned copies", "`mlp`, with")

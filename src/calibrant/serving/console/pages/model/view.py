@@ -202,7 +202,7 @@ def model_data(served: Served) -> dict[str, Any]:
 def _summary(served: Served) -> str:
     """Describe the bundle in one sentence."""
     bundle = served.bundle
-    model = "" if bundle.scorer is None else f" with the network {bundle.scorer.config['model']}"
+    model = "" if bundle.scorer is None else f" with the model {bundle.scorer.config['model']}"
     method = None if bundle.calibration is None else bundle.calibration.method
     how = "without a calibrator" if method is None else f"calibrated with {method_name(method)}"
     if method == "identity":

@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from calibrant.models.threads import leave_a_core, one_core_each
+from calibrant.cores import leave_a_core, one_core_each
 
 
 def test_torch_computes_on_one_core_and_gets_the_others_back():

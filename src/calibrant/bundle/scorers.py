@@ -1,0 +1,203 @@
+"""Models of a bundle by kind: a network, boosted trees, or a weighted ensemble of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from calibrant.convert import log_probs_from_logits
+from calibrant.data.row_scorer import RowScorer
+from calibrant.errors import InputError, MissingExtra
+from calibrant.inputs import FloatArray
+
+_SUM = 1e-9
+"""Largest distance of the sum of weights from 1."""
+
+
+def load_scorer(
+    spec: Mapping[str, Any],
+    folder: Path,
+    *,
+    classes: Sequence[Any] | None = None,
+    device: str = "auto",
+    prefix: str = "",
+) -> RowScorer:
+    """Load a model from what its `save` returned and wrote; runs no code from the folder.
+
+    Parameters
+    ----------
+    spec : the saved record; "kind" is "torch", "boosting" or "ensemble"
+    folder : folder with its files
+    classes : class names in the order of the logits
+    device : device of networks: "cpu", "cuda", "cuda:1", or "auto" for a GPU if available
+    prefix : prefix of the names of its files
+    """
+    kind = spec["kind"]
+    if kind == "ensemble":
+        members = [
+            load_scorer(
+                member, folder, classes=classes, device=device, prefix=member_prefix(prefix, i)
+            )
+            for i, member in enumerate(spec["members"])
+        ]
+        return EnsembleScorer(members, spec["weights"])
+    try:
+        from calibrant.models.saved_parts import device_named
+        from calibrant.models.scorer import Scorer
+    except ImportError:
+        raise MissingExtra("a bundle with a network", "torch") from None
+    device_named(device)
+    return Scorer.load(spec, folder, classes=classes, device=device, prefix=prefix)
+
+
+def list_files(spec: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """Return the names of the files that a model needs."""
+    if spec["kind"] == "ensemble":
+        members = enumerate(spec["members"])
+        return [name for i, each in members for name in list_files(each, member_prefix(prefix, i))]
+    if spec["kind"] == "boosting":
+        return [f"{prefix}model.txt"]
+    tokenizer = [f"{prefix}tokenizer.json"] if spec["input"] == "text" else []
+    return [f"{prefix}model.safetensors", *tokenizer]
+
+
+def member_prefix(prefix: str, position: int) -> str:
+    """Return the prefix of the files of a member of an ensemble."""
+    return f"{prefix}member-{position}-"
+
+
+def mix_logits(member_logits: Sequence[FloatArray], weights: Sequence[float]) -> FloatArray:
+    r"""Return the logits (n, K) of a weighted average of probabilities.
+
+    $$ z = \log \sum_m w_m \operatorname{softmax}(z_m) $$
+
+    Rows that every member leaves unscored (equal logits) stay equal to the bit, so that an
+    out-of-scope rule still recognises them.
+
+    Parameters
+    ----------
+    member_logits : (n, K) logits of each member
+    weights : one for each member, at least 0, with sum 1
+
+    Examples
+    --------
+    >>> one, other = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
+    >>> np.exp(mix_logits([one, other], [0.25, 0.75])).round(6)
+    array([[0.6, 0.4]])
+    """
+    log_probs = np.stack([log_probs_from_logits(logits) for logits in member_logits])
+    log_weights = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))
+    mixed = np.asarray(np.logaddexp.reduce(log_probs + log_weights[:, None, None], axis=0))
+    unscored = np.all([(each == each[:, :1]).all(axis=1) for each in member_logits], axis=0)
+    mixed[unscored] = 0.0
+    return mixed
+
+
+class EnsembleScorer(RowScorer):
+    r"""A weighted average of the probabilities of several models, which may be of different kinds.
+
+    $$ z = \log \sum_m w_m \operatorname{softmax}(z_m) $$
+
+    with z_m the logits of member m and w_m its weight. Members read the same rows, each with its
+    own encoder; a member's shift is subtracted before its probabilities are averaged. It is not
+    the ensemble of equal networks with one encoder, which `Scorer.ensemble` runs as one network.
+
+    Parameters
+    ----------
+    members : at least two scorers of the same kind, classes and columns
+    weights : one for each member, at least 0, with sum 1
+    """
+
+    def __init__(self, members: Sequence[RowScorer], weights: Sequence[float]) -> None:
+        first = _check_members(members)
+        super().__init__(
+            first.encoder, redact=first.redact, column=first.column, resize=first.resize
+        )
+        self.members, self.weights = tuple(members), _check_weights(weights, len(members))
+        self._set_classes(first.n_classes, None, first.classes)
+
+    @property
+    def config(self) -> dict[str, Any]:
+        """The members' configs and their weights."""
+        members = [member.config for member in self.members]
+        return {"model": "ensemble", "members": members, "weights": list(self.weights)}
+
+    @property
+    def networks(self) -> tuple[str, ...]:
+        """Names of the members' models."""
+        return tuple(name for member in self.members for name in member.networks)
+
+    @property
+    def size(self) -> str:
+        """Sizes of the members."""
+        return " and ".join(member.size for member in self.members)
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Packages that run the members."""
+        names = (name for member in self.members for name in member.packages)
+        return tuple(dict.fromkeys(names))
+
+    @property
+    def is_deep(self) -> bool:
+        """Whether one batch keeps all cores busy."""
+        return any(member.is_deep for member in self.members)
+
+    @property
+    def device_type(self) -> str:
+        """Where its networks run."""
+        types = {member.device_type for member in self.members}
+        return "cuda" if "cuda" in types else "cpu"
+
+    def predict_logits(self, inputs: Any) -> FloatArray:
+        """Return logits (n, K)."""
+        return mix_logits([each.predict_logits(inputs) for each in self.members], self.weights)
+
+    def compute_logits(self, rows: Any) -> NDArray[Any]:
+        """Return logits (n, K); the members read and redact the rows again."""
+        return self.predict_logits(rows)
+
+    def trial(self) -> FloatArray:
+        """Return the logits of a made-up row."""
+        return mix_logits([each.trial() for each in self.members], self.weights)
+
+    def save(self, folder: Path, prefix: str = "") -> dict[str, Any]:
+        """Write the files of all members; return what `load_scorer` takes."""
+        members = [
+            each.save(folder, member_prefix(prefix, i)) for i, each in enumerate(self.members)
+        ]
+        return {
+            "kind": "ensemble",
+            "members": members,
+            "weights": list(self.weights),
+            **self.describe_inputs(),
+        }
+
+
+def _check_members(members: Sequence[RowScorer]) -> RowScorer:
+    if len(members) < 2:
+        raise InputError(f"an ensemble needs at least two models, got {len(members)}.")
+    first = members[0]
+    for i, other in enumerate(members[1:], start=1):
+        for name in ("kind", "classes", "n_classes", "columns", "redact", "resize"):
+            mine, theirs = getattr(first, name), getattr(other, name)
+            if mine != theirs:
+                raise InputError(
+                    f"models of an ensemble must have the same {name}, got {mine!r} and, of model "
+                    f"{i}, {theirs!r}."
+                )
+    return first
+
+
+def _check_weights(weights: Sequence[float], n: int) -> tuple[float, ...]:
+    values = tuple(float(weight) for weight in weights)
+    total = sum(values)
+    if len(values) != n or min(values, default=-1.0) < 0.0 or not abs(total - 1.0) < _SUM:
+        raise InputError(
+            f"weights must be {n} numbers of at least 0 with sum 1, got {list(weights)!r}."
+        )
+    return values

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from calibrant.data.encoders.input_columns import InputColumns
 from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.data.explanation import Explanation
 from calibrant.data.model_inputs import Encoder, as_inputs, columns_of, kind_of
 from calibrant.data.redaction.redactor import redact_column
 from calibrant.errors import InputError
@@ -146,6 +147,10 @@ class RowScorer(ABC):
         there.
         """
         return self.encoder.is_far(rows) if isinstance(self.encoder, TableEncoder) else None
+
+    def explain(self, inputs: Any) -> Explanation | None:
+        """Return what each part of a row contributes to its logits; None if it cannot tell."""
+        return None
 
     @abstractmethod
     def trial(self) -> FloatArray:

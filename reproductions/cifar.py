@@ -34,6 +34,20 @@ Labelled = tuple[NDArray[np.uint8], IntArray]
 _CIFAR10 = (
     "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
 )  # fmt: skip
+_CIFAR100 = (
+    "apple", "aquarium_fish", "baby", "bear", "beaver", "bed", "bee", "beetle", "bicycle",
+    "bottle", "bowl", "boy", "bridge", "bus", "butterfly", "camel", "can", "castle", "caterpillar",
+    "cattle", "chair", "chimpanzee", "clock", "cloud", "cockroach", "couch", "crab", "crocodile",
+    "cup", "dinosaur", "dolphin", "elephant", "flatfish", "forest", "fox", "girl", "hamster",
+    "house", "kangaroo", "keyboard", "lamp", "lawn_mower", "leopard", "lion", "lizard", "lobster",
+    "man", "maple_tree", "motorcycle", "mountain", "mouse", "mushroom", "oak_tree", "orange",
+    "orchid", "otter", "palm_tree", "pear", "pickup_truck", "pine_tree", "plain", "plate", "poppy",
+    "porcupine", "possum", "rabbit", "raccoon", "ray", "road", "rocket", "rose", "sea", "seal",
+    "shark", "shrew", "skunk", "skyscraper", "snail", "snake", "spider", "squirrel", "streetcar",
+    "sunflower", "sweet_pepper", "table", "tank", "telephone", "television", "tiger", "tractor",
+    "train", "trout", "tulip", "turtle", "wardrobe", "whale", "willow_tree", "wolf", "woman",
+    "worm",
+)  # fmt: skip
 _OPTIONS = ("rows", "outside", "made")
 _NOTE = (
     "The papers steer, choose and calibrate on the same 5,000 validation images; here 2,500 of "
@@ -90,10 +104,12 @@ def cifar100(reading: Mapping[str, Any]) -> Parts:
     check_options(reading, ("rows", "made"), "cifar100")
     if reading.get("made"):
         return made_parts(reading)
-    file = find("cifar100")[0]
-    read = _members(file, "cifar-100-python", ["train", "test", "meta"])
-    train, test = (_labelled(read[name], "fine_labels", file) for name in ("train", "test"))
-    return _divided(reading, train, test, tuple(read["meta"]["fine_label_names"]))
+    files = find("cifar100")
+    if len(files) > 1:
+        return _divided(reading, *_from_strips(files), _CIFAR100)
+    read = _members(files[0], "cifar-100-python", ["train", "test"])
+    train, test = (_labelled(read[name], "fine_labels", files[0]) for name in ("train", "test"))
+    return _divided(reading, train, test, _CIFAR100)
 
 
 def _divided(

@@ -180,21 +180,43 @@ def test_rows_cuts_all_parts_alike_and_keeps_the_first_ones(published):
     assert "stands in for CIFAR-10-C" in small.note
 
 
-def test_cifar100_has_the_names_of_its_fine_classes(data):
+@pytest.fixture
+def published100(data):
+    """CIFAR-100 with 20 train and 6 test images, as the tar that is published."""
     (data / "cifar100").mkdir()
-    names = b"(" + _text("apple") + _text("aquarium_fish") + b"l"
     members = {
-        "train": _batch(_images(20), [0, 1] * 10, "fine_labels"),
-        "test": _batch(_images(6, 1), [1, 0] * 3, "fine_labels"),
-        "meta": b"\x80\x02}" + _text("fine_label_names") + names + b"s.",
+        "train": _batch(_images(20), [0, 99] * 10, "fine_labels"),
+        "test": _batch(_images(6, 1), [99, 0] * 3, "fine_labels"),
     }
     _tar(data / "cifar100" / "cifar-100-python.tar.gz", "cifar-100-python", members)
 
+
+def test_cifar100_has_the_names_of_its_fine_classes(published100):
     parts = cifar100({})
 
-    assert parts.classes == ("apple", "aquarium_fish")
+    assert len(set(parts.classes)) == 100
+    assert list(parts.classes) == sorted(parts.classes)  # as its makers number them
+    assert [parts.classes[k] for k in (0, 1, 52, 99)] == [
+        "apple", "aquarium_fish", "oak_tree", "worm"
+    ]  # fmt: skip
     assert parts.sizes() == {"train": 18, "steer": 1, "calib": 1, "test": 6}
-    assert parts.test.labels.tolist() == [1, 0] * 3
+    assert parts.test.labels.tolist() == [99, 0] * 3
+
+
+def test_strips_of_cifar100_hold_the_same_as_the_tar(published100, data):
+    from_tar = cifar100({})
+    for i in range(5):
+        rows = slice(4 * i, 4 * i + 4)
+        file = data / "cifar100" / f"cifar100_train_{i}.npz"
+        _strips(file, _images(20)[rows], ([0, 99] * 10)[rows])
+    _strips(data / "cifar100" / "cifar100_test.npz", _images(6, 1), [99, 0] * 3)
+
+    parts = cifar100({})
+
+    for name, part in from_tar.named().items():
+        np.testing.assert_array_equal(parts.named()[name].inputs, part.inputs)
+        np.testing.assert_array_equal(parts.named()[name].labels, part.labels)
+    assert parts.classes == from_tar.classes
 
 
 def test_made_images_are_learnable_without_files(monkeypatch):
@@ -324,3 +346,17 @@ def test_the_real_images_are_split_as_in_the_papers():
     assert parts.steer.labels[place] == labels[held[place]]
     mean = parts.train.inputs.mean(axis=(0, 1, 2)) / 255
     np.testing.assert_allclose(mean, [0.4914, 0.4822, 0.4465], atol=1e-3)
+
+
+@pytest.mark.data
+def test_the_real_images_of_cifar100_are_complete():
+    data_file("cifar100", "cifar100_train_0.npz")
+
+    parts = cifar100({})
+
+    assert parts.sizes() == {"train": 45_000, "steer": 2_500, "calib": 2_500, "test": 10_000}
+    assert parts.test.labels[:10].tolist() == [49, 33, 72, 51, 71, 92, 15, 14, 23, 0]
+    everything = np.concatenate([parts.train.labels, parts.steer.labels, parts.calib.labels])
+    assert np.bincount(everything).tolist() == [500] * 100
+    mean = parts.train.inputs.mean(axis=(0, 1, 2)) / 255
+    np.testing.assert_allclose(mean, [0.5071, 0.4865, 0.4409], atol=1e-3)

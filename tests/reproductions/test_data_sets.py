@@ -254,7 +254,8 @@ def test_without_pooch_the_extra_is_named(monkeypatch):
 
 @pytest.mark.data
 @pytest.mark.parametrize(
-    "folder", ["bigmart", "clinc150", "fashion_mnist_test", "mammography", "newsgroups20"]
+    "folder",
+    ["bigmart", "cifar100", "clinc150", "fashion_mnist_test", "mammography", "newsgroups20"],
 )
 def test_the_real_files_have_the_checksums_told(folder):
     (data_set,) = (each for each in DATA_SETS.values() if folder in (each.name, *each.folders))

@@ -10,10 +10,10 @@ import numpy as np
 
 from calibrant.convert import probs_from_logits
 from calibrant.data.resampling import Resampling, resample_rows
+from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.metrics import measure
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.records import EpochRecord
 from calibrant.training.scoring import predict_logits
 from reproductions.parts import Parts
 from reproductions.score_files import as_saved

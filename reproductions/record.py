@@ -102,7 +102,7 @@ def _compared(fitted: Fitted, part: str) -> dict[str, float]:
     In training, what moved class frequencies is taken off first; a method that leaves it in must
     not be inferred from that.
     """
-    from calibrant.training.steer_figures import steer_figures
+    from calibrant.fitting.steer_figures import steer_figures
 
     figures = steer_figures(fitted.logits[part], fitted.parts.named()[part].labels)
     return {name: getattr(figures, name) for name in _STEER}

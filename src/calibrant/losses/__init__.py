@@ -1,5 +1,6 @@
 """Training losses of `(logits, labels)`, each as a function and as a Module."""
 
+from calibrant.fitting.gamma_history import GammaHistory
 from calibrant.losses.adafocal import AdaFocalLoss, adafocal_loss
 from calibrant.losses.balanced_softmax import BalancedSoftmaxLoss, balanced_softmax_loss
 from calibrant.losses.base import Loss, RowLoss
@@ -15,7 +16,6 @@ from calibrant.losses.evaluating import eval_mode
 from calibrant.losses.flsd import FLSDLoss, flsd_loss, gamma_for
 from calibrant.losses.focal import FocalLoss, focal_loss
 from calibrant.losses.function import FunctionLoss
-from calibrant.losses.gamma_history import GammaHistory
 from calibrant.losses.inverse_focal import InverseFocalLoss, inverse_focal_loss
 from calibrant.losses.label_smoothing import LabelSmoothingLoss, label_smoothing_loss
 from calibrant.losses.logit_adjustment import LogitAdjustmentLoss, logit_adjustment_loss

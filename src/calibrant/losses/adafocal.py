@@ -9,28 +9,17 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from calibrant.errors import InputError
+from calibrant.fitting.confidence_bins import Scale
+from calibrant.fitting.gamma_history import GammaHistory
+from calibrant.fitting.gamma_rules import BinUpdate, RobustRule, make_rule
 from calibrant.inputs import FloatArray
 from calibrant.losses.binned import BinnedLoss
 from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
 from calibrant.losses.focal import focal_of_odds
-from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import (
-    MIN_COUNT,
-    BinUpdate,
-    GammaRule,
-    PaperRule,
-    RobustRule,
-    check_count,
-    check_rule,
-    check_strength,
-)
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
-from calibrant.losses.top_class import Scale, as_scores
+from calibrant.losses.top_class import as_scores
 from calibrant.losses.true_odds import true_odds
-
-GAMMA_MIN = {"robust": -1.5, "paper": -2.0}
 
 
 def adafocal_loss(
@@ -114,7 +103,7 @@ class AdaFocalLoss(BinnedLoss):
     **mode="robust"** differs from the released rule in four ways. Bins are made in log-odds, in
     float64, equal scores share a bin, and rows are counted by the look-up that training uses: where
     confidences saturate at 1 the most confident bins are still updated. Each error is shrunk by its
-    standard error (`calibrant.losses.gamma_rules.shrink_errors`), so that noise moves gammas less.
+    standard error (`calibrant.fitting.gamma_rules.shrink_errors`), so that noise moves gammas less.
     A bin of fewer than `min_count` rows keeps its gamma, and bins are merged where the split is too
     small to fill them. `gamma_min` is -1.5, because below -1.6 the optimum of a coin flip is not
     1/2.
@@ -192,18 +181,17 @@ class AdaFocalLoss(BinnedLoss):
     ) -> None:
         options = {"weight": weight, "ignore_index": ignore_index, "reduction": reduction}
         super().__init__(n_bins, update_every=update_every, **options)
-        check_strength(strength)
         self.mode, self.gamma_init = mode, gamma_init
-        self.rule = _rule(
-            mode,
-            min_count,
+        self.rule = make_rule(
             n_bins=self.n_bins,
             strength=strength,
+            gamma_init=gamma_init,
+            gamma_min=gamma_min,
+            gamma_max=gamma_max,
             switch=switch,
-            low=GAMMA_MIN.get(mode, 0.0) if gamma_min is None else gamma_min,
-            high=gamma_max,
+            mode=mode,
+            min_count=min_count,
         )
-        check_rule(self.rule, gamma_init)
         self.scale = self.rule.scale
         self._start_bins()
         gammas = torch.full((self.n_bins,), float(gamma_init), dtype=torch.float64)
@@ -231,18 +219,3 @@ class AdaFocalLoss(BinnedLoss):
             f"mode={self.mode!r}, update_every={self.update_every}, reduction={self.reduction!r}"
         )
         return f"{shown}, min_count={rule.min_count}" if isinstance(rule, RobustRule) else shown
-
-
-def _rule(mode: str, min_count: int | None, **numbers: Any) -> GammaRule:
-    if mode == "paper":
-        if min_count is not None:
-            raise InputError(
-                f"min_count must be omitted in mode 'paper', where every bin with rows is updated, "
-                f"got {min_count!r}."
-            )
-        return PaperRule(**numbers)
-    if mode == "robust":
-        count = MIN_COUNT if min_count is None else min_count
-        check_count(count, "min_count")
-        return RobustRule(min_count=count, **numbers)
-    raise InputError(f"mode must be 'robust' or 'paper', got {mode!r}.")

@@ -12,14 +12,14 @@ from torch import Tensor, nn
 
 from calibrant.convert import log_sigmoid
 from calibrant.errors import InputError
+from calibrant.fitting.confidence_bins import SCALES, Scale, even_edges
+from calibrant.fitting.gamma_history import GammaHistory
+from calibrant.fitting.gamma_rules import BinUpdate, check_count
 from calibrant.inputs import FloatArray
 from calibrant.losses.base import RowLoss
-from calibrant.losses.confidence_bins import even_edges
 from calibrant.losses.evaluating import eval_mode
-from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import BinUpdate, check_count
 from calibrant.losses.ranks import broadcast_first, compute_and_gather
-from calibrant.losses.top_class import SCALES, Scale, sort_rows, top_rows
+from calibrant.losses.top_class import sort_rows, top_rows
 
 
 class BinnedLoss(RowLoss):

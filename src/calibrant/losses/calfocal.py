@@ -11,21 +11,23 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray
-from calibrant.losses.binned import BinnedLoss
-from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
-from calibrant.losses.focal import GAMMAS, focal_of_odds
-from calibrant.losses.gamma_history import GammaHistory
-from calibrant.losses.gamma_rules import (
+from calibrant.fitting.confidence_bins import Scale
+from calibrant.fitting.gamma_history import GammaHistory
+from calibrant.fitting.gamma_rules import (
     MIN_COUNT,
     BinUpdate,
     bin_by_rank,
     check_count,
     check_strength,
 )
+from calibrant.fitting.gammas import GAMMAS
+from calibrant.inputs import FloatArray
+from calibrant.losses.binned import BinnedLoss
+from calibrant.losses.confidence_bins import check_edges, look_up, per_bin
+from calibrant.losses.focal import focal_of_odds
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
-from calibrant.losses.top_class import Scale, as_scores
+from calibrant.losses.top_class import as_scores
 from calibrant.losses.true_odds import true_odds
 
 _MAX_LOG_GAMMA = math.log(GAMMAS[1])

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.fitting import class_weights
 
 
 def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
@@ -31,10 +32,7 @@ def balanced_weights(class_counts: Sequence[int] | Tensor) -> Tensor:
     >>> balanced_weights([90, 10]).tolist()
     [0.5555555820465088, 5.0]
     """
-    counts = as_counts(class_counts)
-    seen = counts > 0
-    weights = counts.sum() / (seen.sum() * counts.clamp_min(1))
-    return weights.where(seen, 0.0).float()
+    return torch.from_numpy(class_weights.balanced(as_counts(class_counts).numpy())).float()
 
 
 def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float = 0.999) -> Tensor:
@@ -62,10 +60,8 @@ def class_balanced_weights(class_counts: Sequence[int] | Tensor, *, beta: float 
     """
     if not isinstance(beta, Real) or isinstance(beta, bool) or not 0 <= beta < 1:
         raise InputError(f"beta must lie in [0, 1), got {beta!r}.")
-    counts = as_counts(class_counts)
-    seen = counts > 0
-    raw = ((1 - beta) / (1 - beta ** counts.clamp_min(1))).where(seen, 0.0)
-    return (raw * seen.sum() / raw.sum()).float()
+    counts = as_counts(class_counts).numpy()
+    return torch.from_numpy(class_weights.class_balanced(counts, beta=beta)).float()
 
 
 def log_weight(weight: Tensor) -> Tensor:
@@ -89,7 +85,7 @@ def log_weight(weight: Tensor) -> Tensor:
 def as_counts(class_counts: Sequence[int] | Tensor) -> Tensor:
     """Validate class counts."""
     try:
-        counts = torch.as_tensor(class_counts, dtype=torch.float64)
+        counts = torch.as_tensor(class_counts, dtype=torch.float64, device="cpu")
     except (TypeError, ValueError, RuntimeError) as error:
         raise _counts_error(class_counts) from error
     if counts.ndim != 1 or len(counts) < 2:

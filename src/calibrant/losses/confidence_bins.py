@@ -1,40 +1,14 @@
-"""Confidence bins: edges, look-up and per-bin figures."""
+"""Confidence bins of tensors: look-up, and checks of edges and of numbers per bin."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from calibrant.convert import log_odds_of
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, IntArray
-from calibrant.losses.top_class import SCALES, Scale
-
-
-@dataclass(frozen=True, eq=False)
-class BinFigures:
-    """Figures of the steer rows in M bins.
-
-    Parameters
-    ----------
-    count : (M,) rows
-    confidence : (M,) mean probability of the top class, NaN without rows
-    accuracy : (M,) share of rows whose top class is right, NaN without rows
-    """
-
-    count: IntArray
-    confidence: FloatArray
-    accuracy: FloatArray
-
-    @property
-    def error(self) -> FloatArray:
-        """(M,) confidence minus accuracy: above 0 the model is over-confident."""
-        return self.confidence - self.accuracy
+from calibrant.fitting.confidence_bins import SCALES
 
 
 def look_up(scores: Tensor, edges: Tensor) -> Tensor:
@@ -49,94 +23,6 @@ def look_up(scores: Tensor, edges: Tensor) -> Tensor:
     [0, 1, 1, 2, 2]
     """
     return torch.searchsorted(edges.to(scores), scores.contiguous(), right=True)
-
-
-def even_edges(n_bins: int, scale: Scale) -> FloatArray:
-    """Return the inner edges of bins of equal width in probability.
-
-    Examples
-    --------
-    >>> even_edges(4, "probability").tolist()
-    [0.25, 0.5, 0.75]
-    """
-    share = np.arange(1, n_bins) / n_bins
-    return share if scale == "probability" else log_odds_of(share)
-
-
-def rank_edges(scores: FloatArray, n_bins: int, min_count: int = 1) -> FloatArray:
-    r"""Return the inner edges of bins of equal count in which tied scores share a bin.
-
-    A row goes to bin $\lfloor M B / n \rfloor$, with $B$ the number of rows strictly below it: the
-    rank split where there are no ties. Where n rows cannot give every bin `min_count` of them,
-    neighbouring bins are merged until they can. The edge of a bin is its lowest score. An empty bin
-    has no width, or begins at infinity: no row of any other split can be looked up in it either.
-
-    Examples
-    --------
-    >>> rank_edges(np.array([0.1, 0.2, 0.3, 0.4]), 2)
-    array([0.3])
-
-    Seven of ten scores are equal, so the last two of five bins are out of reach:
-
-    >>> rank_edges(np.array([0.2, 0.4, 0.6] + 7 * [0.9]), 5)
-    array([0.6, inf, inf, inf])
-    >>> rank_edges(np.arange(40.0), 4, min_count=20)
-    array([20., 20., inf])
-    """
-    n = len(scores)
-    groups = min(max(n // min_count, 1), n_bins)
-    below = np.searchsorted(scores, scores, side="left")
-    bins = below * groups // n * n_bins // groups
-    first = np.searchsorted(bins, np.arange(1, n_bins), side="left")
-    return np.asarray(np.append(scores, np.inf)[first])
-
-
-def interpolated_edges(scores: FloatArray, n_bins: int) -> FloatArray:
-    """Return all M + 1 edges of the released code's bins: sorted scores at ranks i n / M.
-
-    Equal scores make edges coincide, and the last position, n, is read as the largest score.
-
-    Examples
-    --------
-    >>> interpolated_edges(np.array([0.1, 0.2, 0.3, 0.4]), 2)
-    array([0.1, 0.3, 0.4])
-    """
-    n = len(scores)
-    places = np.arange(n_bins + 1) * n / n_bins
-    return np.asarray(np.interp(places, np.arange(n), scores))
-
-
-def released_bins(scores: FloatArray, edges: FloatArray) -> IntArray:
-    """Return the bin of each score as the released code counts them: (l, u], all M + 1 edges given.
-
-    The smallest score lies in no bin: -1.
-
-    Examples
-    --------
-    >>> released_bins(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.1, 0.3, 0.4])).tolist()
-    [-1, 0, 0, 1]
-    """
-    return np.asarray(np.searchsorted(edges, scores, side="left") - 1)
-
-
-def bin_figures(
-    index: IntArray, confidence: FloatArray, right: NDArray[np.bool_], n_bins: int
-) -> BinFigures:
-    """Compute the figures of each bin; rows of bin -1 are dropped.
-
-    Examples
-    --------
-    >>> found = bin_figures(np.array([0, 0, 2]), np.array([0.5, 0.7, 0.9]),
-    ...                     np.array([True, False, True]), 3)
-    >>> found.count.tolist(), found.error.round(3).tolist()
-    ([2, 0, 1], [0.1, nan, -0.1])
-    """
-    in_bin = index >= 0
-    index, confidence, right = index[in_bin], confidence[in_bin], right[in_bin]
-    count = np.bincount(index, minlength=n_bins)
-    rows = np.where(count > 0, count, np.nan)
-    sums = (np.bincount(index, column, minlength=n_bins) for column in (confidence, right))
-    return BinFigures(count, *(total / rows for total in sums))
 
 
 def per_bin(values: Any, name: str, like: Tensor) -> Tensor:

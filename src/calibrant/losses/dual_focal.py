@@ -8,8 +8,8 @@ import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import Tensor
 
+from calibrant.fitting.gammas import check_gamma
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, LossRows, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of

@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from calibrant.fitting.gammas import check_gamma
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
+from calibrant.fitting.gammas import check_steps
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import check_gamma, check_numbers, focal_of_odds
+from calibrant.losses.focal import focal_of_odds
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
@@ -68,7 +68,7 @@ def flsd_loss(
     ----------
     Mukhoti et al. (2020), Calibrating deep neural networks using focal loss, section 5.
     """
-    _check_steps(gammas, edges)
+    check_steps(gammas, edges)
     rows = as_rows(logits, labels, ignore_index=ignore_index)
     odds = odds_of(rows)
     values = focal_of_odds(odds, _look_up_gamma(odds.detach(), gammas, edges))
@@ -122,19 +122,6 @@ def _look_up_gamma(odds: Tensor, gammas: Sequence[float], edges: Sequence[float]
     return gamma
 
 
-def _check_steps(gammas: Sequence[float], edges: Sequence[float]) -> None:
-    check_numbers(gammas, "gammas")
-    check_numbers(edges, "edges")
-    for gamma in gammas:
-        check_gamma(gamma, low=0.0, name="each of gammas")
-    rising = all(low < high for low, high in pairwise(edges))
-    if len(gammas) != len(edges) + 1 or not rising or not all(0 < edge < 1 for edge in edges):
-        raise InputError(
-            "steps of gamma need rising edges inside (0, 1) and one gamma more than there are "
-            f"edges, got gammas {list(gammas)} and edges {list(edges)}."
-        )
-
-
 @register("flsd")
 class FLSDLoss(RowLoss):
     """Sample-dependent focal loss, FLSD-53 by default; see `flsd_loss`.
@@ -164,7 +151,7 @@ class FLSDLoss(RowLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        _check_steps(gammas, edges)
+        check_steps(gammas, edges)
         self.gammas = tuple(gammas)
         self.edges = tuple(edges)
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
-from numbers import Real
 from typing import Any
 
-import numpy as np
 import torch
 import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import Tensor
 
-from calibrant.errors import InputError
+from calibrant.fitting.gammas import check_gamma
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import log_weight
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of
-
-GAMMAS = (-5.0, 100.0)
 
 
 def focal_loss(
@@ -84,21 +78,6 @@ def focal_of_odds(odds: Tensor, gamma: Tensor | float) -> Tensor:
     easy = F.logsigmoid(-odds)
     base = torch.where(gamma >= 0, easy, torch.log1p(torch.sigmoid(odds)))
     return -torch.exp(gamma.detach().abs() * base) * log_p
-
-
-def check_gamma(gamma: float, *, low: float = GAMMAS[0], name: str = "gamma") -> None:
-    """Refuse a gamma outside the supported range."""
-    high = GAMMAS[1]
-    known = isinstance(gamma, Real) and not isinstance(gamma, bool)  # NumPy's numbers are Real
-    if not known or not math.isfinite(gamma) or not low <= gamma <= high:
-        raise InputError(f"{name} must be a number from {low:g} to {high:g}, got {gamma!r}.")
-
-
-def check_numbers(values: Any, name: str) -> None:
-    """Refuse anything but a list of numbers, such as a single number or text."""
-    listed = isinstance(values, (Sequence, np.ndarray)) and not isinstance(values, str)
-    if not listed or not all(isinstance(value, Real) for value in values):
-        raise InputError(f"{name} must be a list of numbers like [5,3], got {values!r:.200}.")
 
 
 @register("focal")

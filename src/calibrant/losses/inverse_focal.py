@@ -8,8 +8,9 @@ from typing import Any
 from torch import Tensor
 
 from calibrant.errors import InputError
+from calibrant.fitting.gammas import GAMMAS, check_gamma
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import GAMMAS, check_gamma, focal_loss
+from calibrant.losses.focal import focal_loss
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction
 

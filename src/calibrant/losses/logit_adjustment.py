@@ -9,9 +9,10 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
+from calibrant.fitting import class_weights
+from calibrant.fitting.gammas import check_gamma
 from calibrant.losses.base import RowLoss
 from calibrant.losses.class_weights import as_counts, log_weight
-from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 
@@ -106,9 +107,7 @@ def log_prior(class_counts: Sequence[int] | Tensor) -> Tensor:
     >>> log_prior([98, 2, 0]).exp()
     tensor([0.9800, 0.0200, 0.0100], dtype=torch.float64)
     """
-    counts = as_counts(class_counts)
-    least = counts[counts > 0].min().clamp_max(1.0)  # where shares of rows are passed: the least
-    return (counts.where(counts > 0, least) / counts.sum()).log()
+    return torch.from_numpy(class_weights.log_prior(as_counts(class_counts).numpy()))
 
 
 @register("logit_adjustment")

@@ -9,9 +9,9 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
+from calibrant.fitting.gammas import check_gamma
 from calibrant.losses.batch_loss import BatchLoss, as_batch, reduce_batch
 from calibrant.losses.cross_entropy import cross_entropy_loss
-from calibrant.losses.focal import check_gamma
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows
 from calibrant.losses.true_odds import true_odds

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
-import json
-import math
-import re
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from importlib.util import find_spec
@@ -16,6 +12,12 @@ from typing import Any, TypeVar
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.fitting.loss_text import (
+    parse_options,
+    refuse_missing,
+    refuse_unknown,
+    split_terms,
+)
 
 LossLike = str | nn.Module | Callable[[Tensor, Tensor], Tensor]
 Class = TypeVar("Class", bound="type[nn.Module]")
@@ -88,7 +90,7 @@ def as_loss(loss: LossLike, *, class_counts: Sequence[int] | Tensor | None = Non
 
 
 def _parse_text(text: str, class_counts: Any) -> nn.Module:
-    terms = [_parse_term(term, class_counts) for term in _split(text, "+")]
+    terms = [(factor, _parse_loss(term, class_counts)) for factor, term in split_terms(text)]
     if len(terms) == 1 and terms[0][0] == 1.0:
         return terms[0][1]
     from calibrant.losses.sums import LossSum
@@ -96,39 +98,12 @@ def _parse_text(text: str, class_counts: Any) -> nn.Module:
     return LossSum([loss for _, loss in terms], [factor for factor, _ in terms])
 
 
-def _parse_term(text: str, class_counts: Any) -> tuple[float, nn.Module]:
-    """Parse `0.5*focal:gamma=3`; a star after the colon belongs to the options."""
-    text = text.strip()
-    if " - " in text:
-        raise InputError(f"losses are joined by '+', as in 'ce + -0.5*brier', got {text!r}.")
-    head, colon, options = text.partition(":")
-    factor, star, name = (part.strip() for part in head.rpartition("*"))
-    if not name:
-        what = f"no loss follows the star in {text!r}" if star else "the name of a loss is empty"
-        raise InputError(f"{what}: write one like 'ce', 'focal:gamma=3' or '2*ce'.")
-    number = _parse_factor(factor, text) if star else 1.0
-    return number, _parse_loss(f"{name}{colon}{options}", class_counts)
-
-
-def _parse_factor(factor: str, text: str) -> float:
-    try:
-        number = float(factor)
-    except ValueError:
-        number = math.nan
-    if not math.isfinite(number):
-        raise InputError(
-            f"{factor!r} in {text!r} is not a finite number to scale a loss by: write one before "
-            "the star, as in '0.5*ce'."
-        )
-    return number
-
-
 def _parse_loss(text: str, class_counts: Any) -> nn.Module:
     name, _, rest = (part.strip() for part in text.partition(":"))
     known = losses()
     if name not in known and _is_module(name, rest):
         place, _, options = (part.strip() for part in rest.partition(":"))
-        return _load_custom(name, place, _parse_options(options, text), class_counts)
+        return _load_custom(name, place, parse_options(options, text), class_counts)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1)
         hint = f" (did you mean {near[0]!r}?)" if near else ""
@@ -136,7 +111,7 @@ def _parse_loss(text: str, class_counts: Any) -> nn.Module:
             f"there is no loss {name!r}{hint}: choose one of {', '.join(known)}, "
             "or name your own as package.module:Name."
         )
-    return _construct(known[name], _parse_options(rest, text), name, class_counts)
+    return _construct(known[name], parse_options(rest, text), name, class_counts)
 
 
 def _is_module(name: str, rest: str) -> bool:
@@ -170,7 +145,7 @@ def _load_custom(
     if callable(loss) and not isinstance(loss, (type, nn.Module)):
         from calibrant.losses.function import FunctionLoss
 
-        _refuse_unknown(options, partial(loss, None, None), text)  # (logits, labels) come later
+        refuse_unknown(options, partial(loss, None, None), text)  # (logits, labels) come later
         return FunctionLoss(loss, **options)
     raise InputError(
         f"the loss {text!r} must be a function of (logits, labels) or a torch Module class, "
@@ -183,52 +158,18 @@ def _construct(
 ) -> nn.Module:
     """Construct a loss from its options, with the class counts of the train split if needed."""
     arguments = dict(options)
-    accepted = _refuse_unknown(arguments, loss, name)
+    accepted = refuse_unknown(arguments, loss, name)
     if isinstance(arguments.get("weight"), str):
         arguments["weight"] = _make_weights(arguments["weight"], name, class_counts)
     if _COUNTS in accepted and _COUNTS not in arguments:
         arguments[_COUNTS] = _require_counts(class_counts, name)
-    _refuse_missing(arguments, loss, name)
+    refuse_missing(arguments, loss, name)
     try:
         return loss(**arguments)
     except (TypeError, ValueError) as error:
         if isinstance(error, InputError):
             raise
         raise InputError(f"the loss {name!r} cannot be made ({error}).") from error
-
-
-def _refuse_unknown(
-    options: Mapping[str, Any], function: Callable[..., Any], name: str
-) -> list[str]:
-    """Return the options that a loss accepts; refuse an unknown one."""
-    try:
-        parameters = inspect.signature(function).parameters.values()
-    except ValueError:  # C functions may have no signature
-        return list(options)
-    accepted = [p.name for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    if any(p.kind is p.VAR_KEYWORD for p in parameters):
-        return [*accepted, *options]
-    for option in options:
-        if option not in accepted:
-            near = difflib.get_close_matches(option, accepted, n=1)
-            hint = f" (did you mean {near[0]!r}?)" if near else ""
-            raise InputError(
-                f"the loss {name!r} has no option {option!r}{hint}: it takes "
-                f"{', '.join(accepted) or 'none'}."
-            )
-    return accepted
-
-
-def _refuse_missing(options: Mapping[str, Any], function: Callable[..., Any], name: str) -> None:
-    """Refuse options that lack a required one."""
-    for option in inspect.signature(function).parameters.values():
-        named = option.kind in (option.KEYWORD_ONLY, option.POSITIONAL_OR_KEYWORD)
-        if named and option.default is option.empty and option.name not in options:
-            raise InputError(
-                f"the loss {name!r} needs the option {option.name!r}: write "
-                f"'{name}:{option.name}=VALUE' with a number, a word or a list like "
-                "[[0,1],[5,0]] for VALUE."
-            )
 
 
 def _make_weights(kind: str, name: str, class_counts: Any) -> Tensor:
@@ -250,37 +191,3 @@ def _require_counts(class_counts: Any, name: str) -> Any:
             "the rows of each class in the train split."
         )
     return class_counts
-
-
-def _parse_options(text: str, whole: str) -> dict[str, Any]:
-    """Parse `gamma=3,weight=[1,4]`; values are JSON, otherwise text."""
-    options: dict[str, Any] = {}
-    for part in _split(text, ",") if text.strip() else []:
-        key, equals, value = (piece.strip() for piece in part.partition("="))
-        if not equals or not key or not value:
-            raise InputError(f"{part!r} in {whole!r} must read option=value, like gamma=3.")
-        if key in options:
-            raise InputError(f"{whole!r} names the option {key!r} twice.")
-        options[key] = _parse_value(value)
-    return options
-
-
-def _split(text: str, mark: str) -> list[str]:
-    """Split at a mark outside brackets, quotes and numbers like 1e+3."""
-    parts, depth, quoted = [""], 0, False
-    for sign in text:
-        quoted ^= sign == '"'
-        depth += (sign in "[{(") - (sign in "]})")
-        in_number = sign == "+" and re.search(r"\d[eE]$", parts[-1]) is not None
-        if sign == mark and depth == 0 and not quoted and not in_number:
-            parts.append("")
-        else:
-            parts[-1] += sign
-    return parts
-
-
-def _parse_value(text: str) -> Any:
-    try:
-        return json.loads(text)
-    except json.JSONDecodeError:
-        return {"True": True, "False": False, "None": None}.get(text, text)

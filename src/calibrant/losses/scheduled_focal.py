@@ -12,8 +12,9 @@ import torch
 from torch import Tensor
 
 from calibrant.errors import InputError
+from calibrant.fitting.gammas import check_gamma, check_numbers
 from calibrant.losses.base import RowLoss
-from calibrant.losses.focal import check_gamma, check_numbers, focal_of_odds
+from calibrant.losses.focal import focal_of_odds
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction, as_rows, reduce_values
 from calibrant.losses.true_odds import odds_of

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,11 +10,10 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from calibrant.errors import InputError
+from calibrant.fitting.confidence_bins import Scale
 from calibrant.inputs import FloatArray
 from calibrant.losses.rows import LossRows, as_rows
 
-Scale = Literal["log-odds", "probability"]
-SCALES = ("log-odds", "probability")
 _BLOCK = 2**22  # logits turned to float64 at a time: 32 MiB
 
 

@@ -321,7 +321,7 @@ def _collect_notes(
     rows: StudyRows, promise_notes: Sequence[str], outcomes: Sequence[Outcome]
 ) -> tuple[str, ...]:
     """Return all notes, with distinct training warnings; target leakage comes first."""
-    from calibrant.training.target_leakage import LEAKAGE
+    from calibrant.fitting.target_leakage import LEAKAGE
 
     warnings = {
         message: None

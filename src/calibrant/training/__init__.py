@@ -1,5 +1,6 @@
 """The training loop and the estimators built on it."""
 
+from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.training.array_rows import ArrayRows
 from calibrant.training.batches import Batch, BatchRows
 from calibrant.training.bin_trace import BinTrace
@@ -8,7 +9,7 @@ from calibrant.training.image import ImageClassifier
 from calibrant.training.image_rows import ImageRows
 from calibrant.training.loop import train
 from calibrant.training.options import TrainingOptions
-from calibrant.training.records import EpochRecord, TrainingResult
+from calibrant.training.records import TrainingResult
 from calibrant.training.scoring import predict_logits
 from calibrant.training.tabular import TabularClassifier
 from calibrant.training.text import TextClassifier

@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.losses.rows import IGNORE, as_rows
 from calibrant.reports.displays.bin_history import BinHistory
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.records import EpochRecord
 
 
 class BinTrace(Hook):

@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from calibrant.training.records import EpochRecord
+from calibrant.fitting.epoch_record import EpochRecord
 
 
 @dataclass

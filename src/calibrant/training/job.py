@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from calibrant.errors import InputError
+from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.losses.rows import IGNORE
 from calibrant.training.batches import BatchRows
 from calibrant.training.checkpoints import Checkpoints
@@ -19,7 +20,7 @@ from calibrant.training.hooks import Hook, Run
 from calibrant.training.memory import fits
 from calibrant.training.optimisers import make_optimizer
 from calibrant.training.options import TrainingOptions
-from calibrant.training.records import EpochRecord, TrainingResult
+from calibrant.training.records import TrainingResult
 from calibrant.training.scoring import weight_type
 from calibrant.training.sharding import batch_sizes
 from calibrant.training.speed import compile_model, match_weight_layout, use_channels_last

@@ -16,6 +16,8 @@ from torch import Tensor, nn
 
 from calibrant.errors import TrainingError
 from calibrant.files.lock import exclusive_folder
+from calibrant.fitting.epoch_record import EpochRecord
+from calibrant.fitting.steer_figures import steer_figures
 from calibrant.losses import as_loss
 from calibrant.losses.function import check_value
 from calibrant.losses.names import LossLike
@@ -35,12 +37,11 @@ from calibrant.training.optimisers import learning_rate_at, set_learning_rate
 from calibrant.training.options import TrainingOptions
 from calibrant.training.progress import ProgressBar
 from calibrant.training.ranks import explain_lost_ranks
-from calibrant.training.records import EpochRecord, TrainingResult
+from calibrant.training.records import TrainingResult
 from calibrant.training.scoring import gather_arrays, move_input, score, share_buffers
 from calibrant.training.seeds import isolated_randomness, row_order, seed_epoch
 from calibrant.training.speed import explain_failed_compilation, tuned_convolutions
 from calibrant.training.split_checks import check_shift, check_splits, class_counts
-from calibrant.training.steer_figures import steer_figures
 
 _MAX_SCORED = 1024  # rows scored at a time, at most
 _SCORED_FACTOR = 4  # scored rows per trained row: scoring needs no gradients

@@ -7,8 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.records import EpochRecord
 
 _EVERY = 20  # batches between two updates
 
@@ -24,7 +24,7 @@ class ProgressBar(Hook):
 
     Examples
     --------
-    >>> from calibrant.training.records import EpochRecord
+    >>> from calibrant.fitting.epoch_record import EpochRecord
     >>> record = EpochRecord(3, 0.412, 0.398, 0.391, 1.2, 0.021, 0.8, 0.84, 1e-3, 0.2, (-0.2, 4.1))
     >>> format_record(record)
     'loss 0.412 · steer NLL 0.398 · ECE 2.1 % · gamma -0.2 to 4.1'

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from torch import nn
 
-from calibrant.data.encoders.column_warning import ColumnWarning
-from calibrant.data.encoders.table_columns import Table, as_table
+from calibrant.data.encoders.table_columns import Table
 from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.resampling import Resampling, smote
 from calibrant.errors import InputError
+from calibrant.fitting.table_input import TableInput
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.losses.names import LossLike
 from calibrant.models import MLP
@@ -24,11 +23,6 @@ from calibrant.training.batches import BatchRows
 from calibrant.training.estimator import Estimator
 from calibrant.training.hooks import Hook
 from calibrant.training.options import ChooseBy, Optimizer, Precision, Schedule
-from calibrant.training.target_leakage import LEAKAGE, find_leaking_columns
-
-if TYPE_CHECKING:
-    from sklearn.utils import Tags
-
 
 _BLOCK = 256
 """Batch size of scoring; the last batch is padded to it.
@@ -42,7 +36,7 @@ networks not at all.
 _LIKE = {"hidden": "(128, 64)", "dropout": "(0.5, 0.25)"}
 
 
-class TabularClassifier(Estimator):
+class TabularClassifier(TableInput, Estimator):
     """A dense network for tables, with its `TableEncoder`.
 
     `fit` takes tables of any kind (see `TableEncoder`) and splits off steer rows first; means,
@@ -190,18 +184,6 @@ class TabularClassifier(Estimator):
         self.dropout = dropout
         self.batch_norm = batch_norm
 
-    def _new_encoder(self) -> TableEncoder:
-        return TableEncoder(
-            clean=self.clean,
-            categories=self.categories,
-            drop=self.drop,
-            max_categories=self.max_categories,
-            fold_case=self.fold_case,
-        )
-
-    def _read_input(self, X: Any, name: str, encoder: TableEncoder) -> Table:  # noqa: N803
-        return as_table(X, name=name, wanted=encoder.wants)
-
     def _encode_rows(
         self, encoder: TableEncoder, rows: Table, labels: IntArray | None
     ) -> ArrayRows:
@@ -238,28 +220,3 @@ class TabularClassifier(Estimator):
             dropout=list(self.dropout),
             batch_norm=self.batch_norm,
         )
-
-    def _check_leakage(self, rows: Table, labels: IntArray) -> None:
-        leaking = find_leaking_columns(rows, labels)
-        if leaking:
-            warnings.warn(
-                ColumnWarning(
-                    f"{LEAKAGE}: the column {leaking[0]!r} alone separates the classes without "
-                    "error; if it was derived from the labels",
-                    leaking[0],
-                ),
-                stacklevel=3,
-            )
-
-    def _record_columns(self, rows: Table) -> None:
-        self.n_features_in_ = len(rows.names)
-        self.__dict__.pop("feature_names_in_", None)
-        if rows.named:
-            self.feature_names_in_ = np.array(rows.names, dtype=object)
-
-    def __sklearn_tags__(self) -> Tags:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.allow_nan = True
-        tags.input_tags.categorical = True
-        tags.input_tags.string = True
-        return tags

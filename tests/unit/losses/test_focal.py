@@ -10,8 +10,9 @@ from scipy.optimize import minimize
 from tests.sentences import refuses
 
 from calibrant.errors import InputError
+from calibrant.fitting.gammas import check_gamma
 from calibrant.losses import FocalLoss, as_loss, focal_loss
-from calibrant.losses.focal import check_gamma, focal_of_odds
+from calibrant.losses.focal import focal_of_odds
 
 
 def plain_focal(logits, labels, gamma):

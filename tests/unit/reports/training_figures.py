@@ -6,7 +6,7 @@ from itertools import combinations
 
 import numpy as np
 
-from calibrant.losses.gamma_history import GammaHistory
+from calibrant.fitting.gamma_history import GammaHistory
 from calibrant.reports import BinHistory
 
 

@@ -11,9 +11,9 @@ from tests.unit.training.runs import blobs, net, options, same_weights
 from torch import nn
 
 from calibrant.errors import InputError, TrainingError
+from calibrant.fitting.steer_figures import steer_figures
 from calibrant.losses import FocalLoss, Loss
 from calibrant.training import ArrayRows, Hook, predict_logits, train
-from calibrant.training.steer_figures import steer_figures
 
 
 def test_training_learns_what_can_be_learned():

@@ -9,9 +9,9 @@ from tests.unit.training.runs import blobs, net, options, same_weights
 
 from calibrant.data import resample_rows
 from calibrant.errors import InputError, NotFitted
+from calibrant.fitting.steer_figures import steer_figures
 from calibrant.training import ArrayRows, Hook, TextClassifier, train
 from calibrant.training.checkpoints import read_state, write_state
-from calibrant.training.steer_figures import steer_figures
 from calibrant.training.tabular import TabularClassifier
 
 RATE = 0.05

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from calibrant.losses.gamma_history import GammaHistory
+    from calibrant.fitting.gamma_history import GammaHistory
 
 
 _HOW = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from calibrant.fitting.epoch_record import EpochRecord
 from calibrant.training.hooks import Hook, Run
-from calibrant.training.records import EpochRecord
 
 
 class EpochMessages(Hook):

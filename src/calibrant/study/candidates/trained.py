@@ -150,7 +150,7 @@ def compute_refinement(rows: StudyRows, logits: Mapping[str, FloatArray]) -> flo
     A single candidate has no choice rows, so the steer rows are used instead. Networks and averages
     are both measured on their saved logits: training records may have lower precision.
     """
-    from calibrant.training.steer_figures import steer_figures
+    from calibrant.fitting.steer_figures import steer_figures
 
     split = rows.compared_on
     return steer_figures(logits[split], rows[split].codes).refinement

@@ -30,7 +30,7 @@ def find_leaking_columns(table: Table, labels: IntArray) -> list[str]:
     --------
     >>> import numpy as np
     >>> from calibrant.data.encoders.table_columns import as_table
-    >>> from calibrant.training.target_leakage import find_leaking_columns
+    >>> from calibrant.fitting.target_leakage import find_leaking_columns
     >>> sales = np.arange(200.0)
     >>> table = as_table({"sales": sales, "weight": sales % 7})
     >>> find_leaking_columns(table, (sales > 99.5).astype(int))

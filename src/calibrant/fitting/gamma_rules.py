@@ -8,22 +8,21 @@ from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from calibrant.convert import log_sigmoid
 from calibrant.errors import InputError
-from calibrant.inputs import FloatArray, IntArray
-from calibrant.losses.confidence_bins import (
+from calibrant.fitting.confidence_bins import (
     BinFigures,
+    Scale,
     bin_figures,
+    find_bins,
     interpolated_edges,
-    look_up,
     rank_edges,
     released_bins,
 )
-from calibrant.losses.focal import check_gamma
-from calibrant.losses.top_class import Scale
+from calibrant.fitting.gammas import check_gamma
+from calibrant.inputs import FloatArray, IntArray
 
 MIN_COUNT = 20
 """Rows below which a bin keeps its gamma.
@@ -31,6 +30,8 @@ MIN_COUNT = 20
 The accuracy of 20 rows has a standard error of about 0.1, as large as the errors that AdaFocal
 corrects; with fewer rows not even that standard error can be estimated.
 """
+
+GAMMA_MIN = {"robust": -1.5, "paper": -2.0}
 
 BinUpdate = tuple[FloatArray, BinFigures, FloatArray]
 
@@ -92,7 +93,7 @@ def bin_by_rank(
 ) -> tuple[FloatArray, BinFigures]:
     """Bin log-odds into bins of equal count, with the look-up that training uses."""
     edges = rank_edges(scores, n_bins, min_count)
-    index = look_up(torch.from_numpy(scores), torch.from_numpy(edges)).numpy()
+    index = find_bins(scores, edges)
     return edges, bin_figures(index, np.exp(log_sigmoid(scores)), right, n_bins)
 
 
@@ -160,6 +161,47 @@ class RobustRule(GammaRule):
         accuracy = np.where(enough, figures.accuracy, 0.5)
         moved = self.step(gammas, shrink_errors(error, accuracy, figures.count))
         return edges, figures, np.where(enough, moved, gammas)
+
+
+def make_rule(
+    *,
+    n_bins: int,
+    strength: float,
+    gamma_init: float,
+    gamma_min: float | None,
+    gamma_max: float,
+    switch: float,
+    mode: str,
+    min_count: int | None,
+) -> GammaRule:
+    """Return the rule of a mode of AdaFocal; see `calibrant.losses.AdaFocalLoss`."""
+    check_strength(strength)
+    count = _check_mode(mode, min_count)
+    numbers: dict[str, Any] = {
+        "n_bins": n_bins,
+        "strength": strength,
+        "switch": switch,
+        "low": GAMMA_MIN[mode] if gamma_min is None else gamma_min,
+        "high": gamma_max,
+    }
+    rule = PaperRule(**numbers) if mode == "paper" else RobustRule(min_count=count, **numbers)
+    check_rule(rule, gamma_init)
+    return rule
+
+
+def _check_mode(mode: str, min_count: int | None) -> int:
+    """Return the minimum number of rows of a bin."""
+    if mode not in GAMMA_MIN:
+        raise InputError(f"mode must be 'robust' or 'paper', got {mode!r}.")
+    if min_count is None:
+        return MIN_COUNT
+    if mode == "paper":
+        raise InputError(
+            f"min_count must be omitted in mode 'paper', where every bin with rows is updated, "
+            f"got {min_count!r}."
+        )
+    check_count(min_count, "min_count")
+    return min_count
 
 
 def check_rule(rule: GammaRule, gamma_init: float) -> None:

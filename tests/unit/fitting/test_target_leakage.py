@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from calibrant.data.encoders.table_columns import as_table
-from calibrant.training.target_leakage import find_leaking_columns
+from calibrant.fitting.target_leakage import find_leaking_columns
 
 N = 300
 LABELS = np.arange(N) % 3

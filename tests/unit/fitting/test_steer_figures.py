@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from calibrant.calibrators import TemperatureScaling
+from calibrant.fitting.steer_figures import steer_figures
 from calibrant.metrics import ece, f1_macro, nll
 from calibrant.testing import WORLDS
-from calibrant.training.steer_figures import steer_figures
 
 
 def drawn():

@@ -10,7 +10,7 @@ from sklearn.exceptions import DataConversionWarning
 from tests.sentences import refuses
 
 from calibrant.errors import InputError
-from calibrant.training.class_labels import encode_labels, read_classes
+from calibrant.fitting.class_labels import encode_labels, read_classes
 
 CONTAINERS = [list, tuple, np.array, pd.Series, pl.Series, pa.array, lambda y: np.array(y, object)]
 

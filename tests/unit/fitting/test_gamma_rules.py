@@ -7,8 +7,8 @@ import pytest
 import torch
 from tests.unit.losses.steer_worlds import world
 
+from calibrant.fitting.gamma_rules import MIN_COUNT, shrink_errors, step_gammas
 from calibrant.losses import AdaFocalLoss
-from calibrant.losses.gamma_rules import MIN_COUNT, shrink_errors, step_gammas
 
 BOUNDS = {"strength": 1.0, "switch": 0.2, "low": -2.0, "high": 20.0}
 

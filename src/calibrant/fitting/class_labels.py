@@ -21,7 +21,7 @@ def read_classes(y: Any, *, n: int) -> tuple[IntArray, NDArray[Any]]:
 
     Examples
     --------
-    >>> from calibrant.training.class_labels import read_classes
+    >>> from calibrant.fitting.class_labels import read_classes
     >>> codes, classes = read_classes(["spam", "ham", "spam"], n=3)
     >>> codes.tolist(), classes.tolist()
     ([1, 0, 1], ['ham', 'spam'])

@@ -5,7 +5,7 @@ import pytest
 from tests.sentences import refuses
 
 from calibrant.errors import InputError
-from calibrant.training.estimator import steer_mask
+from calibrant.fitting.row_classifier import steer_mask
 
 
 def test_every_class_gives_its_share():

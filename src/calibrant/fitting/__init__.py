@@ -1,0 +1,1 @@
+"""Parts of fitting that need no torch: labels, splits, figures of the steer rows, gammas."""

@@ -37,12 +37,6 @@ def one_core_each() -> Iterator[int]:
     Two threads with a batch each do not wait, and one can read texts while the other computes. The
     number yielded is that of torch's threads, which `OMP_NUM_THREADS` sets, and without torch that
     of the usable cores. Threads that others started are limited too.
-
-    Examples
-    --------
-    >>> with one_core_each() as cores:
-    ...     print(cores >= 1)
-    True
     """
     torch = _loaded_torch()
     if torch is None:

@@ -14,13 +14,7 @@ MISSING = "–"
 
 
 def number(value: float | None, digits: int = 4) -> str:
-    """Format a number with four decimals; a very small one in scientific notation.
-
-    Examples
-    --------
-    >>> number(0.06262), number(0.0000123), number(None)
-    ('0.0626', '1.2e-05', '–')
-    """
+    """Format a number with four decimals; a very small one in scientific notation."""
     if value is None or not math.isfinite(value):
         return MISSING
     if 0 < abs(value) < 0.5 * 10.0**-digits:
@@ -55,15 +49,7 @@ def format_signed(value: float | None) -> str:
 
 
 def percent(value: float | None) -> str:
-    """Format a share in percent; only 1 is shown as 100 % and only 0 as 0 %.
-
-    Examples
-    --------
-    >>> percent(0.8478), percent(0.0004)
-    ('84.8 %', '0.04 %')
-    >>> percent(0.9995), percent(1), percent(0.00001), percent(0)
-    ('> 99.9 %', '100.0 %', '< 0.01 %', '0.0 %')
-    """
+    """Format a share in percent; only 1 is shown as 100 % and only 0 as 0 %."""
     if value is None or not math.isfinite(value):
         return MISSING
     digits = 2 if 0 < abs(value) < 0.0095 else 1

@@ -19,16 +19,7 @@ LEAST_LOG_PROB = -1e6
 
 @dataclass(frozen=True, eq=False)
 class BundleCalibration:
-    """A fitted calibrator, and `zero_as`, the smallest probability in its input logits.
-
-    Examples
-    --------
-    >>> calibration = BundleCalibration.from_dict(
-    ...     {"format": 1, "method": "temperature", "classes": ["no", "yes"],
-    ...      "params": {"temperature": 2.0}})
-    >>> np.exp(calibration.log_probs(np.array([[0.0, 2.0]]))).round(4)
-    array([[0.2689, 0.7311]])
-    """
+    """A fitted calibrator, and `zero_as`, the smallest probability in its input logits."""
 
     calibrator: Calibrator
     zero_as: float

@@ -129,22 +129,13 @@ class Decisions:
 
 @dataclass(frozen=True)
 class RuleDecision:
-    """Rows to which one rule applies.
+    """Rows to which one rule applies."""
 
-    Parameters
-    ----------
-    entry : position of the operating point
-    rule : name of the rule
-    acts : (n,) whether the rule applies
-    of : (n,) position of the class that is acted on, -1 for cleared rows
-    clears : whether the rule clears rows
-    """
-
-    entry: int
+    entry: int  # position of the operating point
     rule: str
-    acts: NDArray[np.bool_]
-    of: IntArray
-    clears: bool
+    acts: NDArray[np.bool_]  # (n,) whether the rule applies
+    of: IntArray  # (n,) position of the class that is acted on, -1 for cleared rows
+    clears: bool  # whether the rule clears rows
 
 
 def decide_rows(

@@ -23,13 +23,6 @@ def sha256_of(path: Path) -> str:
     """Return the SHA-256 of a file, or of the names and contents of all files in a folder.
 
     Hidden files and folders, created by other tools, and broken links are ignored.
-
-    Examples
-    --------
-    >>> file = Path(tempfile.mkdtemp()) / "a.txt"
-    >>> _ = file.write_bytes(b"abc")
-    >>> sha256_of(file)[:16]
-    'ba7816bf8f01cfea'
     """
     if path.is_dir():
         return _sha256_of_folder(path)
@@ -89,15 +82,7 @@ def bundle_files(folder: Path) -> set[str] | None:
 def check_folder(
     path: str | os.PathLike[str], *, force: bool = False, name: str = "folder"
 ) -> Path:
-    """Check up front that a bundle can be written to `path`.
-
-    Examples
-    --------
-    >>> check_folder("no_such_folder/bundle", name="-o")
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.InputError: -o no_such_folder/bundle: the folder no_such_folder does not ...
-    """
+    """Check up front that a bundle can be written to `path`."""
     shown = Path(path)
     target = _resolve_target(shown, name)
     parent = target.parent
@@ -122,14 +107,6 @@ def write_folder_atomically(
 
     On failure (a full disk, an interruption), an existing folder stays unchanged and the temporary
     folder is removed.
-
-    Examples
-    --------
-    >>> parent = Path(tempfile.mkdtemp())
-    >>> with write_folder_atomically(parent / "bundle") as draft:
-    ...     _ = (draft / "a.txt").write_text("done")
-    >>> [str(p.relative_to(parent)) for p in sorted(parent.rglob("*"))]
-    ['bundle', 'bundle/a.txt']
     """
     target = check_folder(path, force=force, name=name)
     draft: Path | None = None

@@ -105,11 +105,6 @@ def seal_manifest(content: Mapping[str, Any]) -> dict[str, Any]:
     """Add the hash of all other keys, independent of white space and key order.
 
     It detects damage, not forgery: anyone who can write the folder can write another hash.
-
-    Examples
-    --------
-    >>> seal_manifest({"format": 1})["sha256"][:16]
-    '3f0a99256beeb89a'
     """
     rest = {key: value for key, value in content.items() if key != "sha256"}
     text = json.dumps(rest, sort_keys=True, separators=(",", ":"), allow_nan=False)

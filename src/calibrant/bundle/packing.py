@@ -191,18 +191,6 @@ def add_files(folder: Path, files: Mapping[str, Path]) -> None:
     """Add files, such as a report, to a bundle that is not in use yet.
 
     The files are copied one by one, so a process that loads the bundle meanwhile may fail.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from calibrant.calibrators import TemperatureScaling
-    >>> fitted = TemperatureScaling().fit([-2.0, -1.0, 1.0, 2.0, 3.0], [0, 1, 0, 1, 1])
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> _ = (folder / "notes.md").write_text("Trained on returns of 2024.")
-    >>> bundle = pack(folder / "bundle", calibrator=fitted)
-    >>> add_files(bundle.path, {"notes.md": folder / "notes.md"})
-    >>> sorted(load_bundle(bundle.path).manifest["files"])
-    ['card.md', 'notes.md']
     """
     _check_files(files)
     content = read_manifest(folder)

@@ -82,12 +82,6 @@ def mix_logits(member_logits: Sequence[FloatArray], weights: Sequence[float]) ->
     ----------
     member_logits : (n, K) logits of each member
     weights : one for each member, at least 0, with sum 1
-
-    Examples
-    --------
-    >>> one, other = np.log([[0.9, 0.1]]), np.log([[0.5, 0.5]])
-    >>> np.exp(mix_logits([one, other], [0.25, 0.75])).round(6)
-    array([[0.6, 0.4]])
     """
     log_probs = np.stack([log_probs_from_logits(logits) for logits in member_logits])
     log_weights = np.log(np.maximum(np.asarray(weights, dtype=np.float64), 1e-300))

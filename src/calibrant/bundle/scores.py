@@ -75,11 +75,6 @@ def class_positions(
     """Return the position of each wanted class among others, compared as text.
 
     `owners` names the owners of both lists of classes, for messages.
-
-    Examples
-    --------
-    >>> class_positions(["a", "b"], ["b", "a"], owners=("the point", "the calibrator"))
-    [1, 0]
     """
     names, others = [str(name) for name in wanted], [str(name) for name in available]
     same = "use the same classes for both"

@@ -28,22 +28,13 @@ BATCH = 256
 
 @dataclass(frozen=True)
 class RemoteRequest:
-    """Rows of one request.
+    """Rows of one request."""
 
-    Parameters
-    ----------
-    table : columns to write again
-    kind : "texts", "rows" or "logits"
-    values : one value per row
-    start : position of the first row in the file
-    unit : unit of the rows, such as a customer, or None
-    """
-
-    table: pa.Table
-    kind: str
-    values: Sequence[Any]
-    start: int
-    unit: str | None = None
+    table: pa.Table  # columns to write again
+    kind: str  # "texts", "rows" or "logits"
+    values: Sequence[Any]  # one value per row
+    start: int  # position of the first row in the file
+    unit: str | None = None  # unit of the rows, such as a customer, or None
 
     def __len__(self) -> int:
         return len(self.values)

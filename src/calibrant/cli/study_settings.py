@@ -369,11 +369,6 @@ def split_candidates(texts: Iterable[str]) -> list[str]:
     """Split at commas, except within the options of a loss.
 
     A piece that is not the name of a loss, like `momentum=0.9`, belongs to the previous loss.
-
-    Examples
-    --------
-    >>> split_candidates(["ce,flsd:gammas=[5,3],edges=[0.5],0.5*ce + 0.5*soft_f1", "adafocal"])
-    ['ce', 'flsd:gammas=[5,3],edges=[0.5]', '0.5*ce + 0.5*soft_f1', 'adafocal']
     """
     losses: list[str] = []
     for text in texts:

@@ -40,15 +40,7 @@ def parse_targets(
     cost: str | None,
     confidence: str,
 ) -> TargetRequest:
-    """Parse the options; class names are checked later.
-
-    Examples
-    --------
-    >>> request = parse_targets(["spam: precision>=0.9"], maximise="recall", minimise=None,
-    ...     cost=None, confidence="0.95")
-    >>> request.classes, request.hold["spam"], request.maximise.name
-    (['spam'], [Target('precision>=0.9')], 'recall')
-    """
+    """Parse the options; class names are checked later."""
     costs = None if cost is None else parse_cost(cost)
     targets: dict[str | None, list[Target]] = {}
     for text in hold:
@@ -72,13 +64,7 @@ def parse_targets(
 
 
 def parse_band(act: str | None, clear: str | None, *, confidence: str) -> TargetRequest:
-    """Parse the two targets of a band.
-
-    Examples
-    --------
-    >>> parse_band("precision>=0.9", "npv>=0.99", confidence="0.95").targets
-    [Target('precision>=0.9'), Target('npv>=0.99')]
-    """
+    """Parse the two targets of a band."""
     if act is None or clear is None:
         lacking, like = ("--act", "precision>=0.9") if act is None else ("--clear", "npv>=0.99")
         raise InputError(
@@ -99,13 +85,7 @@ def parse_band(act: str | None, clear: str | None, *, confidence: str) -> Target
 def parse_hold(
     text: str, cost: Cost | None = None, *, flag: str = "--hold"
 ) -> tuple[str | None, Target]:
-    """Parse one target; a limit on the expected cost needs `cost`.
-
-    Examples
-    --------
-    >>> parse_hold("cost<=0.3", parse_cost("fp=1,fn=5"))
-    (None, Target('cost<=0.3'))
-    """
+    """Parse one target; a limit on the expected cost needs `cost`."""
     from calibrant.thresholds.rates import RATES, parse_target
 
     match = _COST_TARGET.fullmatch(text)
@@ -120,13 +100,7 @@ def parse_hold(
 
 
 def parse_cost(text: str) -> Cost:
-    """Parse `fp=1,fn=5`, optionally with `tp` and `tn`.
-
-    Examples
-    --------
-    >>> parse_cost("fp=1, fn=5").matrix
-    (1.0, 5.0, 0.0, 0.0)
-    """
+    """Parse `fp=1,fn=5`, optionally with `tp` and `tn`."""
     from calibrant.thresholds.rates import Cost
 
     costs: dict[str, float] = {}

@@ -50,16 +50,10 @@ class _Fields:
 
 @dataclass(frozen=True)
 class BundleRef:
-    """Id and hash of a bundle.
+    """Id and hash of a bundle."""
 
-    Parameters
-    ----------
-    id : the first 12 characters of the hash
-    hash : hash of the bundle's manifest, which contains the hash of every file
-    """
-
-    id: str
-    hash: str
+    id: str  # the first 12 characters of the hash
+    hash: str  # hash of the bundle's manifest, which contains the hash of every file
 
     @classmethod
     def from_json(cls, content: Any) -> Self:
@@ -166,12 +160,7 @@ class RecordedCounts:
 
 @dataclass(frozen=True)
 class ErasedCounts:
-    """Number of records of a unit that were erased.
-
-    Parameters
-    ----------
-    predictions, labels, outcomes : number of each
-    """
+    """Number of records of a unit that were erased."""
 
     predictions: int
     labels: int
@@ -231,19 +220,12 @@ class ServedBundle(BundleRef):
 
 @dataclass(frozen=True)
 class StoredLabel:
-    """A recorded true class.
-
-    Parameters
-    ----------
-    id, at : id in the store, and when it was recorded
-    label : the class
-    source : who assigned it, or None
-    """
+    """A recorded true class."""
 
     id: str
     at: datetime
     label: str
-    source: str | None
+    source: str | None  # who assigned it, or None
 
     @classmethod
     def from_json(cls, content: Any) -> Self:
@@ -255,18 +237,11 @@ class StoredLabel:
 
 @dataclass(frozen=True)
 class StoredOutcome:
-    """A recorded outcome.
-
-    Parameters
-    ----------
-    id, at : id in the store, and when it was recorded
-    outcome : what happened
-    value, text : details, or None
-    """
+    """A recorded outcome."""
 
     id: str
     at: datetime
-    outcome: str
+    outcome: str  # what happened
     value: float | None
     text: str | None
 

@@ -16,20 +16,12 @@ Paths = str | Path | Sequence[str | Path]
 
 @dataclass(frozen=True)
 class FileKind:
-    """A kind of file, for resolution and error messages.
+    """A kind of file, for resolution and error messages."""
 
-    Parameters
-    ----------
-    noun : the kind in messages, such as "score file"
-    suffixes : allowed suffixes
-    shown : the suffixes in messages, without the compressed ones
-    needs : the required content, for messages about empty files
-    """
-
-    noun: str
+    noun: str  # the kind in messages, such as "score file"
     suffixes: tuple[str, ...]
-    shown: str
-    needs: str
+    shown: str  # the suffixes in messages, without the compressed ones
+    needs: str  # the required content, for messages about empty files
 
 
 def resolve_files(path: Paths, kind: FileKind) -> list[Path]:

@@ -56,16 +56,6 @@ def exclusive_folder(folder: Path, *, option: str = "--out") -> Iterator[None]:
     A second run in the same folder raises `InputError`, because two runs would remove each other's
     checkpoints. The lock ends with the process, also if it is killed. Without support for file
     locks, nothing is locked.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp(), "run")
-    >>> with exclusive_folder(folder), exclusive_folder(folder):
-    ...     pass
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.InputError: another run is using ...
     """
     created: list[Path] = []
     try:

@@ -23,15 +23,6 @@ def missing_column_error(
     name : the column that it lacks
     names : its columns
     option : the flag that names the column
-
-    Examples
-    --------
-    >>> print(missing_column_error("a.csv", "mesage", ["id", "Message"], option="--text"))
-    a.csv has no column 'mesage' (did you mean 'Message'?): choose one of its columns with --text:
-    'id', 'Message'.
-    >>> print(missing_column_error("a.csv", "day", [f"x{i}" for i in range(20)]))
-    a.csv has no column 'day': choose one of its columns: 'x0', 'x1', 'x2', 'x3', 'x4', 'x5', …,
-    'x18', 'x19'.
     """
     lower = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=0.5)

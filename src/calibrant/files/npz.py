@@ -18,17 +18,7 @@ from calibrant.files.source import reason_of
 
 
 def read_npz(file: Path) -> Mapping[str, NDArray[Any]]:
-    """Return the arrays of an archive by name; each is read on first access.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "two.npz"
-    >>> np.savez(file, labels=[0, 1])
-    >>> arrays = read_npz(file)
-    >>> list(arrays), arrays["labels"]
-    (['labels'], array([0, 1]))
-    """
+    """Return the arrays of an archive by name; each is read on first access."""
     with _open_archive(file) as archive:
         return _LazyArrays(file, archive.files)
 

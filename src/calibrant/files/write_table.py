@@ -49,15 +49,6 @@ def write_tables(
 
     The suffix selects the format. On failure (a full disk, an interruption, an error in the last
     row), an existing file stays unchanged and no partial file is left.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "rows.csv"
-    >>> write_tables(file, [pa.table({"id": ["007"], "prob": [0.5]})] * 2)
-    2
-    >>> file.read_text()
-    '"id","prob"\n"007",0.5\n"007",0.5\n'
     """
     path = check_table_file(path, name=name)
     rows = 0

@@ -54,12 +54,6 @@ def step_gammas(
     is replaced by `-switch` (from focal to inverse focal) or, from the other side, by `+switch`;
     finally it is clipped to `low`..`high`. So over-confidence raises gamma and under-confidence
     lowers it, on either side of 0.
-
-    Examples
-    --------
-    >>> bounds = {"strength": 1.0, "switch": 0.2, "low": -2.0, "high": 20.0}
-    >>> step_gammas(np.array([1.0, 0.21, -0.21]), np.array([0.1, -0.1, 0.1]), **bounds).round(4)
-    array([ 1.1052, -0.2   ,  0.2   ])
     """
     focal = gammas > 0
     moved = gammas * np.exp(np.where(focal, strength, -strength) * error)
@@ -76,11 +70,6 @@ def shrink_errors(error: FloatArray, accuracy: FloatArray, count: IntArray) -> F
     $n$ is the number of rows, $A$ their accuracy, and $a$ the accuracy with one right and one
     wrong row added, so that a bin without mistakes has a positive standard error. An error as
     large as its standard error $s$ is halved, a smaller one nearly vanishes, a large one stays.
-
-    Examples
-    --------
-    >>> shrink_errors(np.array([0.05, 0.3]), np.array([0.8, 0.6]), np.array([60, 60])).round(3)
-    array([0.024, 0.287])
     """
     a = (count * accuracy + 1.0) / (count + 2.0)
     variance = a * (1.0 - a) / np.maximum(count, 1)

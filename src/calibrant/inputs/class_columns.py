@@ -48,15 +48,6 @@ def order_columns(
     mean the classes 0..K-1, and other labels the classes that the columns name. Column names
     unrelated to the classes are ignored, and the columns are taken in class order; the same holds
     for the default names 0..K-1 of a table without names.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"dog": [0.8], "cat": [0.2]})
-    >>> order_columns(np.array([[0.8, 0.2]]), table, classes=["cat", "dog"])
-    (array([[0.2, 0.8]]), ['cat', 'dog'])
-    >>> order_columns(np.array([[0.8, 0.2]]), table, labels=["cat"])[1]
-    ('dog', 'cat')
     """
     if array.ndim == 1:
         _check_single_column(table, labels, classes, kind, name)

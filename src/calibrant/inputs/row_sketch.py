@@ -74,16 +74,10 @@ class LabelledScores(Protocol):
 
 @dataclass(frozen=True)
 class ScoresAndLabels:
-    """Scores and labels, the minimum from which a sketch is computed.
+    """Scores and labels, the minimum from which a sketch is computed."""
 
-    Parameters
-    ----------
-    logits : (n,) or (n, K) scores of any kind
-    labels : (n,) class indices
-    """
-
-    logits: Scores
-    labels: IntArray
+    logits: Scores  # (n,) or (n, K) scores of any kind
+    labels: IntArray  # (n,) class indices
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,28 +103,12 @@ class RowSketch:
     The sketch does not recognise rows whose scores were recomputed and differ in the sixth digit,
     an overlap of less than about a thirtieth of the fitted rows (more when many rows are equal, up
     to all of them), or shuffled rows with fewer than 20 distinct scores and labels.
-
-    Parameters
-    ----------
-    rows : number of rows
-    fingerprint : hash of all row hashes, in row order
-    hashes : the smallest row hashes, ascending
-    counts : number of rows with each hash
-
-    Examples
-    --------
-    >>> scores, labels = np.random.default_rng(0).normal(size=400), np.arange(400) % 2
-    >>> half = RowSketch.from_rows(ScoresAndLabels(scores[:200], labels[:200]))
-    >>> half.shares(ScoresAndLabels(scores[100:], labels[100:]))
-    True
-    >>> half.shares(ScoresAndLabels(scores[200:], labels[200:]))
-    False
     """
 
     rows: int
-    fingerprint: str
-    hashes: Hashes
-    counts: Counts
+    fingerprint: str  # hash of all row hashes, in row order
+    hashes: Hashes  # the smallest row hashes, ascending
+    counts: Counts  # number of rows with each hash
 
     @classmethod
     def from_rows(cls, rows: LabelledScores) -> Self:

@@ -69,13 +69,6 @@ def log_weight(weight: Tensor) -> Tensor:
 
     A class of weight 0 is shifted by the mean of the others: the model has learned nothing about
     it, and the logarithm of a tiny number would make that class win every row.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from calibrant.losses.class_weights import log_weight
-    >>> log_weight(torch.tensor([1.0, 0.0, 4.0]))
-    tensor([0.0000, 0.6931, 1.3863])
     """
     known = weight > 0
     logs = weight.where(known, 1.0).log()

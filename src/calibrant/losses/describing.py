@@ -29,13 +29,6 @@ def describe(loss: nn.Module) -> str:
     Functions and classes are included by name; those of the user also by a checksum of their
     compiled code, defaults, closures, and the functions, classes and constants of the same package
     that they use (see `collect_code`). Functions written in C are included by name only.
-
-    Examples
-    --------
-    >>> from calibrant.losses import as_loss
-    >>> from calibrant.losses.describing import describe
-    >>> print(describe(as_loss("focal:gamma=3")))
-    calibrant.losses.focal.FocalLoss(gamma=3, ignore_index=-100, reduction='mean', weight=None)
     """
     return _format(loss, ())
 

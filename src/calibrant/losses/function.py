@@ -55,17 +55,7 @@ class FunctionLoss(Loss):
 
 
 def check_value(value: object, name: str) -> None:
-    """Refuse a loss value that is not a single number with a gradient.
-
-    Examples
-    --------
-    >>> import torch
-    >>> from calibrant.losses.function import check_value
-    >>> check_value(torch.ones(3, requires_grad=True), "my_loss")
-    Traceback (most recent call last):
-    calibrant.errors.InputError: a loss must return one number as a torch tensor, but my_loss
-    returned a tensor of shape (3,): use reduction='mean' or 'sum'.
-    """
+    """Refuse a loss value that is not a single number with a gradient."""
     _check_number(value, name)
     _check_connected(value, name)
 

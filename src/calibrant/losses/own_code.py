@@ -13,14 +13,7 @@ _PLAIN = (bool, int, float, complex, str, bytes, tuple, frozenset)
 
 
 def is_user_code(named: Any) -> bool:
-    """Whether a function or class is user-defined, not part of a known package.
-
-    Examples
-    --------
-    >>> from torch.nn.functional import cross_entropy
-    >>> is_user_code(cross_entropy)
-    False
-    """
+    """Whether a function or class is user-defined, not part of a known package."""
     return _package(named) not in _SHIPPED
 
 
@@ -31,13 +24,6 @@ def collect_code(own: FunctionType | type) -> list[Any]:
     reads from its module. It is the code in memory, not that of the file, which may have changed
     since; comments and line numbers do not matter. Values in lists and dicts of a module, other
     packages, and names resolved only at run time are not covered.
-
-    Examples
-    --------
-    >>> def twice(logits, labels):
-    ...     return 2 * logits.sum()
-    >>> collect_code(twice)[0][0].co_name
-    'twice'
     """
     home = _package(own)
     queue: list[Any] = [own]

@@ -18,22 +18,13 @@ IGNORE = -100  # torch's own default
 
 @dataclass(frozen=True)
 class LossRows:
-    """A batch with one row per label.
+    """A batch with one row per label."""
 
-    Parameters
-    ----------
-    logits : (n, K) in float32 or float64, 0 where the row is ignored
-    labels : (n,) classes, 0 where the row is ignored; None for soft labels
-    shares : (n, K) class probabilities; None for hard labels
-    mask : (n,) False for ignored rows; None if no row is ignored
-    shape : original shape of the labels, for `reduction="none"`
-    """
-
-    logits: Tensor
-    labels: Tensor | None
-    shares: Tensor | None
-    mask: Tensor | None
-    shape: torch.Size
+    logits: Tensor  # (n, K) in float32 or float64, 0 where the row is ignored
+    labels: Tensor | None  # (n,) classes, 0 where the row is ignored; None for soft labels
+    shares: Tensor | None  # (n, K) class probabilities; None for hard labels
+    mask: Tensor | None  # (n,) False for ignored rows; None if no row is ignored
+    shape: torch.Size  # original shape of the labels, for `reduction="none"`
 
     def require_classes(self, loss: str) -> Tensor:
         """Return the classes; refuse soft labels on behalf of `loss`."""

@@ -22,13 +22,7 @@ MASS_TOLERANCE = 1e-9
 
 
 def width_edges(n_bins: int) -> FloatArray:
-    """Return the edges i/M of M equal-width bins on [0, 1].
-
-    Examples
-    --------
-    >>> width_edges(4)
-    array([0.  , 0.25, 0.5 , 0.75, 1.  ])
-    """
+    """Return the edges i/M of M equal-width bins on [0, 1]."""
     return np.arange(n_bins + 1) / n_bins
 
 
@@ -40,16 +34,6 @@ def mass_edges(
     A group of equal scores goes to bin :math:`\lfloor M \cdot B / W \rfloor`, with :math:`B` the
     mass strictly below it and :math:`W` the total mass. Without ties this splits by rank; with ties
     a bin may be larger than its share, and later bins may be missing.
-
-    Examples
-    --------
-    >>> mass_edges(np.array([0.1, 0.2, 0.3, 0.4]), None, 2)
-    array([0. , 0.3, 1. ])
-
-    Seven of ten scores are 1.0, so five bins become two:
-
-    >>> mass_edges(np.array([0.2, 0.4, 0.6] + 7 * [1.0]), None, 5)
-    array([0. , 0.6, 1. ])
     """
     n = len(scores)
     first = np.flatnonzero(np.r_[True, scores[1:] != scores[:-1]])  # start of each tie group
@@ -73,13 +57,7 @@ def mass_bins(below: FloatArray, total: float, n_bins: int) -> IntArray:
 
 
 def bin_index(scores: NDArray[np.floating[Any]], edges: FloatArray) -> IntArray:
-    """Return the bin of each score: edges[b] <= score < edges[b+1], with 1 in the last bin.
-
-    Examples
-    --------
-    >>> bin_index(np.array([0.0, 0.25, 0.6, 1.0]), width_edges(4))
-    array([0, 1, 2, 3])
-    """
+    """Return the bin of each score: edges[b] <= score < edges[b+1], with 1 in the last bin."""
     n_bins = len(edges) - 1
     if not _equal_widths(edges):
         return np.searchsorted(edges[1:-1], scores, side="right")

@@ -38,15 +38,7 @@ class ThresholdCurve:
 
 
 def threshold_curve(tally: Tally, points: int | None = None) -> ThresholdCurve:
-    """Compute precision and recall at every distinct score, in ascending order of the threshold.
-
-    Examples
-    --------
-    >>> from calibrant.metrics.tally import tally_rows
-    >>> curve = threshold_curve(tally_rows(np.array([.2, .6, .9]), np.array([False, True, True])))
-    >>> curve.threshold, curve.precision.round(3), curve.recall
-    (array([0.2, 0.6, 0.9]), array([0.667, 1.   , 1.   ]), array([1. , 1. , 0.5]))
-    """
+    """Compute precision and recall at every distinct score, in ascending order of the threshold."""
     flagged = np.cumsum(tally.mass[::-1])[::-1]
     right = np.cumsum(tally.hits[::-1])[::-1]
     at = np.flatnonzero(flagged > 0)

@@ -18,21 +18,13 @@ from calibrant.inputs import FloatArray, IntArray
 
 @dataclass(frozen=True)
 class Tally:
-    """A binary problem in compact form; column 1 counts events, column 0 non-events.
+    """A binary problem in compact form; column 1 counts events, column 0 non-events."""
 
-    Parameters
-    ----------
-    score : (C,) ascending scores (of merged cells: their weighted mean)
-    count : (C, 2) number of rows
-    weight : (C, 2) sum of the rows' weights
-    square : (C, 2) sum of the squared weights, for the variance of weighted sums
-    mixed : (C,) whether a cell of a stream has several distinct scores; None if no cell has
-    """
-
-    score: FloatArray
-    count: FloatArray
-    weight: FloatArray
-    square: FloatArray
+    score: FloatArray  # (C,) ascending scores (of merged cells: their weighted mean)
+    count: FloatArray  # (C, 2) number of rows
+    weight: FloatArray  # (C, 2) sum of the rows' weights
+    square: FloatArray  # (C, 2) sum of the squared weights, for the variance of weighted sums
+    # (C,) whether a cell of a stream has several distinct scores; None if no cell has
     mixed: NDArray[np.bool_] | None = None
 
     @cached_property
@@ -183,12 +175,6 @@ def tally_rows(
     """Sort rows by score and merge those with equal scores.
 
     Scores must not be negative. For log-odds use `tally_with_index`.
-
-    Examples
-    --------
-    >>> tally = tally_rows(np.array([0.8, 0.2, 0.8]), np.array([True, False, False]))
-    >>> tally.score, tally.count.tolist()
-    (array([0.2, 0.8]), [[1.0, 0.0], [1.0, 1.0]])
     """
     if weights is not None:
         return tally_with_index(scores, events, weights)[0]

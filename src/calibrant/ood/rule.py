@@ -212,13 +212,7 @@ def _predict_classes(logits: Any) -> tuple[IntArray, int]:
 
 
 def upper_quantile(scores: FloatArray, quantile: float) -> float:
-    """Return the smallest of `scores` that at most a share `1 - quantile` of them is greater than.
-
-    Examples
-    --------
-    >>> upper_quantile(np.arange(1.0, 21.0), 0.95)
-    19.0
-    """
+    """Return the smallest of `scores` exceeded by at most a share `1 - quantile` of them."""
     above = math.floor((1.0 - quantile) * len(scores) + 1e-9)  # 0.1 * 10 is 1 row, not 0.99...
     index = len(scores) - 1 - above
     return float(np.partition(scores, index)[index])

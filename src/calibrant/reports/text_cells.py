@@ -45,15 +45,6 @@ def break_text(text: str, width: int) -> list[str]:
     """Break text into lines of at most `width` columns, after spaces and the marks in names.
 
     The middle of a part that is too long for a line is elided.
-
-    Examples
-    --------
-    >>> break_text("quality_not_adequate", 14)
-    ['quality_not_', 'adequate']
-    >>> break_text("an error of about 7.2 points", 21)
-    ['an error of about 7.2', 'points']
-    >>> break_text("antidisestablishment", 14)
-    ['antidis…shment']
     """
     from rich.cells import cell_len
 

@@ -18,13 +18,6 @@ def class_order(
     """Return the position in `available` of each class in `wanted`, or raise `InputError`.
 
     0 and 1 match false and true. `files` names the origins of both, for messages.
-
-    Examples
-    --------
-    >>> class_order(["b", "a"], ["a", "b"], files=("one.csv", "two.csv"))
-    [1, 0]
-    >>> class_order(["0", "1"], ["False", "True"], files=("one.csv", "two.csv"))
-    [0, 1]
     """
     if len(available) != len(wanted):
         raise InputError(
@@ -51,15 +44,7 @@ def are_boolean(classes: Sequence[str]) -> bool:
 
 
 def reorder_classes(scores: Scores, classes: tuple[str, ...], *, files: tuple[str, str]) -> Scores:
-    """Return scores, which must have logits, with their classes in another order.
-
-    Examples
-    --------
-    >>> scores = Scores(np.array([0]), np.array([0.8]), ("b", "a"), logits=np.array([1.5]))
-    >>> turned = reorder_classes(scores, ("a", "b"), files=("one.csv", "two.csv"))
-    >>> turned.labels, turned.logits
-    (array([1]), array([-1.5]))
-    """
+    """Return scores, which must have logits, with their classes in another order."""
     order = class_order(scores.classes, classes, files=files)
     labels = np.argsort(order)[scores.labels]
     assert scores.logits is not None

@@ -21,13 +21,6 @@ def pair_scores(
     """Align two sets of scores by rows, classes and shape, or raise `InputError`.
 
     Rows are matched by id if both files have ids, else by order.
-
-    Examples
-    --------
-    >>> a = Scores(np.array([0, 1]), np.array([.1, .8]), ("0", "1"), ids=np.array(["x", "y"]))
-    >>> b = Scores(np.array([1, 0]), np.array([.9, .2]), ("0", "1"), ids=np.array(["y", "x"]))
-    >>> pair_scores(a, b)[1].probs
-    array([0.2, 0.9])
     """
     b = _same_classes(a, b, files)
     by_id = False

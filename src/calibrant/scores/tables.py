@@ -43,18 +43,6 @@ class ScoreTable:
     Files are those of `read_scores`, with or without labels. `positive` is the class of a single
     `prob` or `logit` column (default 1 or true); smaller probabilities than `zero_as` are replaced
     by it before conversion to logits.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> file = Path(tempfile.mkdtemp()) / "scores.csv"
-    >>> _ = file.write_text("id,logit_cat,logit_dog\n007,0.5,-0.5\n")
-    >>> table = ScoreTable(file)
-    >>> (batch,) = table.batches()
-    >>> batch.logits
-    array([[ 0.5, -0.5]])
-    >>> table.with_probs(batch, np.array([[0.75, 0.25]])).to_pylist()
-    [{'id': '007', 'prob_cat': 0.75, 'prob_dog': 0.25}]
     """
 
     def __init__(

@@ -131,14 +131,7 @@ _LONGEST_WAIT = 86_400.0
 
 
 class TokenBucket:
-    """Rate limiter: `rate` requests per minute with bursts of ten seconds' worth.
-
-    Examples
-    --------
-    >>> bucket = TokenBucket(60, clock=0.0)  # a burst of ten, then one per second
-    >>> [bucket.wait(0.0) for _ in range(11)][-2:], bucket.wait(1.0)
-    ([0.0, 1.0], 0.0)
-    """
+    """Rate limiter: `rate` requests per minute with bursts of ten seconds' worth."""
 
     def __init__(self, rate: float, clock: float) -> None:
         self._per_second = max(rate / 60, 1e-12)  # never zero

@@ -38,12 +38,6 @@ class RepeatFilter(logging.Filter):
 
     An unavailable database fails every request, and one line is enough. A record that passes has
     `left_out`, the number of suppressed records since the last one.
-
-    Examples
-    --------
-    >>> limit, record = RepeatFilter(), logging.makeLogRecord({"msg": "no database"})
-    >>> [limit.filter(record) for _ in range(3)]
-    [True, False, False]
     """
 
     def __init__(self) -> None:

@@ -20,47 +20,30 @@ from calibrant.serving.request_inputs import collate
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ScoreRequest:
-    """A validated request to score.
+    """A validated request to score."""
 
-    Parameters
-    ----------
-    served : the bundle it was validated against, which decides
-    rows : its inputs, as returned by `check_inputs`
-    inputs : its inputs as sent, for the store
-    body : its raw body, to recognise a retry
-    request : id of the request
-    since : arrival time on the clock of `time.perf_counter`
-    unit, use_case, branch, point : see `PredictBody`
-    key : id of the API key
-    """
-
-    served: Served
-    rows: Sequence[Any]
-    inputs: Sequence[Input]
-    body: bytes
-    request: str
-    since: float
+    served: Served  # the bundle it was validated against, which decides
+    rows: Sequence[Any]  # its inputs, as returned by `check_inputs`
+    inputs: Sequence[Input]  # its inputs as sent, for the store
+    body: bytes  # its raw body, to recognise a retry
+    request: str  # id of the request
+    since: float  # arrival time on the clock of `time.perf_counter`
+    # unit, use_case, branch, point: see `PredictBody`
     unit: str | None = None
     use_case: str | None = None
     branch: str | None = None
     point: int | None = None
-    key: str | None = None
+    key: str | None = None  # id of the API key
 
 
 @dataclass(frozen=True, slots=True)
 class ScoredRow:
-    """Scores and decision for one input.
+    """Scores and decision for one input."""
 
-    Parameters
-    ----------
-    logits, probs : in the order of the bundle's classes
-    label : the most probable class
-    decision, acted_as, action, operating_point, out_of_scope : see `PredictedRow`
-    """
-
-    logits: list[float]
+    logits: list[float]  # in the order of the bundle's classes
     probs: list[float]
-    label: str
+    label: str  # the most probable class
+    # the others: see `PredictedRow`
     decision: str | None = None
     acted_as: str | None = None
     action: str | None = None

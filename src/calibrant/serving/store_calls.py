@@ -22,11 +22,6 @@ async def within(seconds: float, call: Callable[[], Result]) -> Result:
     """Run a store call in a thread; raise `StoreUnavailable` on timeout.
 
     After a timeout the call continues, and may still succeed.
-
-    Examples
-    --------
-    >>> asyncio.run(within(10.0, lambda: 17))
-    17
     """
     try:
         return await asyncio.wait_for(asyncio.to_thread(call), seconds)

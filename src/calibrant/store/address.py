@@ -23,20 +23,12 @@ _REMEDY = "use a path, sqlite:///calibrant.db or postgresql://user:password@host
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Address of a database.
+    """Address of a database."""
 
-    Parameters
-    ----------
-    shown : URL without password
-    name : name in error messages
-    path : file of a SQLite database
-    url : driver URL of a PostgreSQL database, with password
-    """
-
-    shown: str
+    shown: str  # URL without password
     name: str
-    path: Path | None = None
-    url: URL | None = None
+    path: Path | None = None  # file of a SQLite database
+    url: URL | None = None  # driver URL of a PostgreSQL database, with password
 
     @property
     def dialect(self) -> str:
@@ -45,19 +37,7 @@ class Address:
 
 
 def read_address(address: str | os.PathLike[str]) -> Address:
-    """Parse a path or URL without opening it.
-
-    Examples
-    --------
-    >>> read_address("postgresql://service:secret@db.example/log").shown
-    'postgresql://service:***@db.example/log'
-    >>> read_address("sqlite:///logs/calibrant.db").path.name
-    'calibrant.db'
-    >>> read_address("mysql://localhost/log")
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.StoreError: a store is kept in SQLite or PostgreSQL, not in 'mysql': use ...
-    """
+    """Parse a path or URL without opening it."""
     text = os.fspath(address)
     scheme = _SCHEME.match(text)
     if scheme is None and _LIKE_A_URL.search(text):  # not shown: it may contain a password

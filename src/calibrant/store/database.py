@@ -128,17 +128,6 @@ class Database:
     Parameters
     ----------
     address : a path, `sqlite:///path` or `postgresql://user:password@host/database`
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from sqlalchemy import text
-    >>> database = Database(tempfile.mkdtemp() + "/calibrant.db")
-    >>> database.create_file()
-    >>> with database.read() as connection:
-    ...     connection.execute(text("SELECT 1")).scalar_one()
-    1
-    >>> database.close()
     """
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
@@ -299,17 +288,7 @@ class Database:
 
 
 def as_json(value: Any) -> str:
-    r"""Encode `value` as JSON that both databases accept.
-
-    Examples
-    --------
-    >>> as_json({"text": "größer"})
-    '{"text":"größer"}'
-    >>> as_json([float("nan")])
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.StoreError: value cannot be encoded as JSON: Out of range float ...
-    """
+    r"""Encode `value` as JSON that both databases accept."""
     try:
         encoded = to_json(value).decode()  # five times faster than `json`
         if "NaN" in encoded or "Infinity" in encoded:

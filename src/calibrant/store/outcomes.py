@@ -47,14 +47,7 @@ def check_classes(
 
 
 def describe_unknown_class(label: str, classes: Sequence[str]) -> str:
-    """Describe an unknown label, with the closest class and the list of classes.
-
-    Examples
-    --------
-    >>> print(describe_unknown_class("Defect ", ["defect", "size"]))
-    'Defect ' is not a class of the bundle that made the prediction (closest: 'defect'; its
-    classes are 'defect', 'size')
-    """
+    """Describe an unknown label, with the closest class and the list of classes."""
     normalised = {name.strip().casefold(): name for name in reversed(classes)}
     near = get_close_matches(label.strip().casefold(), normalised, n=1)
     nearest = f"closest: {normalised[near[0]]!r}; " if near else ""

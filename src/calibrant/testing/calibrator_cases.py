@@ -19,22 +19,13 @@ _GRAIN = 2.0**24
 
 @dataclass(frozen=True)
 class CalibratorCase:
-    """Rows to fit on, and fresh rows of the same distribution to predict.
-
-    Parameters
-    ----------
-    name : description of the rows
-    logits : (n,) log-odds of the second class, or (n, K)
-    labels : (n,)
-    fresh : logits of the fresh rows, in the shape of `logits`
-    fresh_labels : labels of the fresh rows
-    """
+    """Rows to fit on, and fresh rows of the same distribution to predict."""
 
     name: str
-    logits: FloatArray
-    labels: NDArray[np.int64]
-    fresh: FloatArray
-    fresh_labels: NDArray[np.int64]
+    logits: FloatArray  # (n,) log-odds of the second class, or (n, K)
+    labels: NDArray[np.int64]  # (n,)
+    fresh: FloatArray  # logits of the fresh rows, in the shape of `logits`
+    fresh_labels: NDArray[np.int64]  # labels of the fresh rows
 
     @property
     def k(self) -> int:

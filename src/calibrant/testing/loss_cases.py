@@ -23,20 +23,12 @@ _STEP = 1e-5
 
 @dataclass(frozen=True)
 class LossCase:
-    """A loss, a batch to test it on, and its declared properties.
-
-    Parameters
-    ----------
-    loss : the Module
-    logits : (n, K) in float64; every class is the label of some row
-    labels : (n,)
-    soft_labels, refuses, rowwise : see `check_loss`
-    """
+    """A loss, a batch to test it on, and its declared properties."""
 
     loss: nn.Module
-    logits: Tensor
-    labels: Tensor
-    soft_labels: bool
+    logits: Tensor  # (n, K) in float64; every class is the label of some row
+    labels: Tensor  # (n,)
+    soft_labels: bool  # see `check_loss`
     refuses: bool
     rowwise: bool
 

@@ -85,23 +85,16 @@ class Clouds(_LabelFirstLaw):
     r"""Log-odds from a mixture of normal or Student t distributions for each label.
 
     Log-odds are :math:`a z + b`, with z drawn from the mixture.
-
-    Parameters
-    ----------
-    share : P(positive)
-    positive, negative : (share, centre, spread) of each component, with shares summing to 1
-    slope, offset : a and b
-    degrees : degrees of freedom of Student's t; None for normal components
-    single : return probabilities in float32, as networks do, together with logits
     """
 
-    share: float
+    share: float  # P(positive)
+    # (share, centre, spread) of each component, with shares summing to 1
     positive: tuple[tuple[float, float, float], ...]
     negative: tuple[tuple[float, float, float], ...] = ((1.0, 0.0, 1.0),)
     slope: float = 1.0
-    offset: float = 0.0
-    degrees: float | None = None
-    single: bool = False
+    offset: float = 0.0  # b
+    degrees: float | None = None  # degrees of freedom of Student's t; None for normal components
+    single: bool = False  # return probabilities in float32, as networks do, together with logits
 
     @property
     def prevalence(self) -> float:
@@ -164,16 +157,11 @@ class Clouds(_LabelFirstLaw):
 
 @dataclass(frozen=True)
 class Steps(_LabelFirstLaw):
-    """Uniform scores on [0, 1) with a piecewise constant label rate.
+    """Uniform scores on [0, 1) with a piecewise constant label rate."""
 
-    Parameters
-    ----------
-    widths : shares of the rows in each piece, from the highest scores down, summing to 1
-    rates : P(positive) in each piece
-    """
-
+    # shares of the rows in each piece, from the highest scores down, summing to 1
     widths: tuple[float, ...]
-    rates: tuple[float, ...]
+    rates: tuple[float, ...]  # P(positive) in each piece
 
     @property
     def prevalence(self) -> float:
@@ -209,18 +197,11 @@ class Steps(_LabelFirstLaw):
 
 @dataclass(frozen=True)
 class Atoms(_LabelFirstLaw):
-    """Discrete scores, each with its share of the rows and its label rate.
+    """Discrete scores, each with its share of the rows and its label rate."""
 
-    Parameters
-    ----------
-    values : scores, from the highest down
-    shares : share of the rows at each score, summing to 1
-    rates : P(positive) at each score
-    """
-
-    values: tuple[float, ...]
-    shares: tuple[float, ...]
-    rates: tuple[float, ...]
+    values: tuple[float, ...]  # scores, from the highest down
+    shares: tuple[float, ...]  # share of the rows at each score, summing to 1
+    rates: tuple[float, ...]  # P(positive) at each score
 
     @property
     def prevalence(self) -> float:
@@ -259,17 +240,11 @@ class Strata:
 
     Rows are drawn with replacement, with probabilities proportional to the inclusion rate of their
     stratum; the weights are the inverse of those rates. The truth is that of the population.
-
-    Parameters
-    ----------
-    shares : share of each stratum in the population, summing to 1
-    inclusion : inclusion rate of each stratum
-    laws : distribution of each stratum
     """
 
-    shares: tuple[float, ...]
-    inclusion: tuple[float, ...]
-    laws: tuple[Law, ...]
+    shares: tuple[float, ...]  # share of each stratum in the population, summing to 1
+    inclusion: tuple[float, ...]  # inclusion rate of each stratum
+    laws: tuple[Law, ...]  # distribution of each stratum
 
     @property
     def prevalence(self) -> float:

@@ -23,20 +23,12 @@ DEFAULT_CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class ChosenCandidate:
-    """A chosen candidate, with its targets and objective.
+    """A chosen candidate, with its targets and objective."""
 
-    Parameters
-    ----------
-    problem : the ranked rows and the class that is acted on
-    candidates : all candidates
-    index : index of the chosen one
-    targets, objective, cost : the targets held and the objective optimised
-    """
-
-    problem: ThresholdProblem
-    candidates: Candidates
-    index: int
-    targets: tuple[Target, ...]
+    problem: ThresholdProblem  # the ranked rows and the class that is acted on
+    candidates: Candidates  # all candidates
+    index: int  # index of the chosen one
+    targets: tuple[Target, ...]  # the targets held and the objective optimised
     objective: str
     cost: Cost | None
 

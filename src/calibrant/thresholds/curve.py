@@ -225,15 +225,7 @@ def compute_curve(
     points: int | None = POINTS,
     keep: Iterable[float] = (),
 ) -> OperatingCurve:
-    """Compute the curve of ranked rows.
-
-    Examples
-    --------
-    >>> problem = build_problem([0, 1, 1], None, [-3.0, 40.0, 60.0], [RATES["accuracy"]])
-    >>> curve = compute_curve(problem)
-    >>> curve.threshold, curve.logit, curve["accuracy"].value
-    (array([0.9525..., 1. , 1. ]), array([ 3., 40., 60.]), array([1., 1., 1.]))
-    """
+    """Compute the curve of ranked rows."""
     if not 0 < confidence < 1:
         raise InputError(f"confidence must lie between 0 and 1, got {confidence}: 0.95 is usual.")
     rows = problem.rows

@@ -9,13 +9,7 @@ from calibrant.thresholds.rates import Target, parse_target
 
 
 def parse_hold(text: str, *, flag: str | None = None) -> tuple[str | None, tuple[Target, ...]]:
-    """Parse `class: rate>=value and rate>=value`; the class is None if it is not named.
-
-    Examples
-    --------
-    >>> parse_hold("item_defective: precision>=0.85 and recall>=0.4")
-    ('item_defective', (Target('precision>=0.85'), Target('recall>=0.4')))
-    """
+    """Parse `class: rate>=value and rate>=value`; the class is None if it is not named."""
     (of, first), *rest = (parse_target(part) for part in _parts(text))
     for other, target in rest:
         if other not in (None, of):

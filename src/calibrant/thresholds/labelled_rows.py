@@ -29,32 +29,15 @@ class LabelledRows:
 
     Acting on a row outside all classes is an error. Withheld rows, such as those flagged as out of
     scope, are never acted on, whatever their score, and count as passed over.
-
-    Parameters
-    ----------
-    logits : (n, K) of the model, or (n,) log-odds of the second of two classes
-    codes : (n,) position of each row's class; -1 for rows outside all classes
-    classes : names of all classes, in the order of the columns
-    weights : (n,) inverse inclusion probabilities, or None
-    withheld : (n,) rows that are never acted on, or None
-    largest_weight : largest weight that the sampling design allows; by default the largest
-        observed weight, and promises say so
-
-    Examples
-    --------
-    >>> from calibrant.thresholds import precision
-    >>> logits, codes = np.linspace(-3, 3, 200), np.repeat([0, 1], 100)
-    >>> rows = LabelledRows(logits, codes, ("no", "yes"))
-    >>> print(rows.select_point("yes", (precision >= 0.9,), confidence=0.95).guarantee)
-    Precision is at least 90 % for class 'yes', with 95 % confidence, on new rows drawn like these
-    200.
     """
 
-    logits: FloatArray
-    codes: IntArray
-    classes: tuple[Any, ...]
-    weights: FloatArray | None = None
-    withheld: NDArray[np.bool_] | None = None
+    logits: FloatArray  # (n, K) of the model, or (n,) log-odds of the second of two classes
+    codes: IntArray  # (n,) position of each row's class; -1 for rows outside all classes
+    classes: tuple[Any, ...]  # names of all classes, in the order of the columns
+    weights: FloatArray | None = None  # (n,) inverse inclusion probabilities, or None
+    withheld: NDArray[np.bool_] | None = None  # (n,) rows that are never acted on, or None
+    # largest weight that the sampling design allows; by default the largest observed weight, and
+    # promises say so
     largest_weight: float | None = None
 
     @property

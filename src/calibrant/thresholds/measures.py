@@ -18,16 +18,10 @@ from calibrant.thresholds.rates import Cost, Rate
 
 @dataclass(frozen=True)
 class Measures:
-    """Counts and rates when the first k rows are acted on.
+    """Counts and rates when the first k rows are acted on."""
 
-    Parameters
-    ----------
-    rows : the ranked rows
-    positions : (M,) values of k
-    """
-
-    rows: RankedRows
-    positions: IntArray
+    rows: RankedRows  # the ranked rows
+    positions: IntArray  # (M,) values of k
 
     def estimate(self, rate: Rate | Cost) -> FloatArray:
         """Return the rate at each position; NaN where no row meets its condition."""

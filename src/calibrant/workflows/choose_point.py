@@ -36,49 +36,29 @@ Result = OperatingPoint | OperatingPoints | Band
 
 @dataclass(frozen=True)
 class ThresholdOptions:
-    """Options of `calibrant threshold`, checked before any row is read.
-
-    Parameters
-    ----------
-    files : labelled score files
-    request : targets and objective
-    calibrator : file of a calibrator to apply first
-    fitted_here : whether it was fitted on these rows
-    candidates : number of models compared on these rows
-    positive, label : class and column names
-    seed : for the random order of tied rows
-    largest_weight : upper bound of a row's weight, or None
-    """
+    """Options of `calibrant threshold`, checked before any row is read."""
 
     files: list[Path]
     request: TargetRequest
-    calibrator: Path | None = None
-    fitted_here: bool = False
-    candidates: int = 1
+    calibrator: Path | None = None  # file of a calibrator to apply first
+    fitted_here: bool = False  # whether it was fitted on these rows
+    candidates: int = 1  # number of models compared on these rows
     positive: str | None = None
     label: str = "label"
-    seed: int = 0
-    largest_weight: float | None = None
+    seed: int = 0  # for the random order of tied rows
+    largest_weight: float | None = None  # upper bound of a row's weight, or None
 
 
 @dataclass(frozen=True)
 class ThresholdResult:
-    """Chosen points, or why there are none, with their rows.
+    """Chosen points, or why there are none, with their rows."""
 
-    Parameters
-    ----------
-    result : one point, one per class, a band, or the reason there is none
-    rows : rows it was chosen on
-    request : targets and objective
-    calibrator : saved calibrator applied to the scores, or None
-    positive : class of a lone column, or None
-    """
-
+    # one point, one per class, a band, or the reason there is none
     result: Result | TargetUnreachable
-    rows: PointRows
+    rows: PointRows  # rows it was chosen on
     request: TargetRequest
-    calibrator: dict[str, Any] | None = None
-    positive: str | None = None
+    calibrator: dict[str, Any] | None = None  # saved calibrator applied to the scores, or None
+    positive: str | None = None  # class of a lone column, or None
 
     @property
     def parts(self) -> list[OperatingPoint | TargetUnreachable]:

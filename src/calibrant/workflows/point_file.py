@@ -22,21 +22,13 @@ MAKER = "threshold -o"
 
 @dataclass(frozen=True)
 class PointFile:
-    """Content of a point file.
-
-    Parameters
-    ----------
-    path : the file
-    result : one point, one per class, or a band
-    calibration : calibrator to apply first, or None
-    chosen_on : fingerprint of the rows that chose the point, or None if unknown
-    chosen_by : sketch that recognises some of these rows; None in older files
-    """
+    """Content of a point file."""
 
     path: Path
-    result: OperatingPoint | OperatingPoints | Band
-    calibration: FileCalibration | None
-    chosen_on: str | None = None
+    result: OperatingPoint | OperatingPoints | Band  # one point, one per class, or a band
+    calibration: FileCalibration | None  # calibrator to apply first, or None
+    chosen_on: str | None = None  # fingerprint of the rows that chose the point, or None if unknown
+    # sketch that recognises some of these rows; None in older files
     chosen_by: RowSketch | None = None
 
     @property

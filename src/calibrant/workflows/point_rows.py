@@ -70,25 +70,16 @@ class FileCalibration:
 
 @dataclass(frozen=True)
 class PointRows:
-    """Labelled rows for `select` and `check_transfer`.
+    """Labelled rows for `select` and `check_transfer`."""
 
-    Parameters
-    ----------
-    codes : (n,) positions into `classes`
-    scores : `probs` or `logits`, (n,) of the second class or (n, K); log-probabilities of a
-        calibrator are `logits`, to avoid rounding
-    weights : (n,) or None
-    classes : class names
-    notes : notes to show the user
-    seen : whether the calibrator was fitted on these rows
-    """
-
-    codes: NDArray[np.int64]
+    codes: NDArray[np.int64]  # (n,) positions into `classes`
+    # `probs` or `logits`, (n,) of the second class or (n, K); log-probabilities of a calibrator are
+    # `logits`, to avoid rounding
     scores: dict[str, Any]
-    weights: NDArray[np.float64] | None
+    weights: NDArray[np.float64] | None  # (n,) or None
     classes: tuple[str, ...]
     notes: tuple[str, ...] = ()
-    seen: bool = False
+    seen: bool = False  # whether the calibrator was fitted on these rows
 
     @property
     def labels(self) -> NDArray[np.str_]:

@@ -22,44 +22,26 @@ from calibrant.workflows.progress import Progress, no_progress
 
 @dataclass(frozen=True)
 class PredictionSummary:
-    """Counts of predictions.
-
-    Parameters
-    ----------
-    rows : number of rows
-    predicted : rows per most probable class
-    decisions : rows per decision; None without an operating point
-    out_of_scope : rows out of scope; None without a rule
-    notes : notes to show the user
-    """
+    """Counts of predictions."""
 
     rows: int
-    predicted: Mapping[str, int]
-    decisions: Mapping[str, int] | None
-    out_of_scope: int | None
+    predicted: Mapping[str, int]  # rows per most probable class
+    decisions: Mapping[str, int] | None  # rows per decision; None without an operating point
+    out_of_scope: int | None  # rows out of scope; None without a rule
     notes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class PredictedRows:
-    """A batch of rows with predictions.
+    """A batch of rows with predictions."""
 
-    Parameters
-    ----------
-    table : columns to write again
-    probabilities : (n, K)
-    decision, acted_as, action : per row; None without an operating point
-    out_of_scope : (n,) booleans; None without a rule
-    ids : ids of the stored predictions; None if nothing is stored
-    """
-
-    table: pa.Table
-    probabilities: FloatArray
-    decision: NDArray[Any] | None = None
+    table: pa.Table  # columns to write again
+    probabilities: FloatArray  # (n, K)
+    decision: NDArray[Any] | None = None  # per row; None without an operating point
     acted_as: Sequence[Any] | None = None
     action: Sequence[str | None] | None = None
-    out_of_scope: NDArray[np.bool_] | None = None
-    ids: Sequence[str] | None = None
+    out_of_scope: NDArray[np.bool_] | None = None  # (n,) booleans; None without a rule
+    ids: Sequence[str] | None = None  # ids of the stored predictions; None if nothing is stored
 
 
 class FileRows(Protocol):

@@ -19,19 +19,7 @@ _EXCHANGE = 2
 
 
 def exchange_folders(first: Path, second: Path) -> bool:
-    """Exchange two folders atomically; return False, without any change, if unsupported.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> parent = Path(tempfile.mkdtemp())
-    >>> for name in ("a", "b"):
-    ...     (parent / name).mkdir()
-    ...     _ = (parent / name / "file.txt").write_text(name)
-    >>> done = exchange_folders(parent / "a", parent / "b")
-    >>> (parent / "b/file.txt").read_text() == ("a" if done else "b")
-    True
-    """
+    """Exchange two folders atomically; return False, without any change, if unsupported."""
     library = ctypes.CDLL(None, use_errno=True) if os.name == "posix" else None
     rename = getattr(library, "renameat2", None)
     if rename is None:

@@ -24,11 +24,6 @@ def rule_marks(manifest: Mapping[str, Any]) -> dict[RulePosition, str]:
     and threshold are equal. Promises and other points are ignored. In a bundle without a model, the
     model is unknown and assumed to be the same. A manifest that this version cannot read has no
     marks.
-
-    Examples
-    --------
-    >>> rule_marks({"classes": ["no", "yes"], "operating_points": []})
-    {}
     """
     try:
         points = [BundlePoint.from_dict(each) for each in manifest.get("operating_points", ())]

@@ -23,20 +23,12 @@ _ROUNDING = 1e-3  # tolerance of a row sum
 
 @dataclass(frozen=True)
 class CalibrationRows:
-    """Validated logits, labels and weights.
+    """Validated logits, labels and weights."""
 
-    Parameters
-    ----------
-    logits : (n,) log-odds of the second class, or (n, K); dtype as passed
-    labels : (n,) indices into `classes`
-    weights : (n,) positive, or None
-    classes : the K class names
-    """
-
-    logits: Array
-    labels: IntArray
-    weights: FloatArray | None
-    classes: tuple[Any, ...]
+    logits: Array  # (n,) log-odds of the second class, or (n, K); dtype as passed
+    labels: IntArray  # (n,) indices into `classes`
+    weights: FloatArray | None  # (n,) positive, or None
+    classes: tuple[Any, ...]  # the K class names
 
     @property
     def n(self) -> int:

@@ -14,12 +14,6 @@ def random_folds(labels: IntArray, folds: int, rng: np.random.Generator) -> IntA
     other rows are assigned at random: folds with exactly the class frequencies of the sample would
     reproduce the noise in these, and with many classes every method that learns a shift for each
     class would look better than it is.
-
-    Examples
-    --------
-    >>> fold = random_folds(np.array([0, 0, 0, 0, 1, 1]), 2, np.random.default_rng(0))
-    >>> np.bincount(fold).tolist(), np.bincount(fold[4:]).tolist()
-    ([3, 3], [1, 1])
     """
     shuffled = rng.permutation(len(labels))
     rare = np.bincount(labels)[labels[shuffled]] < 2 * folds

@@ -16,18 +16,11 @@ _MAX_STEPS = 2_000
 
 @dataclass(frozen=True)
 class Penalty:
-    """Penalties on the squared distance from the identity map, relative to the mean NLL.
+    """Penalties on the squared distance from the identity map, relative to the mean NLL."""
 
-    Parameters
-    ----------
-    diagonal : of the scales from 1
-    off_diagonal : of the mixing weights from 0; infinite where there are none
-    intercept : of the shifts from 0
-    """
-
-    diagonal: float
-    off_diagonal: float
-    intercept: float
+    diagonal: float  # of the scales from 1
+    off_diagonal: float  # of the mixing weights from 0; infinite where there are none
+    intercept: float  # of the shifts from 0
 
 
 @dataclass(frozen=True)

@@ -18,17 +18,10 @@ _FLAT = 1e-14
 
 @dataclass(frozen=True)
 class Mixture:
-    """Maximum-likelihood shares with a bound on the optimality gap.
+    """Maximum-likelihood shares with a bound on the optimality gap."""
 
-    Parameters
-    ----------
-    shares : (m,) not negative, summing to 1
-    gap : upper bound on the increase of the mean log-likelihood by any other shares
-    steps : number of steps taken
-    """
-
-    shares: FloatArray
-    gap: float
+    shares: FloatArray  # (m,) not negative, summing to 1
+    gap: float  # upper bound on the increase of the mean log-likelihood by any other shares
     steps: int
 
     @property

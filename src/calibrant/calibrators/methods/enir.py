@@ -39,18 +39,12 @@ class NearIsotonicPath:
 
     where :math:`\phi` is 1 if the response decreases across the block's left or right border, else
     0: neighbours meet, but never cross.
-
-    Parameters
-    ----------
-    mass : (m,) weights w
-    sums : (m,) weighted responses w y
-    falls : (m + 1,) 1.0 where y decreases from the previous entry; 0.0 at both ends
-    times : (m - 1,) the penalty at which each entry merges with the previous one, or infinity
     """
 
-    mass: FloatArray
-    sums: FloatArray
-    falls: FloatArray
+    mass: FloatArray  # (m,) weights w
+    sums: FloatArray  # (m,) weighted responses w y
+    falls: FloatArray  # (m + 1,) 1.0 where y decreases from the previous entry; 0.0 at both ends
+    # (m - 1,) the penalty at which each entry merges with the previous one, or infinity
     times: FloatArray
 
     @property
@@ -90,16 +84,6 @@ class NearIsotonicPath:
 
 def near_isotonic_path(mass: FloatArray, sums: FloatArray) -> NearIsotonicPath:
     """Compute the path of responses sums / mass with weights `mass`, in O(m log m).
-
-    Examples
-    --------
-    1 is followed by 0. Each moves by the penalty, so they meet at 1/2, at a penalty of 1/2:
-
-    >>> path = near_isotonic_path(np.ones(3), np.array([1.0, 0.0, 2.0]))
-    >>> path.times
-    array([0.5, inf])
-    >>> path.fit(0.2), path.fit(9.0)
-    (array([0.8, 0.2, 2. ]), array([0.5, 0.5, 2. ]))
 
     References
     ----------

@@ -133,16 +133,6 @@ def equal_mass_starts(cumulative_mass: FloatArray, n_bins: int) -> IntArray:
 
     A score goes to bin :math:`\lfloor M B / W \rfloor`: B is the mass strictly below it, W all
     mass, M the number of bins. Empty bins are dropped.
-
-    Examples
-    --------
-    >>> equal_mass_starts(np.array([1.0, 2.0, 3.0, 4.0, 5.0, 6.0]), 3)
-    array([0, 2, 4])
-
-    The first score has two thirds of all mass, so the second bin is empty:
-
-    >>> equal_mass_starts(np.array([4.0, 5.0, 6.0]), 3)
-    array([0, 1])
     """
     if n_bins > len(cumulative_mass):
         bins = mass_bins(np.append(0.0, cumulative_mass[:-1]), float(cumulative_mass[-1]), n_bins)

@@ -38,13 +38,7 @@ _KINDS: dict[type, tuple[tuple[type, ...], str]] = {
 
 
 def parse_method(text: str, *, score: str, seed: int) -> Calibrator:
-    """Return the unfitted calibrator that `--method` names.
-
-    Examples
-    --------
-    >>> parse_method("temperature:objective=ece_mass", score="nll", seed=0)
-    TemperatureScaling(objective='ece_mass')
-    """
+    """Return the unfitted calibrator that `--method` names."""
     from calibrant.calibrators import list_methods
     from calibrant.calibrators.choice.auto import AutoCalibrator
 
@@ -82,15 +76,7 @@ def _check_setting(name: str, key: str, value: Any, known: Mapping[str, inspect.
 
 
 def split_method(text: str) -> tuple[str, dict[str, Any]]:
-    """Split `name:key=value,key=value`; a list is written in square brackets.
-
-    Examples
-    --------
-    >>> split_method("prior_correction:source=[0.5,0.5]")
-    ('prior_correction', {'source': [0.5, 0.5]})
-    >>> split_method("temperature:objective=ece_mass,n_bins=20")
-    ('temperature', {'objective': 'ece_mass', 'n_bins': 20})
-    """
+    """Split `name:key=value,key=value`; a list is written in square brackets."""
     name, colon, rest = text.strip().partition(":")
     settings: dict[str, Any] = {}
     for part in re.split(r",(?![^\[]*\])", rest) if colon else []:

@@ -99,13 +99,7 @@ def pack_command(
 
 
 def parse_actions(texts: Sequence[str], classes: Sequence[str]) -> dict[str, str]:
-    """Parse `CLASS=NAME`; both may contain a =.
-
-    Examples
-    --------
-    >>> parse_actions(["spam=move to junk", "a=b=c"], ["spam", "a=b"])
-    {'spam': 'move to junk', 'a=b': 'c'}
-    """
+    """Parse `CLASS=NAME`; both may contain a =."""
     actions: dict[str, str] = {}
     for text in texts:
         splits = [(text[:i], text[i + 1 :]) for i, sign in enumerate(text) if sign == "="]

@@ -22,21 +22,13 @@ _TITLES = {"nll": "log loss", "brier": "Brier score"}
 
 @dataclass(frozen=True)
 class Judgement:
-    """The probabilities before and after calibration, on the same rows.
-
-    Parameters
-    ----------
-    before, after : their evaluations
-    difference : after minus before, row by row
-    how : why the evaluation is unbiased, as a sentence
-    folds : number of cross-fitting folds, or None if other rows were used
-    """
+    """The probabilities before and after calibration, on the same rows."""
 
     before: Evaluation
     after: Evaluation
-    difference: Comparison
-    how: str
-    folds: int | None = None
+    difference: Comparison  # after minus before, row by row
+    how: str  # why the evaluation is unbiased, as a sentence
+    folds: int | None = None  # number of cross-fitting folds, or None if other rows were used
 
     def values(self, name: str) -> tuple[float | None, float | None]:
         """Return a metric before and after, from their difference if there is one."""
@@ -57,28 +49,16 @@ class Judgement:
 
 @dataclass(frozen=True)
 class CalibrationResult:
-    """A fitted calibrator and its evaluation.
+    """A fitted calibrator and its evaluation."""
 
-    Parameters
-    ----------
-    saved : the serialised calibrator
-    requested : the requested method; `auto` if it was chosen automatically
-    n : number of rows that it was fitted on
-    score : 'nll' or 'brier', whichever gives the verdict
-    judgement : before and after, or None if that could not be evaluated
-    why_not : why it could not be evaluated
-    choice : the compared methods, if the method was chosen
-    notes : sentences for the report
-    """
-
-    saved: Mapping[str, Any]
-    requested: str
-    n: int
-    score: str = "nll"
-    judgement: Judgement | None = None
-    why_not: str | None = None
-    choice: Choice | None = None
-    notes: tuple[str, ...] = field(default=())
+    saved: Mapping[str, Any]  # the serialised calibrator
+    requested: str  # the requested method; `auto` if it was chosen automatically
+    n: int  # number of rows that it was fitted on
+    score: str = "nll"  # 'nll' or 'brier', whichever gives the verdict
+    judgement: Judgement | None = None  # before and after, or None if that could not be evaluated
+    why_not: str | None = None  # why it could not be evaluated
+    choice: Choice | None = None  # the compared methods, if the method was chosen
+    notes: tuple[str, ...] = field(default=())  # sentences for the report
 
     @property
     def method(self) -> str:

@@ -75,13 +75,7 @@ def page_data(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def script_json(value: Any) -> str:
-    r"""Serialise to JSON that is safe inside a script element.
-
-    Examples
-    --------
-    >>> script_json({"name": "</script>"})
-    '{"name":"\\u003c/script\\u003e"}'
-    """
+    r"""Serialise to JSON that is safe inside a script element."""
     text = json.dumps(value, ensure_ascii=True, allow_nan=False, separators=(",", ":"))
     for char in "<>&":
         text = text.replace(char, f"\\u{ord(char):04x}")

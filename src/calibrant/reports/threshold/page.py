@@ -99,18 +99,7 @@ def point_view(
     withheld: Any = None,
     outside: Any = None,
 ) -> PointView:
-    """Combine a result with the operating curve of its rows.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from calibrant.thresholds import precision, select
-    >>> labels, probs = [0] * 50 + [1] * 50, np.linspace(0, 1, 100)
-    >>> point = select(labels, probs, hold=precision >= 0.8)
-    >>> view = point_view(point, labels=labels, scores=probs, on="probs", classes=[0, 1])
-    >>> float(view.curve["precision"].value[view.place]) == point["precision"].value
-    True
-    """
+    """Combine a result with the operating curve of its rows."""
     probs, logits = (scores, None) if on == "probs" else (None, scores)
     masks = {"withheld": withheld, "outside": outside}
     problem = build_curve_problem(

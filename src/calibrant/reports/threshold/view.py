@@ -31,19 +31,12 @@ _WIDE = (-36.0, 14.0)  # log-odds beyond which probabilities need too many digit
 
 @dataclass(frozen=True)
 class PointView:
-    """A result and the operating curve of its rows.
+    """A result and the operating curve of its rows."""
 
-    Parameters
-    ----------
-    result : the operating point, or why there is none
-    curve : every rate at every threshold
-    cost : costs of decisions, if known
-    side : of a band: `act` if rows above are acted on, `clear` if rows below are cleared
-    """
-
-    result: OperatingPoint | TargetUnreachable
-    curve: OperatingCurve
+    result: OperatingPoint | TargetUnreachable  # the operating point, or why there is none
+    curve: OperatingCurve  # every rate at every threshold
     cost: Cost | None = None
+    # of a band: `act` if rows above are acted on, `clear` if rows below are cleared
     side: Literal["", "act", "clear"] = ""
 
     @property

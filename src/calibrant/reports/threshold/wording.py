@@ -100,15 +100,7 @@ def measured_interval(point: OperatingPoint, name: str, measured: RateValue | No
 
 
 def threshold_words(threshold: float, logit: float | None = None) -> str:
-    """Format a threshold with enough digits to distinguish it from 0 and 1.
-
-    Examples
-    --------
-    >>> threshold_words(0.512345), threshold_words(0.00012345), threshold_words(0.99999871)
-    ('0.5123', '0.000123', '0.99999871')
-    >>> threshold_words(1.0, 41.25)
-    '1 (log-odds 41.25)'
-    """
+    """Format a threshold with enough digits to distinguish it from 0 and 1."""
     edge = min(threshold, 1.0 - threshold)
     if edge > 0:
         digits = max(4, 2 - math.floor(math.log10(edge)))

@@ -87,14 +87,7 @@ def _message(name: str, schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _describe_type(rule: Mapping[str, Any]) -> str:
-    """Describe the type of a value in words.
-
-    Examples
-    --------
-    >>> numbers = {"type": "array", "items": {"type": "number"}}
-    >>> _describe_type({"anyOf": [numbers, {"type": "null"}]})
-    'list of number, or null'
-    """
+    """Describe the type of a value in words."""
     if "$ref" in rule:
         return str(rule["$ref"]).rpartition("/")[2]
     if "anyOf" in rule:

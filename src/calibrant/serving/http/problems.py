@@ -87,13 +87,7 @@ def validation_problem(error: ValidationError) -> Problem:
 
 
 def format_location(loc: Sequence[int | str]) -> str:
-    """Format the location of a field in a body.
-
-    Examples
-    --------
-    >>> format_location(("inputs", 0, "text"))
-    'inputs[0].text'
-    """
+    """Format the location of a field in a body."""
     location = ""
     for step in loc:
         if isinstance(step, int):

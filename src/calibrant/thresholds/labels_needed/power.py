@@ -31,20 +31,13 @@ _OUTCOMES = (("act", "positive"), ("act", "negative"), ("pass", "positive"), ("p
 
 @dataclass(frozen=True)
 class _Sample:
-    """Counts of simulated samples, at ranks.
+    """Counts of simulated samples, at ranks."""
 
-    Parameters
-    ----------
-    ranks : (J,) numbers of rows acted on; the last is n
-    acted : {"positive", "negative"} to (R, J, B): rows acted on, by kind of weight
-    splits : (R, J) whether a threshold can lie between this rank and the next
-    curves : the curves that the samples were drawn from
-    """
-
-    ranks: IntArray
+    ranks: IntArray  # (J,) numbers of rows acted on; the last is n
+    # {"positive", "negative"} to (R, J, B): rows acted on, by kind of weight
     acted: dict[str, NDArray[np.int64]]
-    splits: Mask
-    curves: RankCurves
+    splits: Mask  # (R, J) whether a threshold can lie between this rank and the next
+    curves: RankCurves  # the curves that the samples were drawn from
 
     def count(self, outcome: tuple[str, str]) -> NDArray[np.int64]:
         """Return (R, J, B) rows of an outcome."""
@@ -231,18 +224,11 @@ _MOST = 0.5
 
 @dataclass(frozen=True)
 class LabelsNeeded:
-    """How many labels are needed before a promise can be made.
+    """How many labels are needed before a promise can be made."""
 
-    Parameters
-    ----------
-    rows : labelled rows, drawn like the current ones; None if no number can be given
-    positives : expected number of positives among them
-    why : the basis of the numbers, or why there are none, as a clause
-    """
-
-    rows: int | None
-    positives: int | None
-    why: str
+    rows: int | None  # labelled rows, drawn like the current ones; None if no number can be given
+    positives: int | None  # expected number of positives among them
+    why: str  # the basis of the numbers, or why there are none, as a clause
 
 
 def estimate_labels_needed(
@@ -262,15 +248,6 @@ def estimate_labels_needed(
     sample from each and run the same tests; the number of rows is raised until the share of
     successful samples reaches `power`. So `power` is an average over plausible truths, given that
     the targets can be met.
-
-    Examples
-    --------
-    >>> from calibrant.thresholds.proof.ranked import rank_rows
-    >>> from calibrant.thresholds.rates import recall
-    >>> rows = rank_rows(np.arange(40.0), np.arange(40) >= 30)
-    >>> needed = estimate_labels_needed(rows, [recall >= 0.9], 0.05)
-    >>> needed.rows, needed.positives
-    (128, 29)
     """
     exact = _needed_by_count(rows, targets, delta, power)
     if exact is not None:

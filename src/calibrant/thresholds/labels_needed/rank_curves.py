@@ -30,24 +30,15 @@ _LOOSE = {"level": 1e-3, "slope": 0.1, "bend": 0.25}
 
 @dataclass(frozen=True)
 class RankCurves:
-    """Shares of positives in cells of ranks, in one or many versions.
+    """Shares of positives in cells of ranks, in one or many versions."""
 
-    Parameters
-    ----------
-    edges : (C + 1,) ranks from 0 (highest score) to 1, at which cells of whole ties end
-    mass : (C, B) share of all rows in each cell, by kind of weight
-    rates : (R, C, B) share of positives, in R versions
-    weights : (B,) weight of each kind
-    largest_weight : largest possible weight of a row; None if rows have no weights
-    tied : (C,) whether a cell is mostly one tie, which no threshold splits
-    """
-
+    # (C + 1,) ranks from 0 (highest score) to 1, at which cells of whole ties end
     edges: FloatArray
-    mass: FloatArray
-    rates: FloatArray
-    weights: FloatArray
-    largest_weight: float | None
-    tied: NDArray[np.bool_]
+    mass: FloatArray  # (C, B) share of all rows in each cell, by kind of weight
+    rates: FloatArray  # (R, C, B) share of positives, in R versions
+    weights: FloatArray  # (B,) weight of each kind
+    largest_weight: float | None  # largest possible weight of a row; None if rows have no weights
+    tied: NDArray[np.bool_]  # (C,) whether a cell is mostly one tie, which no threshold splits
 
     def running(self) -> tuple[FloatArray, FloatArray]:
         """Return (C,) and (R, C): weight of all rows, and of positives, up to each cell's end."""

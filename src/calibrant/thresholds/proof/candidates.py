@@ -19,15 +19,10 @@ FIXED_LOG_ODDS = np.arange(-12.0, 12.5, 0.5)
 
 @dataclass(frozen=True)
 class Candidates:
-    """Candidate thresholds and their positions.
+    """Candidate thresholds and their positions."""
 
-    Parameters
-    ----------
-    positions : (M,) number of rows acted on
-    thresholds : (M,) probabilities fixed beforehand; None where they lie between observed scores
-    """
-
-    positions: IntArray
+    positions: IntArray  # (M,) number of rows acted on
+    # (M,) probabilities fixed beforehand; None where they lie between observed scores
     thresholds: FloatArray | None = None
 
     def translate_mask(self, rows: RankedRows, mask: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -24,17 +24,13 @@ class ShareClaim:
     Either "at least `least` of the rows on this side are positive (or negative)", which needs the
     walk, or "at least `least` of this group are acted on (or passed over)", which is monotone in
     the threshold.
-
-    Parameters
-    ----------
-    among : the side (`act`, `pass`) or the group (`positive`, `negative`, `all`)
-    event : the counted event: `positive` or `negative` on a side, `act` or `pass` in a group
-    least : lower bound of the share
     """
 
+    # the side (`act`, `pass`) or the group (`positive`, `negative`, `all`)
     among: Literal["act", "pass", "positive", "negative", "all"]
+    # the counted event: `positive` or `negative` on a side, `act` or `pass` in a group
     event: Literal["act", "pass", "positive", "negative"]
-    least: float
+    least: float  # lower bound of the share
 
     def matches_rate(self, rate: Rate) -> bool:
         """Whether a rate is this share or its complement."""
@@ -55,16 +51,7 @@ _OPPOSITE: dict[str, Literal["act", "pass", "positive", "negative"]] = {
 
 
 def as_share_claim(target: Target) -> ShareClaim:
-    """Rewrite a target as a lower bound: at most 15 % wrong is at least 85 % right.
-
-    Examples
-    --------
-    >>> from calibrant.thresholds.rates import false_discovery, fpr
-    >>> as_share_claim(false_discovery <= 0.15)
-    ShareClaim(among='act', event='positive', least=0.85)
-    >>> as_share_claim(fpr <= 0.25)
-    ShareClaim(among='negative', event='pass', least=0.75)
-    """
+    """Rewrite a target as a lower bound: at most 15 % wrong is at least 85 % right."""
     rate = target.rate
     if not isinstance(rate, Rate):
         raise TypeError("a cost is not a share")

@@ -24,24 +24,12 @@ class LargestWeight:
 
     The heaviest rows are the rarest ones, so a sample may contain none of them. Only the sampling
     design determines the limit.
-
-    Parameters
-    ----------
-    value : the weight
-    from_sample : whether this is only the largest observed weight, not one given by the design
-    uniform : whether all rows have the same weight
-
-    Examples
-    --------
-    >>> LargestWeight(20.0, from_sample=True).condition
-    'no row could weigh more than 20, the largest seen'
-    >>> LargestWeight(20.0).note is None
-    True
     """
 
     value: float
+    # whether this is only the largest observed weight, not one given by the design
     from_sample: bool = False
-    uniform: bool = False
+    uniform: bool = False  # whether all rows have the same weight
 
     @property
     def condition(self) -> str:

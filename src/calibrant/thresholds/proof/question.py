@@ -32,13 +32,6 @@ def number_between(low: float, high: float, kind: type[np.floating[Any]] = np.fl
     Every number in the gap decides the same about these rows, and all of them are certified
     together. A number near an end could change sides when a score is rounded or copied by hand; if
     the gap is too narrow for another number, `high` is returned.
-
-    Examples
-    --------
-    >>> number_between(0.683757, 0.684391)
-    0.684
-    >>> number_between(0.3, np.nextafter(0.3, 1))
-    0.30000000000000004
     """
     if not np.isfinite(low):
         return high
@@ -53,15 +46,7 @@ def number_between(low: float, high: float, kind: type[np.floating[Any]] = np.fl
 def clear_of_rounding(
     low: float, threshold: float, high: float, kind: type[np.floating[Any]] = np.float64
 ) -> bool:
-    """Return whether a threshold is far enough from both scores to be safe from rounding.
-
-    Examples
-    --------
-    >>> clear_of_rounding(0.4, 0.5, 0.6)
-    True
-    >>> clear_of_rounding(1 - 1e-16, 1.0, 1.0)
-    False
-    """
+    """Return whether a threshold is far enough from both scores to be safe from rounding."""
     size = max(abs(threshold), float(np.finfo(kind).tiny))
     step = _ULPS * float(np.spacing(kind(size)))
     return low == -np.inf or low + step < threshold < high - step
@@ -77,22 +62,13 @@ class Threshold(NamedTuple):
 
 @dataclass(frozen=True)
 class ThresholdProblem:
-    """Labelled rows by descending score, and the class that the scores belong to.
-
-    Parameters
-    ----------
-    rows : the rows
-    on : whether the scores are probabilities or log-odds
-    of : the class that is acted on; None if predictions of any class are accepted
-    classes : names of all classes
-    largest : largest possible weight of a row; None without weights
-    """
+    """Labelled rows by descending score, and the class that the scores belong to."""
 
     rows: RankedRows
-    on: On
-    of: Any
-    classes: tuple[Any, ...]
-    largest: LargestWeight | None = None
+    on: On  # whether the scores are probabilities or log-odds
+    of: Any  # the class that is acted on; None if predictions of any class are accepted
+    classes: tuple[Any, ...]  # names of all classes
+    largest: LargestWeight | None = None  # largest possible weight of a row; None without weights
 
     @property
     def notes(self) -> tuple[str, ...]:

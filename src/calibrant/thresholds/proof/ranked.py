@@ -21,21 +21,13 @@ class RankedRows:
 
     Position k means "the first k rows are acted on". A threshold can only lie at the end of a tie:
     those positions are `ends`.
-
-    Parameters
-    ----------
-    score : (n,) descending
-    event : (n,) whether the row is positive; tied rows are in random order
-    weight : (n,) or None
-    largest_weight : largest possible weight of a row, in this sample or another
-    withheld : number of rows at the end, with score -inf, that are never acted on
     """
 
-    score: NDArray[np.floating[Any]]
-    event: NDArray[np.bool_]
-    weight: FloatArray | None = None
-    largest_weight: float = 1.0
-    withheld: int = 0
+    score: NDArray[np.floating[Any]]  # (n,) descending
+    event: NDArray[np.bool_]  # (n,) whether the row is positive; tied rows are in random order
+    weight: FloatArray | None = None  # (n,) or None
+    largest_weight: float = 1.0  # largest possible weight of a row, in this sample or another
+    withheld: int = 0  # number of rows at the end, with score -inf, that are never acted on
 
     @property
     def n(self) -> int:
@@ -80,12 +72,6 @@ def rank_rows(
 
     The result does not depend on the order of the input. A score of -inf marks a row that is never
     acted on.
-
-    Examples
-    --------
-    >>> rows = rank_rows(np.array([0.1, 0.9, 0.9]), np.array([False, True, True]))
-    >>> rows.score, rows.hits, rows.ends
-    (array([0.9, 0.9, 0.1]), array([1, 2, 2]), array([2, 3]))
     """
     order = np.argsort(-scores)
     score, event = scores[order], events[order]

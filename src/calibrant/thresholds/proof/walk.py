@@ -40,15 +40,6 @@ def plan_starts(n: int, target: float, delta: float) -> tuple[IntArray, FloatArr
     The first main start is where straight hits alone can pass at its share,
     :math:`\tau^k \le \alpha_1`; each next one is twice as far down. A tenth of delta is spread
     over starts 7 % apart, for precision that is good only in the middle ranks.
-
-    Examples
-    --------
-    >>> starts, shares = plan_starts(45, 0.85, 0.05)
-    >>> starts, shares.round(4)
-    (array([19]), array([0.05]))
-    >>> starts, shares = plan_starts(1000, 0.85, 0.05)
-    >>> starts[:7], float(shares.sum().round(12))
-    (array([28, 56, 57, 60, 65, 69, 74]), 0.05)
     """
     filling, share = _filling_starts(n, target, FILL * delta)
     main, shares = _main_starts(n, target, delta if len(filling) == 0 else (1 - FILL) * delta)
@@ -90,13 +81,7 @@ def _filling_starts(n: int, target: float, delta: float) -> tuple[IntArray, floa
 
 
 def fewest_rows(target: float, level: float) -> int:
-    """Return how many rows, all of them hits, prove a share of `target` at this level.
-
-    Examples
-    --------
-    >>> fewest_rows(0.85, 0.05)
-    19
-    """
+    """Return how many rows, all of them hits, prove a share of `target` at this level."""
     return max(1, math.ceil(math.log(level) / math.log(target) - 1e-12))
 
 
@@ -105,14 +90,6 @@ def walk(n: int, target: float, delta: float, passes: Passes) -> list[tuple[int,
 
     A level is alive while every position passes; it is lost where one fails, and every start adds
     its share. With probability 1 - delta no certified position misses the target.
-
-    Examples
-    --------
-    Forty rows that are all positive, then forty that are not:
-
-    >>> hits = np.minimum(np.arange(1, 81), 40)
-    >>> walk(80, 0.8, 0.05, binomial_passes(hits, 0.8))
-    [(18, 43)]
     """
     starts, shares = _cached_plan(n, target, delta)
     ranges: list[tuple[int, int]] = []

@@ -49,18 +49,11 @@ class LoginRequired(Problem):
 
 @dataclass(frozen=True, slots=True)
 class Visitor:
-    """A person who uses the console.
+    """A person who uses the console."""
 
-    Parameters
-    ----------
-    key : the visitor's key; None if the service does not require keys
-    session : login session
-    csrf : token that the visitor's forms must carry
-    """
-
-    key: Key | None
+    key: Key | None  # the visitor's key; None if the service does not require keys
     session: Session
-    csrf: str
+    csrf: str  # token that the visitor's forms must carry
 
     @property
     def name(self) -> str:

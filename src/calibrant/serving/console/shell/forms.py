@@ -22,12 +22,6 @@ class Form:
     Parameters
     ----------
     fields : names and values
-
-    Examples
-    --------
-    >>> form = Form({"score": "0.5", "unit": " "})
-    >>> form.number("score"), form.text("unit"), form.choice("decision", ["act", "clear"])
-    (0.5, None, None)
     """
 
     def __init__(self, fields: Mapping[str, str]) -> None:

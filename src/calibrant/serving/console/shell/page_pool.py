@@ -25,13 +25,6 @@ class PagePool:
     ----------
     threads : computations that run at the same time
     max_pending : computations that may run or wait at the same time
-
-    Examples
-    --------
-    >>> pool = PagePool()
-    >>> asyncio.run(pool.run(10.0, lambda: 17))
-    17
-    >>> pool.close()
     """
 
     def __init__(self, threads: int = 2, max_pending: int = 16) -> None:

@@ -143,14 +143,6 @@ def card_html(text: str) -> Markup:
 
     HTML in it is shown as text, links and images stay as written, and headings are lowered. The
     title is dropped, because the page has one.
-
-    Examples
-    --------
-    >>> print(card_html("# Model card\n\n## Use\n\n- <b>All</b> [x](https://example.com)"))
-    <h3>Use</h3>
-    <ul>
-    <li>&lt;b&gt;All&lt;/b&gt; [x](https://example.com)</li>
-    </ul>
     """
     parser = _parser()
     tokens = _lower_headings(_drop_title(parser.parse(text)))

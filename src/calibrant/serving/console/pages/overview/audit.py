@@ -23,23 +23,15 @@ CALIBRATED = "calibration still holds"
 
 @dataclass(frozen=True)
 class ActedSummary:
-    """Decisions to act for one class, or for all classes together.
+    """Decisions to act for one class, or for all classes together."""
 
-    Parameters
-    ----------
-    name : class acted on; None for all classes together
-    n, share : number of decisions, and as a share of all predictions
-    expected : mean calibrated probability of being right; None without decisions
-    audited, right : number of labelled decisions, and how many of them are right
-    interval : anytime-valid interval of the share that is right; None without labels
-    """
-
-    name: str | None
+    name: str | None  # class acted on; None for all classes together
     n: int
-    share: float
-    expected: float | None
-    audited: int
-    right: int
+    share: float  # of all predictions
+    expected: float | None  # mean calibrated probability of being right; None without decisions
+    audited: int  # number of labelled decisions
+    right: int  # of the labelled ones
+    # anytime-valid interval of the share that is right; None without labels
     interval: Interval | None
 
     @property
@@ -55,15 +47,6 @@ def summarise_acted(
 
     With several classes, their intervals and that of `combine_acted` hold together with 95 %
     confidence.
-
-    Examples
-    --------
-    >>> acted, audited = [ActedCount("bad", 4, 3.6)], [AuditedCount("bad", 10, 9)]
-    >>> (summary,) = summarise_acted(acted, audited, total=8)
-    >>> summary.expected, summary.share
-    (0.9, 0.5)
-    >>> summary.precision, round(summary.interval.low, 3), round(summary.interval.high, 3)
-    (0.9, 0.494, 0.999)
     """
     labelled = {each.acted_as: each for each in audited if each.n > 0}
     decisions = {each.acted_as: each for each in acted if each.n > 0}
@@ -80,14 +63,7 @@ def summarise_acted(
 
 
 def combine_acted(acted: Sequence[ActedSummary], total: int) -> ActedSummary:
-    """Return the summary of all acted decisions, whatever their class.
-
-    Examples
-    --------
-    >>> both = summarise_acted([ActedCount("a", 3, 2.7), ActedCount("b", 1, 0.5)], [], total=8)
-    >>> combine_acted(both, 8).expected, combine_acted(both, 8).n
-    (0.8, 4)
-    """
+    """Return the summary of all acted decisions, whatever their class."""
     prob = sum(each.expected * each.n for each in acted if each.expected is not None)
     audited, right = (sum(getattr(each, name) for each in acted) for name in ("audited", "right"))
     return _summarise(

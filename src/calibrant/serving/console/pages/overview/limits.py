@@ -19,16 +19,10 @@ COUNTS_RIGHT = {"precision": True, "accuracy": True, "false_discovery": False}
 
 @dataclass(frozen=True)
 class PromiseLimit:
-    """Promised lower bound for the rows that a rule would act on.
+    """Promised lower bound for the rows that a rule would act on."""
 
-    Parameters
-    ----------
-    least : smallest share of them that must be right
-    confidence : confidence of its verdict, such that all verdicts of the page hold together
-    """
-
-    least: float
-    confidence: float
+    least: float  # smallest share of them that must be right
+    confidence: float  # confidence of its verdict, such that all verdicts of the page hold together
 
 
 def promise_limits(bundle: Bundle) -> dict[RulePosition, PromiseLimit]:

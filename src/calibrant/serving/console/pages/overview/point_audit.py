@@ -28,23 +28,16 @@ from calibrant.store import AuditState, LabelledRow, Store
 
 @dataclass(frozen=True)
 class PointAudit:
-    """Labelled rows that one rule would act on.
-
-    Parameters
-    ----------
-    rows, right : how many, and for how many the label is the class acted on
-    prob : sum of the calibrated probabilities of being right
-    without_logits : labelled predictions stored without the logits of all classes
-    broken : whether the labels showed, after any one of them, that the promise is broken
-    since : when a version with this rule, model and calibrator was first loaded; None if it has
-        made no prediction yet
-    """
+    """Labelled rows that one rule would act on."""
 
     rows: int = 0
-    right: int = 0
-    prob: float = 0.0
-    without_logits: int = 0
+    right: int = 0  # rows whose label is the class acted on
+    prob: float = 0.0  # sum of the calibrated probabilities of being right
+    without_logits: int = 0  # labelled predictions stored without the logits of all classes
+    # whether the labels showed, after any one of them, that the promise is broken
     broken: bool = False
+    # when a version with this rule, model and calibrator was first loaded; None if it has made no
+    # prediction yet
     since: datetime | None = None
 
     @property

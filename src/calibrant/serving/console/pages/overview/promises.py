@@ -45,22 +45,15 @@ class PromiseAudit:
     The interval is anytime-valid, so a promise stays broken once the interval has been below it,
     until all labels together show that it is kept. However often the page is loaded, a kept promise
     is called broken with at most the allowed error probability.
-
-    Parameters
-    ----------
-    target : target that is promised
-    audit : labelled rows that the point would act on
-    interval : interval of the share of them that is right; None without labels
-    acted : decisions in the window that the promise is about; None if it also covers rows that
-        another point decided
-    assumption : assumption behind the expected figure
     """
 
-    target: Target
-    audit: PointAudit
-    interval: Interval | None
+    target: Target  # target that is promised
+    audit: PointAudit  # labelled rows that the point would act on
+    interval: Interval | None  # interval of the share of them that is right; None without labels
+    # decisions in the window that the promise is about; None if it also covers rows that another
+    # point decided
     acted: ActedSummary | None
-    assumption: str = CALIBRATED
+    assumption: str = CALIBRATED  # assumption behind the expected figure
 
     @property
     def verdict(self) -> str | None:
@@ -173,24 +166,15 @@ def _labels_to_decide(audit: PointAudit, least: float, error: float) -> int | No
 
 @dataclass(frozen=True)
 class Promise:
-    """Promise of an operating point, and whether it is kept.
+    """Promise of an operating point, and whether it is kept."""
 
-    Parameters
-    ----------
-    point : position of the point in the bundle
-    sentence : the promise, or why there is none
-    promised : whether there is one
-    on_request : whether the point decides only when a request names it
-    checks : checks of the targets that labels of acted decisions estimate
-    unchecked : other targets, in words
-    """
-
-    point: int
-    sentence: str
-    promised: bool
-    on_request: bool
+    point: int  # position of the point in the bundle
+    sentence: str  # the promise, or why there is none
+    promised: bool  # whether there is one
+    on_request: bool  # whether the point decides only when a request names it
+    # checks of the targets that labels of acted decisions estimate
     checks: tuple[PromiseAudit, ...] = ()
-    unchecked: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()  # other targets, in words
 
     @property
     def state(self) -> str:

@@ -35,18 +35,11 @@ _MAX_VALUES = 12
 
 @dataclass(frozen=True)
 class SendCommands:
-    """Shell commands.
+    """Shell commands."""
 
-    Parameters
-    ----------
-    single : command that sends one input; None if it would be too long
-    file : command that sends the rows of a file
-    reads : columns that the file must have, as a sentence
-    """
-
-    single: str | None
-    file: str
-    reads: str
+    single: str | None  # command that sends one input; None if it would be too long
+    file: str  # command that sends the rows of a file
+    reads: str  # columns that the file must have, as a sentence
 
 
 def send_commands(served: Served, address: str, *, needs_key: bool) -> SendCommands:

@@ -28,20 +28,12 @@ _DRAWS = 1_000
 
 @dataclass(frozen=True)
 class CalibrationProfile:
-    """Score distribution of the calibrate rows.
-
-    Parameters
-    ----------
-    rows : number of rows
-    effective : effective sample size of the weighted rows
-    shares : share of the rows in each of `SCORE_BINS` bins of the score
-    flagged : share that the out-of-scope rule flags; None without a rule
-    """
+    """Score distribution of the calibrate rows."""
 
     rows: int
-    effective: float
-    shares: tuple[float, ...]
-    flagged: float | None
+    effective: float  # effective sample size of the weighted rows
+    shares: tuple[float, ...]  # share of the rows in each of `SCORE_BINS` bins of the score
+    flagged: float | None  # share that the out-of-scope rule flags; None without a rule
 
 
 _PROFILES: WeakKeyDictionary[Bundle, CalibrationProfile | None] = WeakKeyDictionary()
@@ -83,16 +75,10 @@ def _bin_scores(scores: FloatArray, weights: FloatArray) -> FloatArray:
 
 @dataclass(frozen=True)
 class ShareShift:
-    """Distance between current counts and the shares of the calibrate rows.
+    """Distance between current counts and the shares of the calibrate rows."""
 
-    Parameters
-    ----------
-    value : half the sum of the absolute differences of all shares
-    chance : distance between two samples of these sizes from the same source
-    """
-
-    value: float
-    chance: Floor
+    value: float  # half the sum of the absolute differences of all shares
+    chance: Floor  # distance between two samples of these sizes from the same source
 
     @property
     def beyond_chance(self) -> bool:
@@ -127,16 +113,6 @@ def measure_shift(
     then : reference shares
     rows : number of rows behind the reference shares
     rng : seed of the simulation
-
-    Examples
-    --------
-    Of 100 predictions 80 are in the first of two bins, of the calibrate rows half:
-
-    >>> shift = measure_shift([80, 20], [0.5, 0.5], rows=1000)
-    >>> round(shift.value, 3), shift.beyond_chance
-    (0.3, True)
-    >>> measure_shift([8, 2], [0.5, 0.5], rows=10).beyond_chance
-    False
     """
     counts, past = np.asarray(now, dtype=np.float64), np.asarray(then, dtype=np.float64)
     n, m = int(counts.sum()), max(1, round(rows))
@@ -151,18 +127,12 @@ def measure_shift(
 
 @dataclass(frozen=True)
 class ScoreShift:
-    """Current scores, the probabilities of the most probable class, and those at calibration.
+    """Current scores, the probabilities of the most probable class, and those at calibration."""
 
-    Parameters
-    ----------
-    now : predictions in each of `SCORE_BINS` equal bins
-    then : profile of the calibrate rows; None if there is none to compare with
-    difference : distance between both; None if one of them is missing
-    """
-
-    now: tuple[int, ...]
+    now: tuple[int, ...]  # predictions in each of `SCORE_BINS` equal bins
+    # profile of the calibrate rows; None if there is none to compare with
     then: CalibrationProfile | None
-    difference: ShareShift | None
+    difference: ShareShift | None  # distance between both; None if one of them is missing
 
     @classmethod
     def compare(cls, now: Sequence[int], then: CalibrationProfile | None) -> ScoreShift:
@@ -208,21 +178,13 @@ class ScoreShift:
 
 @dataclass(frozen=True)
 class ScopeShift:
-    """Share of out-of-scope rows, now and among the calibrate rows.
+    """Share of out-of-scope rows, now and among the calibrate rows."""
 
-    Parameters
-    ----------
-    share, interval : share of current predictions, and its interval
-    then : share of the calibrate rows; None if there are none
-    difference : distance between both
-    let_through : share of the rows it was fitted on that the rule lets through
-    """
-
-    share: float
+    share: float  # share of current predictions
     interval: Interval
-    then: float | None
-    difference: ShareShift | None
-    let_through: float
+    then: float | None  # share of the calibrate rows; None if there are none
+    difference: ShareShift | None  # distance between both
+    let_through: float  # share of the rows it was fitted on that the rule lets through
 
     @property
     def sentence(self) -> str:

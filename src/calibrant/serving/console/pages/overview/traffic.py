@@ -31,25 +31,11 @@ DECISION_TITLES: Mapping[str, str] = {
 
 @dataclass(frozen=True)
 class Window:
-    """A time window.
+    """A time window."""
 
-    Parameters
-    ----------
-    name : a key of `WINDOWS`
-    words : its length in words
-    since, now : from the start of an hour or day until now
-    step : length of a bar
-
-    Examples
-    --------
-    >>> window = Window.from_name("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
-    >>> str(window.since), len(window.steps), str(window.steps[-1])
-    ('2026-03-01 11:00:00+00:00', 24, '2026-03-02 10:00:00+00:00')
-    """
-
-    name: str
+    name: str  # a key of `WINDOWS`
     words: str
-    since: datetime
+    since: datetime  # the start of an hour or day
     now: datetime
     step: timedelta
 
@@ -77,17 +63,11 @@ class Window:
 
 @dataclass(frozen=True)
 class DecisionShare:
-    """How often one decision was made.
+    """How often one decision was made."""
 
-    Parameters
-    ----------
-    decision : a key of `DECISION_TITLES`
-    n, share : how often, and as a share of all predictions
-    """
-
-    decision: str
+    decision: str  # a key of `DECISION_TITLES`
     n: int
-    share: float
+    share: float  # of all predictions
 
     @property
     def words(self) -> str:
@@ -110,18 +90,11 @@ class Bar:
 
 @dataclass(frozen=True)
 class Traffic:
-    """Decisions in a window.
-
-    Parameters
-    ----------
-    total : number of predictions
-    decisions : decisions that occur, in the order of `DECISION_TITLES`
-    bars : one for each hour or day of the window, including empty ones
-    """
+    """Decisions in a window."""
 
     total: int
-    decisions: tuple[DecisionShare, ...]
-    bars: tuple[Bar, ...]
+    decisions: tuple[DecisionShare, ...]  # decisions that occur, in the order of `DECISION_TITLES`
+    bars: tuple[Bar, ...]  # one for each hour or day of the window, including empty ones
 
     def count(self, decision: str) -> int:
         """Return how often a decision was made."""
@@ -155,18 +128,7 @@ class Traffic:
 
 
 def count_traffic(window: Window, hours: Sequence[HourCount]) -> Traffic:
-    """Add up hourly counts into bars.
-
-    Examples
-    --------
-    >>> window = Window.from_name("24h", datetime(2026, 3, 2, 10, 45, tzinfo=UTC))
-    >>> ten = datetime(2026, 3, 2, 10, tzinfo=UTC)
-    >>> traffic = count_traffic(window, [HourCount(ten, "act", 3), HourCount(ten, "abstain", 1)])
-    >>> print(traffic.sentence)
-    4 predictions: 3 acted on (75.0 %), 1 left to a person (25.0 %).
-    >>> traffic.bars[-1].counts
-    (3, 1)
-    """
+    """Add up hourly counts into bars."""
     steps = window.steps
     cells: dict[tuple[int, str], int] = {}
     for each in hours:
@@ -191,26 +153,12 @@ def count_traffic(window: Window, hours: Sequence[HourCount]) -> Traffic:
 
 @dataclass(frozen=True)
 class Live:
-    """Current traffic.
-
-    Parameters
-    ----------
-    now : time of the count
-    minute : predictions in the last minute
-    latest : time of the last prediction; None if there is none
-    total : all predictions of all bundles
-
-    Examples
-    --------
-    >>> at = datetime(2026, 3, 2, 10, 45, tzinfo=UTC)
-    >>> Live(at, 3, at - timedelta(seconds=5), 1200).sentence
-    '3 predictions in the last minute. Last one: 5 seconds ago.'
-    """
+    """Current traffic."""
 
     now: datetime
-    minute: int
-    latest: datetime | None
-    total: int
+    minute: int  # predictions in the last minute
+    latest: datetime | None  # time of the last prediction; None if there is none
+    total: int  # all predictions of all bundles
 
     @property
     def sentence(self) -> str:
@@ -233,13 +181,7 @@ class Live:
 
 
 def ago_words(past: timedelta) -> str:
-    """Describe how long ago something was, in its largest unit.
-
-    Examples
-    --------
-    >>> ago_words(timedelta(seconds=1)), ago_words(timedelta(minutes=119)), ago_words(-HOUR)
-    ('1 second ago', '1 hour ago', 'just now')
-    """
+    """Describe how long ago something was, in its largest unit."""
     seconds = int(past.total_seconds())
     for size, unit in ((86_400, "day"), (3_600, "hour"), (60, "minute"), (1, "second")):
         if seconds >= size:

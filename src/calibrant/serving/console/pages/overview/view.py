@@ -42,19 +42,13 @@ _STATES = {
 
 @dataclass(frozen=True)
 class WindowCounts:
-    """Counts of a time window, as read from the store.
+    """Counts of a time window, as read from the store."""
 
-    Parameters
-    ----------
-    hours, acted, scores : tallies of the predictions
-    audited : labelled decisions to act
-    points : audit of each rule of the bundle, over all labels and not only those of the window
-    """
-
-    hours: Sequence[HourCount]
+    hours: Sequence[HourCount]  # tallies of the predictions
     acted: Sequence[ActedCount]
     scores: Sequence[int]
-    audited: Sequence[AuditedCount]
+    audited: Sequence[AuditedCount]  # labelled decisions to act
+    # audit of each rule of the bundle, over all labels and not only those of the window
     points: Mapping[RulePosition, PointAudit] = field(default_factory=dict)
 
 
@@ -93,33 +87,19 @@ def load_profile(bundle: Bundle) -> tuple[CalibrationProfile | None, str]:
 
 @dataclass(frozen=True)
 class Overview:
-    """Data of the Overview page.
-
-    Parameters
-    ----------
-    window : time window
-    classes : number of classes of the bundle
-    traffic : predictions and decisions
-    promises : promises of the bundle
-    overall, acted : decisions to act, overall and by class, excluding `requested`
-    requested : decisions to act at a point that the request named
-    assumption : assumption behind the expected precision
-    overlaps : whether points of the bundle may act on the same row
-    scores, scope : shift of scores and of the out-of-scope share; `scope` is None if nothing is
-        counted
-    """
+    """Data of the Overview page."""
 
     window: Window
-    classes: int
+    classes: int  # number of classes of the bundle
     traffic: Traffic
     promises: tuple[Promise, ...]
-    overall: ActedSummary
+    overall: ActedSummary  # decisions to act, overall and by class, excluding `requested`
     acted: tuple[ActedSummary, ...]
-    requested: int
-    assumption: str
-    overlaps: bool
+    requested: int  # decisions to act at a point that the request named
+    assumption: str  # assumption behind the expected precision
+    overlaps: bool  # whether points of the bundle may act on the same row
     scores: ScoreShift
-    scope: ScopeShift | None
+    scope: ScopeShift | None  # shift of the out-of-scope share; None if nothing is counted
 
     @property
     def deciding(self) -> tuple[Promise, ...]:

@@ -26,22 +26,13 @@ _LONG, _LINES = 700, 15
 
 @dataclass(frozen=True)
 class InputView:
-    """Input of a prediction.
+    """Input of a prediction."""
 
-    Parameters
-    ----------
-    kind : "text", "row", "logits", "hash" if only that was stored, or "other"
-    text : the text
-    long : whether the text needs its own scroll bar
-    cells : names and values of a row
-    direction_marks : characters that change the reading direction
-    """
-
-    kind: str
+    kind: str  # "text", "row", "logits", "hash" if only that was stored, or "other"
     text: str = ""
-    long: bool = False
-    cells: tuple[tuple[str, str], ...] = ()
-    direction_marks: tuple[str, ...] = ()
+    long: bool = False  # whether the text needs its own scroll bar
+    cells: tuple[tuple[str, str], ...] = ()  # names and values of a row
+    direction_marks: tuple[str, ...] = ()  # characters that change the reading direction
 
 
 @dataclass(frozen=True)
@@ -69,34 +60,20 @@ class FeedbackRow:
 
 @dataclass(frozen=True)
 class PredictionView:
-    """A prediction with everything related to it.
+    """A prediction with everything related to it."""
 
-    Parameters
-    ----------
-    prediction, bundle : records in the store
-    input : the input
-    classes : most probable first
-    decision : in words
-    why : reasons of the decision
-    key : name of the requester's key
-    labels, outcomes : recorded feedback, oldest first
-    direction_marks : characters in its names that change the reading direction
-    class_direction_marks : the same for the names of the bundle's classes
-    unit_url, request_url : lists of related predictions; None without a unit
-    """
-
-    prediction: Prediction
+    prediction: Prediction  # records in the store
     bundle: BundleRecord
     input: InputView
-    classes: tuple[ClassRow, ...]
-    decision: str
+    classes: tuple[ClassRow, ...]  # most probable first
+    decision: str  # in words
     why: Explanation
-    key: str
-    labels: tuple[FeedbackRow, ...]
-    outcomes: tuple[FeedbackRow, ...]
-    direction_marks: tuple[str, ...]
-    class_direction_marks: tuple[str, ...]
-    unit_url: str | None
+    key: str  # name of the requester's key
+    labels: tuple[FeedbackRow, ...]  # oldest first
+    outcomes: tuple[FeedbackRow, ...]  # oldest first
+    direction_marks: tuple[str, ...]  # characters in its names that change the reading direction
+    class_direction_marks: tuple[str, ...]  # the same for the names of the bundle's classes
+    unit_url: str | None  # None without a unit
     request_url: str
 
 

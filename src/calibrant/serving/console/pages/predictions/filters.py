@@ -19,32 +19,17 @@ LIST = "/console/predictions"
 
 @dataclass(frozen=True)
 class FilterPhrase:
-    """One filter in words.
-
-    Parameters
-    ----------
-    name : name of the filter
-    words : its description
-    value : a user-supplied name, shown separately from the words; None if there is none
-    """
+    """One filter in words."""
 
     name: str
     words: str
+    # a user-supplied name, shown separately from the words; None if there is none
     value: str | None = None
 
 
 @dataclass(frozen=True)
 class Filters:
     """Filters of the list; None where anything matches.
-
-    Parameters
-    ----------
-    search : id of a prediction or of a request, or a unit
-    label, decision, unit, use_case : values to equal
-    bundle : hash of the bundle that decided
-    min_score, max_score : inclusive bounds of the score
-    since, until : inclusive start and exclusive end
-    before : id of the last prediction on the previous page
 
     Examples
     --------
@@ -55,17 +40,17 @@ class Filters:
     ('/console/predictions?min_score=0.9', '/console/predictions')
     """
 
-    search: str | None = None
+    search: str | None = None  # id of a prediction or of a request, or a unit
     label: str | None = None
     decision: str | None = None
-    min_score: float | None = None
+    min_score: float | None = None  # inclusive bounds of the score
     max_score: float | None = None
-    since: datetime | None = None
-    until: datetime | None = None
+    since: datetime | None = None  # inclusive start
+    until: datetime | None = None  # exclusive end
     unit: str | None = None
     use_case: str | None = None
-    bundle: str | None = None
-    before: str | None = None
+    bundle: str | None = None  # hash of the bundle that decided
+    before: str | None = None  # id of the last prediction on the previous page
 
     @property
     def conditions(self) -> dict[str, Any]:
@@ -108,18 +93,11 @@ class Filters:
 
 @dataclass(frozen=True)
 class FilterInput:
-    """Filters as typed, with the errors in them.
-
-    Parameters
-    ----------
-    filters : the valid filters
-    typed : typed text by field
-    errors : error message by field
-    """
+    """Filters as typed, with the errors in them."""
 
     filters: Filters
-    typed: Mapping[str, str]
-    errors: Mapping[str, str]
+    typed: Mapping[str, str]  # typed text by field
+    errors: Mapping[str, str]  # error message by field
 
     def value(self, name: str) -> str:
         """Return the text a field shows: as typed or, for a time, in the format of its field."""

@@ -30,40 +30,25 @@ _MAX_NAME = 60
 
 @dataclass(frozen=True)
 class PredictionRow:
-    """A prediction in the list.
-
-    Parameters
-    ----------
-    id, at, label, use_case : fields of the prediction
-    score, decision : in words
-    input : beginning of the input; None if only its hash was stored
-    labels : recorded labels, newest last
-    """
+    """A prediction in the list."""
 
     id: str
     at: datetime
     label: str
-    score: str
+    score: str  # in words
     decision: str
-    input: str | None
+    input: str | None  # beginning of the input; None if only its hash was stored
     use_case: str | None
-    labels: tuple[str, ...]
+    labels: tuple[str, ...]  # recorded labels, newest last
 
 
 @dataclass(frozen=True)
 class PredictionPage:
-    """A page of the list.
+    """A page of the list."""
 
-    Parameters
-    ----------
-    rows : newest first
-    older : URL of the next page; None on the last one
-    gone : whether the prediction that the page starts after no longer exists
-    """
-
-    rows: tuple[PredictionRow, ...]
-    older: str | None = None
-    gone: bool = False
+    rows: tuple[PredictionRow, ...]  # newest first
+    older: str | None = None  # URL of the next page; None on the last one
+    gone: bool = False  # whether the prediction that the page starts after no longer exists
 
 
 def find_prediction_id(store: Store, filters: Filters) -> str | None:

@@ -27,22 +27,13 @@ _TOP = "form"
 
 @dataclass(frozen=True)
 class OutcomeForm:
-    """Form with a label or an outcome of a prediction.
+    """Form with a label or an outcome of a prediction."""
 
-    Parameters
-    ----------
-    kind : "label" or "outcome"
-    typed : typed text by field
-    once : id of the form, which is recorded at most once
-    content : fields of an `OutcomeBody`
-    errors : error message by field
-    """
-
-    kind: str
-    typed: Mapping[str, str] = field(default_factory=dict)
-    once: str = ""
-    content: Mapping[str, Any] = field(default_factory=dict)
-    errors: Mapping[str, str] = field(default_factory=dict)
+    kind: str  # "label" or "outcome"
+    typed: Mapping[str, str] = field(default_factory=dict)  # typed text by field
+    once: str = ""  # id of the form, which is recorded at most once
+    content: Mapping[str, Any] = field(default_factory=dict)  # fields of an `OutcomeBody`
+    errors: Mapping[str, str] = field(default_factory=dict)  # error message by field
 
 
 def read_outcome_form(

@@ -23,29 +23,17 @@ from calibrant.thresholds.scores import row_scores
 
 @dataclass(frozen=True)
 class RuleExplanation:
-    """What one rule compared.
+    """What one rule compared."""
 
-    Parameters
-    ----------
-    point : position of its operating point
-    clears : whether it clears rows below its threshold, instead of acting on those above
-    of : its class; None for any
-    promise : its promise, or why there is none
-    compared : description of the score
-    score, threshold : score and threshold, as text
-    holds : whether the rule's condition was met
-    decided : whether it made the decision
-    """
-
-    point: int
-    clears: bool
+    point: int  # position of its operating point
+    clears: bool  # whether it clears rows below its threshold, instead of acting on those above
     of: str | None
-    promise: str
-    compared: str
-    score: str
+    promise: str  # its promise, or why there is none
+    compared: str  # description of the score
+    score: str  # score and threshold, as text
     threshold: str
-    holds: bool
-    decided: bool
+    holds: bool  # whether the rule's condition was met
+    decided: bool  # whether it made the decision
 
     @property
     def does(self) -> str:
@@ -57,16 +45,10 @@ class RuleExplanation:
 
 @dataclass(frozen=True)
 class Explanation:
-    """Reasons of a decision.
+    """Reasons of a decision."""
 
-    Parameters
-    ----------
-    sentences : in words
-    rules : rules involved; empty if they are unknown
-    """
-
-    sentences: tuple[str, ...]
-    rules: tuple[RuleExplanation, ...] = ()
+    sentences: tuple[str, ...]  # in words
+    rules: tuple[RuleExplanation, ...] = ()  # rules involved; empty if they are unknown
 
 
 def explain(prediction: Prediction, record: BundleRecord) -> Explanation:
@@ -90,15 +72,7 @@ def explain(prediction: Prediction, record: BundleRecord) -> Explanation:
 
 
 def format_distinct(score: float, threshold: float, *, above: bool) -> tuple[str, str]:
-    """Format two numbers with enough digits to show which is greater.
-
-    Examples
-    --------
-    >>> format_distinct(0.912345, 0.75, above=True), format_distinct(0.75000012, 0.75, above=True)
-    (('0.9123', '0.75'), ('0.7500001', '0.75'))
-    >>> format_distinct(0.7499999999999999, 0.75, above=True)
-    ('0.75', '0.75')
-    """
+    """Format two numbers with enough digits to show which is greater."""
     if (score >= threshold) != above:
         return f"{threshold:.4g}", f"{threshold:.4g}"
     for digits in range(4, 17):

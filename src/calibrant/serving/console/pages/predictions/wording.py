@@ -28,24 +28,12 @@ _EMPTY = "(empty)"
 
 
 def make_visible(text: str) -> str:
-    r"""Return a text with visible control characters; tabs and line ends stay.
-
-    Examples
-    --------
-    >>> make_visible("a\x00b\x7f\n")
-    'a␀b␡\n'
-    """
+    r"""Return a text with visible control characters; tabs and line ends stay."""
     return text.translate(_CONTROL_PICTURES)
 
 
 def direction_marks(text: str) -> list[str]:
-    r"""Return the code points in a text that change the reading direction.
-
-    Examples
-    --------
-    >>> direction_marks("price \u202e001")
-    ['U+202E']
-    """
+    r"""Return the code points in a text that change the reading direction."""
     return [f"U+{ord(sign):04X}" for sign in sorted(_DIRECTION_MARKS & set(text))]
 
 
@@ -61,13 +49,7 @@ def isolate_direction(text: str) -> str:
 
 
 def decision_words(decision: str | None, acted_as: str | None = None) -> str:
-    """Describe a decision.
-
-    Examples
-    --------
-    >>> decision_words("act", "defective"), decision_words("abstain"), decision_words(None)
-    ('acted as defective', 'left to a person', 'no decision')
-    """
+    """Describe a decision."""
     if decision is None:
         return "no decision"
     if decision == "act" and acted_as is not None:
@@ -76,26 +58,14 @@ def decision_words(decision: str | None, acted_as: str | None = None) -> str:
 
 
 def score_words(score: float) -> str:
-    """Format a probability so that only a certain one reads 1.
-
-    Examples
-    --------
-    >>> score_words(0.85312), score_words(0.99996), score_words(1.0), score_words(0.00001)
-    ('0.853', '> 0.999', '1.000', '< 0.001')
-    """
+    """Format a probability so that only a certain one reads 1."""
     if 0.9995 <= score < 1:
         return "> 0.999"
     return "< 0.001" if 0 < score < 0.0005 else f"{score:.3f}"
 
 
 def format_cell(value: Any) -> str:
-    """Format a value of a table row.
-
-    Examples
-    --------
-    >>> format_cell("red"), format_cell(2.0), format_cell(True), format_cell(None)
-    ('red', '2', 'true', '(empty)')
-    """
+    """Format a value of a table row."""
     if value is None or value == "":
         return _EMPTY
     if isinstance(value, str):
@@ -108,15 +78,7 @@ def format_cell(value: Any) -> str:
 
 
 def preview_input(input: Mapping[str, Any] | None, max_length: int = 120) -> str | None:
-    r"""Return the beginning of an input on one line, or None if only its hash was stored.
-
-    Examples
-    --------
-    >>> preview_input({"text": "the zip\nbroke on the first day"}, max_length=20)
-    'the zip broke on th…'
-    >>> preview_input({"row": {"weight": 2.5, "fat": None}})
-    'weight: 2.5, fat: (empty)'
-    """
+    r"""Return the beginning of an input on one line, or None if only its hash was stored."""
     if input is None:
         return None
     if isinstance(input.get("text"), str):

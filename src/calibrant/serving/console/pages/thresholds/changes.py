@@ -39,20 +39,12 @@ _HASH = re.compile("[0-9a-f]{64}")
 
 @dataclass(frozen=True)
 class ThresholdChange:
-    """A new or changed threshold.
+    """A new or changed threshold."""
 
-    Parameters
-    ----------
-    choice : the threshold to change
-    point : its new operating point
-    decides_on : scores that it compares
-    tried : target that it holds; None if set by hand
-    """
-
-    choice: ThresholdChoice
-    point: OperatingPoint
-    decides_on: DecidesOn = "raw"
-    tried: TriedTarget | None = None
+    choice: ThresholdChoice  # the threshold to change
+    point: OperatingPoint  # its new operating point
+    decides_on: DecidesOn = "raw"  # scores that it compares
+    tried: TriedTarget | None = None  # target that it holds; None if set by hand
 
     def describe(self, served: Served) -> str:
         """Describe the change for the history."""

@@ -86,16 +86,10 @@ _MAX_ROWS = 50
 
 @dataclass(frozen=True)
 class History:
-    """Versions of a bundle.
+    """Versions of a bundle."""
 
-    Parameters
-    ----------
-    versions : all of them, newest first
-    fault : error message if they cannot be read
-    """
-
-    versions: Sequence[Version]
-    fault: str = ""
+    versions: Sequence[Version]  # all of them, newest first
+    fault: str = ""  # error message if they cannot be read
 
     @classmethod
     def read(cls, service: Service) -> Self:

@@ -22,18 +22,11 @@ _ANY = "any"
 
 @dataclass(frozen=True)
 class ThresholdChoice:
-    """A threshold that a bundle has or could have.
+    """A threshold that a bundle has or could have."""
 
-    Parameters
-    ----------
-    position : position of the class; None if predictions of any class are accepted
-    of : class name, as in the bundle
-    clears : whether rows below the threshold are cleared (the lower end of a band)
-    """
-
-    position: int | None
-    of: Any
-    clears: bool = False
+    position: int | None  # position of the class; None if predictions of any class are accepted
+    of: Any  # class name, as in the bundle
+    clears: bool = False  # whether rows below the threshold are cleared (the lower end of a band)
 
     @property
     def code(self) -> str:
@@ -55,18 +48,11 @@ class ThresholdChoice:
 
 @dataclass(frozen=True)
 class CurrentThreshold:
-    """A threshold that currently decides.
+    """A threshold that currently decides."""
 
-    Parameters
-    ----------
-    entry : position of its operating point in the bundle
-    rule : the rule
-    decides_on : scores that it compares
-    """
-
-    entry: int
+    entry: int  # position of its operating point in the bundle
     rule: Rule
-    decides_on: DecidesOn
+    decides_on: DecidesOn  # scores that it compares
 
     @property
     def promised(self) -> bool:

@@ -24,18 +24,11 @@ MAX_TARGETS = 1000
 
 @dataclass(frozen=True)
 class ThresholdTarget:
-    """Target for the threshold of a class.
+    """Target for the threshold of a class."""
 
-    Parameters
-    ----------
-    of : class name; None if predictions of any class are accepted
-    clears : whether rows below the threshold are cleared, instead of acting on those above
-    targets : targets to hold, all at once
-    """
-
-    of: str | None
-    clears: bool
-    targets: tuple[Target, ...]
+    of: str | None  # class name; None if predictions of any class are accepted
+    clears: bool  # whether rows below the threshold are cleared, instead of acting on those above
+    targets: tuple[Target, ...]  # targets to hold, all at once
 
     @property
     def text(self) -> str:
@@ -64,17 +57,7 @@ class ThresholdTarget:
 
 
 def read_target(text: str, *, of: str | None, clears: bool = False) -> ThresholdTarget:
-    """Parse a typed target; raise `InputError` if it does not fit the threshold.
-
-    Examples
-    --------
-    >>> read_target("defect: precision>=0.85", of="defect").targets
-    (Target('precision>=0.85'),)
-    >>> read_target("accuracy>=0.9", of="defect")
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.InputError: accuracy is about predictions of any class, ...
-    """
+    """Parse a typed target; raise `InputError` if it does not fit the threshold."""
     name, targets = parse_hold(text)
     if name is not None and name != of:
         shown = "predictions of any class" if of is None else f"class {of!r}"
@@ -110,15 +93,7 @@ def _check_kind(target: Target, of: str | None, clears: bool) -> None:
 
 
 def number_targets(tried: Iterable[Mapping[str, Any]]) -> list[int]:
-    """Number different targets in the order first tried; repeats keep their number.
-
-    Examples
-    --------
-    >>> tried = [read_target(text, of="defect").to_dict()
-    ...          for text in ("precision>=0.9", "precision>=0.8", "precision >= 0.90")]
-    >>> number_targets(tried)
-    [1, 2, 1]
-    """
+    """Number different targets in the order first tried; repeats keep their number."""
     numbers: dict[str, int] = {}
     return [numbers.setdefault(target_key(target), len(numbers) + 1) for target in tried]
 
@@ -137,13 +112,6 @@ def error_share(number: int, promises: int) -> float:
 
     for the k-th different target, where P promises are to hold together. The shares over all k sum
     to 1/P, so that any number of tries costs no more than one promise's part of the error.
-
-    Examples
-    --------
-    >>> round(error_share(1, 1), 4), round(error_share(2, 1), 4), round(error_share(1, 2), 4)
-    (0.6079, 0.152, 0.304)
-    >>> round(sum(error_share(k, 1) for k in range(1, 100_000)), 4)
-    1.0
     """
     return 6.0 / (math.pi**2 * number**2 * promises)
 
@@ -156,15 +124,6 @@ def joint_confidence_after(
     A promise that replaces another takes over its part of the error, which is exact if it was fixed
     in advance which one is replaced. An added promise brings its own part, 1/P of the allowed
     error. Dropping a promise changes nothing: the remaining ones hold at least as surely.
-
-    Examples
-    --------
-    >>> joint_confidence_after(0.95, 0.95, promises=2, added=False)
-    0.95
-    >>> round(joint_confidence_after(0.95, 0.95, promises=2, added=True), 4)
-    0.925
-    >>> joint_confidence_after(None, 0.95, promises=1, added=True)
-    0.95
     """
     if promises == 0:
         return None

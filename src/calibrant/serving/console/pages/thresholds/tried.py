@@ -49,28 +49,17 @@ _OTHER_ROWS = (
 
 @dataclass(frozen=True)
 class TriedTarget:
-    """A target tried on the rows of the bundle being served, with its result.
+    """A target tried on the rows of the bundle being served, with its result."""
 
-    Parameters
-    ----------
-    id : id of the try
-    target, choice : the target, and its threshold
-    number : its number among the different targets tried on these rows
-    promises : number of promised thresholds that the bundle would have
-    confidence : confidence at which they are certified together on these rows
-    result : the certified threshold, or why there is none
-    joint, joint_before : joint confidence of all promises with it, and currently
-    """
-
-    id: str
+    id: str  # id of the try
     target: ThresholdTarget
-    choice: ThresholdChoice
-    number: int
-    promises: int
-    confidence: float
-    result: OperatingPoint | TargetUnreachable
-    joint: float | None
-    joint_before: float | None
+    choice: ThresholdChoice  # its threshold
+    number: int  # its number among the different targets tried on these rows
+    promises: int  # number of promised thresholds that the bundle would have
+    confidence: float  # confidence at which they are certified together on these rows
+    result: OperatingPoint | TargetUnreachable  # the certified threshold, or why there is none
+    joint: float | None  # joint confidence of all promises with it
+    joint_before: float | None  # the same without it
 
     @property
     def share(self) -> float:
@@ -80,16 +69,11 @@ class TriedTarget:
 
 @dataclass(frozen=True)
 class TargetLog:
-    """Tries on some rows, merged from the store and the file beside the bundle.
+    """Tries on some rows, merged from the store and the file beside the bundle."""
 
-    Parameters
-    ----------
-    entries : oldest first, each with the number of its target; a repeated target keeps its number
-    unshared : number of different targets that only the store has
-    """
-
+    # oldest first, each with the number of its target; a repeated target keeps its number
     entries: Sequence[tuple[TargetTry, int]]
-    unshared: int
+    unshared: int  # number of different targets that only the store has
 
     @property
     def targets(self) -> int:

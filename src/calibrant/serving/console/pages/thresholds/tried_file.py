@@ -31,19 +31,12 @@ _LOCK_TIMEOUT = 2.0
 
 @dataclass(frozen=True)
 class TargetTry:
-    """A try of a target.
-
-    Parameters
-    ----------
-    id, at : id and time of the try
-    by : name of the key used
-    target : `ThresholdTarget.to_dict()`
-    """
+    """A try of a target."""
 
     id: str
     at: datetime
-    by: str
-    target: Mapping[str, Any]
+    by: str  # name of the key used
+    target: Mapping[str, Any]  # `ThresholdTarget.to_dict()`
 
     def to_dict(self) -> dict[str, Any]:
         """Return JSON values."""
@@ -63,11 +56,6 @@ def read_tries(bundle: str | os.PathLike[str], rows: str) -> list[TargetTry]:
     """Return the tries on some rows, in the order written.
 
     Raises `BundleError` if the file cannot be read, because the tries are then unknown.
-
-    Examples
-    --------
-    >>> read_tries("no_such_bundle", "5ea3")
-    []
     """
     return [
         TargetTry.from_dict(each) for each in _read_entries(_path(bundle)) if each["rows"] == rows

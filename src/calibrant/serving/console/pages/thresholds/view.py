@@ -47,16 +47,9 @@ _NO_ROWS = (
 
 @dataclass(frozen=True)
 class Costs:
-    """Costs of wrong decisions, as typed.
+    """Costs of wrong decisions, as typed."""
 
-    Parameters
-    ----------
-    fp, fn : as typed, to show them again
-    cost : parsed costs; None if absent or invalid
-    fault : error message
-    """
-
-    fp: str = ""
+    fp: str = ""  # as typed, to show it again
     fn: str = ""
     cost: Cost | None = None
     fault: str = ""
@@ -64,20 +57,12 @@ class Costs:
 
 @dataclass(frozen=True)
 class Selection:
-    """What a visitor selected on the page.
-
-    Parameters
-    ----------
-    served : the bundle
-    choice : one of its thresholds
-    costs : costs of wrong decisions
-    tried : target to show, or None
-    """
+    """What a visitor selected on the page."""
 
     served: Served
     choice: ThresholdChoice
     costs: Costs
-    tried: TriedTarget | None = None
+    tried: TriedTarget | None = None  # target to show, or None
 
     @property
     def current(self) -> CurrentThreshold | None:

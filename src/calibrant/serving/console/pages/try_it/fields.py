@@ -20,22 +20,13 @@ _MAX_HINTS = 3
 
 @dataclass(frozen=True)
 class Field:
-    """One input field.
+    """One input field."""
 
-    Parameters
-    ----------
-    key : name in the form, because names of columns and classes are arbitrary
-    name : name of the column or class
-    kind : kind of value
-    column : encoding of a categorical column, else None
-    mean : mean of a numeric column in the train rows, else None
-    """
-
-    key: str
+    key: str  # name in the form, because names of columns and classes are arbitrary
     name: str
     kind: Kind
-    column: CategoryColumn | None = None
-    mean: float | None = None
+    column: CategoryColumn | None = None  # encoding of a categorical column, else None
+    mean: float | None = None  # mean of a numeric column in the train rows, else None
 
     @property
     def label(self) -> str:

@@ -30,17 +30,6 @@ def parse_row(text: str, names: Sequence[str]) -> list[str]:
 
     A row is a JSON object by name or a list in order; or values separated by tabs, semicolons or
     commas, in order, below a header line in any order, or one per line.
-
-    Examples
-    --------
-    >>> parse_row('{"shelf": "top", "price": 2.5}', ["price", "shelf"])
-    ['2.5', 'top']
-    >>> parse_row("shelf\tprice\ntop\t2.5", ["price", "shelf"])
-    ['2.5', 'top']
-    >>> parse_row("2.5", ["price", "shelf"])
-    Traceback (most recent call last):
-    ...
-    ValueError: expected 2 values, for 'price', 'shelf', got 1
     """
     if text.lstrip().startswith(("{", "[")):
         return _parse_json(text, names)
@@ -120,21 +109,13 @@ _MAX_QUOTED = 40
 
 @dataclass(frozen=True)
 class TryInput:
-    """Input as typed, with its faults.
+    """Input as typed, with its faults."""
 
-    Parameters
-    ----------
-    values : typed text by field
-    faults : error message by field
-    input, row : the input as in a request, and as the model takes it; None if there are faults
-    notes : remarks on the input for readers of the result
-    """
-
-    values: Mapping[str, str]
-    faults: Mapping[str, str] = field(default_factory=dict)
-    input: Input | None = None
-    row: Any = None
-    notes: tuple[str, ...] = ()
+    values: Mapping[str, str]  # typed text by field
+    faults: Mapping[str, str] = field(default_factory=dict)  # error message by field
+    input: Input | None = None  # as in a request; None if there are faults
+    row: Any = None  # as the model takes it; None if there are faults
+    notes: tuple[str, ...] = ()  # remarks on the input for readers of the result
 
 
 def read_input(form: Form, served: Served, *, max_text: int) -> TryInput:

@@ -19,44 +19,26 @@ from calibrant.thresholds.scores import row_scores
 
 @dataclass(frozen=True)
 class RowDecision:
-    """Decision about a row.
+    """Decision about a row."""
 
-    Parameters
-    ----------
-    decision : "act", "clear", "abstain" or "out_of_scope"
-    acted_as, action : class acted on, and its action
-    """
-
-    decision: str
-    acted_as: str | None = None
+    decision: str  # "act", "clear", "abstain" or "out_of_scope"
+    acted_as: str | None = None  # class acted on
     action: str | None = None
 
 
 @dataclass(frozen=True)
 class RuleComparison:
-    """Comparison of one rule for a row.
+    """Comparison of one rule for a row."""
 
-    Parameters
-    ----------
-    position : position of its operating point
-    rule : the rule
-    calibrated : whether it compares calibrated scores
-    prob, odds : score of the row, as a probability and as log-odds
-    reached : whether the score reaches the threshold
-    decided : whether the rule made the decision
-    at_most, above : decision with a threshold of at most the row's score, and above it; other rules
-        unchanged
-    """
-
-    position: int
+    position: int  # position of its operating point
     rule: Rule
-    calibrated: bool
-    prob: float
+    calibrated: bool  # whether it compares calibrated scores
+    prob: float  # score of the row; `odds` are its log-odds
     odds: float
-    reached: bool
-    decided: bool
-    at_most: RowDecision
-    above: RowDecision
+    reached: bool  # whether the score reaches the threshold
+    decided: bool  # whether the rule made the decision
+    at_most: RowDecision  # decision with the threshold at or below the row's score
+    above: RowDecision  # with the threshold above it
 
     @property
     def resolved_by_probs(self) -> bool:
@@ -71,20 +53,13 @@ class RuleComparison:
 
 @dataclass(frozen=True)
 class ScopeCheck:
-    """Check of a row by the out-of-scope rule.
-
-    Parameters
-    ----------
-    name : name of the score
-    score, limit : score of the row, and the limit above which a row is out of scope
-    outside : whether the row is out of scope
-    judged : False if the row is out of scope because the model cannot judge it, whatever its score
-    """
+    """Check of a row by the out-of-scope rule."""
 
     name: str
     score: float
-    limit: float
-    outside: bool
+    limit: float  # the limit above which a row is out of scope
+    outside: bool  # whether the row is out of scope
+    # False if the row is out of scope because the model cannot judge it, whatever its score
     judged: bool = True
 
 

@@ -34,13 +34,7 @@ _MIN_EDGE, _MAX_ODDS = 1e-9, 1e6
 
 
 def outcome_words(outcome: RowDecision) -> str:
-    """Describe a decision, to follow "the bundle would".
-
-    Examples
-    --------
-    >>> outcome_words(RowDecision("act", "defect", "refund")), outcome_words(RowDecision("abstain"))
-    ('act on “defect” (refund)', 'leave it to a person')
-    """
+    """Describe a decision, to follow "the bundle would"."""
     if outcome.decision == "act":
         action = f" ({make_visible(outcome.action)})" if outcome.action else ""
         return f"act on {quote_name(make_visible(str(outcome.acted_as)))}{action}"

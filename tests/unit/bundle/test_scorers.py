@@ -22,7 +22,9 @@ def other_scorer(classes=("defect", "parts", "other")):
     table = {"price": [float(i) for i in range(30)], "shelf": ["low", "top", "side"] * 10}
     encoder = TableEncoder().fit(table)
     width = len(encoder.get_feature_names_out())
-    return Scorer(encoder, MLP(width, 3, hidden=(2,), dropout=(0.0,)), (0.5, 0.0, -0.5), classes=classes)
+    return Scorer(
+        encoder, MLP(width, 3, hidden=(2,), dropout=(0.0,)), (0.5, 0.0, -0.5), classes=classes
+    )
 
 
 def both():

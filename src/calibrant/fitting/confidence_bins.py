@@ -17,18 +17,11 @@ SCALES = ("log-odds", "probability")
 
 @dataclass(frozen=True, eq=False)
 class BinFigures:
-    """Figures of the steer rows in M bins.
+    """Figures of the steer rows in M bins."""
 
-    Parameters
-    ----------
-    count : (M,) rows
-    confidence : (M,) mean probability of the top class, NaN without rows
-    accuracy : (M,) share of rows whose top class is right, NaN without rows
-    """
-
-    count: IntArray
-    confidence: FloatArray
-    accuracy: FloatArray
+    count: IntArray  # (M,) rows
+    confidence: FloatArray  # (M,) mean probability of the top class, NaN without rows
+    accuracy: FloatArray  # (M,) share of rows whose top class is right, NaN without rows
 
     @property
     def error(self) -> FloatArray:
@@ -40,23 +33,12 @@ def find_bins(scores: FloatArray, edges: FloatArray) -> IntArray:
     """Return the bin of each score; a bin includes its lower edge.
 
     A score below all edges is in the first bin, one above all (and NaN) in the last.
-
-    Examples
-    --------
-    >>> find_bins(np.array([0.2, 0.5, 0.89, 0.9, 1.0]), np.array([0.5, 0.9])).tolist()
-    [0, 1, 1, 2, 2]
     """
     return np.asarray(np.searchsorted(edges, scores, side="right"))
 
 
 def even_edges(n_bins: int, scale: Scale) -> FloatArray:
-    """Return the inner edges of bins of equal width in probability.
-
-    Examples
-    --------
-    >>> even_edges(4, "probability").tolist()
-    [0.25, 0.5, 0.75]
-    """
+    """Return the inner edges of bins of equal width in probability."""
     share = np.arange(1, n_bins) / n_bins
     return share if scale == "probability" else log_odds_of(share)
 
@@ -68,18 +50,6 @@ def rank_edges(scores: FloatArray, n_bins: int, min_count: int = 1) -> FloatArra
     rank split where there are no ties. Where n rows cannot give every bin `min_count` of them,
     neighbouring bins are merged until they can. The edge of a bin is its lowest score. An empty bin
     has no width, or begins at infinity: no row of any other split can be looked up in it either.
-
-    Examples
-    --------
-    >>> rank_edges(np.array([0.1, 0.2, 0.3, 0.4]), 2)
-    array([0.3])
-
-    Seven of ten scores are equal, so the last two of five bins are out of reach:
-
-    >>> rank_edges(np.array([0.2, 0.4, 0.6] + 7 * [0.9]), 5)
-    array([0.6, inf, inf, inf])
-    >>> rank_edges(np.arange(40.0), 4, min_count=20)
-    array([20., 20., inf])
     """
     n = len(scores)
     groups = min(max(n // min_count, 1), n_bins)
@@ -93,11 +63,6 @@ def interpolated_edges(scores: FloatArray, n_bins: int) -> FloatArray:
     """Return all M + 1 edges of the released code's bins: sorted scores at ranks i n / M.
 
     Equal scores make edges coincide, and the last position, n, is read as the largest score.
-
-    Examples
-    --------
-    >>> interpolated_edges(np.array([0.1, 0.2, 0.3, 0.4]), 2)
-    array([0.1, 0.3, 0.4])
     """
     n = len(scores)
     places = np.arange(n_bins + 1) * n / n_bins
@@ -108,11 +73,6 @@ def released_bins(scores: FloatArray, edges: FloatArray) -> IntArray:
     """Return the bin of each score as the released code counts them: (l, u], all M + 1 edges given.
 
     The smallest score lies in no bin: -1.
-
-    Examples
-    --------
-    >>> released_bins(np.array([0.1, 0.2, 0.3, 0.4]), np.array([0.1, 0.3, 0.4])).tolist()
-    [-1, 0, 0, 1]
     """
     return np.asarray(np.searchsorted(edges, scores, side="left") - 1)
 
@@ -120,15 +80,7 @@ def released_bins(scores: FloatArray, edges: FloatArray) -> IntArray:
 def bin_figures(
     index: IntArray, confidence: FloatArray, right: NDArray[np.bool_], n_bins: int
 ) -> BinFigures:
-    """Compute the figures of each bin; rows of bin -1 are dropped.
-
-    Examples
-    --------
-    >>> found = bin_figures(np.array([0, 0, 2]), np.array([0.5, 0.7, 0.9]),
-    ...                     np.array([True, False, True]), 3)
-    >>> found.count.tolist(), found.error.round(3).tolist()
-    ([2, 0, 1], [0.1, nan, -0.1])
-    """
+    """Compute the figures of each bin; rows of bin -1 are dropped."""
     in_bin = index >= 0
     index, confidence, right = index[in_bin], confidence[in_bin], right[in_bin]
     count = np.bincount(index, minlength=n_bins)

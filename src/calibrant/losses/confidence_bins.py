@@ -15,12 +15,6 @@ def look_up(scores: Tensor, edges: Tensor) -> Tensor:
     """Return the bin of each score; a bin includes its lower edge.
 
     A score below all edges is in the first bin, one above all (and NaN) in the last.
-
-    Examples
-    --------
-    >>> edges = torch.tensor([0.5, 0.9])
-    >>> look_up(torch.tensor([0.2, 0.5, 0.89, 0.9, 1.0]), edges).tolist()
-    [0, 1, 1, 2, 2]
     """
     return torch.searchsorted(edges.to(scores), scores.contiguous(), right=True)
 

@@ -99,14 +99,7 @@ def adjusted_loss(
 
 
 def log_prior(class_counts: Sequence[int] | Tensor) -> Tensor:
-    """Logarithm of each class's share of the rows; a class without rows counts as one row.
-
-    Examples
-    --------
-    >>> from calibrant.losses.logit_adjustment import log_prior
-    >>> log_prior([98, 2, 0]).exp()
-    tensor([0.9800, 0.0200, 0.0100], dtype=torch.float64)
-    """
+    """Logarithm of each class's share of the rows; a class without rows counts as one row."""
     return torch.from_numpy(class_weights.log_prior(as_counts(class_counts).numpy()))
 
 

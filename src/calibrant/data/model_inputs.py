@@ -65,7 +65,7 @@ def as_inputs(inputs: Any, encoder: Encoder, column: str | None) -> Any:
     rows = as_table(inputs, name="inputs", wanted=encoder.wants)
     if encoder.named_ and rows.named:
         require_columns([each.name for each in encoder.columns_], rows.names)
-    return rows
+    return encoder.match(rows)
 
 
 def _text_column(inputs: Any, column: str) -> Any:

@@ -39,7 +39,8 @@ class TableInput(RowClassifier):
         )
 
     def _read_input(self, X: Any, name: str, encoder: TableEncoder) -> Table:  # noqa: N803
-        return as_table(X, name=name, wanted=encoder.wants)
+        fitted = hasattr(encoder, "columns_")
+        return encoder.match(X) if fitted else as_table(X, name=name, wanted=encoder.wants)
 
     def _check_leakage(self, rows: Table, labels: IntArray) -> None:
         leaking = find_leaking_columns(rows, labels)

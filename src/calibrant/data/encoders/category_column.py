@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,9 @@ from numpy.typing import NDArray
 from calibrant.data.encoders.category_rules import CategoryRules
 from calibrant.errors import InputError
 from calibrant.inputs import IntArray
+
+_FEW = 32
+"""Rows up to which it is faster to look up each text than each distinct text."""
 
 _ALMOST_ALL = 0.9
 """Share of distinct texts above which a column identifies rows and is not a category."""
@@ -78,7 +82,7 @@ class CategoryColumn:
             rules=rules,
         )
 
-    @property
+    @cached_property
     def features(self) -> tuple[str, ...]:
         """Names of the encoded features."""
         extra = ["(missing)"] * self.missing + ["(other)"] * self.other
@@ -86,19 +90,47 @@ class CategoryColumn:
 
     def encode(self, words: pa.Array) -> NDArray[np.float32]:
         """Return the features (n, number of categories) of rows."""
-        position = {self.rules.fold(category): i for i, category in enumerate(self.categories)}
-        other = len(self.features) - 1 if self.other else -1
-        absent = len(self.categories) if self.missing else other
-        codes, texts = _dictionary_encode(words)
-        keys = (self.rules.key(text) for text in texts)
-        positions = [absent if key is None else position.get(key, other) for key in keys]
-        column_of_row = np.array([*positions, absent], dtype=np.int64)[
-            codes
-        ]  # code -1 (null) indexes the last entry
         out = np.zeros((len(words), len(self.features)), dtype=np.float32)
-        known = np.flatnonzero(column_of_row >= 0)
-        out[known, column_of_row[known]] = 1.0
+        codes = self.codes(words)
+        known = np.flatnonzero(codes >= 0)
+        out[known, codes[known]] = 1.0
         return out
+
+    def codes(self, words: pa.Array) -> IntArray:
+        """Return for each row (n,) the position of its feature, -1 for none.
+
+        Examples
+        --------
+        >>> column = CategoryColumn.learn("fat", pa.array(["low", "high"], pa.large_string()))
+        >>> column.codes(pa.array(["LOW", "none", "high"], pa.large_string()))
+        array([ 1, -1,  0])
+        """
+        if len(words) <= _FEW:
+            return np.array([self._code(text) for text in words.to_pylist()], dtype=np.int64)
+        codes, texts = _dictionary_encode(words)
+        by_text = [self._code(text) for text in (*texts, None)]
+        return np.array(by_text, dtype=np.int64)[codes]  # code -1 (null) indexes the last entry
+
+    def _code(self, text: str | None) -> int:
+        """Return the position of the feature of a text, -1 for none."""
+        known = self._codes_of_spellings.get(text)
+        return self._search(text) if known is None else known
+
+    @cached_property
+    def _codes_of_spellings(self) -> dict[str | None, int]:
+        """Positions of the categories as they were learned, which most rows repeat."""
+        return {text: self._search(text) for text in (*self.categories, None)}
+
+    def _search(self, text: str | None) -> int:
+        other = len(self.features) - 1 if self.other else -1
+        key = None if text is None else self.rules.key(text)
+        if key is None:
+            return len(self.categories) if self.missing else other
+        return self._codes_of_keys.get(key, other)
+
+    @cached_property
+    def _codes_of_keys(self) -> dict[str, int]:
+        return {self.rules.fold(category): i for i, category in enumerate(self.categories)}
 
     def to_dict(self) -> dict[str, Any]:
         """Return the fitted state as JSON values."""

@@ -18,6 +18,9 @@ from calibrant.inputs import FloatArray
 Column = Any
 """A float64 array (NaN is missing) or an Arrow text array (null is missing)."""
 
+_SHORT = 64
+"""Rows up to which a column is converted as Python values, which then is faster."""
+
 _UNREADABLE = (
     pa.ArrowInvalid,
     pa.ArrowTypeError,
@@ -96,9 +99,9 @@ def as_table(
             f"Found array with 0 feature(s) (shape=({n}, 0)) while a minimum of 1 is required: "
             f"provide at least one column in {name}."
         )
-    duplicates = [key for i, key in enumerate(names) if key in names[:i]]
-    if duplicates:
-        raise InputError(f"{name} has two columns {duplicates[0]!r}: rename or drop one of them.")
+    if len(set(names)) < len(names):
+        twice = next(key for i, key in enumerate(names) if key in names[:i])
+        raise InputError(f"{name} has two columns {twice!r}: rename or drop one of them.")
     n = _length([(key, len(column)) for key, (_, column) in zip(names, pairs, strict=True)], name)
     is_wanted = [wanted is None or wanted(place, key) for place, key in enumerate(names)]
     columns = tuple(
@@ -126,12 +129,37 @@ def as_column(values: Any, *, name: str) -> Column:
     """Convert a column to numbers or text; reject infinities, dates and mixed types."""
     if isinstance(values, np.ndarray) and values.dtype.kind in "biuf":
         return _finite(values.astype(np.float64, copy=False), name)
+    plain = _from_plain_values(_as_short_list(values))
+    if plain is not None:
+        return _finite(plain, name) if is_number(plain) else plain
     array = _arrow(values, name)
     if pt.is_dictionary(array.type):  # categorical by type, also if the categories are numbers
         return _as_words(array.dictionary, name).take(array.indices)
     if _numeric(array.type):
         return _finite(_float64(array), name)
     return _as_words(array, name)
+
+
+def _as_short_list(values: Any) -> list[Any]:
+    """Return a short list or Arrow column as a list, and an empty one for anything else."""
+    if isinstance(values, list):
+        return values if len(values) <= _SHORT else []
+    if isinstance(values, pa.Array | pa.ChunkedArray) and len(values) <= _SHORT:
+        return [] if pt.is_dictionary(values.type) else list(values.to_pylist())
+    return []
+
+
+def _from_plain_values(values: list[Any]) -> Column | None:
+    """Convert a few of Python's own numbers or texts, which Arrow does more slowly."""
+    kinds = set(map(type, values)) - {type(None)}
+    try:
+        if kinds == {str}:
+            return pa.array(values, pa.large_string())
+        if kinds and (kinds <= {int, float} or kinds == {bool}):
+            return np.array(values, dtype=np.float64)  # None becomes NaN
+    except (OverflowError, UnicodeEncodeError):
+        pass  # reported below
+    return None
 
 
 def _reject_non_table(values: Any, name: str) -> None:
@@ -174,6 +202,8 @@ def _number_columns(columns: Iterable[Any]) -> tuple[list[tuple[Any, Any]], bool
 
 
 def _arrow_table(values: Any, name: str) -> pa.Table:
+    if isinstance(values, pa.Table):
+        return values
     try:
         return pa.table(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError, TypeError, ValueError):
@@ -255,6 +285,8 @@ def _combine_chunks(values: pa.Array | pa.ChunkedArray) -> pa.Array:
     """Concatenate the chunks of a column."""
     if isinstance(values, pa.Array):
         return values
+    if values.num_chunks == 1:
+        return values.chunk(0)
     return pa.concat_arrays(values.chunks) if values.num_chunks else pa.array([], values.type)
 
 
@@ -289,6 +321,8 @@ def _numeric(kind: pa.DataType) -> bool:
 
 
 def _float64(array: pa.Array) -> FloatArray:
+    if pt.is_float64(array.type) and not array.null_count:
+        return np.asarray(array.to_numpy())
     wide = pc.cast(array, pa.float64(), safe=False)
     return np.asarray(wide.to_numpy(zero_copy_only=False), dtype=np.float64)
 
@@ -311,7 +345,9 @@ def _as_words(array: pa.Array, name: str) -> pa.Array:
         return pa.nulls(len(array), pa.large_string())
     if _numeric(kind):
         return format_numbers(_float64(array))
-    if pt.is_string(kind) or pt.is_large_string(kind) or str(kind) == "string_view":
+    if pt.is_large_string(kind):
+        return array
+    if pt.is_string(kind) or str(kind) == "string_view":
         return array.cast(pa.large_string())
     raise _unsupported_type(kind, name)
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from calibrant.data.encoders.category_column import CategoryColumn
@@ -16,17 +16,29 @@ from calibrant.data.encoders.category_rules import CategoryRules
 from calibrant.data.encoders.column_warning import ColumnWarning
 from calibrant.data.encoders.number_column import NumberColumn
 from calibrant.data.encoders.table_columns import Column, Table, as_table, format_numbers, is_number
+from calibrant.data.encoders.table_features import EncodedColumn, TableFeatures
 from calibrant.errors import InputError, NotFitted
 from calibrant.inputs import FloatArray
 
 FORMAT = 1
 _MANY, _CLOSE = 100, 4  # minimum rows, and largest ratio of range to rows, of a row counter
 
-EncodedColumn = NumberColumn | CategoryColumn
 _KINDS: dict[str, type[NumberColumn] | type[CategoryColumn]] = {
     "number": NumberColumn,
     "category": CategoryColumn,
 }
+
+
+@dataclass(frozen=True)
+class MatchedTable(Table):
+    """A table with the columns of a fitted encoder, in its order and of its kinds.
+
+    Parameters
+    ----------
+    learned : the columns of the encoder
+    """
+
+    learned: tuple[EncodedColumn, ...] = ()
 
 
 class TableEncoder:
@@ -98,42 +110,48 @@ class TableEncoder:
         )
         if not learned:
             raise InputError("drop excludes all columns of X: keep at least one.")
-        self.columns_: tuple[EncodedColumn, ...] = learned
-        self.columns_in_ = rows.names
-        self.named_ = rows.named
+        self._set_fitted(learned, rows.names, named=rows.named)
         return self
 
     def transform(self, table: Any) -> NDArray[np.float32]:
         """Return the features (n, d) of rows."""
-        pairs, _ = self._matched(table)
-        return np.concatenate(
-            [_encode_column(learned, column) for learned, column in pairs], axis=1
-        )
+        rows = self.match(table)
+        return self._encoding.encode(rows.columns, len(rows))
 
     def is_far(self, table: Any) -> NDArray[np.bool_]:
         """Return which rows (n,) have a number far from the train rows, see `NumberColumn`."""
-        pairs, n = self._matched(table)
-        far = np.zeros(n, dtype=np.bool_)
-        for learned, column in pairs:
-            if isinstance(learned, NumberColumn) and is_number(column):
-                far |= learned.is_far(column)
-        return far
+        rows = self.match(table)
+        return self._encoding.is_far(rows.columns, len(rows))
+
+    def match(self, table: Any, *, name: str = "X") -> MatchedTable:
+        """Return the fitted columns of a table, in their order; other columns are left out."""
+        self._check_fitted()
+        if isinstance(table, MatchedTable) and table.learned is self.columns_:
+            return table
+        rows = as_table(table, name=name, wanted=self.wants)
+        self._check_columns(rows)
+        place = {name: i for i, name in enumerate(rows.names if self.named_ else self.columns_in_)}
+        columns = tuple(
+            _as_learned(column, rows.columns[place[column.name]]) for column in self.columns_
+        )
+        names = tuple(column.name for column in self.columns_)
+        return MatchedTable(names, columns, rows.n, rows.named, self.columns_)
 
     @property
     def has_limits(self) -> bool:
         """Whether any numeric column has limits for `is_far`."""
-        return any(getattr(column, "most", None) is not None for column in self.columns_)
+        return self._encoding.has_limits
 
     def wants(self, place: int, name: str) -> bool:
         """Return whether a column is read: not dropped and, after `fit`, known."""
         if not hasattr(self, "columns_"):
             return name not in self._named("drop")
-        return (name if self.named_ else f"x{place}") in self._by_name
+        return (name if self.named_ else f"x{place}") in self._known
 
     def get_feature_names_out(self) -> NDArray[Any]:
         """Return the names of the features."""
         self._check_fitted()
-        return np.array([f for column in self.columns_ for f in column.features], dtype=object)
+        return np.array(self._encoding.names, dtype=object)
 
     def to_dict(self) -> dict[str, Any]:
         """Return options and fitted state as JSON values."""
@@ -164,26 +182,22 @@ class TableEncoder:
                 f"{saved.get('format')!r} and kind {saved.get('kind')!r}."
             )
         encoder = cls(**saved["options"])
-        encoder.columns_ = tuple(_KINDS[c["kind"]].from_dict(c) for c in saved["columns"])
-        encoder.columns_in_ = tuple(str(name) for name in saved["columns_in"])
-        encoder.named_ = bool(saved["named"])
+        encoder._set_fitted(
+            tuple(_KINDS[c["kind"]].from_dict(c) for c in saved["columns"]),
+            tuple(str(name) for name in saved["columns_in"]),
+            named=bool(saved["named"]),
+        )
         return encoder
 
-    def _matched(self, table: Any) -> tuple[list[tuple[EncodedColumn, Column]], int]:
-        """Return pairs of fitted column and input column, and the number of rows."""
-        self._check_fitted()
-        rows = as_table(table, wanted=self.wants)
-        self._check_columns(rows)
-        position = {name: i for i, name in enumerate(rows.names)}
-        known, pairs = self._by_name, []
-        for i, name in enumerate(self.columns_in_):
-            if name in known:  # else dropped
-                pairs.append((known[name], rows.columns[position[name] if self.named_ else i]))
-        return pairs, len(rows)
-
-    @property
-    def _by_name(self) -> dict[str, EncodedColumn]:
-        return {column.name: column for column in self.columns_}
+    def _set_fitted(
+        self, columns: tuple[EncodedColumn, ...], columns_in: tuple[str, ...], *, named: bool
+    ) -> None:
+        """Set the fitted columns, and what is derived from them once."""
+        self.columns_ = columns
+        self.columns_in_ = columns_in
+        self.named_ = named
+        self._known = {column.name for column in columns}
+        self._encoding = TableFeatures(columns)
 
     def _named(self, option: str) -> tuple[Any, ...]:
         """Return the columns listed in an option."""
@@ -252,23 +266,19 @@ class TableEncoder:
             )
 
 
-def _encode_column(learned: EncodedColumn, column: Column) -> NDArray[np.float32]:
-    """Encode a column; its type must match `fit`, unless all values are missing."""
-    if isinstance(learned, NumberColumn):
-        if is_number(column):
-            return learned.encode(column)
-        if column.null_count == len(column):
-            return learned.encode(np.full(len(column), np.nan))
-        text = next(v for v in column.to_pylist() if v is not None)
-        raise InputError(
-            f"column {learned.name!r} was numeric in fit, but contains text such as "
-            f"{text[:40]!r}: convert it to numbers first."
-        )
-    return learned.encode(_as_words(column))
-
-
-def _as_words(column: Column) -> pa.Array:
-    return format_numbers(column) if is_number(column) else column
+def _as_learned(learned: EncodedColumn, column: Column) -> Column:
+    """Return a column of the type in `fit`; only if all values are missing may it be another."""
+    if isinstance(learned, CategoryColumn):
+        return format_numbers(column) if is_number(column) else column
+    if is_number(column):
+        return column
+    if column.null_count == len(column):
+        return np.full(len(column), np.nan)
+    text = next(v for v in column.to_pylist() if v is not None)
+    raise InputError(
+        f"column {learned.name!r} was numeric in fit, but contains text such as "
+        f"{text[:40]!r}: convert it to numbers first."
+    )
 
 
 def _reject_unknown(option: str, listed: Iterable[Any], names: Sequence[str]) -> None:

@@ -5,6 +5,7 @@ BIN := $(VENV)/bin
 # MLflow wants other versions than the tested ones, so it lives apart and is measured from there.
 PEER := .venv-bench
 MLFLOW := mlflow==3.17.2
+AUTOML := .venv-flaml
 SIZE ?= full
 export OMP_NUM_THREADS ?= 1
 # Real data sets for tests and reproductions, where they are at hand.
@@ -41,7 +42,7 @@ lint: $(VENV)/.test
 	$(BIN)/python tools/plain_english.py
 
 # Speed is measured with all cores; at toy size nothing is, and other jobs may run beside it.
-bench: $(VENV)/.test $(if $(filter full,$(SIZE)),$(PEER)/.mlflow)
+bench: $(VENV)/.test $(if $(filter full,$(SIZE)),$(PEER)/.mlflow $(AUTOML)/.flaml)
 	$(if $(filter full,$(SIZE)),env -u OMP_NUM_THREADS )$(BIN)/python -m benchmarks --size $(SIZE)
 
 guarantees: $(VENV)/.test
@@ -79,10 +80,18 @@ $(PEER)/.mlflow: Makefile
 		"$$(grep '^torch==' constraints.txt)" $(MLFLOW) -e ".[torch,serve]"
 	touch $@
 
+# It brings XGBoost, and that a library of CUDA, but no torch.
+$(AUTOML)/.flaml: Makefile
+	@echo "Installing FLAML for its benchmark: about a minute and 1.4 GB the first time."
+	$(PYTHON) -m venv $(AUTOML)
+	$(AUTOML)/bin/python -m pip install --quiet --upgrade pip
+	$(AUTOML)/bin/python -m pip install --quiet "flaml[automl]==2.7.0" pyarrow
+	touch $@
+
 # The exact versions that were tested: no local suffix, no editable line, no path, no installer.
 constraints: $(VENV)/.test
 	$(BIN)/python -m pip freeze --exclude-editable --exclude pip --exclude setuptools \
 		| grep -v ' @ ' | sed 's/+cpu//' > constraints.txt
 
 clean:
-	rm -rf $(VENV) $(PEER) runs site docs/cli build dist
+	rm -rf $(VENV) $(PEER) $(AUTOML) runs site docs/cli build dist

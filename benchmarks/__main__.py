@@ -34,6 +34,7 @@ BENCHMARKS = (
     "calibrator_table",
     "threshold_power",
     "threshold_speed",
+    "models",
     "training",
     "losses",
     "predict",

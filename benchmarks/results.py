@@ -40,8 +40,17 @@ def write_readme(order: Sequence[str]) -> None:
     saved = [json.loads((FOLDER / f"{name}.json").read_text(encoding="utf-8")) for name in names]
     rows = {one["name"]: [Outcome.from_dict(goal) for goal in one["goals"]] for one in saved}
     notes = dict.fromkeys(f"- {_machine_line(one['machine'])}" for one in saved)
-    text = _INTRO + table(rows) + "\n\nMeasured on:\n\n" + "\n".join(notes) + "\n"
+    text = _INTRO + table(rows) + _set_by_set(rows)
+    text += "\n\nMeasured on:\n\n" + "\n".join(notes) + "\n"
     (FOLDER / "README.md").write_text(text, encoding="utf-8")
+
+
+def _set_by_set(outcomes: Mapping[str, Sequence[Outcome]]) -> str:
+    """Return the table of the models, where it was measured."""
+    from benchmarks.models.goals import INTRO, figures_table
+
+    rows = [goal.details.get("set_by_set") for goal in outcomes.get("models", ())]
+    return "".join(f"\n\n{INTRO}\n\n{figures_table(each)}" for each in rows if each)
 
 
 def table(outcomes: Mapping[str, Sequence[Outcome]]) -> str:

@@ -20,13 +20,7 @@ def own_version() -> str:
 
 
 def own_requirements() -> list[str]:
-    """Return the requirements, including those of extras, as lines like "numpy>=1.26".
-
-    Examples
-    --------
-    >>> any(line.startswith("numpy>=") for line in own_requirements())
-    True
-    """
+    """Return the requirements, including those of extras, as lines like "numpy>=1.26"."""
     if is_installed():
         from importlib.metadata import requires
 

@@ -23,28 +23,14 @@ def number(value: float | None, digits: int = 4) -> str:
 
 
 def rate_ends(rate: Mapping[str, Any]) -> tuple[str, str]:
-    """Format the ends of a rate's interval; with three decimals if two would exclude its value.
-
-    Examples
-    --------
-    >>> rate_ends({"value": 0.9, "low": 0.8123, "high": 0.9512})
-    ('0.81', '0.95')
-    >>> rate_ends({"value": 0.9986, "low": 0.9972, "high": 0.9994})
-    ('0.997', '0.999')
-    """
+    """Format the ends of a rate's interval; with three decimals if two would exclude its value."""
     low, high = (round(rate[name], 2) for name in ("low", "high"))
     digits = 2 if low <= rate["value"] <= high and low < high else 3
     return number(rate["low"], digits), number(rate["high"], digits)
 
 
 def format_signed(value: float | None) -> str:
-    """Format a difference with its sign.
-
-    Examples
-    --------
-    >>> format_signed(0.0321), format_signed(None)
-    ('+0.0321', '–')
-    """
+    """Format a difference with its sign."""
     return number(value) if value is None else f"{value + 0.0:+.4f}"  # no -0.0000
 
 
@@ -97,13 +83,7 @@ def note_of(figure: Figure) -> str:
 
 
 def sentence(text: str) -> str:
-    """Capitalise a text and end it with a full stop.
-
-    Examples
-    --------
-    >>> sentence("over-confident (n=20)")
-    'Over-confident (n=20).'
-    """
+    """Capitalise a text and end it with a full stop."""
     text = text.strip()
     return text[:1].upper() + text[1:] + ("" if text.endswith((".", "!", "?")) else ".")
 
@@ -131,34 +111,16 @@ def rows_and_classes(evaluation: Evaluation) -> str:
 
 
 def format_count(n: int, what: str) -> str:
-    """Format a count with its noun.
-
-    Examples
-    --------
-    >>> format_count(1, "row"), format_count(2000, "row"), format_count(2, "class")
-    ('1 row', '2,000 rows', '2 classes')
-    """
+    """Format a count with its noun."""
     plural = f"{what}es" if what.endswith("s") else f"{what}s"
     return f"{n:,} {what if n == 1 else plural}"
 
 
 def quote_name(name: Any) -> str:
-    """Put a name in quotation marks.
-
-    Examples
-    --------
-    >>> quote_name("cat")
-    '“cat”'
-    """
+    """Put a name in quotation marks."""
     return f"“{printable(name)}”"
 
 
 def printable(name: Any) -> str:
-    r"""Replace the control characters of a name.
-
-    Examples
-    --------
-    >>> printable("red\x1b[31m")
-    'red�[31m'
-    """
+    r"""Replace the control characters of a name."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in str(name))

@@ -5,6 +5,7 @@ from calibrant.convert import (
     ensemble_logits,
     log_odds_from_logits,
     log_probs_from_logits,
+    log_sigmoid,
     logits_from_probs,
     probs_from_logits,
 )
@@ -120,3 +121,7 @@ def test_log_odds_do_not_depend_on_the_order_of_classes(k):
     assert np.array_equal(log_odds_from_logits(logits[:, order]), result[:, order])
     tied = result[:10].max(axis=1)
     assert np.array_equal(result[:10, 1], tied)
+
+
+def test_example_of_log_sigmoid():
+    assert repr(log_sigmoid(np.array([-800.0, np.inf]))) == "array([-800.,   -0.])"

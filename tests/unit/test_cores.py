@@ -1,7 +1,7 @@
 import pytest
 import torch
 
-from calibrant.cores import leave_a_core, one_core_each
+from calibrant.cores import leave_a_core, one_core_each, usable_cores
 
 
 def test_torch_computes_on_one_core_and_gets_the_others_back():
@@ -57,3 +57,7 @@ def test_a_machine_that_tells_no_affinity(cores, monkeypatch):
     assert leave_a_core() == 3
     monkeypatch.setattr("os.cpu_count", lambda: None)
     assert leave_a_core() == 1
+
+
+def test_example_of_usable_cores():
+    assert usable_cores() >= 1

@@ -4,7 +4,15 @@ import math
 
 import pytest
 
-from calibrant.formatting import percent
+from calibrant.formatting import (
+    format_count,
+    format_signed,
+    percent,
+    printable,
+    quote_name,
+    rate_ends,
+    sentence,
+)
 
 
 @pytest.mark.parametrize(
@@ -26,3 +34,32 @@ from calibrant.formatting import percent
 )
 def test_a_share_in_percent(share, words):
     assert percent(share) == words
+
+
+def test_example_of_rate_ends():
+    assert rate_ends({"value": 0.9, "low": 0.8123, "high": 0.9512}) == ("0.81", "0.95")
+    assert rate_ends({"value": 0.9986, "low": 0.9972, "high": 0.9994}) == ("0.997", "0.999")
+
+
+def test_example_of_format_signed():
+    assert (format_signed(0.0321), format_signed(None)) == ("+0.0321", "–")
+
+
+def test_example_of_sentence():
+    assert sentence("over-confident (n=20)") == "Over-confident (n=20)."
+
+
+def test_example_of_format_count():
+    assert (format_count(1, "row"), format_count(2000, "row"), format_count(2, "class")) == (
+        "1 row",
+        "2,000 rows",
+        "2 classes",
+    )
+
+
+def test_example_of_quote_name():
+    assert quote_name("cat") == "“cat”"
+
+
+def test_example_of_printable():
+    assert printable("red\x1b[31m") == "red�[31m"

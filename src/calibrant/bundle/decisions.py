@@ -16,13 +16,7 @@ from calibrant.inputs import FloatArray, IntArray
 def predict_columns(
     classes: Sequence[Any], *, decides: bool = True, scoped: bool = True, stored: bool = True
 ) -> list[str]:
-    """Return the column names in order; by default all possible ones.
-
-    Examples
-    --------
-    >>> predict_columns(["no", "yes"], decides=False, stored=False)
-    ['predicted', 'prob_no', 'prob_yes', 'out_of_scope']
-    """
+    """Return the column names in order; by default all possible ones."""
     names = ["predicted", *(f"prob_{name}" for name in classes)]
     names += ["decision", "acted_as", "action"] if decides else []
     names += ["out_of_scope"] if scoped else []

@@ -40,24 +40,12 @@ def read_strict_json(path: Path) -> Any:
 
 
 def is_plain_name(name: str) -> bool:
-    """Return whether a name is a plain file name other than the manifest.
-
-    Examples
-    --------
-    >>> is_plain_name("report.html"), is_plain_name("../report.html")
-    (True, False)
-    """
+    """Return whether a name is a plain file name other than the manifest."""
     return name not in ("", ".", "..", MANIFEST) and not set(name) & set("/\\\0")
 
 
 def manifest_identity(folder: Path) -> tuple[int, ...] | None:
-    """Return an identity that changes when the manifest of a folder does; None without one.
-
-    Examples
-    --------
-    >>> manifest_identity(Path(tempfile.mkdtemp())) is None
-    True
-    """
+    """Return an identity that changes when the manifest of a folder does; None without one."""
     try:
         status = os.stat(folder / MANIFEST)
     except OSError:

@@ -26,13 +26,6 @@ def flag_rows(
 
     Energy and the largest logit cannot be computed from probabilities, nor from log-odds if the
     rule was fitted on the logits of all classes: such scores raise `InputError`.
-
-    Examples
-    --------
-    >>> from calibrant.ood import OodRule
-    >>> rule = OodRule("max_logit", -3.0, 0.95, 100)
-    >>> flag_rows(rule, ModelScores("logits", np.array([[2.0, 0.0], [4.0, 0.0]])), with_model=True)
-    array([ True, False])
     """
     if rule is None:
         return None

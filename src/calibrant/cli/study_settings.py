@@ -395,13 +395,7 @@ def _split_at_commas(text: str) -> list[str]:
 
 
 def parse_seeds(text: str | None) -> list[int] | None:
-    """Parse `0,1,2`.
-
-    Examples
-    --------
-    >>> parse_seeds("0, 1")
-    [0, 1]
-    """
+    """Parse `0,1,2`."""
     if text is None:
         return None
     try:
@@ -413,13 +407,7 @@ def parse_seeds(text: str | None) -> list[int] | None:
 
 
 def parse_options(texts: Iterable[str], *, flag: str) -> dict[str, Any]:
-    """Parse the `key=value` of a repeated flag.
-
-    Examples
-    --------
-    >>> parse_options(["hidden=[64,32]", "batch_norm=false"], flag="--model-option")
-    {'hidden': [64, 32], 'batch_norm': False}
-    """
+    """Parse the `key=value` of a repeated flag."""
     options: dict[str, Any] = {}
     for text in texts:
         key, equals, value = (part.strip() for part in text.partition("="))
@@ -434,13 +422,7 @@ def parse_options(texts: Iterable[str], *, flag: str) -> dict[str, Any]:
 def parse_training_options(
     texts: Iterable[str], flags: Mapping[str, Any], variables: Iterable[str]
 ) -> dict[str, Any]:
-    """Merge the options of --training with those that have their own flags.
-
-    Examples
-    --------
-    >>> parse_training_options(["clip=1"], {"epochs": 5, "patience": "none"}, ())
-    {'clip': 1, 'epochs': 5, 'patience': None}
-    """
+    """Merge the options of --training with those that have their own flags."""
     options = parse_options(texts, flag="--training")
     for key, value in flags.items():
         if value is None or (key in options and key in variables):
@@ -453,13 +435,7 @@ def parse_training_options(
 
 
 def parse_value(text: str) -> Any:
-    """Parse a number, a list in brackets, true, false or none; anything else is text.
-
-    Examples
-    --------
-    >>> [parse_value(text) for text in ("64", "1e-3", "[8,4]", "true", "None", "adamw")]
-    [64, 0.001, [8, 4], True, None, 'adamw']
-    """
+    """Parse a number, a list in brackets, true, false or none; anything else is text."""
     words = {"true": True, "false": False, "none": None, "null": None}
     if text.strip().lower() in words:
         return words[text.strip().lower()]
@@ -470,13 +446,7 @@ def parse_value(text: str) -> Any:
 
 
 def parse_actions(texts: Iterable[str]) -> dict[str, str]:
-    """Parse `CLASS=NAME`; the first = ends the class, because the classes are not known yet.
-
-    Examples
-    --------
-    >>> parse_actions(["item_defective=refund, priority=high"])
-    {'item_defective': 'refund, priority=high'}
-    """
+    """Parse `CLASS=NAME`; the first = ends the class, because the classes are not known yet."""
     actions: dict[str, str] = {}
     for text in texts:
         class_name, equals, name = (part.strip() for part in text.partition("="))

@@ -31,13 +31,7 @@ _OUTCOME_KEYS = ("prediction", "label", "other", "source", "outcome", "value", "
 
 
 def encode_inputs(texts: Any, rows: Any, logits: Any) -> list[dict[str, Any]]:
-    """Return the inputs of a request from exactly one of the three arguments.
-
-    Examples
-    --------
-    >>> encode_inputs(None, [{"weight": 1.5, "fat": "low"}], None)
-    [{'row': {'weight': 1.5, 'fat': 'low'}}]
-    """
+    """Return the inputs of a request from exactly one of the three arguments."""
     arguments = {"texts": texts, "rows": rows, "logits": logits}
     names = [name for name, values in arguments.items() if values is not None]
     if len(names) != 1:
@@ -51,13 +45,7 @@ def encode_inputs(texts: Any, rows: Any, logits: Any) -> list[dict[str, Any]]:
 
 
 def encode_outcomes(outcomes: Any) -> list[dict[str, Any]]:
-    """Return labels and outcomes as JSON objects, without empty fields.
-
-    Examples
-    --------
-    >>> encode_outcomes([{"prediction": "0199d0f2", "label": "defect", "source": None}])
-    [{'prediction': '0199d0f2', 'label': 'defect'}]
-    """
+    """Return labels and outcomes as JSON objects, without empty fields."""
     converted = []
     for i, each in enumerate(_to_list(outcomes, "outcomes")):
         where = f"outcomes[{i}]"

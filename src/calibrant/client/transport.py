@@ -295,13 +295,7 @@ def _backoff(attempt: int, after: float | None) -> float:
 
 
 def _parse_retry_after(header: str | None) -> float | None:
-    """Parse a Retry-After header, seconds or a date; None if it is neither.
-
-    Examples
-    --------
-    >>> _parse_retry_after("2"), _parse_retry_after("soon")
-    (2.0, None)
-    """
+    """Parse a Retry-After header, seconds or a date; None if it is neither."""
     if header is None:
         return None
     if header.strip().isdecimal():

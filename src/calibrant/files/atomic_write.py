@@ -32,15 +32,7 @@ def umask() -> int:
 
 
 def check_writable(path: str | os.PathLike[str], *, name: str = "path") -> Path:
-    """Check up front that a file can be written to `path`.
-
-    Examples
-    --------
-    >>> check_writable("no_such_folder/report.html", name="--html")
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.InputError: --html no_such_folder/report.html: the folder no_such_folder ...
-    """
+    """Check up front that a file can be written to `path`."""
     path = Path(path)
     folder = path.parent
     if not folder.exists():
@@ -64,15 +56,6 @@ def write_atomically(
 
     On failure (a full disk, an interruption), an existing file stays unchanged and the temporary
     file is removed.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> folder = Path(tempfile.mkdtemp())
-    >>> with write_atomically(folder / "a.txt") as draft:
-    ...     _ = draft.write_text("done")
-    >>> [p.name for p in folder.iterdir()]
-    ['a.txt']
     """
     path = check_writable(path, name=name)
     draft: Path | None = None

@@ -14,13 +14,7 @@ _NUMBERS = {"bool", "int", "float", "int64", "float64", "bool_", "Decimal"}
 
 
 def as_array(values: Any, name: str) -> NDArray[Any]:
-    """Convert a list, numpy array, pandas, polars or Arrow column, or CPU tensor to numpy.
-
-    Examples
-    --------
-    >>> as_array([1, 2], "labels")
-    array([1, 2])
-    """
+    """Convert a list, numpy array, pandas, polars or Arrow column, or CPU tensor to numpy."""
     values = _refuse_unsupported(values, name)
     if hasattr(values, "to_numpy") and not isinstance(values, np.ndarray):
         values = _table_to_numpy(values)
@@ -79,13 +73,7 @@ def first_position(mask: NDArray[Any]) -> tuple[int, ...]:
 
 
 def format_position(index: tuple[int, ...]) -> str:
-    """Format an index for an error message.
-
-    Examples
-    --------
-    >>> format_position((3,)), format_position((3, 1))
-    ('row 3', 'row 3, column 1')
-    """
+    """Format an index for an error message."""
     row = f"row {index[0]}"
     return row if len(index) == 1 else f"{row}, column {index[1]}"
 

@@ -18,14 +18,7 @@ _BOOLEAN_DIGITS = {"false": "0", "true": "1", "0": "0", "1": "1"}
 
 
 def column_names(values: Any) -> tuple[Any, ...] | None:
-    """Return the column names of a table, or None for anything else.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> column_names(pa.table({"cat": [0.2], "dog": [0.8]})), column_names([[0.2, 0.8]])
-    (('cat', 'dog'), None)
-    """
+    """Return the column names of a table, or None for anything else."""
     names = getattr(values, "column_names", None)  # Arrow; its `columns` holds the data
     if names is None:
         names = getattr(values, "columns", None)

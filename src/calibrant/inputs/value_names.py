@@ -12,13 +12,7 @@ MISSING = "(missing)"
 
 
 def spellings(value: Any) -> tuple[str, ...]:
-    """Return the class names that a value may stand for, the likeliest first.
-
-    Examples
-    --------
-    >>> spellings(" cat "), spellings(3.0), spellings(True)
-    (('cat',), ('3', '3.0'), ('True', 'true', '1'))
-    """
+    """Return the class names that a value may stand for, the likeliest first."""
     if isinstance(value, bool):
         return (str(value), str(value).lower(), str(int(value)))
     if isinstance(value, bytes):
@@ -36,12 +30,6 @@ def is_gap(value: Any) -> bool:
 
 
 def name_of(value: Any) -> str:
-    """Return the name of a value; '(missing)' for a missing one.
-
-    Examples
-    --------
-    >>> name_of("shop"), name_of(2.0), name_of(None)
-    ('shop', '2', '(missing)')
-    """
+    """Return the name of a value; '(missing)' for a missing one."""
     value = to_python(value)
     return MISSING if is_gap(value) else spellings(value)[0]

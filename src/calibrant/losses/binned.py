@@ -64,15 +64,6 @@ class BinnedLoss(RowLoss):
 
         The model runs in eval mode without gradients; the mode of each of its modules is restored
         afterwards, also on an error.
-
-        Examples
-        --------
-        >>> import torch
-        >>> from calibrant.losses import AdaFocalLoss
-        >>> loss = AdaFocalLoss()
-        >>> loss.update_with(torch.nn.Identity(), [(torch.randn(64, 3), torch.zeros(64).long())])
-        >>> len(loss.history)
-        1
         """
 
         def rows() -> Tensor:

@@ -37,11 +37,6 @@ def describe_code(kinds: Iterable[type]) -> str:
     """Return the names and code checksums of user-defined classes among `kinds`, or "".
 
     It changes if their code changes (see `collect_code`), not with the options of their instances.
-
-    Examples
-    --------
-    >>> describe_code([nn.Linear])
-    ''
     """
     return ", ".join(sorted({_class(kind, ()) for kind in kinds if is_user_code(kind)}))
 

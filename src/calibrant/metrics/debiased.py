@@ -74,12 +74,6 @@ def rate_noise(
     .. math:: \frac{\sum_i w_i^2 (y_i - r)^2}{(\sum_i w_i)^2}
 
     With equal weights it is r (1 - r) / n; in general weights may depend on the event.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> rate_noise(np.array([4.0]), np.array([0.25]), np.array([4.0]), np.array([1.0]))
-    array([0.046875])
     """
     return np.asarray(
         (event_square * (1.0 - rate) ** 2 + (square - event_square) * rate**2) / mass**2

@@ -57,13 +57,7 @@ def break_text(text: str, width: int) -> list[str]:
 
 
 def shorten(text: Any, width: int) -> str:
-    """Elide the middle of a text that is wider than `width` columns.
-
-    Examples
-    --------
-    >>> shorten("one_two_three", 9), shorten("one", 9)
-    ('one_…hree', 'one')
-    """
+    """Elide the middle of a text that is wider than `width` columns."""
     from rich.cells import cell_len, set_cell_size
 
     whole = str(text)

@@ -55,11 +55,6 @@ def zero_replacement(probs: Floats) -> float:
     forest votes or rounded digits means "less than one vote" or "less than half a digit"; 1e-12
     would turn it into a certainty, and half a vote for each of many classes would take too much
     from the others. It is at least 1e-12, and exactly that if all probabilities are 0 or 1.
-
-    Examples
-    --------
-    >>> zero_replacement(np.array([[0.0, 1.0], [0.02, 0.98]]))
-    0.01
     """
     both = probs if probs.ndim == 2 else np.column_stack([probs, 1.0 - probs])
     least = float(np.min(both, where=both > 0, initial=1.0))
@@ -76,15 +71,7 @@ def clip_logits(logits: Floats, floor: float) -> Floats:
 
 
 def floor_note(floored: int, floor: float = FLOOR) -> str:
-    """Return a note about probabilities that were clipped.
-
-    Examples
-    --------
-    >>> floor_note(3)
-    '3 probabilities are exactly 0 or 1, or within 1e-12 of it: each counts as 1e-12 away.'
-    >>> floor_note(1, 0.005)
-    '1 probability is exactly 0 or 1: it counts as 0.005 away, less than the smallest other one.'
-    """
+    """Return a note about probabilities that were clipped."""
     subject, pronoun = (
         (f"{floored:,} probabilities are", "each") if floored > 1 else ("1 probability is", "it")
     )

@@ -56,17 +56,7 @@ _REFUSED_POSTGRESQL = {
 
 @contextmanager
 def translate_errors(name: str) -> Iterator[None]:
-    """Raise `StoreUnavailable` for transient errors of the database, else `StoreError`.
-
-    Examples
-    --------
-    >>> from sqlalchemy import create_engine, text
-    >>> with translate_errors("calibrant.db"), create_engine("sqlite:////nowhere/at/all").connect():
-    ...     pass
-    Traceback (most recent call last):
-    ...
-    calibrant.errors.StoreUnavailable: the store calibrant.db cannot be opened: check that ...
-    """
+    """Raise `StoreUnavailable` for transient errors of the database, else `StoreError`."""
     try:
         yield
     except SQLAlchemyError as error:

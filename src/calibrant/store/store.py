@@ -31,16 +31,6 @@ class VisitLog:
     Parameters
     ----------
     database : database with the tables of the store
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> from datetime import timedelta
-    >>> from calibrant.store import Store
-    >>> with Store.open(tempfile.mkdtemp() + "/calibrant.db") as store:
-    ...     store.visits.end("5d41", expires=datetime.now(UTC) + timedelta(hours=8))
-    ...     store.visits.ended("5d41"), store.visits.ended("77b2")
-    (True, False)
     """
 
     def __init__(self, database: Database) -> None:

@@ -75,24 +75,12 @@ class ClassPlaces:
 
 
 def score_bin(score: float) -> int:
-    """Return the bin of a probability, from 0.
-
-    Examples
-    --------
-    >>> score_bin(0.0), score_bin(0.55), score_bin(1.0)
-    (0, 11, 19)
-    """
+    """Return the bin of a probability, from 0."""
     return min(int(score * SCORE_BINS), SCORE_BINS - 1)
 
 
 def floor_to_hour(moment: datetime) -> datetime:
-    """Return the beginning of the hour, in UTC.
-
-    Examples
-    --------
-    >>> floor_to_hour(datetime.fromisoformat("2026-01-31T12:45+05:30")).isoformat()
-    '2026-01-31T07:00:00+00:00'
-    """
+    """Return the beginning of the hour, in UTC."""
     return utc(moment).replace(minute=0, second=0, microsecond=0)
 
 

@@ -17,13 +17,6 @@ def check_confidence(confidence: Any, *, hint: str = "0.95 is usual") -> None:
 
 
 def check_between_0_and_1(value: Any, name: str, hint: str) -> None:
-    """Raise `InputError` unless the value is a number strictly between 0 and 1.
-
-    Examples
-    --------
-    >>> check_between_0_and_1(5, "share", "5 percent is 0.05")
-    Traceback (most recent call last):
-    calibrant.errors.InputError: share must lie strictly between 0 and 1, got 5: 5 percent is 0.05.
-    """
+    """Raise `InputError` unless the value is a number strictly between 0 and 1."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < 1:
         raise InputError(f"{name} must lie strictly between 0 and 1, got {value!r}: {hint}.")

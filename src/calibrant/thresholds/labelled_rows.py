@@ -98,15 +98,7 @@ class LabelledRows:
     def measure_threshold(
         self, of: Any, *, prob: float | None = None, logit: float | None = None
     ) -> OperatingPoint:
-        """Measure a threshold set by hand; it carries no promise.
-
-        Examples
-        --------
-        >>> rows = LabelledRows(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 1, 0, 1]), (0, 1))
-        >>> point = rows.measure_threshold(1, prob=0.5)
-        >>> point["precision"].value, point["recall"].value, point.guarantee, point.why
-        (0.5, 0.5, None, 'it was set by hand')
-        """
+        """Measure a threshold set by hand; it carries no promise."""
         problem = self.build_problem(of)
         threshold = _fixed_threshold(problem, prob, logit)
         reached = problem.count_reaching(

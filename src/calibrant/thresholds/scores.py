@@ -55,14 +55,6 @@ def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Sco
 
     Probabilities are returned unchanged. Logits become log-odds against the rest, which keep rows
     distinct whose probabilities round to 1.
-
-    Examples
-    --------
-    >>> probs = np.array([[0.1, 0.7, 0.2]])
-    >>> row_scores(probs, on="probs", of="b", classes="abc")
-    array([0.7])
-    >>> row_scores(np.array([40.0, -60.0]), on="logits", of=None, classes="ab")
-    array([40., 60.])
     """
     shape = array.shape
     if on == "logits":
@@ -84,15 +76,7 @@ def row_scores(array: Scores, *, on: On, of: Any, classes: Sequence[Any]) -> Sco
 
 
 def predict_classes(array: Scores, on: On) -> IntArray:
-    """Return the index of the most probable class of each row.
-
-    Examples
-    --------
-    >>> predict_classes(np.array([0.2, 0.7]), "probs")
-    array([0, 1])
-    >>> predict_classes(np.array([[3.0, 1.0, 2.0]]), "logits")
-    array([0])
-    """
+    """Return the index of the most probable class of each row."""
     if array.ndim == 2:
         return np.asarray(array.argmax(axis=1))
     return np.asarray(array > (0.5 if on == "probs" else 0.0)).astype(np.int64)

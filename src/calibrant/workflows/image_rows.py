@@ -93,13 +93,7 @@ class ImageFileRows:
 
 
 def holds_images(data: str) -> bool:
-    """Whether a path is an image, an npz file, or a folder of images only.
-
-    Examples
-    --------
-    >>> holds_images("photos.npz"), holds_images("returns.csv")
-    (True, False)
-    """
+    """Whether a path is an image, an npz file, or a folder of images only."""
     path = Path(data)
     if not path.is_dir():
         return path.suffix.lower() in (_ARCHIVE, *SUFFIXES)

@@ -63,13 +63,7 @@ def _workers(deep: bool) -> AbstractContextManager[int]:
 
 
 def describe_empty_texts(rows: int) -> tuple[str, ...]:
-    """Return the note about rows without text, if there are any.
-
-    Examples
-    --------
-    >>> describe_empty_texts(1)
-    ('1 row has no text: treated as empty.',)
-    """
+    """Return the note about rows without text, if there are any."""
     if not rows:
         return ()
     have = "row has" if rows == 1 else "rows have"

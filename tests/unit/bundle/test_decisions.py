@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from calibrant.bundle.decisions import RuleDecision, decide_rows
+from calibrant.bundle.decisions import RuleDecision, decide_rows, predict_columns
 
 PROBS = np.array([[0.7, 0.3], [0.5, 0.5], [0.2, 0.8]])
 
@@ -83,3 +83,12 @@ def test_without_a_rule_nothing_is_out_of_scope():
     checked = decide_rows(("a", "b"), PROBS, [verdict(0, [True] * 3, 1)], actions=[None] * 2,
                       out_of_scope=np.zeros(3, dtype=bool))  # fmt: skip
     assert str(checked) == "3 rows: 3 act, 0 clear, 0 abstain (0 out of scope)."
+
+
+def test_example_of_predict_columns():
+    assert predict_columns(["no", "yes"], decides=False, stored=False) == [
+        "predicted",
+        "prob_no",
+        "prob_yes",
+        "out_of_scope",
+    ]

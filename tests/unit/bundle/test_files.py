@@ -1,6 +1,7 @@
 """A folder that is written whole or not at all."""
 
 import os
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,14 @@ from tests.sentences import assert_mentions, refuses
 from tests.unit.bundle.parts import point
 
 from calibrant.bundle import pack
-from calibrant.bundle.files import bundle_files, check_folder, sha256_of, write_folder_atomically
+from calibrant.bundle.files import (
+    bundle_files,
+    check_folder,
+    is_plain_name,
+    manifest_identity,
+    sha256_of,
+    write_folder_atomically,
+)
 from calibrant.errors import InputError
 
 
@@ -147,3 +155,11 @@ def test_a_link_to_nothing_does_not_count_in_the_hash_of_a_folder(tmp_path):
     (tmp_path / "cat/2.png").symlink_to(tmp_path / "nowhere.png")
     os.mkfifo(tmp_path / "cat/3.png")
     assert sha256_of(tmp_path) == whole
+
+
+def test_example_of_is_plain_name():
+    assert (is_plain_name("report.html"), is_plain_name("../report.html")) == (True, False)
+
+
+def test_example_of_manifest_identity():
+    assert manifest_identity(Path(tempfile.mkdtemp())) is None

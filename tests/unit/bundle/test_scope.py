@@ -6,6 +6,8 @@ from tests.sentences import assert_mentions, refuses
 from tests.unit.bundle.parts import band, point, rows, temperature
 
 from calibrant.bundle import BundlePoint, load_bundle, pack
+from calibrant.bundle.scope import flag_rows
+from calibrant.bundle.scores import ModelScores
 from calibrant.convert import probs_from_logits
 from calibrant.errors import InputError
 from calibrant.ood import OodRule
@@ -78,3 +80,17 @@ def test_the_bundle_and_the_card_tell_the_rule(made):
     card = (bundle.path / "card.md").read_text(encoding="utf-8")
     assert_mentions(card, "out of scope", "energy", "above -2.5")
     assert_mentions(card, "`out_of_scope` true")
+
+
+def test_example_of_flag_rows():
+    from calibrant.ood import OodRule
+
+    rule = OodRule("max_logit", -3.0, 0.95, 100)
+    assert (
+        repr(
+            flag_rows(
+                rule, ModelScores("logits", np.array([[2.0, 0.0], [4.0, 0.0]])), with_model=True
+            )
+        )
+        == "array([ True, False])"
+    )

@@ -28,7 +28,7 @@ from tests.unit.serving.scripted import (
 
 import calibrant
 from calibrant.client import transport as client_transport
-from calibrant.client.client import Client
+from calibrant.client.client import Client, encode_inputs, encode_outcomes
 from calibrant.client.transport import RequestRefused
 from calibrant.errors import InputError, ServiceError
 from calibrant.serving.settings import Settings
@@ -642,3 +642,15 @@ def test_the_client_needs_no_server_parts():
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"
+
+
+def test_example_of_encode_inputs():
+    assert encode_inputs(None, [{"weight": 1.5, "fat": "low"}], None) == [
+        {"row": {"weight": 1.5, "fat": "low"}}
+    ]
+
+
+def test_example_of_encode_outcomes():
+    assert encode_outcomes([{"prediction": "0199d0f2", "label": "defect", "source": None}]) == [
+        {"prediction": "0199d0f2", "label": "defect"}
+    ]

@@ -9,7 +9,7 @@ import pytest
 import calibrant
 from calibrant.errors import InputError
 from calibrant.inputs import as_scored_rows
-from calibrant.inputs.class_columns import order_columns
+from calibrant.inputs.class_columns import column_names, order_columns
 
 PROBS = np.array([[0.7, 0.2, 0.1], [0.1, 0.6, 0.3], [0.3, 0.2, 0.5], [0.5, 0.1, 0.4]])
 CODES = np.array([0, 1, 2, 2])
@@ -186,3 +186,12 @@ def test_the_order_of_columns_does_not_change_an_evaluation():
     ):
         assert result["ece_ew"].value == plain["ece_ew"].value
         assert result["auroc"].value == plain["auroc"].value
+
+
+def test_example_of_column_names():
+    import pyarrow as pa
+
+    assert (column_names(pa.table({"cat": [0.2], "dog": [0.8]})), column_names([[0.2, 0.8]])) == (
+        ("cat", "dog"),
+        None,
+    )

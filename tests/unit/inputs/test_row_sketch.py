@@ -21,7 +21,7 @@ from calibrant.calibrators import (
 from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.errors import InputError
 from calibrant.inputs import row_sketch
-from calibrant.inputs.row_sketch import MAX_HASHES, RowSketch, row_hashes
+from calibrant.inputs.row_sketch import MAX_HASHES, RowSketch, fingerprint, row_hashes
 
 
 def draw_rows(n, k=3, seed=0):
@@ -263,3 +263,9 @@ def test_a_damaged_sketch_is_refused(change):
         Calibrator.from_dict({**saved, "fitted_on": {**saved["fitted_on"], **change}})
     with pytest.raises(InputError, match="damaged"):
         Calibrator.from_dict({**saved, "fitted_on": None})
+
+
+def test_example_of_fingerprint():
+    assert (
+        fingerprint(np.array([1.0, 2.0]), named="a") == "blake2b:28852ac379ab78e46afe0a6fe0a78876"
+    )

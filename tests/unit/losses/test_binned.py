@@ -217,3 +217,13 @@ def test_update_with_gives_back_the_modes_even_when_the_model_fails():
 def test_update_with_nothing_to_score_is_refused():
     with refuses(InputError, "steer split", "empty"):
         CalFocalLoss().update_with(nn.Linear(2, 2), [])
+
+
+def test_example_of_binnedloss_update_with():
+    import torch
+
+    from calibrant.losses import AdaFocalLoss
+
+    loss = AdaFocalLoss()
+    loss.update_with(torch.nn.Identity(), [(torch.randn(64, 3), torch.zeros(64).long())])
+    assert len(loss.history) == 1

@@ -10,7 +10,7 @@ from tests.sentences import refuses
 
 from calibrant.errors import InputError
 from calibrant.losses import balanced_weights, class_balanced_weights
-from calibrant.losses.class_weights import as_counts, log_weight
+from calibrant.losses.class_weights import as_counts, has_unknown_shift, log_weight
 
 
 def test_balanced_weights_by_hand():
@@ -95,3 +95,17 @@ def test_beta_must_lie_in_range(beta):
 def test_counts_may_be_lists_arrays_or_tensors():
     for counts in ([3, 1], np.array([3, 1]), torch.tensor([3, 1]), (3.0, 1.0)):
         assert as_counts(counts).tolist() == [3.0, 1.0]
+
+
+def test_example_of_has_unknown_shift():
+    import torch
+
+    from calibrant.losses import as_loss
+
+    counts = torch.tensor([90, 10])
+    names = ("ce:weight=balanced", "focal:weight=balanced", "focal")
+    assert [has_unknown_shift(as_loss(name, class_counts=counts)) for name in names] == [
+        False,
+        True,
+        False,
+    ]

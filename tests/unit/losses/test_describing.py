@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812  # torch's own convention
 from torch import nn
 
 from calibrant.losses import AdaFocalLoss, FunctionLoss, Loss, as_loss, losses
-from calibrant.losses.describing import describe
+from calibrant.losses.describing import describe, describe_code
 
 COUNTS = [70, 20, 10]
 TEXTS = [
@@ -233,3 +233,7 @@ def test_it_is_the_same_in_another_process(capsys):
     made = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True)
     assert made.stdout == here  # though sets of text come in another order there
     assert here.startswith("calibrant.losses.sums.LossSum(factors=[0.5, 1]")
+
+
+def test_example_of_describe_code():
+    assert describe_code([nn.Linear]) == ""

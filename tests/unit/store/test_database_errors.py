@@ -7,6 +7,7 @@ from tests.sentences import assert_mentions, refuses
 
 from calibrant.errors import StoreError, StoreUnavailable
 from calibrant.store import Store
+from calibrant.store.database_errors import translate_errors
 
 
 @pytest.fixture
@@ -96,3 +97,15 @@ def test_what_was_to_be_stored_is_not_in_the_error(store):
     shown = "".join(str(part) for part in (caught.value, caught.value.args))
     assert "my secret" not in shown
     assert "customer-17" not in shown
+
+
+def test_example_of_translate_errors():
+    from sqlalchemy import create_engine
+
+    unreachable = create_engine("sqlite:////nowhere/at/all")
+    with (
+        refuses(StoreUnavailable, "calibrant.db", "check that"),
+        translate_errors("calibrant.db"),
+        unreachable.connect(),
+    ):
+        pass

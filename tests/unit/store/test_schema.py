@@ -10,7 +10,7 @@ from tests.sentences import refuses
 
 from calibrant.errors import StoreError
 from calibrant.store.database import Database
-from calibrant.store.schema import LONGEST_NAME, erasures, predictions
+from calibrant.store.schema import LONGEST_NAME, erasures, predictions, utc
 
 
 @pytest.fixture
@@ -84,3 +84,10 @@ def test_every_column_of_a_prediction_has_its_place(store):
         *a_request().predictions[0].__slots__,
         "request_hash",
     }
+
+
+def test_example_of_utc():
+    assert (
+        utc(datetime.fromisoformat("2026-01-31T12:00+02:00")).isoformat()
+        == "2026-01-31T10:00:00+00:00"
+    )

@@ -181,3 +181,9 @@ def test_forgetting_pruning_and_exporting_reach_the_rows(store, tmp_path):
 def test_keys_are_kept_with_the_store(store):
     key, token = store.keys.add("shop", "predict")
     assert store.keys.check(token).id == key.id
+
+
+def test_a_session_that_ended_is_known(store):
+    store.visits.end("5d41", expires=datetime.now(UTC) + timedelta(hours=8))
+    assert store.visits.ended("5d41")
+    assert not store.visits.ended("77b2")

@@ -4,7 +4,7 @@ import random
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from sqlalchemy import event, select
@@ -18,6 +18,7 @@ from calibrant.store import LoggedRequest, Store, new_id
 from calibrant.store import erasure as erasing
 from calibrant.store import tally_updates as tallying
 from calibrant.store.schema import tallies
+from calibrant.store.tally_updates import floor_to_hour, score_bin
 
 CLASSES = ("bad", "good", "größer")
 BUNDLES = ("b1", "b2")
@@ -224,3 +225,14 @@ def test_a_tally_names_no_unit_no_request_and_no_input(store):
     assert "customer-17" not in found
     assert "request-1" not in found
     assert "secret" not in found
+
+
+def test_example_of_score_bin():
+    assert (score_bin(0.0), score_bin(0.55), score_bin(1.0)) == (0, 11, 19)
+
+
+def test_example_of_floor_to_hour():
+    assert (
+        floor_to_hour(datetime.fromisoformat("2026-01-31T12:45+05:30")).isoformat()
+        == "2026-01-31T07:00:00+00:00"
+    )

@@ -119,3 +119,14 @@ def test_by_hand_what_is_no_threshold_is_refused(given, told):
     rows = LabelledRows(np.array([2.0, 1.0]), np.array([1, 0]), ("a", "b"))
     with refuses(InputError, *told):
         rows.measure_threshold("b", **given)
+
+
+def test_example_of_labelledrows_measure_threshold():
+    rows = LabelledRows(np.array([-2.0, -1.0, 1.0, 2.0]), np.array([0, 1, 0, 1]), (0, 1))
+    point = rows.measure_threshold(1, prob=0.5)
+    assert (point["precision"].value, point["recall"].value, point.guarantee, point.why) == (
+        0.5,
+        0.5,
+        None,
+        "it was set by hand",
+    )

@@ -111,11 +111,6 @@ def _fit_with_positive(mass: FloatArray, positives: FloatArray) -> FloatArray:
 
     Entry i is for a row with i distinct scores strictly below it; as 1 is the largest response, the
     row can be placed at the next score. Beyond all scores the fit is 1.
-
-    Examples
-    --------
-    >>> _fit_with_positive(np.ones(3), np.array([0.0, 1.0, 0.0]))
-    array([0.5       , 0.66666667, 0.66666667, 1.        ])
     """
     line = _Tangent(mass, positives)
     values = [line.slope]

@@ -152,16 +152,7 @@ class CalibrationResult:
 
 
 def change_of(difference: Difference | None) -> str:
-    """Describe the direction of a change, if its interval excludes 0.
-
-    Examples
-    --------
-    >>> from calibrant.results import Interval
-    >>> change_of(Difference("nll", 0.5, 0.4, -0.1, "", Interval(-0.2, -0.05)))
-    'better'
-    >>> change_of(Difference("accuracy", 0.5, 0.4, -0.1, "", Interval(-0.2, 0.05)))
-    'no clear difference'
-    """
+    """Describe the direction of a change, if its interval excludes 0."""
     if difference is None or difference.value is None or difference.interval is None:
         return ""
     low, high = difference.interval.low, difference.interval.high

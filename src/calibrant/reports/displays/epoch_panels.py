@@ -28,26 +28,13 @@ _MANY = 150
 
 
 def filled_bins(figures: FloatArray) -> list[int]:
-    """Return the bins that are not empty (NaN) in at least half of the epochs.
-
-    Examples
-    --------
-    >>> filled_bins(np.array([[0.1, np.nan, 0.3], [0.1, np.nan, np.nan]]))
-    [0, 2]
-    """
+    """Return the bins that are not empty (NaN) in at least half of the epochs."""
     share = np.isfinite(figures).mean(axis=0)
     return np.flatnonzero(share >= min(0.5, share.max())).tolist()
 
 
 def choose_bins(n_bins: int, bins: Sequence[int] | None, filled: list[int]) -> tuple[int, ...]:
-    """Return the bins to draw; by default the lowest, middle and highest non-empty ones.
-
-    Examples
-    --------
-    >>> every = list(range(15))
-    >>> choose_bins(15, None, every), choose_bins(15, None, [0, 9]), choose_bins(15, [3], every)
-    ((0, 7, 14), (0, 9), (3,))
-    """
+    """Return the bins to draw; by default the lowest, middle and highest non-empty ones."""
     if bins is None:
         return tuple(sorted(_bin_words(filled)))
     numbers = np.asarray(bins)
@@ -148,26 +135,13 @@ def zero_line(ax: Axes) -> None:
 
 
 def bin_title(b: int, filled: list[int]) -> str:
-    """Return the title of a bin.
-
-    Examples
-    --------
-    >>> bin_title(0, [0, 1, 2]), bin_title(2, [0, 1, 2, 3, 4]), bin_title(3, [0, 1, 2, 3, 4])
-    ('least sure rows (bin 0)', 'middle rows (bin 2)', 'bin 3')
-    """
+    """Return the title of a bin."""
     words = _bin_words(filled)
     return f"{words[b]} (bin {b})" if b in words else f"bin {b}"
 
 
 def describe_range(b: int, edges: FloatArray, count: IntArray) -> str:
-    """Return the range of confidence of a bin, by the edges and counts of an epoch.
-
-    Examples
-    --------
-    >>> edges, count = np.array([0.4, 0.99987]), np.array([9, 9, 9])
-    >>> [describe_range(b, edges, count) for b in range(3)]
-    ['below 0.40', '0.40 to 0.9998', 'above 0.9998']
-    """
+    """Return the range of confidence of a bin, by the edges and counts of an epoch."""
     if not count[b]:
         return "without rows"
     low, high = (float(edge) for edge in np.r_[0.0, edges, 1.0][b : b + 2])

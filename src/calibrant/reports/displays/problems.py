@@ -85,13 +85,7 @@ def as_curve(columns: Mapping[str, Sequence[float]]) -> ThresholdCurve:
 def with_gaps(
     smooth: Mapping[str, Sequence[float]] | None,
 ) -> tuple[list[float], list[float]]:
-    """Return the smooth curve with NaN between stretches, so that no line crosses a gap.
-
-    Examples
-    --------
-    >>> with_gaps({"score": [0.1, 0.2, 0.3, 0.9], "rate": [0.0, 0.1, 0.2, 0.8]})
-    ([0.1, 0.2, 0.3, nan, 0.9], [0.0, 0.1, 0.2, nan, 0.8])
-    """
+    """Return the smooth curve with NaN between stretches, so that no line crosses a gap."""
     if not smooth or not len(smooth["score"]):
         return [], []
     score, rate = (np.asarray(smooth[k], dtype=np.float64) for k in ("score", "rate"))

@@ -102,13 +102,7 @@ def write_page(page: str, path: str | os.PathLike[str], *, name: str = "path") -
 
 
 def add_break_hints(name: str) -> Markup:
-    """Escape a name and allow line breaks after its separators.
-
-    Examples
-    --------
-    >>> str(add_break_hints("item_defective <b>"))
-    'item_<wbr>defective &lt;b&gt;'
-    """
+    """Escape a name and allow line breaks after its separators."""
     from markupsafe import Markup, escape
 
     return Markup(re.sub(r"([_\-/.])(?=\w)", r"\1<wbr>", str(escape(name))))

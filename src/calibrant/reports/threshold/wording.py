@@ -42,13 +42,7 @@ _MOST_DIGITS = 12
 
 
 def rate_title(name: str, of: object = "") -> str:
-    """Return the title of a rate; `of` is None if predictions of any class are accepted.
-
-    Examples
-    --------
-    >>> rate_title("fpr"), rate_title("coverage", None)
-    ('False positive rate', 'Share accepted')
-    """
+    """Return the title of a rate; `of` is None if predictions of any class are accepted."""
     if of is None and name in _TOP_LABEL:
         return _TOP_LABEL[name]
     return _TITLES.get(name, name)
@@ -64,13 +58,7 @@ def rate_meaning(name: str, of: object = "") -> str:
 
 
 def rate_value(name: str, value: float | None) -> str:
-    """Format a rate in percent, or an expected cost as a number.
-
-    Examples
-    --------
-    >>> rate_value("precision", 0.8812), rate_value("cost", 0.0431)
-    ('88.1 %', '0.0431')
-    """
+    """Format a rate in percent, or an expected cost as a number."""
     return number(value) if name == "cost" else percent(value)
 
 
@@ -82,16 +70,7 @@ def rate_interval(name: str, interval: Interval | None) -> str:
 
 
 def measured_interval(point: OperatingPoint, name: str, measured: RateValue | None = None) -> str:
-    """Format the interval of a rate at a point; "by definition" if the rule itself fixes it.
-
-    Examples
-    --------
-    >>> from calibrant.thresholds import coverage, precision, select
-    >>> labels, probs = [0] * 50 + [1] * 50, [i / 99 for i in range(100)]
-    >>> point = select(labels, probs, hold=precision >= 0.2, maximise=coverage)
-    >>> measured_interval(point, "recall"), measured_interval(point, "precision")
-    ('by definition', '39.8 % to 60.2 %')
-    """
+    """Format the interval of a rate at a point; "by definition" if the rule itself fixes it."""
     rate = measured or point.rates[name]
     # On other rows, where some are withheld, the rate may differ.
     if rate.value in (0.0, 1.0) and point.settles(name):
@@ -114,26 +93,14 @@ def threshold_words(threshold: float, logit: float | None = None) -> str:
 
 
 def aims_of(result: OperatingPoint | TargetUnreachable) -> list[Aim]:
-    """Return the targets of a result.
-
-    Examples
-    --------
-    >>> aims_of(TargetUnreachable(hold="precision>=0.85", n=40, positives=9))
-    [('precision', '>=', 0.85)]
-    """
+    """Return the targets of a result."""
     if isinstance(result, OperatingPoint):
         return [(target.rate.name, target.sense, target.value) for target in result.hold]
     return list(_parse_aims(result.hold))
 
 
 def aim_words(aim: Aim) -> str:
-    """Format a target: "precision is at least 85 %".
-
-    Examples
-    --------
-    >>> aim_words(("fpr", "<=", 0.01))
-    'the false positive rate is at most 1 %'
-    """
+    """Format a target: "precision is at least 85 %"."""
     name, sense, value = aim
     bound = "at least" if sense == ">=" else "at most"
     if name == "cost":

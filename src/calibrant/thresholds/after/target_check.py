@@ -104,15 +104,7 @@ class TargetCheck:
 
 
 def check_share(target: Target, hits: int, n: int, level: float) -> TargetCheck:
-    """Test a share by the exact binomial test, `hits` events among `n` rows of the condition.
-
-    Examples
-    --------
-    >>> from calibrant.thresholds.rates import precision
-    >>> check = check_share(precision >= 0.85, 384, 485, 0.05)
-    >>> check.verdict, round(check.p_broken, 5)
-    ('broken', 0.00036)
-    """
+    """Test a share by the exact binomial test, `hits` events among `n` rows of the condition."""
     if n == 0:
         return TargetCheck(target, "undecidable", None, None, 0, 1.0, 1.0)
     least = as_share_claim(target).least
@@ -172,13 +164,7 @@ def _further_rows(good: int, n: int, least: float, level: float) -> int | None:
 
 
 def find_further_rows(n: int, decides: Callable[[int], bool], most: int = MOST_ROWS) -> int | None:
-    """Return the smallest number of rows beyond n that decides, for a monotone `decides`.
-
-    Examples
-    --------
-    >>> find_further_rows(10, lambda rows: rows >= 57)
-    47
-    """
+    """Return the smallest number of rows beyond n that decides, for a monotone `decides`."""
     low, high = n, 2 * n
     while not decides(high):
         low, high = high, 2 * high

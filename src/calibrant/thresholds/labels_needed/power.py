@@ -342,12 +342,6 @@ def _find_smallest(enough: Callable[[int], bool], n: int) -> int | None:
 
 
 def round_up(value: float) -> int:
-    """Round up to two digits, the precision of a forecast.
-
-    Examples
-    --------
-    >>> round_up(425304), round_up(57.2)
-    (430000, 58)
-    """
+    """Round up to two digits, the precision of a forecast."""
     step: int = 10 ** max(0, math.floor(math.log10(max(value, 1))) - 1)
     return math.ceil(value / step - 1e-9) * step

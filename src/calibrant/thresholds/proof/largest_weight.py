@@ -63,13 +63,7 @@ def resolve_largest_weight(weights: FloatArray | None, limit: float | None) -> L
 
 
 def condition_clause(condition: str | None) -> str:
-    """Return a clause that states a condition, or an empty text.
-
-    Examples
-    --------
-    >>> f"It holds{condition_clause('no row could weigh more than 20')}."
-    'It holds, if no row could weigh more than 20.'
-    """
+    """Return a clause that states a condition, or an empty text."""
     return "" if condition is None else f", if {condition}"
 
 

@@ -7,7 +7,7 @@ import pytest
 from scipy.optimize import isotonic_regression
 
 from calibrant.calibrators import Calibrator
-from calibrant.calibrators.methods.venn_abers import VennAbers
+from calibrant.calibrators.methods.venn_abers import VennAbers, _fit_with_positive
 from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError, NotFitted
 from calibrant.testing import WORLDS
@@ -171,3 +171,10 @@ def test_constant_and_separated_scores():
 def test_the_pair_needs_a_fit():
     with pytest.raises(NotFitted):
         VennAbers().predict_pair([0.0])
+
+
+def test_example_of_fit_with_positive():
+    assert (
+        repr(_fit_with_positive(np.ones(3), np.array([0.0, 1.0, 0.0])))
+        == "array([0.5       , 0.66666667, 0.66666667, 1.        ])"
+    )

@@ -10,6 +10,7 @@ from calibrant.thresholds import Cost, coverage, fpr, npv, precision, recall
 from calibrant.thresholds.labels_needed.power import (
     MOST_ROWS,
     estimate_labels_needed,
+    round_up,
     simulate_success_rate,
 )
 from calibrant.thresholds.labels_needed.rank_curves import RankCurves
@@ -191,3 +192,7 @@ def test_few_rows(n):
         assert needed.rows is None or needed.rows > n
     one_tie = RankedRows(np.ones(n), np.arange(n) > 0)
     assert estimate_labels_needed(one_tie, [precision >= 0.3], 0.05).why
+
+
+def test_example_of_round_up():
+    assert (round_up(425304), round_up(57.2)) == (430000, 58)

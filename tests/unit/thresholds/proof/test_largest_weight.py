@@ -22,6 +22,7 @@ from calibrant.thresholds.labelled_rows import LabelledRows
 from calibrant.thresholds.proof.largest_weight import (
     LargestWeight,
     check_largest_weight,
+    condition_clause,
     name_weight_setting,
 )
 
@@ -136,3 +137,9 @@ def test_a_limit_is_checked_under_the_name_it_was_given():
     assert LargestWeight(20.0, from_sample=True).note.startswith(
         "The largest weight among these rows, 20"
     )
+
+
+def test_example_of_condition_clause():
+    assert (
+        f"It holds{condition_clause('no row could weigh more than 20')}."
+    ) == "It holds, if no row could weigh more than 20."

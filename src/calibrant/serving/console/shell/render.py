@@ -84,13 +84,7 @@ def redirect_to_login(request: Request) -> RedirectResponse:
 
 
 def format_moment(at: datetime | None) -> Markup:
-    """Format a UTC time as an HTML `time` element.
-
-    Examples
-    --------
-    >>> str(format_moment(datetime(2026, 1, 31, 9, 5, 7, tzinfo=UTC)))
-    '<time datetime="2026-01-31T09:05:07+00:00">31 Jan 2026, 09:05:07 UTC</time>'
-    """
+    """Format a UTC time as an HTML `time` element."""
     if at is None:
         return Markup("\N{EN DASH}")
     utc = at.astimezone(UTC)

@@ -1,7 +1,9 @@
 """Every page of the console: security headers, and problems in words."""
 
+from datetime import UTC, datetime
+
 from calibrant.errors import StoreUnavailable
-from calibrant.serving.console.shell.render import POLICY
+from calibrant.serving.console.shell.render import POLICY, format_moment
 
 
 def test_pages_run_our_scripts_only_and_are_kept_nowhere(serving, logits_folder):
@@ -56,3 +58,10 @@ def test_a_missing_bundle_is_reported_on_every_page(serving, tmp_path):
     client.service.slot.look()
     page = client.get("/console/nowhere")
     assert "The bundle's folder cannot be used" in page.text
+
+
+def test_example_of_format_moment():
+    assert (
+        str(format_moment(datetime(2026, 1, 31, 9, 5, 7, tzinfo=UTC)))
+        == '<time datetime="2026-01-31T09:05:07+00:00">31 Jan 2026, 09:05:07 UTC</time>'
+    )

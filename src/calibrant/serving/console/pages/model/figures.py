@@ -22,14 +22,7 @@ _MAX_ROWS = 200
 
 
 def parse_figures(metrics: Mapping[str, Any]) -> dict[str, Figure]:
-    """Return the figures of the test rows; entries of another shape are skipped.
-
-    Examples
-    --------
-    >>> figures = parse_figures({"test": {"accuracy": {"value": 0.9, "low": 0.8, "high": 0.95}}})
-    >>> print(figures["accuracy"])
-    accuracy: 0.9000 [0.8000, 0.9500]
-    """
+    """Return the figures of the test rows; entries of another shape are skipped."""
     figures = (
         (str(name), _figure(name, saved)) for name, saved in get_mapping(metrics, "test").items()
     )

@@ -78,13 +78,7 @@ class PredictionView:
 
 
 def prediction_url(id: str) -> str:
-    """Return the URL of a prediction's page.
-
-    Examples
-    --------
-    >>> prediction_url("0199d0f2")
-    '/console/predictions/0199d0f2'
-    """
+    """Return the URL of a prediction's page."""
     return f"{LIST}/{quote(id, safe='')}"
 
 

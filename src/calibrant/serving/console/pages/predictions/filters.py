@@ -29,16 +29,7 @@ class FilterPhrase:
 
 @dataclass(frozen=True)
 class Filters:
-    """Filters of the list; None where anything matches.
-
-    Examples
-    --------
-    >>> filters = Filters(decision="act", min_score=0.9)
-    >>> [phrase.words for phrase in filters.phrases()]
-    ['acted on', 'with a score of at least 0.9']
-    >>> filters.url("decision"), Filters().url()
-    ('/console/predictions?min_score=0.9', '/console/predictions')
-    """
+    """Filters of the list; None where anything matches."""
 
     search: str | None = None  # id of a prediction or of a request, or a unit
     label: str | None = None
@@ -108,13 +99,7 @@ class FilterInput:
 
 
 def read_filters(query: Mapping[str, str], bundles: Sequence[BundleRecord]) -> FilterInput:
-    """Parse filters; empty or missing fields are not filters.
-
-    Examples
-    --------
-    >>> read_filters({"min_score": "7"}, []).errors
-    {'min_score': 'A score is a number from 0 to 1, such as 0.85.'}
-    """
+    """Parse filters; empty or missing fields are not filters."""
     names = [each.name for each in fields(Filters)]
     typed = {name: query[name] for name in names if query.get(name)}
     values: dict[str, Any] = {}

@@ -39,17 +39,7 @@ class OutcomeForm:
 def read_outcome_form(
     fields: Mapping[str, str], prediction: str, classes: Sequence[str]
 ) -> OutcomeForm:
-    """Parse a form; errors are returned by field.
-
-    Examples
-    --------
-    >>> once = "0199d0f2-7a3c-7c1e-9a51-3f2f6c1b8e77"
-    >>> fields = {"kind": "label", "label": "1", "once": once}
-    >>> dict(read_outcome_form(fields, "p1", ["no", "yes"]).content)
-    {'prediction': 'p1', 'label': 'yes'}
-    >>> read_outcome_form({"kind": "label", "once": once}, "p1", ["no", "yes"]).errors
-    {'label': 'Choose the true class.'}
-    """
+    """Parse a form; errors are returned by field."""
     kind, once = fields.get("kind", ""), fields.get("once", "")
     if kind not in ("label", "outcome") or not _ONCE.fullmatch(once):
         raise Problem(HTTPStatus.BAD_REQUEST, f"the form cannot be read: {_RELOAD}")

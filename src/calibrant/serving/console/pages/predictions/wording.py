@@ -38,13 +38,7 @@ def direction_marks(text: str) -> list[str]:
 
 
 def isolate_direction(text: str) -> str:
-    r"""Isolate the direction of a text, where no HTML element can.
-
-    Examples
-    --------
-    >>> isolate_direction("parts"), isolate_direction("a\u202eb")
-    ('parts', '\u2068a\u202eb\u2069')
-    """
+    r"""Isolate the direction of a text, where no HTML element can."""
     return f"\u2068{text}\u2069" if direction_marks(text) else text
 
 
@@ -91,13 +85,7 @@ def preview_input(input: Mapping[str, Any] | None, max_length: int = 120) -> str
 
 
 def truncate(text: str, max_length: int) -> str:
-    """Return a text, cut and marked with an ellipsis if it is too long.
-
-    Examples
-    --------
-    >>> truncate("returns", 10), truncate("returns of last year", 10)
-    ('returns', 'returns o…')
-    """
+    """Return a text, cut and marked with an ellipsis if it is too long."""
     return make_visible(text if len(text) <= max_length else f"{text[: max_length - 1].rstrip()}…")
 
 

@@ -34,14 +34,6 @@ class LruCaches:
     Parameters
     ----------
     sizes : capacity per kind
-
-    Examples
-    --------
-    >>> caches = LruCaches({"square": 2})
-    >>> [caches.get("square", n, lambda n=n: n * n) for n in (3, 4, 3, 5)]
-    [9, 16, 9, 25]
-    >>> caches.get("square", 4, lambda: "recomputed"), caches.get("square", 5, lambda: "recomputed")
-    ('recomputed', 25)
     """
 
     def __init__(self, sizes: dict[str, int]) -> None:

@@ -32,13 +32,7 @@ class ThresholdTarget:
 
     @property
     def text(self) -> str:
-        """The targets as they would be typed.
-
-        Examples
-        --------
-        >>> read_target("recall >= 0.30 and precision >= 0.85", of="defect").text
-        'recall>=0.3 and precision>=0.85'
-        """
+        """The targets as they would be typed."""
         return " and ".join(str(target) for target in self.targets)
 
     def to_dict(self) -> dict[str, Any]:

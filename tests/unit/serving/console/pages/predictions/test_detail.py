@@ -8,6 +8,7 @@ from tests.unit.serving.bundles import logits_bundle
 from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.predictions_log import START, Page, keep, look, make_prediction
 
+from calibrant.serving.console.pages.predictions.detail import prediction_url
 from calibrant.store import Label, Outcome
 
 
@@ -205,3 +206,7 @@ def test_a_stranger_is_sent_to_the_login_page(guarded):
     answer = guarded.get("/console/predictions/x", follow_redirects=False)
     assert answer.status_code == 303
     assert Page(answer).text == ""
+
+
+def test_example_of_prediction_url():
+    assert prediction_url("0199d0f2") == "/console/predictions/0199d0f2"

@@ -5,6 +5,7 @@ from tests.sentences import assert_mentions
 from tests.unit.serving.console.conftest import log_in
 from tests.unit.serving.console.predictions_log import Page, keep, look, make_prediction
 
+from calibrant.serving.console.pages.predictions.outcome_form import read_outcome_form
 from calibrant.store import new_id
 
 
@@ -223,3 +224,15 @@ def test_an_unknown_confirmation_is_ignored(client, id):
     page = look(client, f"/{id}", done="<script>")
     assert page.status == 200
     assert not page.all("p", role="status")
+
+
+def test_example_of_read_outcome_form():
+    once = "0199d0f2-7a3c-7c1e-9a51-3f2f6c1b8e77"
+    fields = {"kind": "label", "label": "1", "once": once}
+    assert dict(read_outcome_form(fields, "p1", ["no", "yes"]).content) == {
+        "prediction": "p1",
+        "label": "yes",
+    }
+    assert read_outcome_form({"kind": "label", "once": once}, "p1", ["no", "yes"]).errors == {
+        "label": "Choose the true class."
+    }

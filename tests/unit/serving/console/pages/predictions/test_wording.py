@@ -6,9 +6,11 @@ from calibrant.serving.console.pages.predictions.wording import (
     decision_words,
     direction_marks,
     format_cell,
+    isolate_direction,
     make_visible,
     preview_input,
     score_words,
+    truncate,
 )
 from calibrant.store.records import DECISIONS
 
@@ -60,3 +62,17 @@ def test_a_cell_and_a_score():
     assert [score_words(score) for score in (0.0, 0.5, 0.9994, 0.9995)] == [
         "0.000", "0.500", "0.999", "> 0.999"
     ]  # fmt: skip
+
+
+def test_example_of_isolate_direction():
+    assert (isolate_direction("parts"), isolate_direction("a\u202eb")) == (
+        "parts",
+        "\u2068a\u202eb\u2069",
+    )
+
+
+def test_example_of_truncate():
+    assert (truncate("returns", 10), truncate("returns of last year", 10)) == (
+        "returns",
+        "returns o…",
+    )

@@ -20,8 +20,7 @@ from calibrant.errors import BundleError, InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits, as_weights
 from calibrant.thresholds.proof.largest_weight import check_largest_weight
 
-FILE = "calib.npz"
-"""Name of the file in a bundle folder."""
+FILE = "calib.npz"  # Name of the file in a bundle folder
 
 _ARRAYS: Mapping[str, str] = {"logits": "f", "codes": "i", "weights": "f", "largest_weight": "f"}
 """The arrays of the file and their dtype kinds; the last two are optional."""

@@ -13,8 +13,7 @@ from calibrant.convert import logits_from_probs
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-LEAST_LOG_PROB = -1e6
-"""Finite substitute for the logarithm of a calibrated probability of 0."""
+LEAST_LOG_PROB = -1e6  # Finite substitute for the logarithm of a calibrated probability of 0
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,8 +15,7 @@ from typing import Any
 from calibrant.errors import InputError
 from calibrant.files.atomic_write import umask
 
-MANIFEST = "manifest.json"
-"""Name of the manifest file."""
+MANIFEST = "manifest.json"  # Name of the manifest file
 
 
 def sha256_of(path: Path) -> str:

@@ -19,8 +19,7 @@ from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import BundleError, InputError, MissingExtra
 from calibrant.ood import OodRule
 
-_TRIES = 5
-"""Attempts to load a folder that is replaced while it is read."""
+_TRIES = 5  # Attempts to load a folder that is replaced while it is read
 
 _LOAD_ERRORS = (ArithmeticError, AttributeError, LookupError, RuntimeError, TypeError, ValueError)
 

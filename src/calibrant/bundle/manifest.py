@@ -12,8 +12,7 @@ from typing import Any
 from calibrant.bundle.files import MANIFEST, is_plain_name, read_strict_json, sha256_of
 from calibrant.errors import BundleError, InputError
 
-FORMAT = 4
-"""Format version; older formats load forever, newer ones raise `BundleError`."""
+FORMAT = 4  # Format version; older formats load forever, newer ones raise `BundleError`
 
 SCORERS = {"none": 1, "torch": 2, "boosting": 4, "ensemble": 4}
 """Kinds of scorer, and the first format that has them: `none` takes scores, `torch` runs a network,
@@ -62,8 +61,7 @@ def _is_scorer(value: Any) -> bool:
     return all(isinstance(value.get(k), t) for k, t in _PARTS.items())
 
 
-_MODELS = ("torch", "boosting")
-"""Kinds of scorer that run one model."""
+_MODELS = ("torch", "boosting")  # Kinds of scorer that run one model
 
 _PARTS: Mapping[str, type] = {
     "input": str, "columns": dict, "encoder": dict, "model": dict, "redact": bool
@@ -85,8 +83,7 @@ _SCHEMA: Mapping[str, tuple[_Check, str]] = {
 }
 """Keys of a manifest, with a check and its description."""
 
-_KEY_SINCE = {"ood": 2}
-"""Keys introduced after format 1."""
+_KEY_SINCE = {"ood": 2}  # Keys introduced after format 1
 
 _INPUT_SINCE = {"image": 3, "subword": 3, "ngrams": 4}
 """Inputs and encoder kinds introduced after format 2."""

@@ -92,8 +92,7 @@ def _chosen_on(
     )
 
 
-CARD = "card.md"
-"""Name of the model card file."""
+CARD = "card.md"  # Name of the model card file
 
 
 _PACKAGES = ("calibrant", "numpy", "scipy", "scikit-learn")

@@ -15,8 +15,7 @@ if TYPE_CHECKING:
     from calibrant.ood import OodRule
 
 
-_BY_PROBS = ("entropy",)
-"""Scores that are invariant to a constant added to all logits of a row."""
+_BY_PROBS = ("entropy",)  # Scores that are invariant to a constant added to all logits of a row
 
 
 def flag_rows(

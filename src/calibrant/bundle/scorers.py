@@ -14,8 +14,7 @@ from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import InputError, MissingExtra
 from calibrant.inputs import FloatArray
 
-_SUM = 1e-9
-"""Largest distance of the sum of weights from 1."""
+_SUM = 1e-9  # Largest distance of the sum of weights from 1
 
 
 def load_scorer(

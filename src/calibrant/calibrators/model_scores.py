@@ -20,8 +20,7 @@ ResponseMethod = Literal[
 
 _MIN_LOG_PROB = float(np.log(1e-12))
 _TOLERANCE = 1e-6
-_BATCH = 512
-"""Batch size for torch modules."""
+_BATCH = 512  # Batch size for torch modules
 
 
 def choose_response_method(model: Any, X: Any) -> ResponseMethod:  # noqa: N803

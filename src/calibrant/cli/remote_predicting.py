@@ -33,18 +33,15 @@ from calibrant.workflows.write_predictions import (
     write_predictions,
 )
 
-_REQUESTS_AHEAD = 3
-"""Requests in flight besides the one being awaited."""
+_REQUESTS_AHEAD = 3  # Requests in flight besides the one being awaited
 
-_BYTES = 1 << 19
-"""Approximate request size: half of the default limit of a service."""
+_BYTES = 1 << 19  # Approximate request size: half of the default limit of a service
 
 _TOO_LARGE, _UNREADABLE = 413, 422
 _FOR_A_PERSON = {"out_of_scope": "abstain"}
 _ENTRY = re.compile(r"\b(inputs|texts|rows|logits)\[(\d+)\]\.?")
 _SINGULAR = {"inputs": "", "texts": "text", "rows": "row", "logits": "logits"}
-_TIMEOUT, _RETRIES = 30.0, 8
-"""Enough to survive a restart of the service or a low rate limit."""
+_TIMEOUT, _RETRIES = 30.0, 8  # Enough to survive a restart of the service or a low rate limit
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ from calibrant.scores.tables import ScoreTable, TableBatch
 from calibrant.workflows.image_rows import holds_images
 from calibrant.workflows.scored_rows import describe_empty_texts
 
-BATCH = 256
-"""Rows per request."""
+BATCH = 256  # Rows per request
 
 
 @dataclass(frozen=True)

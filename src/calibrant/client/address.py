@@ -10,8 +10,7 @@ from urllib.parse import SplitResult, unquote, urlsplit
 
 from calibrant.errors import InputError
 
-KEY = "CALIBRANT_KEY"
-"""Environment variable with the API key."""
+KEY = "CALIBRANT_KEY"  # Environment variable with the API key
 
 _EXAMPLE = "http://127.0.0.1:8000"
 _INVALID_CHARACTERS = re.compile(r"[^\x21-\x7e]|[\\\"<>^`{|}]")

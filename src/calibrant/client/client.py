@@ -174,8 +174,7 @@ def _to_python(value: Any) -> Any:
 Parsed = TypeVar("Parsed")
 
 
-_ERASE_TIMEOUT = 600.0
-"""Minimum timeout in seconds for erasing a unit."""
+_ERASE_TIMEOUT = 600.0  # Minimum timeout in seconds for erasing a unit
 
 
 class Client:

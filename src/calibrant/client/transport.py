@@ -24,8 +24,7 @@ except ModuleNotFoundError:
     raise MissingExtra("the client", "serve") from None
 
 
-_RETRY_STATUSES = (429, 502, 503, 504)
-"""Statuses after which a retry may succeed."""
+_RETRY_STATUSES = (429, 502, 503, 504)  # Statuses after which a retry may succeed
 
 _FIRST_WAIT = 0.5
 _LONGEST_WAIT = 8.0
@@ -34,8 +33,7 @@ _LONGEST_WAIT = 8.0
 _LONGEST_RETRY_AFTER = 60.0
 """Longest `Retry-After` in seconds that is followed; beyond it the service is unavailable."""
 
-_MAX_RESPONSE = 1 << 26
-"""Maximum size of a response in bytes."""
+_MAX_RESPONSE = 1 << 26  # Maximum size of a response in bytes
 
 _MAX_SHOWN = 400
 

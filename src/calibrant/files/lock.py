@@ -11,8 +11,7 @@ from pathlib import Path
 
 from calibrant.errors import InputError
 
-LOCK = ".lock"
-"""Name of the lock file in the locked folder."""
+LOCK = ".lock"  # Name of the lock file in the locked folder
 
 _TRIES, _PAUSE = 3, 0.05
 """Attempts, and seconds between them: a run that is just ending still holds its lock."""

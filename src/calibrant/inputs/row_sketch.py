@@ -26,8 +26,7 @@ def fingerprint(*arrays: NDArray[Any], named: str = "") -> str:
     return f"blake2b:{digest.hexdigest()}"
 
 
-MAX_HASHES = 1024
-"""Number of distinct hashes in a sketch."""
+MAX_HASHES = 1024  # Number of distinct hashes in a sketch
 
 
 FALSE_ALARM_RATE = 2.0**-20

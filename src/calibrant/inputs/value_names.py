@@ -7,8 +7,7 @@ from typing import Any
 
 from calibrant.inputs.arrays import is_missing, to_python
 
-MISSING = "(missing)"
-"""Group of the rows without a group."""
+MISSING = "(missing)"  # Group of the rows without a group
 
 
 def spellings(value: Any) -> tuple[str, ...]:

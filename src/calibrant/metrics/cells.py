@@ -19,11 +19,9 @@ from calibrant.metrics.binning import bin_index, width_edges
 from calibrant.metrics.tally import Tally
 
 _REACH = 18.0  # log-odds covered by cells; one last cell beyond, 1.5e-8 from 0 or 1
-CELLS = 8192
-"""Number of cells over the log-odds, for the top label and for two classes."""
+CELLS = 8192  # Number of cells over the log-odds, for the top label and for two classes
 
-CELL_LOG_ODDS = 2.0 * _REACH / CELLS
-"""Width of a cell in log-odds."""
+CELL_LOG_ODDS = 2.0 * _REACH / CELLS  # Width of a cell in log-odds
 
 _UNIT = 2.0**26
 

@@ -51,8 +51,7 @@ LEVEL = 0.05
 _FEW_ROWS, _FEW_EVENTS = 30, 5
 
 
-_LEAST_VARIANCE = 1e-12
-"""Variance assumed for scores of exactly 0 or 1: small, but positive."""
+_LEAST_VARIANCE = 1e-12  # Variance assumed for scores of exactly 0 or 1: small, but positive
 
 
 def make_verdict(

@@ -25,11 +25,9 @@ from calibrant.stats import clopper_pearson, wald_interval
 
 NamedEstimate = tuple[str, float, Interval]
 
-_ADDED = 3.0
-"""Variance factor of an added row; see `add_pseudocounts`."""
+_ADDED = 3.0  # Variance factor of an added row; see `add_pseudocounts`
 
-_FEW = 10
-"""Number of rows below which the variance of a class is not trusted."""
+_FEW = 10  # Number of rows below which the variance of a class is not trusted
 
 
 def loss_interval(moments: Moments, n: int, confidence: float) -> Interval | None:

@@ -13,8 +13,7 @@ from calibrant.cores import usable_cores
 from calibrant.inputs import IntArray, ScoredRows, Target, resolve_single_target
 from calibrant.metrics.tally import Tally, tally_rows
 
-BLOCK = 1 << 16
-"""Number of rows per block; a block of a few classes fits into the CPU cache."""
+BLOCK = 1 << 16  # Number of rows per block; a block of a few classes fits into the CPU cache
 
 # Rows of up to this many columns are compared column by column, which is faster than argmax.
 _FEW_COLUMNS = 64

@@ -14,8 +14,7 @@ import numpy as np
 from calibrant.inputs import FloatArray
 from calibrant.metrics.tally import Tally, sum_between
 
-Seminorm = Callable[[FloatArray], FloatArray]
-"""Maps residuals (..., C) to their sizes (...)."""
+Seminorm = Callable[[FloatArray], FloatArray]  # Maps residuals (..., C) to their sizes (...)
 
 
 def binned_size(tally: Tally, edges: FloatArray, norm: float = 1) -> Seminorm:

@@ -13,8 +13,7 @@ from calibrant.metrics.problem import tally_target
 from calibrant.metrics.seminorms import binned_size
 from calibrant.metrics.tally import Tally
 
-MAX_BINS = 4096
-"""Limit of the sweep; on real data noise breaks monotonicity long before."""
+MAX_BINS = 4096  # Limit of the sweep; on real data noise breaks monotonicity long before
 
 
 def ece_sweep(

@@ -15,11 +15,9 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, IntArray, as_logits
 from calibrant.ood.scores import SCORES
 
-FORMAT = 1
-"""Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
+FORMAT = 1  # Version of the JSON that `to_dict` writes; older versions load, newer ones are refused
 
-_MIN_ROWS = 20
-"""Fewest rows predicted as a class from which its quantile is estimated."""
+_MIN_ROWS = 20  # Fewest rows predicted as a class from which its quantile is estimated
 
 
 @dataclass(frozen=True)

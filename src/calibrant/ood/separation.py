@@ -12,8 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray, as_logits
 from calibrant.ood.rule import upper_quantile
 
-_PASS_RATE = 0.95
-"""Share of rows in scope that pass at FPR95."""
+_PASS_RATE = 0.95  # Share of rows in scope that pass at FPR95
 
 
 @dataclass(frozen=True)

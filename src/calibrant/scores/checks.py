@@ -15,8 +15,7 @@ from calibrant.files.source import BatchLocation
 from calibrant.inputs import LARGEST_LOGIT, SUM_TOLERANCE, FloatArray, as_logits, as_probs
 from calibrant.scores.columns import Layout
 
-FLOOR = 1e-12
-"""Smallest probability for the conversion to logits: 0 has no logit."""
+FLOOR = 1e-12  # Smallest probability for the conversion to logits: 0 has no logit
 
 Floats = NDArray[np.floating[Any]]
 

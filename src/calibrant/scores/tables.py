@@ -20,8 +20,7 @@ from calibrant.scores.classes import are_boolean, class_order
 from calibrant.scores.columns import Layout, check_same_layout, layout_of
 from calibrant.scores.files import Paths, open_source, score_files
 
-_ENTRIES = 1 << 21
-"""Scores in memory at a time, over all classes."""
+_ENTRIES = 1 << 21  # Scores in memory at a time, over all classes
 
 
 @dataclass(frozen=True)

@@ -30,11 +30,9 @@ Request = TypeVar("Request")
 
 _Outcome = BaseException | Any
 
-_SWEEP_EVERY = 0.25
-"""Seconds between checks for expired requests."""
+_SWEEP_EVERY = 0.25  # Seconds between checks for expired requests
 
-_DRAIN_EVERY = 0.01
-"""Seconds between checks for open requests while the service stops."""
+_DRAIN_EVERY = 0.01  # Seconds between checks for open requests while the service stops
 
 
 class QueueFull(Exception):

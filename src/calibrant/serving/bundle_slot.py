@@ -20,8 +20,7 @@ from calibrant.store.schema import LONGEST_NAME
 
 _log = logging.getLogger("calibrant.serving")
 
-_RETRY_AFTER = 5.0
-"""Seconds until a refused folder is read again: it may still be being copied."""
+_RETRY_AFTER = 5.0  # Seconds until a refused folder is read again: it may still be being copied
 
 
 @dataclass(frozen=True, eq=False)

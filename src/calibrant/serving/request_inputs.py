@@ -14,8 +14,7 @@ from calibrant.data.redaction.redactor import redact
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.settings import InputPolicy
 
-_MAX_NUMBER = 1e30
-"""Larger numbers and logits would overflow in a model."""
+_MAX_NUMBER = 1e30  # Larger numbers and logits would overflow in a model
 
 
 class InvalidInput(ValueError):

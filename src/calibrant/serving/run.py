@@ -25,8 +25,7 @@ from calibrant.serving.settings import Settings
 _LOGGERS = ("calibrant.serving", "uvicorn")
 
 
-_EVERY = 10.0
-"""Seconds in which a message is logged once."""
+_EVERY = 10.0  # Seconds in which a message is logged once
 
 
 _MAX_TRACKED = 200

@@ -26,8 +26,7 @@ from calibrant.store import Key, Store
 from calibrant.store.records import new_id
 
 _CHECK_EVERY = 1.0
-_FLUSH_EVERY = 30
-"""Bundle checks between two writes of when keys were last used."""
+_FLUSH_EVERY = 30  # Bundle checks between two writes of when keys were last used
 
 _log = logging.getLogger("calibrant.serving")
 

@@ -14,8 +14,7 @@ Result = TypeVar("Result")
 
 _log = logging.getLogger("calibrant.serving")
 
-_READY_TIMEOUT = 2.0
-"""Timeout of the readiness check in seconds."""
+_READY_TIMEOUT = 2.0  # Timeout of the readiness check in seconds
 
 
 async def within(seconds: float, call: Callable[[], Result]) -> Result:

@@ -13,8 +13,7 @@ from sqlalchemy import Connection, Text, cast, func, select
 from calibrant.store.database import Database
 from calibrant.store.schema import erasures, labels, predictions
 
-_PIECE = 1_000
-"""Rows per query."""
+_PIECE = 1_000  # Rows per query
 
 
 @dataclass(frozen=True, slots=True)

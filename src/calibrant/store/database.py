@@ -25,8 +25,7 @@ from calibrant.store.address import Address, read_address
 from calibrant.store.database_errors import translate_errors
 from calibrant.store.schema import settings
 
-_LIMIT = 12.0
-"""Response timeout in seconds, slightly above the statement timeout of the server."""
+_LIMIT = 12.0  # Response timeout in seconds, slightly above the statement timeout of the server
 
 
 class TimeoutConnection(psycopg.Connection[Any]):
@@ -88,8 +87,7 @@ def _identity(path: Path | str) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
-SECRET = "secret"
-"""Name of the setting with the secret of keyed hashes."""
+SECRET = "secret"  # Name of the setting with the secret of keyed hashes
 
 
 _PROBE = "probe-"  # settings written to test whether writing works

@@ -20,13 +20,11 @@ from calibrant.store.records import Erased, new_id
 from calibrant.store.schema import erasures, labels, outcomes, predictions
 from calibrant.store.tally_updates import COUNTED, take_from_tallies
 
-_CHUNK = 2_000
-"""Predictions pruned per transaction, so that other writers wait briefly."""
+_CHUNK = 2_000  # Predictions pruned per transaction, so that other writers wait briefly
 
 _PIECE = 1_000  # ids per statement
 
-_PAUSE = 0.15
-"""Pause between transactions on SQLite, whose waiting writers poll every 0.1 seconds."""
+_PAUSE = 0.15  # Pause between transactions on SQLite, whose waiting writers poll every 0.1 seconds
 
 
 def forget(database: Database, unit: str, at: datetime) -> Erased:

@@ -29,8 +29,7 @@ METADATA = b"calibrant.bundles"
 """Metadata key for the classes of each bundle, in the order of `logits`."""
 
 _PAGE = 2_000
-_PAGE_SCORES = 400_000
-"""Maximum rows and logits per page."""
+_PAGE_SCORES = 400_000  # Maximum rows and logits per page
 
 _MOMENT = pa.timestamp("us", "UTC")
 _OUTCOME = pa.struct(

@@ -14,8 +14,7 @@ from calibrant.store.database import as_json
 from calibrant.store.records import Prediction
 from calibrant.store.schema import predictions, utc
 
-Row = tuple[Prediction, str]
-"""A prediction and the keyed hash of its request."""
+Row = tuple[Prediction, str]  # A prediction and the keyed hash of its request
 
 _NAMES = [field.name for field in fields(Prediction)]
 _VALUES = attrgetter(*_NAMES)

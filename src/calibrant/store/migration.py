@@ -20,8 +20,7 @@ from calibrant.store.database import SECRET, Database
 from calibrant.store.database_errors import translate_errors
 from calibrant.store.schema import metadata, settings
 
-VERSION_TABLE = "schema_version"
-"""Table with the schema version."""
+VERSION_TABLE = "schema_version"  # Table with the schema version
 
 _FOLDER = Path(__file__).parent / "migrations"
 _LOCK = threading.Lock()  # Alembic's `op` is global to the process

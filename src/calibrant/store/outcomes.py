@@ -22,8 +22,7 @@ from calibrant.store.schema import bundles, labels, outcomes, predictions, utc
 _LABEL_CLASSES_PIECE = 1_000  # ids per query
 
 
-_SHOWN = 8
-"""Classes listed in an error."""
+_SHOWN = 8  # Classes listed in an error
 
 
 def check_classes(
@@ -70,8 +69,7 @@ def _bundles_of(connection: Connection, ids: Sequence[str]) -> dict[str, str]:
     return bundle_of
 
 
-Feedback = tuple[tuple[Label, ...], tuple[Outcome, ...]]
-"""Labels and outcomes of a prediction."""
+Feedback = tuple[tuple[Label, ...], tuple[Outcome, ...]]  # Labels and outcomes of a prediction
 
 
 _PIECE = 1_000  # ids per query

@@ -80,8 +80,7 @@ def _hours(
     return None if first is None or last is None else (first, last)
 
 
-_LIMIT = 2_000
-"""Rows that can be scanned in a few milliseconds."""
+_LIMIT = 2_000  # Rows that can be scanned in a few milliseconds
 
 
 def choose_index(

@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-DECISIONS = ("act", "clear", "abstain", "out_of_scope")
-"""Possible decisions."""
+DECISIONS = ("act", "clear", "abstain", "out_of_scope")  # Possible decisions
 
-ROLES = ("predict", "label", "admin")
-"""Roles of API keys."""
+ROLES = ("predict", "label", "admin")  # Roles of API keys
 
 
 def new_id() -> str:

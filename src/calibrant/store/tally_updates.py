@@ -23,8 +23,7 @@ from calibrant.store.schema import bundles, predictions, tallies, utc
 DECISION, ACTED, LABEL, SCORE = "decision", "acted", "label", "score"
 """Kinds of tallies, named by decision ('' for none), class, class and number of the bin."""
 
-SCORE_BINS = 20
-"""Equal bins of the score; a score of 1 is in the last."""
+SCORE_BINS = 20  # Equal bins of the score; a score of 1 is in the last
 
 BILLION = 1_000_000_000
 
@@ -36,8 +35,7 @@ COUNTED = [
 
 _COUNTED = attrgetter(*(column.name for column in COUNTED))
 
-Cell = tuple[str, datetime, str, str]
-"""Kind, hour, bundle and name."""
+Cell = tuple[str, datetime, str, str]  # Kind, hour, bundle and name
 
 _NAMES = [column.name for column in tallies.columns]
 _COLUMNS = ", ".join(_NAMES)

@@ -13,8 +13,7 @@ from calibrant.testing.worlds import WORLDS
 
 FloatArray = NDArray[np.float64]
 
-_GRAIN = 2.0**24
-"""Logits are multiples of 1 / _GRAIN, so that adding an integer is exact."""
+_GRAIN = 2.0**24  # Logits are multiples of 1 / _GRAIN, so that adding an integer is exact
 
 
 @dataclass(frozen=True)

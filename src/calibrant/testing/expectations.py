@@ -12,8 +12,7 @@ from calibrant.calibrators import Calibrator
 from calibrant.errors import InputError
 from calibrant.testing.calibrator_cases import CalibratorCase, FloatArray
 
-CLOSE = 1e-6
-"""Tolerance for probabilities from two runs of an optimiser."""
+CLOSE = 1e-6  # Tolerance for probabilities from two runs of an optimiser
 
 
 def fit_copy(

@@ -17,8 +17,7 @@ from calibrant.thresholds.proof.seen_labels import LabelUse
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Target
 
-DEFAULT_CONFIDENCE = 0.95
-"""Confidence of intervals when no promise is made."""
+DEFAULT_CONFIDENCE = 0.95  # Confidence of intervals when no promise is made
 
 
 @dataclass(frozen=True)

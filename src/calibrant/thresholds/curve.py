@@ -20,8 +20,7 @@ from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES, Cost, Rate, coverage, precision
 from calibrant.thresholds.scores import On
 
-POINTS = 2000
-"""Default number of thresholds in a curve: enough for a report page."""
+POINTS = 2000  # Default number of thresholds in a curve: enough for a report page
 
 EXACT = "exact (Clopper-Pearson)"
 ROUGH = "Wilson at the effective number of rows, approximate"

@@ -15,8 +15,7 @@ Event = Literal["positive", "negative", "act", "pass"]
 Condition = Literal["positive", "negative", "act", "pass", "all"]
 Sense = Literal[">=", "<="]
 
-LARGEST_COST = 1e12
-"""Beyond this, sums of costs lose their meaning in float64."""
+LARGEST_COST = 1e12  # Beyond this, sums of costs lose their meaning in float64
 
 
 @dataclass(frozen=True)

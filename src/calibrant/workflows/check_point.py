@@ -13,8 +13,7 @@ from calibrant.thresholds.proof.largest_weight import check_largest_weight
 from calibrant.workflows.point_file import PointFile
 from calibrant.workflows.point_rows import read_layout, read_point_rows, reorder_classes
 
-CONFIDENCE = 0.95
-"""Joint confidence of all verdicts."""
+CONFIDENCE = 0.95  # Joint confidence of all verdicts
 
 
 @dataclass(frozen=True)

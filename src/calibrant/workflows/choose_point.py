@@ -28,8 +28,7 @@ from calibrant.workflows.point_rows import FileCalibration, PointRows, read_layo
 from calibrant.workflows.progress import Progress, no_progress
 from calibrant.workflows.target_request import TargetRequest
 
-LARGEST = "--largest-weight"
-"""Flag for `largest_weight`."""
+LARGEST = "--largest-weight"  # Flag for `largest_weight`
 
 Result = OperatingPoint | OperatingPoints | Band
 

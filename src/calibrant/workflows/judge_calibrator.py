@@ -21,8 +21,7 @@ if TYPE_CHECKING:
 
 
 FOLDS = 5
-MOST_JUDGED = 2_000_000
-"""Evaluate on a random sample beyond this number of rows."""
+MOST_JUDGED = 2_000_000  # Evaluate on a random sample beyond this number of rows
 
 
 def drop_zero_weights(scores: Scores) -> Scores:

@@ -138,8 +138,7 @@ def _list_shares(shares: Sequence[float]) -> str:
     return ", ".join(f"{share:.2f}" for share in shares)
 
 
-_FIGURES = ("accuracy", "nll", "ece_em")
-"""Test metrics on the card."""
+_FIGURES = ("accuracy", "nll", "ece_em")  # Test metrics on the card
 
 
 def intended_use(bundle: Bundle) -> Iterator[str]:

@@ -8,14 +8,11 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-ASIDE = ".aside"
-"""Suffix of a folder that was moved aside between two renames."""
+ASIDE = ".aside"  # Suffix of a folder that was moved aside between two renames
 
-_HERE = -100
-"""AT_FDCWD on Linux: paths are relative to the current folder."""
+_HERE = -100  # AT_FDCWD on Linux: paths are relative to the current folder
 
-_EXCHANGE = 2
-"""RENAME_EXCHANGE on Linux."""
+_EXCHANGE = 2  # RENAME_EXCHANGE on Linux
 
 
 def exchange_folders(first: Path, second: Path) -> bool:

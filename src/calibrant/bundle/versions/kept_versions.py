@@ -18,8 +18,7 @@ from calibrant.bundle.manifest import read_manifest, seal_manifest
 from calibrant.bundle.versions.exchange import sync_to_disk
 from calibrant.errors import BundleError
 
-SHORT = 12
-"""Number of hash characters in a version id."""
+SHORT = 12  # Number of hash characters in a version id
 
 _UNSHARED = (MANIFEST, "card.md")
 """Small files that differ between versions: copied, so that an edit affects one version only."""
@@ -114,8 +113,7 @@ class _InfoCache:
         return info
 
 
-_INFO_CACHE = _InfoCache(10_000)
-"""Cache of this process; an entry takes about a kilobyte."""
+_INFO_CACHE = _InfoCache(10_000)  # Cache of this process; an entry takes about a kilobyte
 
 
 def seal_of(folder: Path) -> str | None:

@@ -13,8 +13,7 @@ from calibrant.errors import CalibrantError
 _PARTS = ("classes", "scorer", "calibrator", "ood")
 _WEIGHTS = ("model.safetensors", "tokenizer.json")
 
-RulePosition = tuple[int, int]
-"""Position of an operating point, and of one of its rules."""
+RulePosition = tuple[int, int]  # Position of an operating point, and of one of its rules
 
 
 def rule_marks(manifest: Mapping[str, Any]) -> dict[RulePosition, str]:

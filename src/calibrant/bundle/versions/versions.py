@@ -38,8 +38,7 @@ if TYPE_CHECKING:
 
 __all__ = ["Version", "Versions"]
 
-_DRAFT = ".draft-"
-"""Prefix of drafts; leftovers of killed processes are removed."""
+_DRAFT = ".draft-"  # Prefix of drafts; leftovers of killed processes are removed
 
 _Fill = Callable[[Path, Path], str]
 """Writes a version of the bundle in a folder (first) to a draft (second); returns its hash."""

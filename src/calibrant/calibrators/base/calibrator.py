@@ -61,12 +61,10 @@ def _controller() -> Any:
     return ThreadpoolController()
 
 
-FORMAT = 1
-"""Version of the JSON that `to_dict` writes; older versions load, newer ones are refused."""
+FORMAT = 1  # Version of the JSON that `to_dict` writes; older versions load, newer ones are refused
 
 
-_BLOCK_ENTRIES = 1 << 22
-"""Array entries per block when predicting, which bounds temporary memory."""
+_BLOCK_ENTRIES = 1 << 22  # Array entries per block when predicting, which bounds temporary memory
 
 
 _DAMAGED_FILE_ERRORS = (

@@ -13,8 +13,7 @@ from calibrant.calibrators.base.rows import CalibrationRows
 from calibrant.convert import log_odds_from_logits, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
-ScoreMap = dict[str, Any]
-"""Parameters of one map: floats and arrays by name."""
+ScoreMap = dict[str, Any]  # Parameters of one map: floats and arrays by name
 
 
 class OneVsRestCalibrator(Calibrator):

@@ -35,8 +35,7 @@ from calibrant.calibrators.methods.temperature import TemperatureScaling
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-Pick = tuple[int, str]
-"""Index of the candidate, and the reason in one sentence."""
+Pick = tuple[int, str]  # Index of the candidate, and the reason in one sentence
 
 
 def simplest_near_best(trials: list[Trial], rows: CalibrationRows, tolerance: float) -> Pick:
@@ -107,8 +106,7 @@ def _explain_identity(trials: list[Trial], best: int) -> str:
     return f"Even the best method ({top}) is not clearly better than the uncalibrated model."
 
 
-FEW_ROWS = 500
-"""Below this many rows only methods with one or two parameters are tried."""
+FEW_ROWS = 500  # Below this many rows only methods with one or two parameters are tried
 
 
 MARGIN = 1.5

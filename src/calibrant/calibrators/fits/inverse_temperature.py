@@ -12,8 +12,7 @@ from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 from calibrant.metrics.problem import map_blocks
 
-_MIN_GAIN = 1e-13
-"""Stop when the predicted decrease of the NLL is below this."""
+_MIN_GAIN = 1e-13  # Stop when the predicted decrease of the NLL is below this
 
 _MAX_RELATIVE_STEP = 1e-3
 """Continue while 1/T changes by a larger share: with separated labels the NLL vanishes long before
@@ -25,8 +24,7 @@ _BLOCK_ENTRIES = 1 << 15
 
 _BLOCKS_PER_TASK = 32
 
-_SAMPLE_ENTRIES = 1 << 20
-"""Inputs with more logits than this start from the optimum of a subsample."""
+_SAMPLE_ENTRIES = 1 << 20  # Inputs with more logits than this start from the optimum of a subsample
 
 
 def check_bounds(lowest: float, highest: float) -> None:

@@ -11,15 +11,12 @@ from scipy.special import expit
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-Shrink = Literal["identity", "platt"] | None
-"""Regularisation of the fit: see `PlattScaling`."""
+Shrink = Literal["identity", "platt"] | None  # Regularisation of the fit: see `PlattScaling`
 
 _MAX_STEPS = 200
-_MIN_GAIN = 1e-15
-"""Stop when the predicted decrease of the NLL is below this."""
+_MIN_GAIN = 1e-15  # Stop when the predicted decrease of the NLL is below this
 
-_CONSTANT = 1e-13
-"""A feature that varies by less than this share of its size counts as constant."""
+_CONSTANT = 1e-13  # A feature that varies by less than this share of its size counts as constant
 
 _SINGULAR = 1e-12
 """Directions with less than this share of the curvature are undetermined and not changed."""

@@ -11,8 +11,7 @@ from calibrant.calibrators.base.rows import CalibrationRows
 _PER_DECADE = 3
 _MAX_MINIMA = 3
 _SAMPLE = 1 << 16
-_PRECISION = {"xatol": 1e-8}
-"""In logarithms; a function is flat to rounding closer to its minimum."""
+_PRECISION = {"xatol": 1e-8}  # In logarithms; a function is flat to rounding closer to its minimum
 
 Value = Callable[[float], float]
 

@@ -15,11 +15,9 @@ from calibrant.calibrators.methods.histogram import StepCalibrator, equal_mass_s
 from calibrant.inputs import FloatArray, IntArray
 from calibrant.metrics.tally import Tally, tally_with_index
 
-PRIOR_ROWS = 2.0
-"""N': equivalent sample size of a model's prior, over all its bins."""
+PRIOR_ROWS = 2.0  # N': equivalent sample size of a model's prior, over all its bins
 
-SPREAD = 10.0
-"""C: models have between n^(1/3) / C and C n^(1/3) bins."""
+SPREAD = 10.0  # C: models have between n^(1/3) / C and C n^(1/3) bins
 
 _ROWS_PER_BIN = 5
 _MAX_BINS = 2000

@@ -11,8 +11,7 @@ from calibrant.convert import log_odds_from_logits
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-_FAR = 30.0
-"""Beyond these log-odds -log q equals exp(-log-odds) in double precision."""
+_FAR = 30.0  # Beyond these log-odds -log q equals exp(-log-odds) in double precision
 
 
 @register

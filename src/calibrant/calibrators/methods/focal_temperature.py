@@ -17,8 +17,7 @@ from calibrant.metrics.problem import map_blocks
 GAMMAS = (0.0, 0.25, 0.5, 0.75, 1.0, 2.0, 3.0, 5.0)
 """Default grid of gamma; 0 is temperature scaling."""
 
-_ENTRIES = 1 << 15
-"""Logits per block, so that the temporaries fit in the CPU cache."""
+_ENTRIES = 1 << 15  # Logits per block, so that the temporaries fit in the CPU cache
 
 
 @register

@@ -11,14 +11,11 @@ from calibrant.calibrators.methods.isotonic import check_points, fit_isotonic_st
 from calibrant.convert import log_odds_from_logits, log_odds_of, log_probs_from_logits, log_sigmoid
 from calibrant.inputs import FloatArray
 
-SLOPE = 1e-6
-"""Slope added to the calibrated log-odds, so that distinct scores stay distinct."""
+SLOPE = 1e-6  # Slope added to the calibrated log-odds, so that distinct scores stay distinct
 
-_MAX_LOG_ODDS = 690.0
-"""Log-odds used for probabilities of exactly 0 and 1 (1e-300 from them)."""
+_MAX_LOG_ODDS = 690.0  # Log-odds used for probabilities of exactly 0 and 1 (1e-300 from them)
 
-_TIE_MARGIN = 1e-12
-"""Margin of the predicted class where rounding would create a tie."""
+_TIE_MARGIN = 1e-12  # Margin of the predicted class where rounding would create a tie
 
 
 @register

@@ -12,8 +12,7 @@ from calibrant.calibrators.base.softmax import SoftmaxCalibrator
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-SMALLEST_PRIOR = 1e-12
-"""Lower bound of a class prior, which keeps its logit finite."""
+SMALLEST_PRIOR = 1e-12  # Lower bound of a class prior, which keeps its logit finite
 
 
 @register

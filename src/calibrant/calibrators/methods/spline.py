@@ -21,8 +21,7 @@ from calibrant.convert import (
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-_MAX_POINTS = 1 << 14
-"""Maximum number of points of the map."""
+_MAX_POINTS = 1 << 14  # Maximum number of points of the map
 
 _TIE_MARGIN = 1e-12
 """Margin, in logarithms, of the predicted class where it would tie with the next."""

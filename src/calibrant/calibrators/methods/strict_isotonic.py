@@ -12,8 +12,7 @@ from calibrant.convert import log_odds_of
 from calibrant.errors import InputError
 from calibrant.inputs import FloatArray
 
-END_SLOPE = 1e-3
-"""Slope of the log-odds beyond the centre of the first and the last step."""
+END_SLOPE = 1e-3  # Slope of the log-odds beyond the centre of the first and the last step
 
 
 @register

@@ -24,8 +24,7 @@ EXAMPLE = (
 )
 
 _SCHEMES = ("http://", "https://")
-_SHOWN = 8
-"""Classes listed in text output; `--json` has all."""
+_SHOWN = 8  # Classes listed in text output; `--json` has all
 
 
 def predict_command(

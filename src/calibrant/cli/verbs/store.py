@@ -29,8 +29,7 @@ if TYPE_CHECKING:
 NAME = "store"
 HELP = "Check, export, forget and prune recorded predictions."
 EXAMPLE = "calibrant store export -o predictions.parquet"
-_SHOWN = 5
-"""Number of labels listed."""
+_SHOWN = 5  # Number of labels listed
 
 
 def export(

@@ -20,11 +20,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-Panels = NDArray[Any]
-"""Array of matplotlib axes."""
+Panels = NDArray[Any]  # Array of matplotlib axes
 
-_MANY = 150
-"""Epochs beyond which lines are drawn thinner."""
+_MANY = 150  # Epochs beyond which lines are drawn thinner
 
 
 def filled_bins(figures: FloatArray) -> list[int]:

@@ -13,8 +13,7 @@ from calibrant.thresholds.operating_point import OperatingPoint
 from calibrant.thresholds.rate_value import RateValue
 from calibrant.thresholds.rates import RATES
 
-Aim = tuple[str, str, float]
-"""A target: the name of the rate, ">=" or "<=", and the value."""
+Aim = tuple[str, str, float]  # A target: the name of the rate, ">=" or "<=", and the value
 
 _TITLES = {
     "precision": "Precision",

@@ -16,8 +16,7 @@ from calibrant.serving.http.problems import Problem, problem_response
 from calibrant.serving.service import Service
 
 _HEADERS = [(b"x-content-type-options", b"nosniff")]
-_NO_STORE = (b"cache-control", b"no-store")
-"""Default for responses without a Cache-Control header."""
+_NO_STORE = (b"cache-control", b"no-store")  # Default for responses without a Cache-Control header
 
 _UNIQUE_HEADERS = (
     b"authorization",

@@ -31,8 +31,7 @@ class ProblemPages(Protocol):
 
 
 _RETRY_SOON = {"Retry-After": "1"}
-_MAX_ERRORS = 20
-"""Maximum number of errors reported per request."""
+_MAX_ERRORS = 20  # Maximum number of errors reported per request
 
 _log = logging.getLogger("calibrant.serving")
 

@@ -18,19 +18,16 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from calibrant.serving.http.problems import PROBLEM_JSON, Problem, problem_response
 from calibrant.serving.service import Service
 
-_TIMEOUT = 30.0
-"""Seconds for a request to arrive, and for a client to read some of its response."""
+_TIMEOUT = 30.0  # Seconds for a request to arrive, and for a client to read some of its response
 
 
-_MIN_RATE = 16_384
-"""Bytes per second: every such amount of body extends the timeout by a second."""
+_MIN_RATE = 16_384  # Bytes per second: every such amount of body extends the timeout by a second
 
 
 _CONNECTIONS_CHECK_EVERY = 5.0
 
 
-_LONGEST_HEAD = 65_536
-"""Maximum bytes of a request outside its body."""
+_LONGEST_HEAD = 65_536  # Maximum bytes of a request outside its body
 
 
 _UPGRADE_HEADERS = (b"upgrade", b"connection", b"http2-settings")
@@ -213,8 +210,7 @@ def max_connections() -> int:
     return resource.getrlimit(resource.RLIMIT_NOFILE)[0] * 4 // 5
 
 
-BACKLOG = 2048
-"""Maximum number of connections waiting to be accepted."""
+BACKLOG = 2048  # Maximum number of connections waiting to be accepted
 
 
 _CHECK_EVERY = 0.1

@@ -21,11 +21,9 @@ from calibrant.serving.http.signals import handle_signals
 _log = logging.getLogger("calibrant.serving")
 
 _CHECK_EVERY = 0.5
-_RESTART_WAIT = 1.0
-"""Minimum seconds between two starts of a worker, which may fail again."""
+_RESTART_WAIT = 1.0  # Minimum seconds between two starts of a worker, which may fail again
 
-_KILL_AFTER = 5.0
-"""Seconds after its stop timeout before a worker is killed."""
+_KILL_AFTER = 5.0  # Seconds after its stop timeout before a worker is killed
 
 
 class Workers:

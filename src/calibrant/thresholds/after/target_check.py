@@ -18,8 +18,7 @@ from calibrant.thresholds.rates import Cost, Target
 
 TransferVerdict = Literal["kept", "broken", "undecidable"]
 
-MOST_ROWS = 10**9
-"""Beyond this many rows, the estimate counts as too near the target."""
+MOST_ROWS = 10**9  # Beyond this many rows, the estimate counts as too near the target
 
 _ROWS = {
     "act": "rows acted on",

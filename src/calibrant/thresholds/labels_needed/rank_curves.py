@@ -16,13 +16,11 @@ from calibrant.inputs import FloatArray, IntArray
 from calibrant.thresholds.proof.ranked import RankedRows
 from calibrant.thresholds.rates import Cost, Target
 
-_FEWEST = 5
-"""Size of the smallest cells, at both ends of the ranks."""
+_FEWEST = 5  # Size of the smallest cells, at both ends of the ranks
 
 _GROWTH = 1.1
 _KNOTS = 6
-_KINDS = 3
-"""Number of weight groups."""
+_KINDS = 3  # Number of weight groups
 
 _LOOSE = {"level": 1e-3, "slope": 0.1, "bend": 0.25}
 """Ridge penalties of the intercept, the slope and the bends of a curve."""

@@ -22,8 +22,7 @@ from calibrant.thresholds.proof.ranked import RankedRows, rank_rows
 from calibrant.thresholds.rates import Cost, Rate
 from calibrant.thresholds.scores import On, labelled_scores, predict_classes, row_scores
 
-_ULPS = 8
-"""Numbers further apart than this keep their order under rounding errors."""
+_ULPS = 8  # Numbers further apart than this keep their order under rounding errors
 
 
 def number_between(low: float, high: float, kind: type[np.floating[Any]] = np.float64) -> float:

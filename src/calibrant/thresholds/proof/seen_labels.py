@@ -102,5 +102,4 @@ class LabelUse:
         )
 
 
-NO_LABEL_USE = LabelUse()
-"""A ranking that used none of the labels."""
+NO_LABEL_USE = LabelUse()  # A ranking that used none of the labels

@@ -17,14 +17,11 @@ from calibrant.inputs import FloatArray, IntArray
 
 Passes = Callable[[IntArray, float], NDArray[np.bool_]]
 
-RATIO = 2.0
-"""Ratio of consecutive main starts."""
+RATIO = 2.0  # Ratio of consecutive main starts
 
-FADE = 0.8
-"""Ratio of the shares of consecutive main starts: early ranks need the largest."""
+FADE = 0.8  # Ratio of the shares of consecutive main starts: early ranks need the largest
 
-FILL = 0.1
-"""Part of delta spread evenly over the filling starts."""
+FILL = 0.1  # Part of delta spread evenly over the filling starts
 
 FILL_RATIO = 1.07
 """Ratio of consecutive filling starts, dense enough to catch any long good stretch."""

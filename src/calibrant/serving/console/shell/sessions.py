@@ -9,8 +9,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-LIFETIME = 8 * 3600
-"""Seconds until a session expires: a working day."""
+LIFETIME = 8 * 3600  # Seconds until a session expires: a working day
 
 _COOKIE = re.compile(r"([0-9a-f]{32})\.([a-z0-9]{12}|-)\.([0-9]{1,12})\.([0-9a-f]{64})")
 

@@ -17,8 +17,7 @@ from calibrant.study.report.wording import loss_name, shown_name
 _KNOWN = ("candidates", "n", "points", "source", "splits", "test", "verdict", "why")
 """Metrics shown elsewhere on the page."""
 
-_MAX_ROWS = 200
-"""Largest number of table rows; a bundle packed by hand may contain anything."""
+_MAX_ROWS = 200  # Largest number of table rows; a bundle packed by hand may contain anything
 
 
 def parse_figures(metrics: Mapping[str, Any]) -> dict[str, Figure]:

@@ -9,8 +9,7 @@ from http import HTTPStatus
 from calibrant.serving.bundle_slot import Served
 from calibrant.serving.http.problems import Problem
 
-REPORT = "report.html"
-"""Report of the study that produced the bundle."""
+REPORT = "report.html"  # Report of the study that produced the bundle
 
 _REMEDIES: Mapping[str, str] = {
     REPORT: "calibrant train and calibrant demo add it if plotly is installed",

@@ -31,12 +31,10 @@ if TYPE_CHECKING:
     from markdown_it.token import Token
 
 
-_MAX_SETTINGS = 300
-"""Largest number of settings listed."""
+_MAX_SETTINGS = 300  # Largest number of settings listed
 
 
-_WORDED_KEYS = ("at", "by", "reason", "what")
-"""Keys of a change that are shown in sentences."""
+_WORDED_KEYS = ("at", "by", "reason", "what")  # Keys of a change that are shown in sentences
 
 
 _FILES = {
@@ -128,8 +126,7 @@ _DISABLED_RULES = ("link", "image", "autolink", "reference", "html_inline", "htm
 """Markdown that could leave the page, load something or be HTML; it is shown as written."""
 
 
-_HIGHEST, _LOWEST = 3, 6
-"""Heading levels of a card, below the heading of its section."""
+_HIGHEST, _LOWEST = 3, 6  # Heading levels of a card, below the heading of its section
 
 
 def card_html(text: str) -> Markup:

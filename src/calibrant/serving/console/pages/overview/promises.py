@@ -34,8 +34,7 @@ from calibrant.thresholds.rates import Rate, Target
 
 _STATES = {"kept": "good", "broken": "bad"}
 _BADGES = {"kept": "Kept", "broken": "Not kept", "undecidable": "Undecided"}
-_MAX_LABELS = 10**7
-"""If more labels than this would be needed, no number is given."""
+_MAX_LABELS = 10**7  # If more labels than this would be needed, no number is given
 
 
 @dataclass(frozen=True)

@@ -29,8 +29,7 @@ from calibrant.serving.routes.requests import service_of
 from calibrant.serving.store_calls import within
 from calibrant.store import Store
 
-_MAX_VALUES = 12
-"""Largest number of values in a command; more would be unreadable."""
+_MAX_VALUES = 12  # Largest number of values in a command; more would be unreadable
 
 
 @dataclass(frozen=True)

@@ -22,8 +22,7 @@ if TYPE_CHECKING:
     from calibrant.bundle.calib_rows import CalibRows
 
 
-_DRAWS = 1_000
-"""Pairs of simulated samples that estimate the shift by chance."""
+_DRAWS = 1_000  # Pairs of simulated samples that estimate the shift by chance
 
 
 @dataclass(frozen=True)

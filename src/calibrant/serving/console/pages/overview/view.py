@@ -29,8 +29,7 @@ from calibrant.serving.console.pages.overview.shift import (
 from calibrant.serving.console.pages.overview.traffic import Live, Traffic, Window, count_traffic
 from calibrant.store import ActedCount, AuditedCount, HourCount, Store
 
-MAX_AUDITED = 2_000
-"""Largest number of labelled decisions considered, newest first."""
+MAX_AUDITED = 2_000  # Largest number of labelled decisions considered, newest first
 
 _MINUTE = timedelta(minutes=1)
 _STATES = {

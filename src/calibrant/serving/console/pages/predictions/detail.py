@@ -20,8 +20,7 @@ from calibrant.serving.console.pages.predictions.wording import (
 )
 from calibrant.store import BundleRecord, Label, Outcome, Prediction, Store
 
-_LONG, _LINES = 700, 15
-"""Characters and lines of a text that fit its box at phone width."""
+_LONG, _LINES = 700, 15  # Characters and lines of a text that fit its box at phone width
 
 
 @dataclass(frozen=True)

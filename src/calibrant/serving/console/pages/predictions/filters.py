@@ -13,8 +13,7 @@ from calibrant.serving.console.pages.predictions.wording import DECISION_WORDS, 
 from calibrant.store import BundleRecord, Prediction
 from calibrant.store.schema import LONGEST_NAME
 
-LIST = "/console/predictions"
-"""URL of the list."""
+LIST = "/console/predictions"  # URL of the list
 
 
 @dataclass(frozen=True)

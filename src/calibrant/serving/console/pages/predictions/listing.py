@@ -18,14 +18,12 @@ from calibrant.serving.console.pages.predictions.wording import (
 )
 from calibrant.store import Prediction, Store
 
-PAGE_SIZE = 50
-"""Predictions per page."""
+PAGE_SIZE = 50  # Predictions per page
 
 _EARLIEST = datetime(1970, 1, 1, tzinfo=UTC)
 _HOUR = timedelta(hours=1)
 _GAP = timedelta(days=1)
-_MAX_NAME = 60
-"""Characters shown of user-supplied names; class names are shown in full."""
+_MAX_NAME = 60  # Characters shown of user-supplied names; class names are shown in full
 
 
 @dataclass(frozen=True)

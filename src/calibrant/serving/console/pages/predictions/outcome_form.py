@@ -16,13 +16,11 @@ from calibrant.client.messages import OutcomesBody
 from calibrant.serving.http.problems import Problem, validation_problem
 from calibrant.store import Label, Outcome, Recorded, Store
 
-OTHER = "other"
-"""Choice for a class that the bundle does not have."""
+OTHER = "other"  # Choice for a class that the bundle does not have
 
 _ONCE = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _RELOAD = "reload the page of the prediction; nothing was recorded."
-_TOP = "form"
-"""Key of errors that belong to no field."""
+_TOP = "form"  # Key of errors that belong to no field
 
 
 @dataclass(frozen=True)

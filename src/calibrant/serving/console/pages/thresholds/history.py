@@ -25,8 +25,7 @@ UNDONE = "This did not happen: the service stopped before the folder was changed
 DOUBTFUL = "It is unknown whether this happened: the folder contained another version afterwards."
 
 
-UNDER_WAY = "In progress."
-"""Remarks in front of such an event in the trail."""
+UNDER_WAY = "In progress."  # Remarks in front of such an event in the trail
 
 
 _GRACE = timedelta(seconds=30)

@@ -24,8 +24,7 @@ from calibrant.thresholds.proof.seen_labels import LabelUse
 
 Value = TypeVar("Value")
 
-STEPS = 1000
-"""Largest number of thresholds drawn."""
+STEPS = 1000  # Largest number of thresholds drawn
 
 
 class LruCaches:

@@ -38,8 +38,7 @@ from calibrant.serving.service import Service
 from calibrant.store import Store
 from calibrant.thresholds.operating_point import OperatingPoint
 
-TRIED = "target_tried"
-"""Kind of the event that records a tried target."""
+TRIED = "target_tried"  # Kind of the event that records a tried target
 
 _OTHER_ROWS = (
     "that target was tried on other calibrate rows than those of the current bundle: type it again "

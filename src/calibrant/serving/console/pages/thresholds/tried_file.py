@@ -21,8 +21,7 @@ from calibrant.errors import BundleError, InputError
 from calibrant.files.atomic_write import write_atomically
 from calibrant.serving.console.pages.thresholds.targets import target_key
 
-FILE = "targets_tried.json"
-"""File name in the folder of versions."""
+FILE = "targets_tried.json"  # File name in the folder of versions
 
 _FORMAT = 1
 _LOCK_TIMEOUT = 2.0

@@ -11,11 +11,9 @@ from calibrant.study.report.wording import shown_name
 
 Kind = Literal["text", "number", "category", "logit"]
 
-MAX_FIELDS = 100
-"""With more fields than this, a row is pasted as a whole."""
+MAX_FIELDS = 100  # With more fields than this, a row is pasted as a whole
 
-_MAX_HINTS = 3
-"""Categories named in a hint; the field offers all of them."""
+_MAX_HINTS = 3  # Categories named in a hint; the field offers all of them
 
 
 @dataclass(frozen=True)

@@ -97,8 +97,7 @@ def _to_text(value: Any) -> str:
     return value if isinstance(value, str) else json.dumps(value)
 
 
-PASTE = "paste"
-"""Field for a whole pasted row."""
+PASTE = "paste"  # Field for a whole pasted row
 
 
 _NUMBER = re.compile(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")

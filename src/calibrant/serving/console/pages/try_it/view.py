@@ -160,8 +160,7 @@ def _comparison(comparison: RuleComparison, calibrator: bool) -> str:
     return f"{words[:1].upper()}{words[1:]} is {score}, {where} {threshold}"
 
 
-_MAX_CLASSES = 10
-"""Classes whose probability is shown at once; the rest can be expanded."""
+_MAX_CLASSES = 10  # Classes whose probability is shown at once; the rest can be expanded
 
 
 _MIN_REACH, _MARGIN, _MAX_REACH = 4.6, 1.5, 60.0

@@ -41,11 +41,7 @@ _MAX_SHOWN = 400
 class RequestRefused(InputError):
     """The service refused the content of a request; a retry would not help.
 
-    Parameters
-    ----------
-    message : the service's message
-    status : HTTP status
-    errors : (where, message) of each invalid field
+    `errors` are (where, message) of each invalid field.
     """
 
     def __init__(

@@ -17,12 +17,7 @@ def missing_column_error(
 ) -> InputError:
     """Return an error with the nearest name and the columns that exist.
 
-    Parameters
-    ----------
-    file : the file
-    name : the column that it lacks
-    names : its columns
-    option : the flag that names the column
+    `option` is the flag that names the column.
     """
     lower = {known.lower(): known for known in reversed(names)}
     near = difflib.get_close_matches(name.lower(), list(lower), n=1, cutoff=0.5)

@@ -67,11 +67,7 @@ class ExactSums:
 class ScoreCells:
     """Accumulator of (score, event, weight) rows in constant memory, with exact merging.
 
-    Parameters
-    ----------
-    n_bins : number of equal-width bins whose metrics are exact
-    cells : number of cells over the log-odds from -18 to 18
-    weighted : whether rows carry weights
+    The metrics of `n_bins` bins of equal width are exact; the cells cover log-odds of -18 to 18.
     """
 
     def __init__(self, n_bins: int = 15, cells: int = CELLS, *, weighted: bool = False) -> None:

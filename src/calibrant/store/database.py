@@ -121,12 +121,7 @@ _NUL = "text contains a NUL character and cannot be stored: remove it."
 
 
 class Database:
-    """A SQLite or PostgreSQL database, opened lazily; thread-safe.
-
-    Parameters
-    ----------
-    address : a path, `sqlite:///path` or `postgresql://user:password@host/database`
-    """
+    """A SQLite or PostgreSQL database, opened lazily; thread-safe."""
 
     def __init__(self, address: str | os.PathLike[str]) -> None:
         self.address: Address = read_address(address)

@@ -26,12 +26,7 @@ from calibrant.store.tallies import TallyLog
 
 
 class VisitLog:
-    """Sessions ended by logout; expired ones need no record.
-
-    Parameters
-    ----------
-    database : database with the tables of the store
-    """
+    """Sessions ended by logout; expired ones need no record."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

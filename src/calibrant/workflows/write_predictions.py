@@ -60,15 +60,7 @@ class FileRows(Protocol):
 
 
 class PredictionWriter:
-    """Adds prediction columns to batches, and counts.
-
-    Parameters
-    ----------
-    classes : class names in the order of the probabilities
-    decides : whether there is an operating point
-    scoped : whether there is an out-of-scope rule
-    stored : whether predictions have ids in a store
-    """
+    """Adds prediction columns to batches, and counts."""
 
     def __init__(
         self, classes: Sequence[Any], *, decides: bool, scoped: bool, stored: bool = False

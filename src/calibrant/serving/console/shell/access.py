@@ -35,12 +35,7 @@ _OUTDATED = (
 
 
 class LoginRequired(Problem):
-    """Raised when a visitor must log in first.
-
-    Parameters
-    ----------
-    detail : the reason; empty for a visitor without a cookie, who just sees the login page
-    """
+    """Raised when a visitor must log in; without a `detail` for one who has no cookie yet."""
 
     def __init__(self, detail: str = "") -> None:
         super().__init__(HTTPStatus.UNAUTHORIZED, detail or "log in first.")

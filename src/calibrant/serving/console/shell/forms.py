@@ -18,10 +18,6 @@ class Form:
     """Fields by name, each read as its type or refused with a `Problem`.
 
     An empty field counts as absent, because browsers send those too.
-
-    Parameters
-    ----------
-    fields : names and values
     """
 
     def __init__(self, fields: Mapping[str, str]) -> None:

@@ -20,11 +20,6 @@ class PagePool:
 
     Requests that only read the store, such as readiness probes, do not use it and never wait for
     it. A request is refused when `max_pending` others are running or queued.
-
-    Parameters
-    ----------
-    threads : computations that run at the same time
-    max_pending : computations that may run or wait at the same time
     """
 
     def __init__(self, threads: int = 2, max_pending: int = 16) -> None:

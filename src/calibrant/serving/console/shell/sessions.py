@@ -33,9 +33,7 @@ class Sessions:
     Nothing is stored: the cookie holds the session, signed with the store's secret. It never holds
     the secret of the key.
 
-    Parameters
-    ----------
-    sign : returns the signature of bytes for a purpose of at most 16 bytes
+    `sign` returns the signature of bytes for a purpose of at most 16 bytes.
     """
 
     def __init__(self, sign: Callable[..., str]) -> None:

@@ -125,14 +125,7 @@ def _marks(store: Store, hash: str) -> frozenset[str]:
 
 
 class _Counter:
-    """Count labelled rows per rule.
-
-    Parameters
-    ----------
-    bundle : judges the rows
-    versions : for each rule, hashes of the versions whose rows count
-    sums : sums counted so far
-    """
+    """Count labelled rows per rule; `versions` are hashes of those whose rows count."""
 
     def __init__(
         self,

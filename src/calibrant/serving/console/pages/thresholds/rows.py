@@ -28,12 +28,7 @@ STEPS = 1000  # Largest number of thresholds drawn
 
 
 class LruCaches:
-    """Least-recently-used caches, one per kind of value.
-
-    Parameters
-    ----------
-    sizes : capacity per kind
-    """
+    """Least-recently-used caches, one of each size per kind of value."""
 
     def __init__(self, sizes: dict[str, int]) -> None:
         self._sizes = sizes
@@ -61,13 +56,7 @@ _CACHES = LruCaches({"rows": 2, "problem": 6, "curve": 24, "result": 64})
 
 
 class CachedRows:
-    """Calibrate rows of a bundle, with cached results.
-
-    Parameters
-    ----------
-    served : the bundle
-    calib : its calibrate rows
-    """
+    """Calibrate rows of a bundle, with cached results."""
 
     def __init__(self, served: Served, calib: CalibRows) -> None:
         self._served, self.calib = served, calib

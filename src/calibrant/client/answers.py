@@ -5,47 +5,40 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Self
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, TypeVar, cast
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 
 class InvalidResponse(ValueError):
     """A response lacks a field, or a field has the wrong type."""
 
 
-class _Fields:
-    """The fields of a response, type-checked when read."""
+Parsed = TypeVar("Parsed")
 
-    def __init__(self, content: Any) -> None:
-        if not isinstance(content, Mapping):
-            raise InvalidResponse(f"{type(content).__name__} instead of an object")
-        self._content = content
 
-    def __call__(self, name: str, *kinds: type) -> Any:
-        """Return a field of one of these types."""
-        if name not in self._content:
-            raise InvalidResponse(f"no '{name}'")
-        value = self._content[name]
-        if not isinstance(value, kinds):
-            raise InvalidResponse(f"'{name}' is {type(value).__name__}")
-        return value
+def parse_response(kind: type[Parsed], content: Any) -> Parsed:
+    """Return a response as one of the classes below, without conversions between types."""
+    from pydantic import ValidationError
+    from pydantic_core import to_json
 
-    def optional(self, name: str, *kinds: type) -> Any:
-        """Return a field of one of these types, or None."""
-        return self(name, *kinds, type(None))
+    try:
+        # In JSON a time is a text and a tuple is a list; from Python objects they would be refused.
+        adapter: TypeAdapter[Parsed] = _adapter(cast("Any", kind))
+        return adapter.validate_json(to_json(content), strict=True)
+    except ValidationError as error:
+        fault = error.errors(include_url=False, include_input=False)[0]
+        where = ".".join(map(str, fault["loc"])) or "the response"
+        raise InvalidResponse(f"'{where}': {fault['msg']}") from None
 
-    def time(self, name: str) -> datetime:
-        """Return a field as a datetime."""
-        try:
-            return datetime.fromisoformat(self(name, str))
-        except ValueError:
-            raise InvalidResponse(f"'{name}' is not a time") from None
 
-    def numbers(self, name: str) -> dict[str, float]:
-        """Return a field that is an object of numbers."""
-        values = self(name, dict)
-        if not all(isinstance(value, int | float) for value in values.values()):
-            raise InvalidResponse(f"'{name}' has values that are not numbers")
-        return {key: float(value) for key, value in values.items()}
+@lru_cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
 
 
 @dataclass(frozen=True)
@@ -54,12 +47,6 @@ class BundleRef:
 
     id: str  # the first 12 characters of the hash
     hash: str  # hash of the bundle's manifest, which contains the hash of every file
-
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        return cls(fields("id", str), fields("hash", str))
 
 
 @dataclass(frozen=True)
@@ -87,24 +74,6 @@ class PredictionResult:
     operating_point: int | None
     out_of_scope: bool | None
 
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        return cls(**_prediction_fields(_Fields(content)))
-
-
-def _prediction_fields(fields: _Fields) -> dict[str, Any]:
-    return {
-        "id": fields("id", str),
-        "label": fields("label", str),
-        "probabilities": fields.numbers("probabilities"),
-        "decision": fields.optional("decision", str),
-        "acted_as": fields.optional("acted_as", str),
-        "action": fields.optional("action", str),
-        "operating_point": fields.optional("operating_point", int),
-        "out_of_scope": fields.optional("out_of_scope", bool),
-    }
-
 
 @dataclass(frozen=True)
 class Answer:
@@ -123,20 +92,6 @@ class Answer:
     request: str
     repeated: bool
 
-    @classmethod
-    def from_json(cls, content: Any, n: int) -> Self:
-        """Parse a response for `n` inputs."""
-        fields = _Fields(content)
-        predictions = fields("predictions", list)
-        if len(predictions) != n:
-            raise InvalidResponse(f"{len(predictions)} predictions for {n} inputs")
-        return cls(
-            tuple(map(PredictionResult.from_json, predictions)),
-            BundleRef.from_json(fields("bundle", dict)),
-            fields("request", str),
-            fields("repeated", bool),
-        )
-
 
 @dataclass(frozen=True)
 class RecordedCounts:
@@ -151,12 +106,6 @@ class RecordedCounts:
     added: int
     repeated: int
 
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        return cls(fields("added", int), fields("repeated", int))
-
 
 @dataclass(frozen=True)
 class ErasedCounts:
@@ -165,12 +114,6 @@ class ErasedCounts:
     predictions: int
     labels: int
     outcomes: int
-
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        return cls(*(fields(name, int) for name in ("predictions", "labels", "outcomes")))
 
 
 @dataclass(frozen=True)
@@ -199,24 +142,6 @@ class ServedBundle(BundleRef):
     loaded_at: datetime
     refused: str | None
 
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        columns = fields("columns", dict)
-        return cls(
-            id=fields("id", str),
-            hash=fields("hash", str),
-            name=fields("name", str),
-            classes=_to_names(fields("classes", list)),
-            input=fields("input", str),
-            columns={kind: _to_names(names) for kind, names in columns.items()},
-            points=tuple(map(_to_names, fields("points", list))),
-            actions={str(name): str(action) for name, action in fields("actions", dict).items()},
-            loaded_at=fields.time("loaded_at"),
-            refused=fields.optional("refused", str),
-        )
-
 
 @dataclass(frozen=True)
 class StoredLabel:
@@ -226,13 +151,6 @@ class StoredLabel:
     at: datetime
     label: str
     source: str | None  # who assigned it, or None
-
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        columns = fields("id", str), fields.time("at")
-        return cls(*columns, fields("label", str), fields.optional("source", str))
 
 
 @dataclass(frozen=True)
@@ -244,13 +162,6 @@ class StoredOutcome:
     outcome: str  # what happened
     value: float | None
     text: str | None
-
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        columns = fields("id", str), fields.time("at"), fields("outcome", str)
-        return cls(*columns, fields.optional("value", int, float), fields.optional("text", str))
 
 
 @dataclass(frozen=True)
@@ -285,30 +196,3 @@ class StoredPrediction(PredictionResult):
     latency_ms: float
     labels: tuple[StoredLabel, ...]
     outcomes: tuple[StoredOutcome, ...]
-
-    @classmethod
-    def from_json(cls, content: Any) -> Self:
-        """Parse a response."""
-        fields = _Fields(content)
-        return cls(
-            **_prediction_fields(fields),
-            at=fields.time("at"),
-            bundle=BundleRef.from_json(fields("bundle", dict)),
-            request=fields("request", str),
-            position=fields("position", int),
-            unit=fields.optional("unit", str),
-            use_case=fields.optional("use_case", str),
-            branch=fields.optional("branch", str),
-            input=fields.optional("input", dict),
-            input_hash=fields("input_hash", str),
-            logits=fields.numbers("logits"),
-            latency_ms=float(fields("latency_ms", int, float)),
-            labels=tuple(map(StoredLabel.from_json, fields("labels", list))),
-            outcomes=tuple(map(StoredOutcome.from_json, fields("outcomes", list))),
-        )
-
-
-def _to_names(values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
-        raise InvalidResponse("a list of names has other values")
-    return tuple(values)

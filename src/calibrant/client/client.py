@@ -7,9 +7,9 @@ import math
 import re
 import uuid
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, Self
 from urllib.parse import quote
 
 from calibrant.client.address import check_url, plaintext_key_warning, resolve_key
@@ -17,9 +17,11 @@ from calibrant.client.answers import (
     Answer,
     ErasedCounts,
     InvalidResponse,
+    Parsed,
     RecordedCounts,
     ServedBundle,
     StoredPrediction,
+    parse_response,
 )
 from calibrant.client.transport import Transport
 from calibrant.errors import InputError, ServiceError
@@ -171,9 +173,6 @@ def _to_python(value: Any) -> Any:
     return value.tolist() if hasattr(value, "tolist") else value
 
 
-Parsed = TypeVar("Parsed")
-
-
 _ERASE_TIMEOUT = 600.0  # Minimum timeout in seconds for erasing a unit
 
 
@@ -244,8 +243,10 @@ class Client:
         inputs = encode_inputs(texts, rows, logits)
         more = {"unit": unit, "use_case": use_case, "branch": branch, "point": _to_int(point)}
         body = {"inputs": inputs, **{k: v for k, v in more.items() if v is not None}}
-        content = self._post("/v1/predict", body, idempotency_key)
-        return self._parse(lambda content: Answer.from_json(content, len(inputs)), content)
+        answer = self._parse(Answer, self._post("/v1/predict", body, idempotency_key))
+        if len(answer.predictions) != len(inputs):
+            raise self._invalid(f"{len(answer.predictions)} predictions for {len(inputs)} inputs")
+        return answer
 
     def outcomes(
         self, outcomes: Sequence[Mapping[str, Any]], *, idempotency_key: str | None = None
@@ -260,9 +261,7 @@ class Client:
         idempotency_key : see `predict`
         """
         body = {"outcomes": encode_outcomes(outcomes)}
-        return self._parse(
-            RecordedCounts.from_json, self._post("/v1/outcomes", body, idempotency_key)
-        )
+        return self._parse(RecordedCounts, self._post("/v1/outcomes", body, idempotency_key))
 
     def prediction(self, id: str) -> StoredPrediction:
         """Return a stored prediction with its labels and outcomes.
@@ -272,11 +271,11 @@ class Client:
         id : the id that `predict` returned
         """
         content = self._transport.call("GET", f"/v1/predictions/{_quote_segment(id, 'id')}")
-        return self._parse(StoredPrediction.from_json, content)
+        return self._parse(StoredPrediction, content)
 
     def bundle(self) -> ServedBundle:
         """Return the served bundle: its inputs, classes and guarantees."""
-        return self._parse(ServedBundle.from_json, self._transport.call("GET", "/v1/bundle"))
+        return self._parse(ServedBundle, self._transport.call("GET", "/v1/bundle"))
 
     def ready(self) -> bool:
         """Return whether the service accepts requests; does not retry."""
@@ -287,9 +286,7 @@ class Client:
 
         If the folder is refused, the old bundle stays and the error says why.
         """
-        return self._parse(
-            ServedBundle.from_json, self._transport.call("POST", "/v1/bundle/reload")
-        )
+        return self._parse(ServedBundle, self._transport.call("POST", "/v1/bundle/reload"))
 
     def forget(self, unit: str) -> ErasedCounts:
         """Erase all records of a unit; needs a key with role admin.
@@ -306,7 +303,7 @@ class Client:
         content = self._transport.call(
             "POST", "/v1/units/erase", content=encode_body({"unit": unit}), timeout=_ERASE_TIMEOUT
         )
-        return self._parse(ErasedCounts.from_json, content)
+        return self._parse(ErasedCounts, content)
 
     def close(self) -> None:
         """Close the connections; pending calls raise an error."""
@@ -332,14 +329,17 @@ class Client:
         headers = {"Idempotency-Key": check_idempotency_key(key)}
         return self._transport.call("POST", path, content=encode_body(body), headers=headers)
 
-    def _parse(self, parse: Callable[[Any], Parsed], content: Any) -> Parsed:
+    def _parse(self, kind: type[Parsed], content: Any) -> Parsed:
         try:
-            return parse(content)
+            return parse_response(kind, content)
         except InvalidResponse as error:
-            raise ServiceError(
-                f"{self.url} sent an invalid response ({error}): check that the address is that of "
-                "a calibrant service, and that both sides have the same version of calibrant."
-            ) from None
+            raise self._invalid(str(error)) from None
+
+    def _invalid(self, what: str) -> ServiceError:
+        return ServiceError(
+            f"{self.url} sent an invalid response ({what}): check that the address is that of "
+            "a calibrant service, and that both sides have the same version of calibrant."
+        )
 
 
 def _quote_segment(name: str, what: str) -> str:

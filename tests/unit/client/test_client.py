@@ -444,12 +444,18 @@ def test_a_key_that_lacks_is_told_where_it_goes(server, client):
             "redirects to http://b/, where the key is",
         ),
         (raw(b"", 204, "text/plain"), "not from a calibrant service"),
-        (good([1, 2]), "list instead of an object"),
-        (good({}), "no 'predictions'"),
+        (good([1, 2]), "should be an object"),
+        (good({}), "'predictions': Field required"),
         (good(answer(3)), "3 predictions for 1 inputs"),
-        (good(answer(predictions=[{**ROW, "label": 5}])), "'label' is int"),
-        (good(answer(predictions=[{**ROW, "probabilities": {"a": "b"}}])), "not numbers"),
-        (good(answer(bundle=None)), "'bundle' is NoneType"),
+        (
+            good(answer(predictions=[{**ROW, "label": 5}])),
+            r"'predictions.0.label': Input should be a valid string",
+        ),
+        (
+            good(answer(predictions=[{**ROW, "probabilities": {"a": "b"}}])),
+            r"'predictions.0.probabilities.a': Input should be a valid number",
+        ),
+        (good(answer(bundle=None)), "'bundle': Input should be an object"),
         (raw(b"boom", 500, "text/plain"), "failed .500: no reason given.: see its log"),
     ],
 )

@@ -96,7 +96,7 @@ def predict_command(
 
     A URL is that of calibrant serve, which also records the predictions.
 
-    Without -o the predictions are only format_count.
+    Without -o the predictions are only counted.
     """
     from calibrant.files.write_table import check_table_file
 

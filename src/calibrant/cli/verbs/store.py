@@ -58,7 +58,7 @@ def export(
     """Write predictions with their labels and outcomes to a parquet file.
 
     With --labelled, calibrant evaluate can read the file: rows whose label is not a class of the
-    bundle are left out and format_count.
+    bundle are left out and counted.
     """
     require_store()
     from calibrant.store.export import check_export

@@ -13,6 +13,8 @@ import numpy as np
 from calibrant.errors import InputError
 
 GAMMAS = (-5.0, 100.0)
+MAX_GAMMA = -GAMMAS[0]
+MAX_CALIBRATED_GAMMA = 1.615  # above it the minimiser for a coin flip is not 1/2
 
 
 def check_gamma(gamma: float, *, low: float = GAMMAS[0], name: str = "gamma") -> None:
@@ -41,4 +43,14 @@ def check_steps(gammas: Sequence[float], edges: Sequence[float]) -> None:
         raise InputError(
             "steps of gamma need rising edges inside (0, 1) and one gamma more than there are "
             f"edges, got gammas {list(gammas)} and edges {list(edges)}."
+        )
+
+
+def check_inverse_gamma(gamma: float) -> None:
+    """Refuse a gamma of inverse focal loss outside the supported range."""
+    check_gamma(gamma, low=0.0)
+    if gamma > MAX_GAMMA:
+        raise InputError(
+            f"gamma of inverse focal loss must be at most {MAX_GAMMA:g}, got {gamma!r}: "
+            "beyond it rows are pushed away from their own labels."
         )

@@ -7,15 +7,11 @@ from typing import Any
 
 from torch import Tensor
 
-from calibrant.errors import InputError
-from calibrant.fitting.gammas import GAMMAS, check_gamma
+from calibrant.fitting.gammas import MAX_CALIBRATED_GAMMA, check_inverse_gamma
 from calibrant.losses.base import RowLoss
 from calibrant.losses.focal import focal_loss
 from calibrant.losses.names import register
 from calibrant.losses.rows import IGNORE, Reduction
-
-MAX_GAMMA = -GAMMAS[0]
-MAX_CALIBRATED_GAMMA = 1.615  # above it the minimiser for a coin flip is not 1/2
 
 
 def inverse_focal_loss(
@@ -62,7 +58,7 @@ def inverse_focal_loss(
     ----------
     Ghosh et al. (2022), AdaFocal: calibration-aware adaptive focal loss, section 4.
     """
-    _check_gamma(gamma)
+    check_inverse_gamma(gamma)
     return focal_loss(
         logits,
         labels,
@@ -71,15 +67,6 @@ def inverse_focal_loss(
         ignore_index=ignore_index,
         reduction=reduction,
     )
-
-
-def _check_gamma(gamma: float) -> None:
-    check_gamma(gamma, low=0.0)
-    if gamma > MAX_GAMMA:
-        raise InputError(
-            f"gamma of inverse focal loss must be at most {MAX_GAMMA:g}, got {gamma!r}: "
-            "beyond it rows are pushed away from their own labels."
-        )
 
 
 @register("inverse_focal")
@@ -109,7 +96,7 @@ class InverseFocalLoss(RowLoss):
         reduction: Reduction = "mean",
     ) -> None:
         super().__init__(weight=weight, ignore_index=ignore_index, reduction=reduction)
-        _check_gamma(gamma)
+        check_inverse_gamma(gamma)
         if gamma > MAX_CALIBRATED_GAMMA:
             warnings.warn(
                 f"inverse focal loss with gamma {gamma:g} pushes predictions away from a true "

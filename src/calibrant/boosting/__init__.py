@@ -1,0 +1,1 @@
+"""Boosted trees (LightGBM) with the focal family as objectives."""

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from calibrant import (
+        boosting,
         calibrators,
         losses,
         metrics,
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
         thresholds,
         training,
     )
+    from calibrant.boosting import BoostingClassifier
     from calibrant.bundle import load_bundle
     from calibrant.calibrators import AutoCalibrator, CalibratedModel, TemperatureScaling
     from calibrant.client.client import Client
@@ -46,6 +48,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AutoCalibrator",
+    "BoostingClassifier",
     "CalibrantError",
     "CalibratedModel",
     "Client",
@@ -65,6 +68,7 @@ __all__ = [
     "TextClassifier",
     "ThresholdDisplay",
     "__version__",
+    "boosting",
     "calibrators",
     "compare",
     "ece",
@@ -85,6 +89,7 @@ __all__ = [
 
 _MODULES = {
     "AutoCalibrator": "calibrant.calibrators",
+    "BoostingClassifier": "calibrant.boosting",
     "CalibrantError": "calibrant.errors",
     "CalibratedModel": "calibrant.calibrators",
     "Client": "calibrant.client",
@@ -112,8 +117,8 @@ _MODULES = {
     "select": "calibrant.thresholds",
 }
 _FOLDERS = (
-    "calibrators", "losses", "metrics", "ood", "reports", "study", "testing", "thresholds",
-    "training",
+    "boosting", "calibrators", "losses", "metrics", "ood", "reports", "study", "testing",
+    "thresholds", "training",
 )  # fmt: skip
 _TORCH = ("torch", "lightning_fabric", "safetensors")  # packages of the extra "torch"
 

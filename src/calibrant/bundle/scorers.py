@@ -44,6 +44,10 @@ def load_scorer(
             for i, member in enumerate(spec["members"])
         ]
         return EnsembleScorer(members, spec["weights"])
+    if kind == "boosting":
+        from calibrant.boosting.scorer import BoostingScorer
+
+        return BoostingScorer.load(spec, folder, classes=classes, prefix=prefix)
     try:
         from calibrant.models.saved_parts import device_named
         from calibrant.models.scorer import Scorer

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from tests.unit.boosting.models import boosting_scorer
 from tests.unit.bundle.model_parts import (
     IMAGES,
     image_scorer,
@@ -23,6 +24,7 @@ from calibrant.bundle.manifest import FORMAT
 from calibrant.models.scorer import Scorer
 from calibrant.ood import OodRule
 
+SORTED = ("defect", "other", "parts")
 FIXTURES = Path(__file__).parent / "fixtures"
 
 
@@ -66,6 +68,12 @@ def write_fixtures(folder):
         folder / f"format_{FORMAT}_table",
         scorer=table_scorer(),
         points=[BundlePoint(point("defect", 0.5), "raw")],
+    )
+    pack(
+        folder / f"format_{FORMAT}_boosting",
+        scorer=boosting_scorer(loss="balanced_softmax"),
+        calibrator=temperature(classes=SORTED),
+        points=[BundlePoint(point("defect", 0.5, classes=SORTED), "calibrated")],
     )
     two = [image_scorer(shift=(0.5, 0.0, -0.25), resize=True), image_scorer(start=1, resize=True)]
     pack(

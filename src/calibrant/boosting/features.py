@@ -1,0 +1,47 @@
+"""Features of trees: numbers as they are, categories as codes, missing values as NaN."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from calibrant.data.encoders.category_column import CategoryColumn
+from calibrant.data.encoders.table_columns import Column
+from calibrant.data.encoders.table_encoder import TableEncoder
+from calibrant.inputs import FloatArray
+
+
+def tree_features(encoder: TableEncoder, table: Any) -> FloatArray:
+    """Return one feature (n, columns) for each column that the encoder reads.
+
+    The codes of a category column are those of `CategoryColumn`. A category that the train rows did
+    not have counts as a missing value, or as one of the rare ones if these share a code.
+
+    Examples
+    --------
+    >>> encoder = TableEncoder().fit({"weight": [1.0, None, 3.0], "fat": ["low", "high", "low"]})
+    >>> tree_features(encoder, {"weight": [2.0, None], "fat": ["LOW", "none"]})
+    array([[ 2.,  1.],
+           [nan, nan]])
+    """
+    rows = encoder.match(table)
+    features = np.empty((len(rows), len(encoder.columns_)))
+    for place, (learned, column) in enumerate(zip(encoder.columns_, rows.columns, strict=True)):
+        features[:, place] = _codes(learned, column) if _is_category(learned) else column
+    return features
+
+
+def category_places(encoder: TableEncoder) -> list[int]:
+    """Return the positions of the features that are categories."""
+    return [place for place, column in enumerate(encoder.columns_) if _is_category(column)]
+
+
+def _is_category(column: Any) -> bool:
+    return isinstance(column, CategoryColumn)
+
+
+def _codes(learned: Any, column: Column) -> FloatArray:
+    codes = learned.codes(column).astype(np.float64)
+    codes[codes < 0] = len(learned.categories) if learned.missing else np.nan
+    return np.asarray(codes)

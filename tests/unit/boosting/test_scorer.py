@@ -1,0 +1,167 @@
+"""BoostingScorer: saved and loaded to the bit, from many threads, without torch."""
+
+import re
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+from tests.sentences import refuses
+from tests.unit.boosting.models import CLASSES, TABLE, boosting_scorer, fitted
+
+from calibrant.boosting import BoostingScorer
+from calibrant.boosting.tree_text import check_text
+from calibrant.boosting.trees import Trees
+from calibrant.bundle.scorers import EnsembleScorer, load_scorer
+from calibrant.data.encoders.text_encoder import TextEncoder
+from calibrant.errors import InputError, MissingExtra
+
+
+def saved(tmp_path, **options):
+    scorer = boosting_scorer(**options)
+    return scorer, scorer.save(tmp_path, "best-")
+
+
+@pytest.mark.parametrize("options", [{}, {"loss": "balanced_softmax"}, {"classes": CLASSES[:2]}])
+def test_a_loaded_scorer_gives_the_same_bits(tmp_path, options):
+    scorer, spec = saved(tmp_path, **options)
+    loaded = load_scorer(spec, tmp_path, classes=scorer.classes, prefix="best-")
+    assert isinstance(loaded, BoostingScorer)
+    assert loaded.predict_logits(TABLE).tolist() == scorer.predict_logits(TABLE).tolist()
+    assert loaded.explain(TABLE).to_dict() == scorer.explain(TABLE).to_dict()
+    assert loaded.trial().tolist() == scorer.trial().tolist()
+    assert loaded.config == scorer.config
+    assert (tmp_path / "best-model.txt").read_text().startswith("tree\n")
+
+
+def test_it_gives_the_logits_of_the_classifier():
+    for loss in ("ce", "ce:weight=balanced"):
+        model = fitted(loss=loss)
+        scorer = model.to_scorer()
+        assert scorer.predict_logits(TABLE).tolist() == model.predict_logits(TABLE).tolist()
+        assert scorer.classes == CLASSES
+        assert scorer.size.endswith("leaves")
+        assert str(model.n_weights_) in scorer.size.replace(",", "")
+        assert scorer.config["model"] == "boosting"
+        assert scorer.config["objective"]["name"] == "ce"
+
+
+def test_every_row_is_scored():
+    scorer = boosting_scorer()
+    rows = {"price": [None, 1e300], "shelf": [None, "never seen"]}
+    assert scorer.is_unscorable(scorer.encoder.match(rows)) is None
+    assert not scorer.knows_far_numbers
+    assert (scorer.predict_logits(rows) != 0).any(axis=1).all()
+
+
+def test_threads_share_a_scorer():
+    scorer = boosting_scorer()
+    blocks = [{name: values[i::8] for name, values in TABLE.items()} for i in range(8)] * 20
+    expected = [scorer.predict_logits(block).tolist() for block in blocks]
+    with ThreadPoolExecutor(8) as pool:
+        found = list(pool.map(lambda block: scorer.predict_logits(block).tolist(), blocks))
+    assert found == expected
+
+
+def test_it_mixes_with_other_models():
+    one, other = boosting_scorer(), boosting_scorer(loss="focal")
+    mixed = EnsembleScorer([one, other], [0.5, 0.5])
+    assert mixed.networks == ("boosting", "boosting")
+    assert mixed.predict_logits(TABLE).shape == (len(TABLE["price"]), 3)
+
+
+@pytest.mark.parametrize("cut", [0.0, 0.01, 0.2, 0.5, 0.9])
+def test_cut_trees_are_refused(cut):
+    text = boosting_scorer().trees.text
+    damaged = "no trees" if cut == 0.0 else text[: int(cut * len(text))]
+    with refuses(InputError, "trees"):
+        Trees.read(damaged, [0.0, 0.0, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("line", "damaged"),
+    [
+        ("version=v4", "version=v5"),
+        ("num_class=3", "num_class=1"),
+        ("Tree=1\n", "Tree=2\n"),
+        ("num_leaves=6", "num_leaves=7"),
+        ("num_cat=1", "num_cat=2"),
+        ("split_gain=", "gain="),
+        ("is_linear=0", "is_linear=1"),
+        ("left_child=1", "left_child=0"),  # a cycle
+        ("right_child=-", "right_child=-1"),  # a leaf that is not there
+        ("split_feature=", "split_feature=9"),
+        ("leaf_value=", "leaf_value=nan"),
+        ("leaf_value=", "leaf_value= "),
+        ("leaf_count=", "leaf_count=1.5"),
+        ("decision_type=", "decision_type=9"),
+        ("cat_boundaries=0", "cat_boundaries=1"),
+    ],
+)
+def test_a_damaged_line_is_refused(line, damaged):
+    """LightGBM itself would end the process, or read beyond its arrays."""
+    text = boosting_scorer().trees.text
+    assert line in text
+    broken = text.replace(line, damaged)
+    if "Tree=" not in line:
+        broken = with_sizes(broken)
+    with refuses(InputError, "trees", "damaged"):
+        Trees.read(broken, [0.0, 0.0, 0.0])
+
+
+def with_sizes(text):
+    """Make the sizes of the trees right again, so that another check finds the damage."""
+    head, *trees = text.removesuffix("end of trees\n").split("Tree=")
+    sizes = " ".join(str(len(f"Tree={tree}")) for tree in trees)
+    head = re.sub("tree_sizes=.*", f"tree_sizes={sizes}", head)
+    return f"{'Tree='.join([head, *trees])}end of trees\n"
+
+
+def test_what_lightgbm_wrote_is_read():
+    text = boosting_scorer().trees.text
+    assert with_sizes(text) == text
+    check_text(text)
+    assert "cat_threshold" in text
+
+
+def test_parts_that_do_not_fit_are_refused(tmp_path):
+    scorer, spec = saved(tmp_path)
+    with refuses(InputError, "classes"):
+        load_scorer({**spec, "start": [0.0, 0.0]}, tmp_path, prefix="best-")
+    encoder = {**spec["encoder"], "columns": spec["encoder"]["columns"][:1]}
+    with refuses(InputError, "columns"):
+        load_scorer({**spec, "encoder": encoder}, tmp_path, prefix="best-")
+    with refuses(InputError, "tables"):
+        load_scorer({**spec, "input": "image"}, tmp_path, prefix="best-")
+    with refuses(InputError, "tables"):
+        texts = TextEncoder(min_count=1).fit(["one", "two"])
+        BoostingScorer(texts, scorer.trees, objective={"name": "ce"})
+
+
+def test_without_lightgbm_the_extra_is_named(tmp_path, monkeypatch):
+    _, spec = saved(tmp_path)
+    monkeypatch.setitem(sys.modules, "lightgbm", None)
+    with refuses(MissingExtra, "calibrant[boosting]"):
+        load_scorer(spec, tmp_path, prefix="best-")
+
+
+def test_a_forked_process_scores_after_its_parent_used_threads():
+    code = """
+import multiprocessing, sys
+import numpy as np
+from tests.unit.boosting.models import TABLE, fitted
+model = fitted(n_jobs=2)
+big = {name: np.tile(np.array(values, dtype=object), 40) for name, values in TABLE.items()}
+expected = model.predict_logits(big).tolist()
+def work(queue):
+    again = fitted(n_jobs=1)
+    queue.put((again.predict_logits(TABLE).tolist(), model.predict_logits(TABLE).tolist()))
+context = multiprocessing.get_context("fork")
+queue = context.Queue()
+child = context.Process(target=work, args=(queue,))
+child.start()
+again, same = queue.get(timeout=60)
+child.join()
+assert again == same == expected[: len(again)]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)

@@ -15,6 +15,7 @@ from calibrant.data.encoders.table_encoder import TableEncoder
 from calibrant.data.explanation import Explanation
 from calibrant.data.row_scorer import RowScorer
 from calibrant.errors import InputError
+from calibrant.formatting import format_count
 from calibrant.inputs import FloatArray
 
 MODEL = "model.txt"
@@ -72,6 +73,12 @@ class BoostingScorer(RowScorer):
     def size(self) -> str:
         """Its number of leaves, in words."""
         return f"{self.trees.n_leaves:,} leaves"
+
+    @property
+    def note(self) -> str:
+        """A sentence on the rounds and the loss."""
+        rounds = format_count(self.trees.n_rounds, "round")
+        return f"Its trees were boosted in {rounds} with the loss `{self.objective['name']}`."
 
     @property
     def packages(self) -> tuple[str, ...]:

@@ -71,7 +71,7 @@ def write_fixtures(folder):
     )
     pack(
         folder / f"format_{FORMAT}_boosting",
-        scorer=boosting_scorer(loss="balanced_softmax"),
+        scorer=boosting_scorer(loss="balanced_softmax", n_estimators=4),
         calibrator=temperature(classes=SORTED),
         points=[BundlePoint(point("defect", 0.5, classes=SORTED), "calibrated")],
     )
@@ -153,6 +153,20 @@ def test_a_model_for_tables_gives_what_it_gave(version):
                 [201.368713, 125.911469, -162.806259]]  # fmt: skip
     assert bundle.predict_logits(rows) == pytest.approx(np.array(expected), abs=1e-4)
     assert bundle.decide(rows).decision.tolist() == ["act", "abstain", "act"]
+
+
+def test_boosted_trees_give_what_they_gave_to_the_bit():
+    bundle = load_bundle(FIXTURES / "format_4_boosting")
+    rows = {"price": [1.0, None, 40.0, 1e9], "shelf": ["LOW", "top", None, "moon"]}
+    expected = [[-1.6932927101071744, 0.09989754318163291, -2.3806483171850252],
+                [-0.04691669592956915, -1.493159714988784, -2.3759303668789307],
+                [-1.6963572036646373, -0.2335876221150146, -1.6881230908797855],
+                [-1.6963572036646373, -0.2335876221150146, -1.6881230908797855]]  # fmt: skip
+    assert bundle.predict_logits(rows).tolist() == expected
+    assert bundle.decide(rows).decision.tolist() == ["abstain", "act", "abstain", "abstain"]
+    found = bundle.scorer.explain(rows)
+    assert found.rows[0].parts == ("price", "shelf")
+    assert found.logits == pytest.approx(bundle.predict_logits(rows), abs=1e-9)
 
 
 @pytest.mark.parametrize("version", [3, 4])

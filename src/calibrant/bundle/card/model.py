@@ -72,6 +72,11 @@ def misread_line(scorer: RowScorer) -> str:
             "Images that differ from the train images (another camera, light, distance or "
             "background, a drawing instead of a photo) are scored as if they were similar."
         )
+    if set(scorer.networks) == {"boosting"}:
+        return (
+            "Categories that did not occur in the train rows count as missing, or as rare ones. A "
+            "number beyond those of the train rows is scored like the farthest of them."
+        )
     return (
         "Categories that did not occur in the train rows are read as one category, or as none "
         "of the known ones. Numbers far from those of the train rows are not clipped."
@@ -99,6 +104,11 @@ def stored_data_lines(scorer: RowScorer) -> Iterator[str]:
         yield (
             "The bundle contains no rows. The manifest contains the names of the columns and "
             "categories of the train rows, and the mean and scale of each numeric column."
+        )
+    if "boosting" in scorer.networks:
+        yield (
+            "`model.txt` contains the smallest and largest number of each numeric column among the "
+            "train rows, and the numbers at which the trees split."
         )
 
 

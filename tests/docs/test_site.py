@@ -27,6 +27,7 @@ PACKAGES = (
     "calibrant",
     "calibrant.bundle",
     "calibrant.calibrators",
+    "calibrant.boosting",
     "calibrant.client",
     "calibrant.errors",
     "calibrant.metrics",

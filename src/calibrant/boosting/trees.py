@@ -72,7 +72,7 @@ class Trees:
     @property
     def n_leaves(self) -> int:
         """Number of leaves of all trees."""
-        return sum(int(found) for found in _LEAVES.findall(self.text))
+        return sum(int(leaves) for leaves in _LEAVES.findall(self.text))
 
     @property
     def n_features(self) -> int | None:
@@ -96,10 +96,10 @@ class Trees:
         """
         if self._booster is None:
             return np.zeros((len(features), len(self.start), features.shape[1])), self.start
-        found = self._booster.predict(
+        answer = self._booster.predict(
             features, pred_contrib=True, num_threads=_threads(len(features), None)
         )
-        values = np.asarray(found, dtype=np.float64).reshape(
+        values = np.asarray(answer, dtype=np.float64).reshape(
             len(features), -1, features.shape[1] + 1
         )
         base = as_logits(values[:1, :, -1].reshape(1, *_columns(self.start)), self.start)[0]
